@@ -106,7 +106,7 @@ def verify(
     bundle: Path,
     /,
     *,
-    sample: int = 3,
+    sample: options.Count = 3,
     draw_seed: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
     filters: options.CellFilters = options.ALL_CELLS,
     db: options.Database = None,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter, Token
+from cyclopts.validators import Number
 
 from bench import paths
 from bench.errors import RequestError
@@ -72,6 +73,8 @@ ClientCounts = Annotated[tuple[int, ...], _several("--clients", "-k")]
 Methods = Annotated[tuple[str, ...], _several("--method", "-m")]
 Seeds = Annotated[tuple[int, ...], _several("--seed"), Parameter(converter=_seeds)]
 Settings = Annotated[tuple[str, ...], _several("--set")]
+Count = Annotated[int, Parameter(validator=Number(gte=1))]
+Positive = Annotated[float, Parameter(validator=Number(gt=0))]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 AsJson = Annotated[Flag, Parameter(name="--json", help="Print JSON on standard output.")]
 Database = Annotated[
@@ -181,8 +184,8 @@ class Machine:
         cpu, cuda, or GPUs such as cuda:0,cuda:1; default: every visible GPU, else cpu.
     """
 
-    jobs: int | None = None
-    threads: int | None = None
+    jobs: Count | None = None
+    threads: Count | None = None
     devices: str | None = None
 
 

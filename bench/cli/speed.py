@@ -17,7 +17,6 @@ from bench.cli import options
 from bench.cli.output import console, table
 from bench.errors import NotApplicableError, RequestError, unknown
 from bench.paths import data_roots
-from bench.sweep.policy import check_counts
 
 if TYPE_CHECKING:
     from bench.speed import Case, Row, WholeRow
@@ -39,7 +38,7 @@ def speed(
     rounds: int | None = None,
     settings: options.Settings = (),
     whole: options.Flag = False,
-    threads: int | None = None,
+    threads: options.Count | None = None,
     devices: str = "cpu",
     out: Path | None = None,
     as_json: options.AsJson = False,
@@ -83,7 +82,7 @@ def speed(
         raise RequestError("--whole times the data set's protocol as it is: leave out --rounds and --set")
     overrides = parse_overrides(settings)
     rounds = ROUNDS if rounds is None else rounds
-    _check(devices, threads, out)
+    _check(devices, out)
     data = DATASETS.named(dataset)
     scenario = scenario or data.scenarios[0]
     threads = threads or os.cpu_count() or 1
@@ -126,11 +125,10 @@ def speed(
         out.write_text(text + "\n")
 
 
-def _check(device: str, threads: int | None, out: Path | None) -> None:
+def _check(device: str, out: Path | None) -> None:
     """Refuse, before anything is measured, where nothing can be measured or written."""
     from bench.sweep.workers import visible_gpus
 
-    check_counts(None, threads)
     gpus = visible_gpus()
     names = ["cpu", *(["cuda"] if gpus else []), *gpus]
     if device not in names:

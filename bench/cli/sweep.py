@@ -27,11 +27,11 @@ def sweep(
     db: options.Database = None,
     data_root: options.DataRoot = None,
     machines: options.Machines = options.LOCAL,
-    timeout_seconds: float | None = None,
-    budget_hours: float | None = None,
+    timeout_seconds: options.Positive | None = None,
+    budget_hours: options.Positive | None = None,
     fail_fast: options.Flag = False,
-    max_failures: int | None = None,
-    checkpoint_minutes: float = 10.0,
+    max_failures: options.Count | None = None,
+    checkpoint_minutes: options.Positive = 10.0,
     rerun: Level | None = None,
     use_tuned: options.Flag = False,
     save_models: options.Flag = False,
@@ -74,7 +74,7 @@ def sweep(
     """
     from bench.sweep.policy import checked, sort_of
 
-    limits = checked(fail_fast, max_failures, timeout_seconds, budget_hours, checkpoint_minutes)
+    limits = checked(fail_fast, max_failures, timeout_seconds, budget_hours)
     for option, value in (("--probe", probe), ("--save-models", save_models)):
         if value and machines.backend != "local":
             raise RequestError(f"{option} is for runs on this machine: it goes with --backend local")

@@ -12,8 +12,6 @@ from cyclopts import Parameter
 from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
-from bench.errors import RequestError
-from bench.sweep.policy import check_counts
 
 WIDTH = 120
 """Columns of the table where there is no terminal."""
@@ -23,12 +21,12 @@ def tune(
     *,
     grid: str | None = None,
     filters: options.RunFilters = options.ALL_RUNS,
-    trials: int = 20,
+    trials: options.Count = 20,
     settings: options.Settings = (),
     db: Annotated[str | None, Parameter(validator=options.check_folder)] = None,
     data_root: options.DataRoot = None,
     machines: options.Machines = options.LOCAL,
-    batch: int = 1,
+    batch: options.Count = 1,
     dry_run: options.Flag = False,
     plots: Path | None = None,
     optuna: Path | None = None,
@@ -60,9 +58,6 @@ def tune(
     optuna
         File for the trials that are done, for optuna-dashboard; nothing is run.
     """
-    check_counts(machines.jobs, machines.threads)
-    if batch < 1:
-        raise RequestError(f"--batch expects at least 1, got {batch}")
     request = machines.checked()
     roots = paths.data_roots(data_root)
 
@@ -74,13 +69,13 @@ def tune(
     from bench.sweep.run import opened_backend
     from bench.tune import run, show
     from bench.tune.search import opened_searches
-    from bench.tune.tuning import check_request, tunings
+    from bench.tune.tuning import search_seeds, tunings
 
     if plots is not None:
         from bench.tune.plots import check
 
         check(plots)
-    seeds = check_request(trials, filters.seed)
+    seeds = search_seeds(filters.seed)
     choice = filters.of_grid()
     # One partition is tuned on, that of protocol.partition_seed, also where a grid has one a seed.
     base = requested_grid(grid, choice)

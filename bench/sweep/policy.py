@@ -49,22 +49,11 @@ class Placement:
     threads: int | None = None
 
 
-def check_counts(jobs: int | None, threads: int | None) -> None:
-    """Refuse fewer than one job or thread.
-
-    Raises:
-        RequestError: fewer than one.
-    """
-    for option, count in (("--threads", threads), ("--jobs", jobs)):
-        if count is not None and count < 1:
-            raise RequestError(f"{option} expects at least 1, got {count}")
-
-
 def check(placement: Placement, find: Callable[[str], object] = find_spec) -> None:
     """Refuse what does not go together or cannot be had here; ``find`` says whether a package is installed.
 
     Raises:
-        RequestError: an option of another backend, no number, no setting, or an extra that is not installed.
+        RequestError: an option of another backend, no setting, or an extra that is not installed.
     """
     for option, value, backend in (
         ("--address", placement.address, "ray"),
@@ -80,7 +69,6 @@ def check(placement: Placement, find: Callable[[str], object] = find_spec) -> No
         raise RequestError(
             f"--devices expects cpu or cuda with --backend {placement.backend}, got '{placement.devices}'"
         )
-    check_counts(placement.jobs, placement.threads)
     package = PACKAGES.get(placement.backend)  # last: who installs an extra should not be refused afterwards
     if package is not None and find(package) is None:
         raise RequestError(
@@ -105,21 +93,12 @@ def checked(
     max_failures: int | None,
     timeout: float | None,
     budget_hours: float | None,
-    checkpoint_minutes: float = 1.0,
 ) -> Limits:
     """The limits that the command line's options name.
 
     Raises:
-        RequestError: a limit that is not positive, or two numbers of failures at once.
+        RequestError: two numbers of failures at once.
     """
-    for option, value in (
-        ("--max-failures", max_failures),
-        ("--timeout-seconds", timeout),
-        ("--budget-hours", budget_hours),
-        ("--checkpoint-minutes", checkpoint_minutes),
-    ):
-        if value is not None and not value > 0:
-            raise RequestError(f"{option} expects more than 0, got {value:g}")
     if fail_fast and max_failures is not None:
         raise RequestError("--fail-fast and --max-failures exclude each other: --fail-fast stops after one")
     return Limits(1 if fail_fast else max_failures, timeout, budget_hours * 3600 if budget_hours else None)

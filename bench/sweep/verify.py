@@ -53,11 +53,8 @@ def draw(bundle: Bundle, count: int, seed: int, filters: Mapping[str, Any] | Non
     Rows of ``Bundle.runs``. It follows from the seed, the filters and the bundle's content.
 
     Raises:
-        RequestError: fewer than one run is wanted, the bundle has no ``done`` run, or none that the filters
-            leave.
+        RequestError: the bundle has no ``done`` run, or none that the filters leave.
     """
-    if count < 1:
-        raise RequestError(f"--sample expects at least 1, got {count}")
     runs = bundle.runs(state="done").sort_values("spec_hash", ignore_index=True)
     if runs.empty:
         raise RequestError(f"bundle {bundle.folder}: no run in state done, nothing to verify")

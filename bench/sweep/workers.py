@@ -20,7 +20,7 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError, unknown
 from bench.process import end_with_parent
 from bench.sweep.order import Execute, Order, attempt, outcome
-from bench.sweep.policy import PER_GPU, Demand, Slots, check_counts
+from bench.sweep.policy import PER_GPU, Demand, Slots
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -103,9 +103,8 @@ def choose(
     are.
 
     Raises:
-        RequestError: no such device, or fewer than one job or thread.
+        RequestError: no such device.
     """
-    check_counts(jobs, threads)
     gpus = {} if devices == "cpu" else visible()
     names = _named_devices(devices, gpus) if devices is not None else list(gpus) or ["cpu"]
     default = cores() if names == ["cpu"] else min(PER_GPU * len(names), max(cores(), len(names)))

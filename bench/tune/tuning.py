@@ -177,14 +177,12 @@ def numerics(method: str) -> dict[str, int]:
     return {"method": METHODS.named(method).numerics, "engine": NUMERICS}
 
 
-def check_request(trials: int, seeds: Sequence[int]) -> tuple[int, ...]:
+def search_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
     """The seeds of the search, the default ones where none are named.
 
     Raises:
-        RequestError: fewer than one trial; a seed that is negative or used by reports.
+        RequestError: a seed that is negative or used by reports.
     """
-    if trials < 1:
-        raise RequestError(f"--trials expects at least 1, got {trials}")
     checked_seeds = tuple(seeds) or SEEDS
     for seed in checked_seeds:
         if seed in REPORT_SEEDS or seed < 0:

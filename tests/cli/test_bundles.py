@@ -118,11 +118,11 @@ def test_a_sweep_goes_on_from_an_imported_bundle(
 def test_a_bundle_of_the_suite_is_verified_by_its_name(
     bundle: Path, tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A sample of no run is refused by the bundle that was opened; a folder of the name comes first."""
+    """A method that has no run is refused by the bundle that was opened; a folder of the name comes first."""
     monkeypatch.setattr("bench.store.bundle.SHIPPED", tmp_path)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert "--sample expects at least 1" in bench("verify theirs --sample 0").err
+    assert "'nobody'" in bench("verify theirs -m nobody").err
     (tmp_path / "elsewhere" / "theirs").mkdir()
-    assert "--sample" not in bench("verify theirs --sample 0").err
-    assert "--sample" not in bench("verify nothing --sample 0").err
+    assert "'nobody'" not in bench("verify theirs -m nobody").err
+    assert "'nobody'" not in bench("verify nothing -m nobody").err

@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -188,26 +188,11 @@ def test_three_seeds_of_one_cell_are_one_cell_and_the_place_counts() -> None:
     assert [short.ended(spec(clients), failed(1)) is None for clients in (3, 4, 5)] == [True, True, False]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ((False, 0, None, None), "--max-failures expects more than 0, got 0"),
-        ((False, None, -1.5, None), "--timeout-seconds expects more than 0, got -1.5"),
-        ((False, None, float("nan"), None), "--timeout-seconds expects more than 0, got nan"),
-        ((False, None, None, 0.0), "--budget-hours expects more than 0, got 0"),
-        ((False, None, None, None, 0.0), "--checkpoint-minutes expects more than 0, got 0"),
-        ((True, 3, None, None), "--fail-fast and --max-failures exclude each other"),
-    ],
-)
-def test_limits_that_make_no_sense(options: tuple[Any, ...], message: str) -> None:
-    with pytest.raises(RequestError) as caught:
-        checked(*options)
-    assert message in str(caught.value)
-
-
 def test_limits_from_options() -> None:
     assert checked(True, None, 5, 0.5) == Limits(1, 5, 1800)
     assert checked(False, 7, None, None) == Limits(7, None, None)
+    with pytest.raises(RequestError, match="--fail-fast and --max-failures exclude each other"):
+        checked(True, 3, None, None)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +205,7 @@ def test_limits_from_options() -> None:
             "--address goes with --backend ray, got --backend slurm",
         ),
         (["--backend", "ray", "--devices", "cuda:1"], "--devices expects cpu or cuda with --backend ray"),
-        (["--backend", "slurm", "--jobs", "0"], "--jobs expects at least 1, got 0"),
+        (["--backend", "slurm", "--jobs", "0"], 'value "0" for --jobs'),
         (["--backend", "slurm", "--slurm", "partition"], "'partition'"),
         (["--backend", "slurm", "--slurm", "=3"], "'=3'"),
         (["--backend", "slurm", "--slurm", "mem_gb="], "'mem_gb='"),

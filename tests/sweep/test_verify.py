@@ -55,8 +55,6 @@ def test_a_draw_follows_from_its_seed(twelve: Bundle) -> None:
     assert len(set(samples)) > 1
     assert all(len(set(sample)) == 4 for sample in samples)
     assert len(draw(twelve, 50, 0)) == 12
-    with pytest.raises(RequestError, match="--sample expects at least 1, got 0"):
-        draw(twelve, 0, 0)
 
 
 def test_nothing_to_draw_from(tmp_path: Path) -> None:
@@ -270,7 +268,7 @@ def test_wrong_requests(real: Path, home: Path, tmp_path: Path, capsys: pytest.C
     change_table(broken, "confusions.parquet", lambda table: table.slice(0, 0))
     old = database(tmp_path / "a.db", [])
     for arguments, problem in (
-        ((str(real), "--sample", "0"), "--sample expects at least 1, got 0"),
+        ((str(real), "--sample", "0"), 'value "0" for --sample'),
         ((str(real), "--draw-seed", "-1"), "--draw-seed"),
         ((str(tmp_path / "none"),), "no bundle at"),
         ((str(real), "--db", f"sqlite:///{tmp_path / 'none.db'}"), "no database at"),

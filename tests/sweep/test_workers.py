@@ -230,9 +230,9 @@ def test_a_slot_a_core_and_threads_that_do_not_follow_from_the_number_of_runs() 
     assert choose("cpu", None, None, runs=1).devices == ("cpu",)
     assert {choose("cpu", jobs, None, runs).threads for jobs in (None, 1, 9) for runs in (1, 1000)} == {1}
     assert choose("cpu", 1, 2, runs=4).threads == 2
-    for device, jobs, threads in (("gpu", None, None), ("cuda:77", None, None), ("cpu", 0, 1), ("cpu", 1, 0)):
-        with pytest.raises(RequestError, match=r"--device|--jobs|--threads"):
-            choose(device, jobs, threads, runs=4)
+    for device in ("gpu", "cuda:77"):
+        with pytest.raises(RequestError, match="--device"):
+            choose(device, None, None, runs=4)
 
 
 def test_slots_on_gpus() -> None:

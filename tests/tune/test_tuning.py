@@ -12,7 +12,7 @@ from bench.grids import Planned, expand, load_grid
 from bench.hyper import HyperParameters, tunable
 from bench.resolve import resolve
 from bench.spec import RunSpec
-from bench.tune.tuning import REPORT_SEEDS, check_request, configured, search_space, tunings
+from bench.tune.tuning import REPORT_SEEDS, configured, search_seeds, search_space, tunings
 
 from .tune_toys import tuning
 
@@ -103,25 +103,24 @@ def test_budget_and_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trials", "seeds", "message"),
+    ("seeds", "message"),
     [
-        (0, (), "--trials expects at least 1, got 0"),
-        (5, (1000, 19), "got 1000, 19"),
-        (5, (0,), "no report uses, 20 or more, got 0"),
-        (5, (-1,), "got -1"),
+        ((1000, 19), "got 1000, 19"),
+        ((0,), "no report uses, 20 or more, got 0"),
+        ((-1,), "got -1"),
     ],
 )
-def test_requests_that_are_refused(trials: int, seeds: tuple[int, ...], message: str) -> None:
+def test_seeds_that_are_refused(seeds: tuple[int, ...], message: str) -> None:
     with pytest.raises(RequestError, match=message):
-        check_request(trials, seeds)
+        search_seeds(seeds)
 
 
 def test_the_search_keeps_away_from_the_seeds_of_every_grid() -> None:
-    chosen = check_request(1, ())
+    chosen = search_seeds(())
     assert chosen == (1000, 1001)
     for name in ("paper_tables", "robust", "fedhgn_tables", "tuning_fedsheafhn"):
         assert set(load_grid(name).seeds) <= set(REPORT_SEEDS)
-    assert check_request(1, (20, 77)) == (20, 77)
+    assert search_seeds((20, 77)) == (20, 77)
 
 
 def planned(method: str, **overrides: object) -> Planned:
