@@ -38,7 +38,7 @@ def compare(
     file
         A Python file with one class that extends bench.engine.method.Method.
     seed
-        This seed, or a range such as 0-4, in place of those of the study; may be given several times.
+        These seeds, such as 0-4,7, in place of those of the study.
     study
         Study whose first grid with the data set gives the settings, such as fedsheafhn or fedhgn; default:
         the first that has the data set.

@@ -172,7 +172,7 @@ def classes(
     dataset
         A data set of images.
     scenario
-        Scenario, with its number; may be given several times; default: all of the data set.
+        Scenarios, with their numbers; default: all of the data set.
     clients
         Number of clients.
     out

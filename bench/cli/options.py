@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +24,28 @@ MOST_SEEDS = 10_000
 """Seeds of one range; more is a slip of the finger."""
 
 
+def _parts(tokens: Sequence[Token]) -> Iterator[str]:
+    """What an option lists: it may be given several times, and hold several with commas between them."""
+    for token in tokens:
+        yield from token.value.split(",")
+
+
+def _names(_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
+    return tuple(_parts(tokens))
+
+
+def _counts(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
+    """Numbers of clients.
+
+    Raises:
+        ValueError: a word is no whole number; cyclopts puts the option's name before it.
+    """
+    parts = list(_parts(tokens))
+    if wrong := next((part for part in parts if not re.fullmatch(r"-?\d{1,9}", part, re.ASCII)), None):
+        raise ValueError(f"expected a whole number, got '{wrong}'")
+    return tuple(map(int, parts))
+
+
 def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
     """``3`` is one seed, ``20-39`` are twenty; a seed that is named twice counts once.
 
@@ -31,13 +53,13 @@ def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
         ValueError: a word is neither; cyclopts puts the option's name before it.
     """
     seeds: dict[int, None] = {}
-    for token in tokens:
-        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", token.value, re.ASCII)
+    for part in _parts(tokens):
+        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part, re.ASCII)
         if match is None:
-            raise ValueError(f"expected a number from 0 on or a range such as 0-4, got '{token.value}'")
+            raise ValueError(f"expected a number from 0 on or a range such as 0-4, got '{part}'")
         start, end = int(match[1]), int(match[2] or match[1])
         if not start <= end < start + MOST_SEEDS:
-            raise ValueError(f"expected up to {MOST_SEEDS} seeds in ascending order, got '{token.value}'")
+            raise ValueError(f"expected up to {MOST_SEEDS} seeds in ascending order, got '{part}'")
         seeds.update(dict.fromkeys(range(start, end + 1)))
     return tuple(seeds)
 
@@ -68,9 +90,11 @@ DATASET = Parameter(name=("--dataset", "-d"))
 SCENARIO = Parameter(name=("--scenario", "-s"))
 CLIENTS = Parameter(name=("--clients", "-k"))
 
-Scenarios = Annotated[tuple[str, ...], _several("--scenario", "-s")]
-ClientCounts = Annotated[tuple[int, ...], _several("--clients", "-k")]
-Methods = Annotated[tuple[str, ...], _several("--method", "-m")]
+Studies = Annotated[tuple[str, ...], _several("--study"), Parameter(converter=_names)]
+Datasets = Annotated[tuple[str, ...], _several("--dataset", "-d"), Parameter(converter=_names)]
+Scenarios = Annotated[tuple[str, ...], _several("--scenario", "-s"), Parameter(converter=_names)]
+ClientCounts = Annotated[tuple[int, ...], _several("--clients", "-k"), Parameter(converter=_counts)]
+Methods = Annotated[tuple[str, ...], _several("--method", "-m"), Parameter(converter=_names)]
 Seeds = Annotated[tuple[int, ...], _several("--seed"), Parameter(converter=_seeds)]
 Settings = Annotated[tuple[str, ...], _several("--set")]
 Count = Annotated[int, Parameter(validator=Number(gte=1))]
@@ -112,14 +136,14 @@ class FederationFilters:
     Parameters
     ----------
     dataset
-        Only this data set; may be given several times, as may -s and -k.
+        Only this data set, or several: -d cora,citeseer or -d cora -d citeseer; so may -s and -k.
     scenario
         Only this scenario.
     clients
         Only this number of clients.
     """
 
-    dataset: Annotated[tuple[str, ...], _several("--dataset", "-d")] = ()
+    dataset: Datasets = ()
     scenario: Scenarios = ()
     clients: ClientCounts = ()
 
@@ -146,7 +170,7 @@ class CellFilters(FederationFilters):
     Parameters
     ----------
     method
-        Only this method; may be given several times.
+        Only this method, or several.
     """
 
     method: Methods = ()
@@ -160,7 +184,7 @@ class RunFilters(CellFilters):
     Parameters
     ----------
     seed
-        Only this seed, or a range such as 0-4; may be given several times.
+        Only this seed, or several, such as 0-4,7.
     """
 
     seed: Seeds = ()

@@ -18,7 +18,7 @@ WIDTH = 80
 
 def report(
     *,
-    study: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    study: options.Studies = (),
     out: Path = Path("report"),
     filters: options.CellFilters = options.ALL_CELLS,
     grid: str | None = None,
@@ -33,7 +33,7 @@ def report(
     Parameters
     ----------
     study
-        Only this study (fedsheafhn, fedhgn, ...); may be given several times; default: all that have runs.
+        Only this study, or several (fedsheafhn, fedhgn, ...); default: all that have runs.
     out
         Folder for the files.
     grid

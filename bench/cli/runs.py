@@ -159,7 +159,7 @@ def save_models(
     cells
         DATASET/SCENARIO/CLIENTS/METHOD, or a run's id; results that come with the suite count, too.
     seed
-        Only this seed, or a range such as 0-4; may be given several times.
+        Only this seed, or several, such as 0-4,7.
     rule
         The round whose models are written.
     out

@@ -53,11 +53,11 @@ def speed(
     scenario
         How it is spread over clients; the data set's first scenario by default.
     clients
-        Number of clients; may be given several times; 10 20 50 100 200 by default, 20 on images.
+        Numbers of clients; 10,20,50,100,200 by default, 20 on images.
     method
-        Method; may be given several times; or 'all' for every one, beside FedAvg in turns, by default at 10,
-        50 and 100 clients and without the reference; by default FedAvg at every count and, on graphs,
-        FedSheafHN at the first. On images either has FedAvg with every client model, against the reference.
+        Methods; or 'all' for every one, beside FedAvg in turns, by default at 10, 50 and 100 clients and
+        without the reference; by default FedAvg at every count and, on graphs, FedSheafHN at the first. On
+        images either has FedAvg with every client model, against the reference.
     rounds
         Rounds measured, after two to warm up; the median is reported. 9 by default.
     settings

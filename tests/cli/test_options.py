@@ -161,6 +161,7 @@ def seeds(bench: Bench, *words: str) -> list[int]:
         (["--seed", "20-23"], [20, 21, 22, 23]),
         (["--seed", "5", "--seed", "3-5", "--seed=0"], [5, 3, 4, 0]),
         (["--seed", "7-7"], [7]),
+        (["--seed", "5,0-2", "--seed", "1,9"], [5, 0, 1, 2, 9]),
     ],
 )
 def test_seeds_are_numbers_and_ranges(words: list[str], expected: list[int], bench: Bench) -> None:
@@ -175,6 +176,26 @@ def test_what_is_no_seed_is_refused(word: str, bench: Bench) -> None:
     assert ended.refused
     assert "--seed" in ended.err
     assert word in ended.err
+
+
+def test_names_and_numbers_of_clients_are_given_one_by_one_or_with_commas(bench: Bench) -> None:
+    listed = bench("sweep -d cora,citeseer -m local,fedavg -k 5,10 -s overlapping --dry-run --json")
+    one_by_one = bench(
+        "sweep -d cora -d citeseer -m local -m fedavg -k 5 -k 10 -s overlapping --dry-run --json"
+    )
+    runs = json.loads(listed.out)["runs"]
+    assert runs == json.loads(one_by_one.out)["runs"]
+    assert len({(run["dataset"], run["clients"], run["method"]) for run in runs}) == 8
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [("-k 10,x", "-k"), ("-k 10,", "-k"), ("-k 1.5", "-k"), ("--seed 1,", "--seed"), ("-d cora,", "''")],
+)
+def test_a_list_with_a_word_that_cannot_be_is_refused(words: str, option: str, bench: Bench) -> None:
+    ended = bench(f"sweep --grid quickstart --dry-run {words}")
+    assert ended.refused
+    assert option in ended.err
 
 
 COMMANDS = (
