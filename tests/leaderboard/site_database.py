@@ -202,7 +202,7 @@ def build_renamed(folder: Path) -> Path:
     fill(url)
     with open_store(url, create=True) as store:
         now = Context(datetime(2026, 1, 2), {}, "0.1", 1, 2, "source")
-        store.save(PLANNED.spec, done(60, PLANNED.clients), now)
+        store.save(PLANNED.spec, done(60, PLANNED.spec.clients), now)
         build(MergedSource(store, []), {"tiny": Renamed}, COMPETITORS, folder / "site", url=URL)
     return folder / "site"
 

@@ -87,7 +87,7 @@ def test_the_report_sets_the_paper_beside_the_search(tmp_path: Path, monkeypatch
         database.add_run(spec, [60, 70])
         database.add_run(tuned_run(spec, seed), [70, 90])
     report = report_of(database, tmp_path / "out", Request(datasets=("cora",)), PlannedToy)
-    (document,) = [each for each in report.documents if each.name == "toy_tuned"]
+    (document,) = [each for each in report.documents if each.key == "toy_tuned"]
     (table,) = [each for each in document.details if each.name == "published_space"]
     rows = {label: [entry.text for entry in entries] for label, entries in table.rows}
     assert len(rows) == 2
