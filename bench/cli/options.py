@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -81,21 +81,21 @@ def _check_root(_: Any, folder: Path | None) -> None:
     paths.data_roots(folder)
 
 
-def _several(*names: str) -> Parameter:
+def _several(*names: str, converter: Callable[..., Any] | None = None) -> Parameter:
     """An option that may be given several times."""
-    return Parameter(name=names, negative="", show_default=False)
+    return Parameter(name=names, negative="", show_default=False, converter=converter)
 
 
 DATASET = Parameter(name=("--dataset", "-d"))
 SCENARIO = Parameter(name=("--scenario", "-s"))
 CLIENTS = Parameter(name=("--clients", "-k"))
 
-Studies = Annotated[tuple[str, ...], _several("--study"), Parameter(converter=_names)]
-Datasets = Annotated[tuple[str, ...], _several("--dataset", "-d"), Parameter(converter=_names)]
-Scenarios = Annotated[tuple[str, ...], _several("--scenario", "-s"), Parameter(converter=_names)]
-ClientCounts = Annotated[tuple[int, ...], _several("--clients", "-k"), Parameter(converter=_counts)]
-Methods = Annotated[tuple[str, ...], _several("--method", "-m"), Parameter(converter=_names)]
-Seeds = Annotated[tuple[int, ...], _several("--seed"), Parameter(converter=_seeds)]
+Studies = Annotated[tuple[str, ...], _several("--study", converter=_names)]
+Datasets = Annotated[tuple[str, ...], _several("--dataset", "-d", converter=_names)]
+Scenarios = Annotated[tuple[str, ...], _several("--scenario", "-s", converter=_names)]
+ClientCounts = Annotated[tuple[int, ...], _several("--clients", "-k", converter=_counts)]
+Methods = Annotated[tuple[str, ...], _several("--method", "-m", converter=_names)]
+Seeds = Annotated[tuple[int, ...], _several("--seed", converter=_seeds)]
 Settings = Annotated[tuple[str, ...], _several("--set")]
 Count = Annotated[int, Parameter(validator=Number(gte=1))]
 Positive = Annotated[float, Parameter(validator=Number(gt=0))]

@@ -152,35 +152,42 @@ def test_sizes(graphs: Federation) -> None:
         assert (read < 0).any(), "the output layers read plain values"
 
 
+def step_by_hand(it: Run, round: int, momentum: list[Tensor]) -> list[Tensor]:
+    """A round of the run; returns where SGD on the surrogate ends, and moves ``momentum`` in place."""
+    state: Any = it.method
+    parameters = list(state.parameters)
+    before = [parameter.detach().clone() for parameter in parameters]
+    theta = generated(it, round)
+    features = state.network.features(state.embeddings, None)
+    outs = {
+        name: layer(features).view(theta[name].shape)
+        for name, layer in zip(theta, state.network.out.values(), strict=True)
+    }
+    # the run's own step trains theta~; its gradient is taken with the weights from before it
+    aggregate = type(state).aggregate
+
+    def keep(participants: Tensor, received: Stack, upload: Message) -> None:
+        after = upload.model
+        surrogate = sum((outs[name] * (theta[name] - after[name])).sum() / 4 for name in theta)
+        gradients = torch.autograd.grad(surrogate, parameters)
+        for index, gradient in enumerate(gradients):
+            momentum[index] = 0.9 * momentum[index] + gradient + 1e-3 * before[index]
+        aggregate(state, participants, received, upload)
+
+    state.aggregate = keep
+    it.step(round)
+    return [old - 0.01 * push for old, push in zip(before, momentum, strict=True)]
+
+
 def test_a_step_is_sgd_on_the_surrogate(graphs: Federation) -> None:
     """(theta * (theta - theta~)).sum() / N, weight decay, momentum, two rounds by hand."""
     it = begun("pfedhn", graphs, clip=1e9)
-    state = it.method
-    parameters = list(state.parameters)
+    parameters = list(it.method.parameters)
     momentum = [torch.zeros_like(parameter) for parameter in parameters]
     for round in range(2):
-        before = [parameter.detach().clone() for parameter in parameters]
-        theta = generated(it, round)
-        features = state.network.features(state.embeddings, None)
-        outs = {
-            name: layer(features).view(theta[name].shape)
-            for name, layer in zip(theta, state.network.out.values(), strict=True)
-        }
-        # the run's own step trains theta~; its gradient is taken with the weights from before it
-        aggregate = type(state).aggregate
-
-        def keep(participants: Tensor, received: Stack, upload: Message) -> None:
-            after = upload.model
-            surrogate = sum((outs[name] * (theta[name] - after[name])).sum() / 4 for name in theta)  # noqa: B023
-            gradients = torch.autograd.grad(surrogate, parameters)
-            for index, gradient in enumerate(gradients):
-                momentum[index] = 0.9 * momentum[index] + gradient + 1e-3 * before[index]  # noqa: B023
-            aggregate(state, participants, received, upload)  # noqa: B023
-
-        state.aggregate = keep
-        it.step(round)
-        for parameter, old, push in zip(parameters, before, momentum, strict=True):
-            assert torch.allclose(parameter, old - 0.01 * push, atol=1e-5)
+        expected = step_by_hand(it, round, momentum)
+        for parameter, end in zip(parameters, expected, strict=True):
+            assert torch.allclose(parameter, end, atol=1e-5)
 
 
 def test_one_client_a_step_visits_each_client_once(graphs: Federation) -> None:
