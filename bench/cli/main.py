@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
 import sys
@@ -11,6 +10,7 @@ import cyclopts
 
 from bench import __version__
 from bench.cli.output import Screen
+from bench.cli.refusals import refusal
 from bench.errors import RequestError
 
 app = cyclopts.App(
@@ -55,29 +55,6 @@ def _say_all(words: list[str]) -> None:
             command.help = command.default_command.__doc__
 
 
-NEAR = 0.8
-"""How alike an option that is meant is to what was typed: a slip of the finger, and no other word."""
-
-
-def _unknown_option(error: cyclopts.UnknownOptionError) -> str:
-    """That a command has no such option, with the option that is meant or the setting of that name."""
-    option = (error.token.keyword or error.token.value).partition("=")[0]
-    names = [name for argument in error.argument_collection if argument.parse for name in argument.names]
-    longer = [name for name in names if name.startswith(f"{option}-")]
-    if matches := longer or difflib.get_close_matches(option, names, n=1, cutoff=NEAR):
-        return f"unknown option {option}: did you mean {matches[0]}?"
-    word = option.removeprefix("--").replace("-", "_")
-    if "--set" in names:
-        from bench.spec import ClientSettings, Protocol
-
-        for section, settings in (("protocol", Protocol), ("client", ClientSettings)):
-            if word in settings.model_fields:
-                return f"unknown option {option}: it is a setting, --set {section}.{word}=VALUE"
-    return (
-        f"unknown option {option}: '{' '.join(('bench', *(error.command_chain or ()), '--help'))}' lists all"
-    )
-
-
 def main(words: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 something failed, 2 wrong request, 130 interrupted."""
     words = sys.argv[1:] if words is None else words
@@ -86,9 +63,8 @@ def main(words: list[str] | None = None) -> None:
         outcome = app(words, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except (RequestError, cyclopts.CycloptsError) as error:
-        if isinstance(error, cyclopts.UnknownOptionError):
-            error = RequestError(_unknown_option(error))
-        print("bench: " + " ".join(str(error).split()), file=sys.stderr)
+        message = refusal(error) if isinstance(error, cyclopts.CycloptsError) else str(error)
+        print("bench: " + " ".join(message.split()), file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("bench: interrupted; the next call continues from here", file=sys.stderr)

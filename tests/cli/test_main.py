@@ -91,7 +91,7 @@ def test_the_list_of_commands_has_a_line_for_each_and_imports_none() -> None:
     text = " ".join(process.stdout.split())
     assert "sweep Run what is not done yet of a grid. " in text.replace("│", "")
     assert "Exit code 0: all agree" not in text
-    assert text.endswith("['bench.cli.output', 'bench.cli.main']")
+    assert text.endswith("['bench.cli.output', 'bench.cli.refusals', 'bench.cli.main']")
 
 
 WORK = {

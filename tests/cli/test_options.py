@@ -233,15 +233,6 @@ def test_a_data_root_that_is_no_folder_is_refused(
     ("words", "message"),
     [
         (
-            "sweep -d cora -m local --rounds 3",
-            "unknown option --rounds: it is a setting, --set protocol.rounds",
-        ),
-        ("sweep -d cora --learning-rate=1", "it is a setting, --set client.learning_rate=VALUE"),
-        ("sweep --trials 3", "unknown option --trials: 'bench sweep --help' lists all"),
-        ("tune --trails 3", "unknown option --trails: did you mean --trials?"),
-        ("sweep --timeout 5", "unknown option --timeout: did you mean --timeout-seconds?"),
-        ("db check --rounds 3", "unknown option --rounds: 'bench db check --help' lists all"),
-        (
             "sweep -d cora -m local --dry-run --data-root /nowhere",
             "--data-root expects a folder, got /nowhere",
         ),
