@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
-import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bench import paths
+from bench.cli.descriptions import (
+    ANY,
+    dataset_description,
+    docstring,
+    families_text,
+    print_dataset,
+    print_grid,
+    print_method,
+)
 from bench.cli.options import AsJson, DataRoot
 from bench.cli.output import console, say, table
 
 if TYPE_CHECKING:
     from bench.engine.method import Method
 
-ANY = "any"
-"""What stands for every family of data."""
 
+def datasets(name: str | None = None, /, *, data_root: DataRoot = None, as_json: AsJson = False) -> None:
+    """List the data sets, or describe one: its source, its sizes where it is at hand, its default settings.
 
-def datasets(*, data_root: DataRoot = None, as_json: AsJson = False) -> None:
-    """List the data sets: the family, the numbers of clients in the suite's grids, and where the data are.
+    A line has the family, the numbers of clients in the suite's grids, and where the data are. Data that are
+    embedded come with the package; 'bench data fetch -d NAME' gets those that are not at hand.
 
-    Data that are embedded come with the package; 'bench data fetch -d NAME' gets those that are not at hand.
+    Parameters
+    ----------
+    name
+        A data set; default: a line for each.
     """
     from bench.dataset import DATASETS
     from bench.grids.summary import client_counts
     from bench.sources import Sources
 
-    sources = Sources(paths.data_roots(data_root), download=False)
+    roots = paths.data_roots(data_root)
+    if name is not None:
+        description = dataset_description(DATASETS.named(name), roots)
+        print(json.dumps(description, indent=1)) if as_json else print_dataset(description)
+        return
+    sources = Sources(roots, download=False)
     numbers = client_counts()
     rows: list[dict[str, Any]] = [
         {
@@ -55,6 +70,7 @@ def datasets(*, data_root: DataRoot = None, as_json: AsJson = False) -> None:
     say(
         f"{len(rows)} data sets, {count} not at hand"
         + ("; bench data fetch -d NAME gets one" if count else "")
+        + "; bench datasets NAME describes one"
     )
 
 
@@ -80,7 +96,7 @@ def scenarios(*, as_json: AsJson = False) -> None:
 
     rows: list[dict[str, Any]] = []
     for name, kind in SCENARIOS.all().items():
-        meaning = " ".join(_description(kind).split("\n\n")[0].split())
+        meaning = " ".join(docstring(kind).split("\n\n")[0].split())
         samples = f"multiples of {kind.samples}" if kind.samples > 1 else "any"
         rows += [
             {
@@ -99,14 +115,25 @@ def scenarios(*, as_json: AsJson = False) -> None:
     say(f"{len(rows)} scenarios; bench sweep -d NAME -s SCENARIO -k CLIENTS ... runs in one")
 
 
-def grids(*, as_json: AsJson = False) -> None:
-    """List the grids: the study that each is of, how many runs it plans, and what it is.
+def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
+    """List the grids, or describe one: its federations and methods, what it sets and what it varies.
 
-    'bench sweep --grid NAME --dry-run' says what of one is done and what the rest costs. A TOML file of your
-    own is a grid, too (docs/extending.md).
+    A line has the study that each is of, how many runs it plans, and what it is. 'bench sweep --grid NAME
+    --dry-run' says what of one is done and what the rest costs. A TOML file of your own is a grid, too
+    (docs/extending.md).
+
+    Parameters
+    ----------
+    name
+        A grid or a TOML file; default: a line for each.
     """
+    from bench.grids.description import describe_grid
     from bench.grids.summary import grid_summaries
 
+    if name is not None:
+        description = describe_grid(name)
+        print(json.dumps(description.record(), indent=1)) if as_json else print_grid(description)
+        return
     summaries = grid_summaries()
     if as_json:
         print(json.dumps([asdict(summary) for summary in summaries], indent=1))
@@ -115,7 +142,7 @@ def grids(*, as_json: AsJson = False) -> None:
     for grid in summaries:
         studies.setdefault(grid.study, []).append((grid.name, f"{grid.runs:,}", grid.title))
     console().print(table(("grid", "runs", "what"), studies, right={"runs"}, whole={"grid", "runs"}))
-    say(f"{len(summaries)} grids; bench sweep --grid NAME --dry-run says what one would cost")
+    say(f"{len(summaries)} grids; bench grids NAME describes one")
 
 
 def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
@@ -129,9 +156,16 @@ def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
         A method; default: a line for each.
     """
     from bench.engine.methods import METHODS
+    from bench.hyper import hyper_parameters
 
     if name is not None:
-        _describe(METHODS.named(name), as_json)
+        kind = METHODS.named(name)
+        parameters = list(hyper_parameters(kind.Hyper))
+        if as_json:
+            details = {"description": docstring(kind), "hyper_parameters": list(map(asdict, parameters))}
+            print(json.dumps(_row(kind) | details, indent=1))
+        else:
+            print_method(kind, parameters)
         return
     rows = [_row(kind) for kind in METHODS.all().values()]
     if as_json:
@@ -149,7 +183,7 @@ def _row(kind: type[Method]) -> dict[str, Any]:
         "title": kind.title,
         "reference": kind.reference,
         "families": list(kind.families),
-        "summary": " ".join(_description(kind).split("\n\n")[0].split()),
+        "summary": " ".join(docstring(kind).split("\n\n")[0].split()),
     }
 
 
@@ -158,47 +192,5 @@ def _by_family(rows: Iterable[dict[str, Any]], columns: Sequence[str]) -> dict[s
     families: dict[str, list[list[str]]] = {}
     for row in rows:
         entry = [row[column] for column in columns]
-        families.setdefault(f"{_families(row['families'])} data", []).append(entry)
+        families.setdefault(f"{families_text(row['families'])} data", []).append(entry)
     return families
-
-
-def _description(kind: type) -> str:
-    return inspect.cleandoc(vars(kind).get("__doc__") or "")
-
-
-def _families(families: list[str]) -> str:
-    from bench.data import FAMILIES
-
-    return ANY if set(families) == set(FAMILIES) else ", ".join(families)
-
-
-def _describe(kind: type[Method], as_json: bool) -> None:
-    from bench.hyper import hyper_parameters
-
-    parameters = [asdict(parameter) for parameter in hyper_parameters(kind.Hyper)]
-    if as_json:
-        row = {**_row(kind), "description": _description(kind), "hyper_parameters": parameters}
-        print(json.dumps(row, indent=1))
-        return
-    screen = console()
-    say(f"{kind.title} ({kind.name}): {kind.reference or 'no paper of its own'}", screen)
-    say(f"{_families(list(kind.families))} data; deploys the {kind.stage} model", screen)
-    for paragraph in _description(kind).split("\n\n"):
-        say("", screen)
-        for item in re.split(r"\n(?=- |\d+\. )", paragraph):
-            mark = re.match(r"(- |\d+\. )?", item)
-            wrapped = textwrap.fill(
-                " ".join(item.split()),
-                screen.width - 1,
-                subsequent_indent=" " * (mark.end() if mark else 0),
-                break_on_hyphens=False,
-            )
-            say(wrapped, screen)
-    if not parameters:
-        say("\nno hyper-parameters of its own")
-        return
-    columns = ("hyper-parameter", "default", "range", "tuned over", "meaning")
-    rows = [list(parameter.values()) for parameter in parameters]
-    screen.print(table(columns, rows, whole={"hyper-parameter"}))
-    example = parameters[0]
-    say(f"bench sweep ... --set method.{example['name']}={example['default']} sets one", screen)

@@ -1,4 +1,4 @@
-"""``bench datasets``, ``scenarios``, ``grids`` and ``methods``: lists, and all of one method."""
+"""``bench datasets``, ``scenarios``, ``grids`` and ``methods``: what they list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from federation_toys import random_hypergraph, random_images
 
-from bench import registry
 from bench.dataset import DATASETS, Dataset
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
@@ -101,36 +100,6 @@ def test_the_list_is_eighty_columns_wide_and_sorts_by_data(
     assert max(map(len, lines)) <= 80
     names = [line.split()[:1] for line in lines]
     assert names.index(["any"]) < names.index(["fedavg"]) < names.index(["graph"]) < names.index(["fedpub"])
-
-
-def test_one_method_is_described_with_its_hyper_parameters(bench: Bench) -> None:
-    row = json.loads(bench("methods fedprox --json").out)
-    parameters = {parameter["name"]: parameter for parameter in row["hyper_parameters"]}
-    assert set(parameters) == set(FedProx.Hyper.model_fields)
-    assert parameters["mu"]["default"] == str(FedProx.Hyper().mu)
-    assert parameters["mu"]["limits"] == "0 or more"
-    assert parameters["mu"]["meaning"]
-    words = " ".join(bench("methods fedprox").out.split())
-    assert "FedAvg with a proximal term in the local objective." in words
-    assert "0 or more" in words
-
-
-@pytest.mark.usefixtures("plugins")
-def test_a_method_of_ones_own_is_there_and_an_unknown_one_is_refused(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = tmp_path / "own.py"
-    own.write_text(
-        "from bench.methods.local import Local\n\n\n"
-        'class Own(Local):\n    """Nothing of its own."""\n\n    name, title = "own", "Own"\n'
-    )
-    monkeypatch.setenv(registry.PLUGINS, str(own))
-    registry.forget()
-    described = bench("methods own")
-    refused = bench("methods fedprxo")
-    assert "no hyper-parameters" in described.out
-    assert refused.refused
-    assert "did you mean 'fedprox'?" in refused.err
 
 
 ROLES = (40.0, 30.0, 30.0)

@@ -1,0 +1,160 @@
+"""What one method, one data set or one grid is, in words and as JSON: ``bench methods NAME`` and its like."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from bench.cli.output import console, say, table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bench.dataset import Dataset
+    from bench.engine.method import Method
+    from bench.grids.description import GridDescription
+    from bench.hyper import HyperParameter
+
+ANY = "any"
+"""What stands for every family of data."""
+
+
+def docstring(kind: type) -> str:
+    """What a class says of itself, without what it inherits."""
+    return inspect.cleandoc(vars(kind).get("__doc__") or "")
+
+
+def families_text(families: Sequence[str]) -> str:
+    """Families of data in a line: ``graph, images``."""
+    from bench.data import FAMILIES
+
+    return ANY if set(families) == set(FAMILIES) else ", ".join(families)
+
+
+def paragraph(text: str, indent: str = "") -> None:
+    """Print words as a paragraph of the terminal's width, lines after the first further in."""
+    screen = console()
+    say(textwrap.fill(text, screen.width - 1, subsequent_indent=indent, break_on_hyphens=False), screen)
+
+
+def listed(label: str, words: Iterable[object]) -> None:
+    """Print a label and what belongs to it, nothing where nothing does."""
+    if text := ", ".join(map(str, words)):
+        paragraph(f"{label}: {text}", indent="  ")
+
+
+def print_method(kind: type[Method], parameters: Sequence[HyperParameter]) -> None:
+    """Print a method's paper, what it does, and its hyper-parameters."""
+    say(f"{kind.title} ({kind.name}): {kind.reference or 'no paper of its own'}")
+    say(f"{families_text(kind.families)} data; deploys the {kind.stage} model")
+    for text in docstring(kind).split("\n\n"):
+        say("")
+        for item in re.split(r"\n(?=- |\d+\. )", text):
+            mark = re.match(r"(- |\d+\. )?", item)
+            paragraph(" ".join(item.split()), indent=" " * (mark.end() if mark else 0))
+    if not parameters:
+        say("\nno hyper-parameters of its own")
+        return
+    columns = ("hyper-parameter", "default", "range", "tuned over", "meaning")
+    rows = [list(asdict(parameter).values()) for parameter in parameters]
+    console().print(table(columns, rows, whole={"hyper-parameter"}))
+    example = parameters[0]
+    say(f"bench sweep ... --set method.{example.name}={example.default} sets one")
+
+
+def dataset_description(kind: type[Dataset], roots: tuple[Path, ...]) -> dict[str, Any]:
+    """What a data set is: its source, its default settings, the grids that run on it and, where its files are
+    at hand, its sizes.
+
+    Raises:
+        RequestError: the checksum of a file is not the published one.
+    """
+    from bench.errors import NoDataError
+    from bench.federation.prepared import prepare
+    from bench.grids.summary import grid_summaries
+    from bench.sources import Sources
+
+    try:
+        sizes = data_sizes(prepare(kind.name, roots, download=False).data)
+    except NoDataError:
+        sizes = {}
+    grids = [summary for summary in grid_summaries() if kind.name in summary.datasets]
+    return {
+        "name": kind.name,
+        "title": kind.title,
+        "family": kind.family,
+        "where": kind.whereabouts(Sources(roots, download=False)),
+        "sizes": sizes,
+        "homepage": kind.homepage,
+        "licence": kind.licence,
+        "files": [file.path for file in kind.files],
+        "scenarios": list(kind.scenarios),
+        "settings": {
+            f"{section}.{name}": value
+            for section, part in (("protocol", kind.protocol), ("client", kind.client))
+            for name, value in part.model_dump(mode="json").items()
+        },
+        "grids": [grid.name for grid in grids],
+    }
+
+
+def print_dataset(description: Mapping[str, Any]) -> None:
+    """Print what a data set is."""
+    say("{name}: {title}, {family} data, {where}".format(**description))
+    if sizes := description["sizes"]:
+        say(", ".join(f"{size:,} {of}" for of, size in sizes.items()))
+    listed("source", filter(None, [description["homepage"]]))
+    listed("licence", filter(None, [description["licence"]]))
+    listed("scenarios", description["scenarios"])
+    listed("grids", description["grids"])
+    rows = [(key, "none" if value is None else value) for key, value in description["settings"].items()]
+    console().print(table(("setting", "default here"), rows, whole={"setting"}))
+    name, scenario = description["name"], description["scenarios"][0]
+    say(f"bench sweep -d {name} -s {scenario} -k 10 -m fedavg ... runs on it")
+
+
+def data_sizes(data: Any) -> dict[str, int]:
+    """How many nodes, edges, hyperedges and features, or images, pixels and channels, and classes."""
+    from bench.data import Graph, Hypergraph, Images
+
+    if isinstance(data, Images):
+        images, channels, height, width = data.pixels.shape
+        return {"images": images, "channels": channels, "rows": height, "columns": width} | {
+            "classes": data.classes
+        }
+    sizes = {"nodes": len(data.labels)}
+    if isinstance(data, Graph):
+        sizes["edges"] = data.edges.shape[1] // 2
+    if isinstance(data, Hypergraph) or data.hyperedges is not None:
+        sizes["hyperedges"] = len(data.hyperedges)
+    return sizes | {"features": data.features.shape[1], "classes": data.classes}
+
+
+def print_grid(description: GridDescription) -> None:
+    """Print what a grid runs, sets and varies."""
+    summary = description.summary
+    say(f"{summary.name}: {summary.title}")
+    study = f" of study {summary.study}" if summary.study else ""
+    drawn = ", which draw other clients each" if description.partition_per_seed else ""
+    first, last = description.seeds[0], description.seeds[-1]
+    are_consecutive = description.seeds == tuple(range(first, last + 1))
+    seeds = f"{first}-{last}" if are_consecutive and first < last else ", ".join(map(str, description.seeds))
+    paragraph(f"{summary.runs:,} runs{study}, seeds {seeds}{drawn}")
+    listed("methods", description.methods)
+    screen = console()
+    federations = [
+        (dataset, scenario, " ".join(map(str, clients)))
+        for (dataset, scenario), clients in description.federations.items()
+    ]
+    screen.print(table(("dataset", "scenario", "clients"), federations, whole={"dataset"}))
+    if description.settings:
+        settings = [
+            (setting.key, ", ".join(map(str, setting.values)), setting.runs or "all")
+            for setting in description.settings
+        ]
+        screen.print(table(("setting", "values", "runs"), settings, whole={"setting"}))
+    say(f"bench sweep --grid {summary.name} --dry-run says what it would cost")

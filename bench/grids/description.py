@@ -1,0 +1,93 @@
+"""What one grid runs: its federations and methods, what it sets for all runs, and what it varies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from bench.grids.expand import combinations
+from bench.grids.files import load_grid
+from bench.grids.grid import Grid, Match
+from bench.grids.summary import GridSummary, grid_summary
+
+
+class GridSetting(NamedTuple):
+    """What a grid sets by a dotted key: the ``values``, and whose runs have them; empty for all runs.
+
+    More than one value are varied: every run is made with each.
+    """
+
+    key: str
+    values: tuple[Any, ...]
+    runs: str
+
+
+@dataclass(frozen=True)
+class GridDescription:
+    """A grid: ``federations`` are the numbers of clients by data set and scenario, ascending."""
+
+    summary: GridSummary
+    seeds: tuple[int, ...]
+    partition_per_seed: bool
+    methods: tuple[str, ...]
+    federations: dict[tuple[str, str], tuple[int, ...]]
+    settings: tuple[GridSetting, ...]
+
+    def record(self) -> dict[str, Any]:
+        """The description as JSON has it."""
+        return {
+            **asdict(self.summary),
+            "seeds": self.seeds,
+            "partition_per_seed": self.partition_per_seed,
+            "methods": self.methods,
+            "federations": [
+                {"dataset": dataset, "scenario": scenario, "clients": clients}
+                for (dataset, scenario), clients in self.federations.items()
+            ],
+            "settings": [setting._asdict() for setting in self.settings],
+        }
+
+
+def describe_grid(name: str) -> GridDescription:
+    """The description of a grid by its name; raises as ``load_grid``."""
+    grid = load_grid(name)
+    methods: dict[str, None] = {}
+    clients: dict[tuple[str, str], dict[int, None]] = {}
+    for dataset, scenario, count, method, _ in combinations(grid):
+        methods.setdefault(method)
+        clients.setdefault((dataset, scenario), {}).setdefault(count)
+    return GridDescription(
+        grid_summary(name),
+        grid.seeds,
+        grid.partition_per_seed,
+        tuple(methods),
+        {federation: tuple(sorted(counts)) for federation, counts in clients.items()},
+        tuple(_settings(grid, tuple(methods))),
+    )
+
+
+def _settings(grid: Grid, methods: tuple[str, ...]) -> Iterator[GridSetting]:
+    """The grid's own settings, those of its overrides, and those of its lines and points."""
+    for section, values in (("protocol", grid.protocol), ("client", grid.client)):
+        for key, value in values.items():
+            yield GridSetting(f"{section}.{key}", (value,), "")
+    for override in grid.override:
+        for key, value in override.set.items():
+            yield GridSetting(key, (value,), _text(override.match))
+    varied_values: dict[str, list[Any]] = {}
+    methods_of: dict[str, set[str]] = {}
+    for *_, method, variant in combinations(grid):
+        for key, value in variant.items():
+            methods_of.setdefault(key, set()).add(method)
+            if value not in varied_values.setdefault(key, []):
+                varied_values[key].append(value)
+    for key, varied in varied_values.items():
+        names = [method for method in methods if method in methods_of[key]]
+        yield GridSetting(key, tuple(varied), "" if len(names) == len(methods) else ", ".join(names))
+
+
+def _text(match: Match) -> str:
+    """Which runs an override is for: ``fedaghn; cifar10 or cifar100``."""
+    choices = (getattr(match, field) for field in ("method", "model", "dataset", "scenario", "clients"))
+    return "; ".join(" or ".join(map(str, choice)) for choice in choices if choice is not None)

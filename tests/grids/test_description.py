@@ -1,0 +1,73 @@
+"""What a grid's description says, against the runs that it plans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.errors import RequestError
+from bench.grids import expand, grid_names, load_grid
+from bench.grids.description import GridSetting, describe_grid
+
+OWN = """
+title = "Two factors"
+methods = ["fedavg", "fedprox"]
+seeds = [3, 5]
+protocol = { rounds = 7 }
+
+[[settings]]
+datasets = ["cora", "citeseer"]
+scenario = "non-overlapping"
+clients = [20, 10]
+variants = [{}, { "client.dropout" = 0.1 }, { "client.dropout" = 0.2 }]
+
+[[settings]]
+datasets = ["cora"]
+scenario = "overlapping"
+clients = [30]
+methods = ["fedprox"]
+variants = [{ "method.mu" = 0.5 }]
+
+[[override]]
+match = { method = "fedavg", dataset = "cora" }
+set = { "client.learning_rate" = 0.5 }
+"""
+
+
+@pytest.mark.parametrize("name", grid_names())
+def test_federations_and_methods_are_those_of_its_runs(name: str) -> None:
+    description = describe_grid(name)
+    runs = expand(load_grid(name))
+    federations = {
+        (dataset, scenario, count)
+        for (dataset, scenario), clients in description.federations.items()
+        for count in clients
+    }
+    assert federations == {(run.spec.dataset, run.spec.scenario, run.spec.clients) for run in runs}
+    assert set(description.methods) == {run.method for run in runs}
+    assert set(description.seeds) == {run.spec.seed for run in runs}
+
+
+def test_a_grid_of_ones_own_is_described_from_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text(OWN)
+    description = describe_grid(str(file))
+    assert description.summary.runs == (4 * 2 * 3 + 1) * 2
+    assert description.seeds == (3, 5)
+    assert description.federations == {
+        ("cora", "non-overlapping"): (10, 20),
+        ("citeseer", "non-overlapping"): (10, 20),
+        ("cora", "overlapping"): (30,),
+    }
+    assert set(description.settings) == {
+        GridSetting("protocol.rounds", (7,), ""),
+        GridSetting("client.learning_rate", (0.5,), "fedavg; cora"),
+        GridSetting("client.dropout", (0.1, 0.2), ""),
+        GridSetting("method.mu", (0.5,), "fedprox"),
+    }
+
+
+def test_a_grid_that_is_none_is_refused() -> None:
+    with pytest.raises(RequestError, match="weight_decay"):
+        describe_grid("weigth_decay")
