@@ -119,8 +119,8 @@ def compare(
     ranking = f"{its_study.name}/ranking"
     for line in (
         *ranking_views.standing_sentences(ranks, method, standings),
-        f"Report: {out / folder.INDEX}; {ranking}/pairs.csv has all pairs, {ranking}/table.md says how they "
-        "were tested.",
+        f"Report: {out / folder.INDEX}; {ranking}/pairs.csv has all pairs, corrected over all of them, "
+        f"{ranking}/table.md says how they were tested.",
     ):
         screen.print(line, markup=False)
     return 0

@@ -15,7 +15,7 @@ from bench.figures.layout import Figure, Mark
 from bench.figures.plots import Ranks
 from bench.report.captions import Document, statistic
 from bench.report.table import Entry, Table, listing, pivot
-from bench.statistics.paired import ALPHA, REGION, PairedTest, Verdict
+from bench.statistics.paired import ALPHA, REGION, PairedTest, Verdict, of_one
 from bench.statistics.summary import DRAWS, LEAST, SEED
 from bench.studies.cells import Cell
 from bench.studies.groups import Aggregate, Group
@@ -244,7 +244,8 @@ def ranking_document(ranking: Ranking) -> Document:
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """A method in one task. ``pairs`` are its comparisons with every other method, itself first.
+    """A method in one task. ``pairs`` are its comparisons with every other method, itself first, corrected
+    over these alone.
 
     ``clients_below`` is the mean number of clients below the baseline, where there is one.
     """
@@ -294,8 +295,7 @@ def standings(ranking: Ranking, method: str) -> list[Standing]:
     for task in ranking.tasks:
         cell = task.cells.get(method)
         if cell and cell.measured and cell.group:
-            comparisons = (pair.opposite() if pair.second == method else pair for pair in task.comparisons)
-            pairs = {pair.second: pair for pair in comparisons if pair.first == method}
+            pairs = {pair.second: pair for pair in of_one(method, task.comparisons)}
             below_counts = BELOW_BASELINE.of(cell.reading)
             mean_below = Aggregate(below_counts).mean if below_counts else None
             all_standings.append(Standing(task, cell, cell.measured, cell.group, pairs, mean_below))
@@ -379,7 +379,8 @@ def _against_best(standing: Standing, ranking: Ranking) -> str:
     if pair.interval is None or pair.p is None or pair.corrected is None:
         return f"{text} ({pair.units} {pair.unit}): no test"
     low, high = map(gap, pair.interval)
-    test_text = f"95 % interval {low} to {high}, p {pair.p:.2g}, corrected {pair.corrected:.2g}"
+    count = f" over {standing.tests} comparisons" if standing.tests > 1 else ""
+    test_text = f"95 % interval {low} to {high}, p {pair.p:.2g}, corrected{count} {pair.corrected:.2g}"
     return f"{text} ({test_text}, {pair.units} {pair.unit}s): {pair.verdict}"
 
 

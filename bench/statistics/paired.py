@@ -223,23 +223,29 @@ def _comparisons(values: Mapping[tuple[str, str], NDArray[np.float64]], unit: Un
     ]
 
 
+def of_one(
+    method: str, comparisons: Iterable[PairedTest], others: Collection[str] | None = None
+) -> list[PairedTest]:
+    """The comparisons of one method, itself first, with the ``others`` (None: all), with Holm's correction
+    over these alone: how two of the others compare is not asked.
+    """
+    pairs = [
+        pair if pair.first == method else pair.opposite()
+        for pair in comparisons
+        if method in (pair.first, pair.second)
+    ]
+    pairs = [pair for pair in pairs if others is None or pair.second in others]
+    p_values = {pair.second: pair.p for pair in pairs if pair.p is not None}
+    corrected = dict(zip(p_values, holm(np.array(list(p_values.values()), np.float64)).tolist(), strict=True))
+    return [replace(pair, corrected=corrected.get(pair.second)) for pair in pairs]
+
+
 def worse_than(leader: str, others: Collection[str], comparisons: Iterable[PairedTest]) -> set[str]:
-    """The methods among ``others`` that are significantly worse than ``leader``, with Holm's correction over
-    their comparisons with it alone.
+    """The methods among ``others`` that are significantly worse than ``leader``, by its comparisons with them
+    alone.
 
     The question is which methods may be the best, not how any two compare, so that these are all its tests
     (multiple comparisons with the best; Hsu, Annals of Statistics 12, 1984): a method that none surpasses is
     to be called worse than the leader in at most 5 % of repetitions, whichever method leads.
     """
-    pairs = [
-        pair if pair.first == leader else pair.opposite()
-        for pair in comparisons
-        if leader in (pair.first, pair.second) and pair.p is not None
-    ]
-    pairs = [pair for pair in pairs if pair.second in others]
-    corrected = holm(np.array([pair.p for pair in pairs], np.float64)).tolist()
-    return {
-        pair.second
-        for pair, p in zip(pairs, corrected, strict=True)
-        if replace(pair, corrected=p).verdict == "better"
-    }
+    return {pair.second for pair in of_one(leader, comparisons, others) if pair.verdict == "better"}

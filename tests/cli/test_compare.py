@@ -67,14 +67,14 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     assert (standing.group.seconds, standing.group.megabytes) == (2.5, 40)
     assert standing_sentences(ranking, method, places) == [
         "Cora, non-overlapping, 10 clients: +0.55 points against FedAvg, the best other (95 % interval "
-        "-12.00 to +13.10, p 0.92, corrected 0.92, 10 clients): undecided.",
+        "-12.00 to +13.10, p 0.92, corrected over 2 comparisons 0.92, 10 clients): undecided.",
         "Cora, non-overlapping, 10 clients: significantly better than Local.",
     ]
     # Seen from Local: 10 points less at nine clients, 11.5 less at one.
     local = standings(ranking, "local")
     assert standing_sentences(ranking, "local", local)[0] == (
         "Cora, non-overlapping, 10 clients: -10.15 points against Clustered averaging, the best other (95 % "
-        "interval -10.49 to -9.81, p 1.7e-13, corrected 5.1e-13, 10 clients): worse."
+        "interval -10.49 to -9.81, p 1.7e-13, corrected over 2 comparisons 3.4e-13, 10 clients): worse."
     )
 
 
