@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -117,14 +117,18 @@ class StudyBoards:
         """Every two of the ranking's methods that share a task, by name: their differences by task."""
         pairs: dict[tuple[str, str], list[Difference]] = {}
         for task in self.ranking.tasks if self.ranking else ():
-            tests = {(test.first, test.second): test for test in task.comparisons}
-            tests |= {(test.second, test.first): test.opposite() for test in task.comparisons}
+            tests = _either_way(task.comparisons)
             frames = {name: client_scores(cell) for name, cell in task.cells.items() if cell.measured}
             table = side_by_side(frames)
             for names in combinations(sorted(frames), 2):
                 if names in tests and tests[names].difference is not None:
                     pairs.setdefault(names, []).append(_difference(task, tests[names], table))
         return dict(sorted(pairs.items()))
+
+    @cached_property
+    def over_tasks(self) -> dict[tuple[str, str], PairedTest]:
+        """The tests over tasks of every two methods that have all of them, by name, either way round."""
+        return _either_way(self.ranking.comparisons if self.ranking else ())
 
     @cached_property
     def _by_metric(self) -> Mapping[Metric, Results]:
@@ -322,6 +326,11 @@ def _order(cell: Cell) -> tuple[int, bool, float]:
     kinds = (DEFAULT, TUNED)
     kind = kinds.index(cell.tuning) if cell.tuning in kinds else len(kinds)
     return kind, cell.measured is None, -cell.measured.mean if cell.measured else 0.0
+
+
+def _either_way(comparisons: Iterable[PairedTest]) -> dict[tuple[str, str], PairedTest]:
+    """Comparisons by the names of the first and the second method, each of the two as the first."""
+    return {(test.first, test.second): test for pair in comparisons for test in (pair, pair.opposite())}
 
 
 def _difference(task: Task, test: PairedTest, table: Scores) -> Difference:

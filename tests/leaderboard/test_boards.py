@@ -178,6 +178,8 @@ def test_a_pair_shows_differences_by_task_client_and_seed(site: Path) -> None:
     assert rows[f"Cora, {TEN.scenario}, 20 clients"]["Difference"] == f"{twenty:+.2f}"
     assert rows[f"Cora, {TEN.scenario}, 10 clients"]["Better for"] == "10 of 10 clients, 2 of 2 runs"
     assert rows[f"Cora, {TEN.scenario}, 20 clients"]["Better for"] == "0 of 20 clients, 0 of 2 runs"
+    # Differences that are the same at every client have no spread: p is 0, of all pairs and of this one.
+    assert rows[f"Cora, {TEN.scenario}, 10 clients"]["p"].count("< 0.001") == 2
     assert "By seed: +10.00, +9.00." in page.text
     table = pd.read_csv(site / "data" / "tiny-pairs.csv").set_index(["clients", "first", "second"])
     assert table.loc[(20, "local", "fedavg"), "difference"] == pytest.approx(-twenty)
