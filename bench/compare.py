@@ -46,26 +46,29 @@ def own_method(file: Path) -> str:
     return names[0]
 
 
-def find_study(name: str | None, dataset: str) -> Study:
-    """The study of that name; without one the first that compares methods on the data set, those first that
-    have a main table of it.
+def find_study(name: str | None, *datasets: str) -> Study:
+    """The study of that name; without one the first that compares methods on all of the data sets, those
+    first that have a main table of one.
 
     Raises:
-        RequestError: no such study, or, without a name, none with the data set.
+        RequestError: no such study, or, without a name, none with one of the data sets or with all of them.
     """
     if name is not None:
         return STUDIES.named(name)()
 
     def lacks_main_table(study: Study) -> bool:
         columns = (column for table in study.experiments if table.main for column in table.columns)
-        return all(column.dataset != dataset for column in columns)
+        return all(column.dataset not in datasets for column in columns)
 
     studies = sorted((kind() for kind in STUDIES.all().values()), key=lacks_main_table)
     for study in studies:
-        if dataset in _datasets(study):
+        if _datasets(study).issuperset(datasets):
             return study
-    datasets = {name for study in studies for name in _datasets(study)}
-    raise unknown("data set of the studies:", dataset, datasets)
+    known_datasets = {name for study in studies for name in _datasets(study)}
+    for dataset in datasets:
+        if dataset not in known_datasets:
+            raise unknown("data set of the studies:", dataset, known_datasets)
+    raise RequestError(f"no study compares methods on all of {', '.join(datasets)}: name fewer of them")
 
 
 def _datasets(study: Study) -> set[str]:
@@ -87,14 +90,14 @@ def _settings(study: Study, dataset: str, method: str = "") -> tuple[Grid, tuple
 
 
 def planned_runs(study: Study, method: str, filters: Filters, overrides: Overrides) -> list[Planned]:
-    """The method's runs in every setting in which the study's baseline runs on the data set, as far as
-    ``filters`` want them.
+    """The method's runs in every setting in which the study's baseline runs on the data sets of ``filters``,
+    as far as these want them.
 
     Overrides are for the method's own hyper-parameters: all else is as the other methods have it.
 
     Raises:
-        RequestError: no table of the study compares methods on the data set, or a filter or an override is
-            wrong.
+        RequestError: no table of the study compares methods on one of the data sets, or a filter or an
+            override is wrong.
     """
     for key in overrides:
         if not key.startswith("method."):
@@ -103,12 +106,15 @@ def planned_runs(study: Study, method: str, filters: Filters, overrides: Overrid
                 "only method.* can be set; for other settings of all methods write a grid "
                 "(docs/examples/own_grid.toml) for bench sweep --grid and bench report --grid"
             )
-    (dataset,) = filters.datasets
-    grid_settings = _settings(study, dataset, method)
-    if grid_settings is None:
-        raise unknown(f"data set of {study.name}", dataset, _datasets(study))
-    grid, settings = grid_settings
-    return expand(grid.model_copy(update={"settings": settings}), filters, overrides)
+    runs = []
+    for dataset in dict.fromkeys(filters.datasets):
+        grid_settings = _settings(study, dataset, method)
+        if grid_settings is None:
+            raise unknown(f"data set of {study.name}", dataset, _datasets(study))
+        grid, settings = grid_settings
+        grid = grid.model_copy(update={"settings": settings})
+        runs += expand(grid, replace(filters, datasets=(dataset,)), overrides)
+    return runs
 
 
 def with_guest(study: Study, method: str, overrides: Overrides) -> type[Study]:

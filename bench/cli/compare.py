@@ -30,8 +30,8 @@ def compare(
     """Check your own method, run what is missing of it, and say where it stands.
 
     The other methods' results come with the suite or from your database; they are compared on the
-    same partitions, seeds and clients, of one data set (-d). Runs that your method's code made before it
-    changed are made again. The whole report is written, too.
+    same partitions, seeds and clients, on one data set (-d) or over several. Runs that your method's
+    code made before it changed are made again. The whole report is written, too.
 
     Parameters
     ----------
@@ -40,15 +40,15 @@ def compare(
     seed
         These seeds, such as 0-4,7, in place of those of the study.
     study
-        Study whose first grid with the data set gives the settings, such as fedsheafhn or fedhgn; default:
-        the first that has the data set.
+        Study whose first grid with a data set gives the settings there, such as fedsheafhn or fedhgn;
+        default: the first that has all the data sets.
     settings
         A setting of your method, such as method.mu=0.1; may be given several times.
     out
         Folder for the report.
     """
-    if len(filters.dataset) != 1:
-        raise RequestError(f"expected one data set to compare on (-d cora), got {len(filters.dataset)}")
+    if not filters.dataset:
+        raise RequestError("expected a data set to compare on, or several: -d cora,citeseer")
 
     from bench import compare as comparison
     from bench.contract.checks import check
@@ -69,7 +69,7 @@ def compare(
 
     folder.check(out)
     method = comparison.own_method(file)
-    its_study = comparison.find_study(study, filters.dataset[0])
+    its_study = comparison.find_study(study, *filters.dataset)
     overrides = parse_overrides(settings)
     runs = comparison.planned_runs(its_study, method, replace(filters.of_grid(), seeds=seed), overrides)
     with_method = comparison.with_guest(its_study, method, overrides)
@@ -111,7 +111,8 @@ def compare(
         )
         studies = {**STUDIES.all(), its_study.name: with_method}
         build(source, request, studies, out, comparison.expectations(its_study, runs))
-    title = f"{METHODS.named(method).title} on {its_study.title_of(filters.dataset[0])}"
+    datasets = ", ".join(map(its_study.title_of, filters.dataset))
+    title = f"{METHODS.named(method).title} on {datasets}"
     screen.print(rich_table(ranking_views.standings_table(ranks, standings, title)))
     if len(standings) <= TASKS_IN_FULL:
         for standing in standings:

@@ -5,7 +5,7 @@ one method stands among them, the summary of ``bench compare``.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass
 
 import pandas as pd
@@ -303,12 +303,13 @@ def standings(ranking: Ranking, method: str) -> list[Standing]:
 
 
 def standings_table(ranking: Ranking, all_standings: list[Standing], title: str) -> Table:
-    """One row a task, in 80 columns.
+    """One row a task, in 80 columns; the data set is named where there are several.
 
     Better / worse count the methods that it is significantly better and worse than, of those it was tested
     against; Below the clients below the baseline; s and MB what a run takes and exchanges.
     """
     below_heading = f"Below\n{ranking.baseline_title}"
+    are_several = len({standing.task.column.dataset for standing in all_standings}) > 1
     rows = []
     for standing in all_standings:
         column, group = standing.task.column, standing.group
@@ -321,7 +322,8 @@ def standings_table(ranking: Ranking, all_standings: list[Standing], title: str)
             "s": f"{group.seconds:.1f}",
             "MB": f"{group.megabytes:.0f}",
         }
-        place = " ".join(filter(None, (column.scenario, str(column.clients), standing.task.point)))
+        dataset = ranking.study.title_of(column.dataset) if are_several else ""
+        place = " ".join(filter(None, (dataset, column.scenario, str(column.clients), standing.task.point)))
         rows.append((place, texts))
     return listing("standing", title, "Task", rows)
 
@@ -349,20 +351,26 @@ def others_table(ranking: Ranking, method: str, standing: Standing) -> Table:
 
 def standing_sentences(ranking: Ranking, method: str, all_standings: list[Standing]) -> list[str]:
     """What the method has over the best other one, and who it is significantly better and worse than, by
-    task; and its place over several tasks.
+    task; and its place and the tests over several tasks.
     """
     lines = []
     for standing in all_standings:
         place = standing.task.label(ranking.study)
         lines.append(f"{place}: {_against_best(standing, ranking)}.")
-        verdicts: tuple[Verdict, ...] = ("better", "worse")
-        for verdict in verdicts:
-            if other_methods := standing.against(verdict):
-                titles = ", ".join(ranking.titles[other_method] for other_method in other_methods)
-                lines.append(f"{place}: significantly {verdict} than {titles}.")
+        lines += _significant(place, standing.pairs.values(), ranking)
     if len(all_standings) > 1:
-        lines.append(_overall(ranking, method, len(all_standings)))
+        tasks_text = f"Over {len(all_standings)} tasks"
+        lines.append(f"{tasks_text}: {_overall(ranking, method)}.")
+        lines += _significant(tasks_text, of_one(method, ranking.comparisons), ranking)
     return lines
+
+
+def _significant(place: str, pairs: Collection[PairedTest], ranking: Ranking) -> Iterator[str]:
+    """The methods that the first of these pairs is significantly better and worse than; nothing of none."""
+    verdicts: tuple[Verdict, ...] = ("better", "worse")
+    for verdict in verdicts:
+        if titles := [ranking.titles[pair.second] for pair in pairs if pair.verdict == verdict]:
+            yield f"{place}: significantly {verdict} than {', '.join(titles)}."
 
 
 def _against_best(standing: Standing, ranking: Ranking) -> str:
@@ -384,10 +392,10 @@ def _against_best(standing: Standing, ranking: Ranking) -> str:
     return f"{text} ({test_text}, {pair.units} {pair.unit}s): {pair.verdict}"
 
 
-def _overall(ranking: Ranking, method: str, tasks: int) -> str:
+def _overall(ranking: Ranking, method: str) -> str:
     row = ranking.table.set_index("method").loc[method]
     text = (
-        f"Over {tasks} tasks: mean rank {row['rank']:.2f} of {len(ranking.methods)} "
+        f"mean rank {row['rank']:.2f} of {len(ranking.methods)} "
         f"(95 % interval {row['low']:.2f} to {row['high']:.2f})"
     )
-    return f"{text}, group of ties {ranking.groups[method]}." if method in ranking.groups else f"{text}."
+    return f"{text}, group of ties {ranking.groups[method]}" if method in ranking.groups else text

@@ -24,7 +24,7 @@ from bench.compare import (
 )
 from bench.errors import RequestError
 from bench.grids import Filters, Planned, expand, load_grid
-from bench.report.ranking_views import standing_sentences, standings
+from bench.report.ranking_views import standing_sentences, standings, standings_table
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.store.queries import Stored
@@ -196,6 +196,36 @@ def test_the_study_is_the_first_with_the_data_set() -> None:
         find_study(None, "coarca")
 
 
+def test_several_data_sets_are_one_comparison_and_need_a_study_of_all() -> None:
+    """Ahead of Local by 10, 12, 14 and 16 points in four tasks: t = 13 / (2.58 / 2), p = 0.002."""
+    method, study = own_method(EXAMPLE), find_study(None, "cora", "citeseer")
+    wanted = Filters(("cora", "citeseer"), ("non-overlapping",), (10, 20), seeds=(0,))
+    runs = planned_runs(study, method, wanted, {})
+    assert [run.names[:3] for run in runs] == [
+        (dataset, "non-overlapping", clients) for dataset in ("cora", "citeseer") for clients in (10, 20)
+    ]
+    database = MemoryStore()
+    for number, run in enumerate(runs):
+        dataset, scenario, clients, _, seed = run.names
+        database.add_run(run.spec, [70 + number + client % 2 for client in range(clients)])
+        database.add_run(resolve(dataset, scenario, clients, "local", seed), [60 - number] * clients)
+    ranking, places = compare(database, study, method, runs)
+    assert [round(standing.pairs["local"].difference or 0, 3) for standing in places] == [
+        10.5,
+        12.5,
+        14.5,
+        16.5,
+    ]
+    (over_tasks,) = [line for line in standing_sentences(ranking, method, places) if "4 tasks: sig" in line]
+    assert "better than Local" in over_tasks
+    labels = [label for label, _ in standings_table(ranking, places, "").rows]
+    assert [label.split()[0] for label in labels] == ["Cora", "Cora", "CiteSeer", "CiteSeer"]
+    with pytest.raises(RequestError, match="cora, coraca"):
+        find_study(None, "cora", "coraca")
+    with pytest.raises(RequestError, match="did you mean 'coraca'"):
+        find_study(None, "cora", "coarca")
+
+
 def test_a_method_alone_is_compared_with_nothing() -> None:
     method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
     runs = planned_runs(study, method, CORA_10, {})
@@ -251,6 +281,8 @@ def test_initial_models_that_a_method_chooses_for_itself_keep_nobody_out() -> No
         (["-d", "coraca", "--study", "fedsheafhn"], "unknown data set of fedsheafhn 'coraca'"),
         (["-d", "cora", "--study", "fedhng"], "did you mean 'fedhgn'"),
         (["-d", "cora", "-k", "11"], "there is 10, 20"),
+        ([], "-d cora,citeseer"),
+        (["-d", "cora,coraca"], "cora, coraca"),
         (["-d", "cora", "--set", "protocol.rounds=8"], "bench sweep --grid"),
         (["-d", "cora", "-k", "10", "--metric", "roc_auc"], "--metric roc_auc"),
     ],
