@@ -60,10 +60,19 @@ def list_runs(
         print(json.dumps(runs, indent=1))
         return
     names = ("dataset", "scenario", "clients", "method")
-    cells = ({**run, "cell": "/".join(str(run[name]) for name in names)} for run in runs)
+    texts = (
+        {
+            **run,
+            "cell": "/".join(str(run[name]) for name in names),
+            "seconds": f"{run['seconds']:.1f}",
+            "test": None if run["test"] is None else f"{run['test']:.2f}",
+        }
+        for run in runs
+    )
     columns = [column for column in COLUMNS if column != "reason" or any(run["reason"] for run in runs)]
-    rows = ([run[column] for column in columns] for run in cells)
-    console().print(table(columns, rows, whole={"id", "seed", "rounds", "seconds", "test"}))
+    rows = ([run[column] for column in columns] for run in texts)
+    numbers = {"id", "seed", "rounds", "seconds", "test"}
+    console().print(table(columns, rows, right=numbers, whole=numbers))
     count = f"{len(runs):,} run{'' if len(runs) == 1 else 's'}"
     say(f"{count}; test: percent, trained model, round of best validation")
 

@@ -53,21 +53,14 @@ def command_or_hint(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
 
 
 def _sweep_words(spec: RunSpec, seeds: Sequence[int]) -> list[str]:
-    words = [
-        "bench",
-        "sweep",
-        "-d",
-        spec.dataset,
-        "-s",
-        spec.scenario,
-        "-k",
-        str(spec.clients),
-        "-m",
-        spec.method,
-    ]
-    for seed in seeds or (spec.seed,):
-        words += ["--seed", str(seed)]
-    return words
+    options = {
+        "-d": spec.dataset,
+        "-s": spec.scenario,
+        "-k": str(spec.clients),
+        "-m": spec.method,
+        "--seed": ",".join(map(str, seeds or (spec.seed,))),
+    }
+    return ["bench", "sweep", *(word for option in options.items() for word in option)]
 
 
 def _tests(source: Source | Store, run_ids: Iterable[int]) -> dict[Any, float]:
@@ -177,5 +170,5 @@ def cell(source: Source, name: str) -> list[CellPart]:
         origins = tuple(sorted(set(part["origin"])))
         entries = tuple(json.loads(part.sort_values("seed")[names].to_json(orient="records")))
         states = dict(Counter(part["state"]))
-        parts.append(CellPart(command(specs[0], seeds), seeds, states, origins, entries))
+        parts.append(CellPart(command_or_hint(specs[0], seeds), seeds, states, origins, entries))
     return sorted(parts, key=lambda part: (-len(part.seeds), part.command))

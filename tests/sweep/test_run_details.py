@@ -47,7 +47,7 @@ def planned(command: str) -> set[str]:
         tuple(given["-s"]),
         tuple(map(int, given["-k"])),
         tuple(given["-m"]),
-        tuple(map(int, given["--seed"])),
+        tuple(map(int, ",".join(given["--seed"]).split(","))),
     )
     runs = expand(ad_hoc(filters), filters, parse_overrides(given.get("--set", [])))
     return {run.spec.hash for run in runs}
@@ -86,6 +86,19 @@ def test_a_run_whose_method_or_data_is_not_loaded_says_how_to_load_it(name: dict
     assert "\n" not in remark
     usual = resolve("cora", "non-overlapping", 10, "fedprox", 3)
     assert command_or_hint(usual) == command(usual)
+
+
+def test_a_cell_of_a_method_that_is_not_loaded_is_there_with_a_command_that_loads_it() -> None:
+    """As after ``bench compare FILE``: the runs are stored, the file is not named again."""
+    fake = MemoryStore()
+    for seed in (0, 1):
+        spec = resolve("cora", "non-overlapping", 3, "local", seed)
+        fake.add_run(spec.model_copy(update={"method": "my_method"}), [90, 100, 80])
+    (part,) = cell(MergedSource(fake, []), "cora/non-overlapping/3/my_method")
+    assert [run["test"] for run in part.runs] == [90.0, 90.0]
+    words = shlex.split(part.command, comments=True)
+    assert words[0].startswith("BENCH_PLUGINS=")
+    assert words[-2:] == ["--seed", "0,1"]
 
 
 def test_a_cell_says_of_every_run_what_a_run_says_of_itself() -> None:
@@ -141,7 +154,7 @@ def test_cells_that_come_with_the_suite_have_commands_too(
     assert end.value.code == 0
     first = capsys.readouterr().out.splitlines()[:2]
     assert "done (cora)" in first[0]
-    assert first[1].startswith("  bench sweep -d cora -s non-overlapping -k 10 -m fedavg --seed 0 --seed 1")
+    assert first[1].startswith("  bench sweep -d cora -s non-overlapping -k 10 -m fedavg --seed 0,1,")
 
 
 @settings(max_examples=60, deadline=None)
