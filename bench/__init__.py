@@ -13,3 +13,8 @@ def __getattr__(name: str) -> Any:
     if name in FRAMES:
         return getattr(import_module("bench.frames"), name)
     raise AttributeError(f"module 'bench' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """What a notebook completes: the frames, too, though they are not imported yet."""
+    return sorted((*globals(), *FRAMES))

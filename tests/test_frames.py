@@ -37,6 +37,12 @@ def database() -> MemoryStore:
     return found
 
 
+def test_a_notebook_completes_their_names() -> None:
+    listing = "import bench; print(*dir(bench))"
+    process = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
+    assert set(bench.FRAMES) <= set(process.stdout.split())
+
+
 @pytest.fixture(scope="module")
 def every() -> dict[str, pd.DataFrame]:
     """Every frame of ``database``."""
