@@ -1,23 +1,15 @@
-"""Documents: tables and figures with what a reader must know of them: how, on which clients and where their
-runs were made, and why cells are missing.
+"""Captions: what a reader must know of a table: what it measures, and how, on which clients and where its
+runs were made.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from itertools import product
-from pathlib import PurePosixPath
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
-from bench.figures.layout import Figure
-from bench.grids.experiment import Point
 from bench.grids.grid import PARTITION_SEED
-from bench.report.table import Table
+from bench.report.document import Document
 from bench.studies.cells import Cell, Cells, groups_of
 from bench.studies.groups import Group
 from bench.studies.measures import Measure
@@ -51,63 +43,11 @@ LISTED = 5
 IN_CAPTION = 3
 """Measures that a caption names; more stand in the fine print."""
 
-OWN_RUNS = "runs of your own, beside those that come with the suite"
-
-NAMED = 3
-"""Up to so many columns a note names."""
-
 SIDE_BY_SIDE = 5
 """Values of a part of the protocol that a caption names; of more it names the first and the last."""
 
 Protocol = tuple[int, int, str, str]
 """Rounds, local epochs, split and partition seed."""
-
-
-@dataclass(frozen=True, eq=False)
-class Document:
-    """Everything about one table of a study's paper: its views, its caption and notes, its cells and figures.
-    ``name`` and ``title`` are those that it has in the study.
-
-    ``views`` are written everywhere, ``details`` are folded on the page and not in LaTeX, as are the lines
-    of ``fine_print``; ``printed`` are the tables of a terminal, none where nothing was run, and ``summary``
-    says in a sentence what there is to see. ``primary_cells`` are those that verdicts rest on; ``cells`` are
-    those under every reading. ``records`` are the numbers behind the tables of a statistic, by the name of
-    their CSV file; fractions get four decimals there, texts stand as they are.
-    """
-
-    study: Study
-    name: str
-    title: str
-    summary: str
-    caption: tuple[str, ...]
-    views: tuple[Table, ...]
-    printed: tuple[Table, ...]
-    cells: tuple[Cell, ...] = ()
-    primary_cells: tuple[Cell, ...] = ()
-    details: tuple[Table, ...] = ()
-    notes: tuple[str, ...] = ()
-    fine_print: tuple[str, ...] = ()
-    figures: tuple[Figure, ...] = ()
-    records: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        """Its name among those of all studies: ``fedsheafhn_table1``."""
-        return f"{self.study.name}_{self.name}"
-
-    @property
-    def full_title(self) -> str:
-        """Its title among those of all studies."""
-        return f"{self.study.title}: {self.title}"
-
-    @property
-    def folder(self) -> PurePosixPath:
-        """Where its files lie in the report: ``fedsheafhn/table1``."""
-        return PurePosixPath(self.study.name, self.name)
-
-    def stem(self, figure: Figure) -> PurePosixPath:
-        """Where a figure's files lie in the report, whose endings it lacks."""
-        return self.folder / figure.name.removeprefix(f"{self.key}_")
 
 
 def statistic(
@@ -340,101 +280,3 @@ def tolerances(study: Study, cells: Iterable[Cell]) -> str:
     parts = [f"from their own partitions: {own_places}"] * bool(own_places)
     parts += [f"pooled over the study's cells: {pooled_places}"] * bool(pooled_places)
     return f"Spread between partitions (s_d): {'; '.join(parts) or 'in no verdict'}."
-
-
-def place_of(cells: Cells, column: Column) -> str:
-    """A column among those of its data set: ``10 clients``, with the scenario where several are there."""
-    same_scenario = len({candidate.scenario for candidate in cells.columns}) == 1
-    return (
-        f"{'' if same_scenario else column.scenario + ', '}"
-        f"{column.clients} client{'s' if column.clients > 1 else ''}"
-    )
-
-
-def notes(cells: Cells) -> tuple[str, ...]:
-    """Why cells are missing or not comparable: one note a verdict and reason, or version of numbers, with
-    its lines and their columns, or how many they are; and whose runs they are where a table has the user's
-    and others. Columns of which nothing was run are named once.
-    """
-
-    def name(column: Column, point: Point | None = None) -> str:
-        place = f"{cells.study.title_of(column.dataset)}, {place_of(cells, column)}"
-        return f"{place}, {point.label}" if point and point.label else place
-
-    run_columns = cells.run_columns
-    own_points = [point for point in cells.experiment.points if not point.grid]
-    names = [name(column, point) for column in run_columns for point in own_points]
-    published_at: dict[str, set[str]] = defaultdict(set)
-    remarks: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    groups = [cell.group for cell in cells.primary_cells if cell.group]
-    has_others = not all(group.is_own for group in groups)
-    for cell in cells.primary_cells:
-        if cell.column in run_columns and cell.comparison is cells.experiment.comparisons[0]:
-            title, place = cell.title, name(cell.column, cell.point)
-            if cell.target and not cell.line.setting:
-                published_at[place].add(title)
-            for head in _remarkable(cell):
-                remarks[head].add((title, place))
-            if has_others and cell.group and cell.group.own_seeds:
-                remarks[_own_runs(cell.group)].add((title, place))
-    titles = list(dict.fromkeys(map(cells.study.line_title, cells.lines)))
-    lines = [
-        f"{head}: {_where([pair for pair in product(titles, names) if pair in pairs], names, published_at)}"
-        for head, pairs in sorted(remarks.items())
-    ]
-    idle_names = [name(column) for column in cells.columns if column not in run_columns]
-    if idle_names:
-        lines.append(f"nothing run yet: {'; '.join(idle_names)}")
-    if cells.other_runs:
-        lines.append(
-            f"{cells.other_runs} further runs of these columns stand in the tables of their experiments, "
-            "were made under attack or with newcomers, or have further seeds beside all planned ones"
-        )
-    return tuple(lines)
-
-
-def _where(
-    pairs: Sequence[tuple[str, str]], names: Sequence[str], published_at: Mapping[str, AbstractSet[str]]
-) -> str:
-    """Lines with the columns that they have in common, or columns with their lines, whichever is shorter.
-
-    ``pairs`` are lines and columns by title and name, ``names`` all columns, ``published_at`` the methods
-    that are published in each, in their usual settings.
-    """
-    columns_by_line: dict[str, list[str]] = defaultdict(list)
-    lines_by_column: dict[str, list[str]] = defaultdict(list)
-    for title, name in pairs:
-        columns_by_line[title].append(name)
-        lines_by_column[name].append(title)
-    lines_by_columns: dict[str, list[str]] = defaultdict(list)
-    for title, columns in columns_by_line.items():
-        text = "; ".join(columns) if len(columns) <= NAMED else f"{len(columns)} of {len(names)} columns"
-        lines_by_columns["all columns" if columns == names and len(names) > 1 else text].append(title)
-    columns_by_lines: dict[str, list[str]] = defaultdict(list)
-    for name, titles in lines_by_column.items():
-        published = published_at.get(name, set())
-        if len(published) > 1 and published <= set(titles):
-            titles = ["all published methods", *(title for title in titles if title not in published)]
-        columns_by_lines[", ".join(titles)].append(name)
-    return min(
-        "; ".join(f"{', '.join(titles)} ({columns})" for columns, titles in lines_by_columns.items()),
-        "; ".join(f"{titles} ({'; '.join(columns)})" for titles, columns in columns_by_lines.items()),
-        key=len,
-    )
-
-
-def _own_runs(group: Group) -> str:
-    """Which of a cell's runs are the user's."""
-    if group.is_own:
-        return OWN_RUNS
-    return f"{OWN_RUNS} (seeds {ranges(group.own_seeds)} of {ranges(group.runs['seed'].tolist())})"
-
-
-def _remarkable(cell: Cell) -> Iterator[str]:
-    """What is to be said of a cell besides its numbers."""
-    if cell.verdict_reason or cell.measured is None:
-        yield f"{cell.verdict} ({cell.verdict_reason})" if cell.verdict_reason else cell.verdict
-    if cell.missing_runs:
-        yield cell.missing_runs
-    if cell.group is not None and cell.group.older_numerics:
-        yield f"older numbers ({cell.group.older_numerics}; a sweep makes them again)"

@@ -12,7 +12,8 @@ from statistics import fmean
 import pandas as pd
 
 from bench.grids.experiment import Point
-from bench.report.captions import Document, statistic
+from bench.report.captions import statistic
+from bench.report.document import Document
 from bench.report.table import Table, listing
 from bench.statistics.paired import KEYS, side_by_side
 from bench.statistics.summary import Interval, t_interval

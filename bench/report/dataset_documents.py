@@ -14,7 +14,7 @@ from itertools import groupby
 import pandas as pd
 from scipy.special import stdtrit
 
-from bench.report.captions import Document
+from bench.report.document import Document
 from bench.report.table import listing
 from bench.studies.dataset_tables import SHARES, Statistic, published_rows
 from bench.studies.study import Study

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.report.captions import Document
+from bench.report.document import Document
 from bench.report.printout import Score
 from bench.report.table import Table
 from bench.studies.ranking import Ranking

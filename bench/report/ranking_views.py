@@ -13,7 +13,8 @@ import pandas as pd
 from bench.figures import style
 from bench.figures.layout import Figure, Mark
 from bench.figures.plots import Ranks
-from bench.report.captions import Document, statistic
+from bench.report.captions import statistic
+from bench.report.document import Document
 from bench.report.table import Entry, Table, listing, pivot
 from bench.statistics.paired import ALPHA, REGION, PairedTest, Verdict, of_one
 from bench.statistics.summary import DRAWS, LEAST, SEED

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from bench.figures.layout import Figure
 from bench.pages.grades import GRADES, grade_look
-from bench.report.captions import Document
+from bench.report.document import Document
 from bench.report.table import Entry, SideNote, Table
 from bench.report.tables import WIDTH
 

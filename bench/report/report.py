@@ -15,9 +15,9 @@ from bench.grids import load_grid
 from bench.metric_names import ACCURACY
 from bench.replacement import replacing_folder
 from bench.report import folder, page, render, tables
-from bench.report.captions import Document
 from bench.report.claim_views import claims
 from bench.report.dataset_documents import dataset_document
+from bench.report.document import Document
 from bench.report.findings import Findings
 from bench.report.parts import Part
 from bench.report.printout import PrintedDocument, PrintedStudy, Printout

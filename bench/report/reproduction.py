@@ -10,7 +10,8 @@ from itertools import product
 import pandas as pd
 import scipy  # its stats, slow to import, are loaded with the first test
 
-from bench.report.captions import LEGEND, Document, statistic
+from bench.report.captions import LEGEND, statistic
+from bench.report.document import Document
 from bench.report.findings import Findings, JudgedCells, is_on_papers_clients, judged_cells
 from bench.report.table import Table, listing
 from bench.statistics.summary import LEAST_METHODS, kendall

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.report.captions import Document, statistic
+from bench.report.captions import statistic
+from bench.report.document import Document
 from bench.report.table import Entry, Table, listing, pivot
 from bench.statistics.summary import bottom_tenth
 from bench.studies.cells import Cell, Cells

@@ -13,7 +13,9 @@ import pandas as pd
 from bench.grids.experiment import Line, Point
 from bench.grids.grid import PARTITION_SEED
 from bench.pages.grades import GRADES, grade_look
-from bench.report.captions import Document, caption, fine_print, notes, place_of
+from bench.report.captions import caption, fine_print
+from bench.report.document import Document
+from bench.report.notes import notes, place_of
 from bench.report.table import LABEL_WIDTH, NOWHERE, Entry, Row, SideNote, Table, listing
 from bench.studies.cells import Cell, Cells
 from bench.studies.experiment import Comparison

@@ -9,7 +9,8 @@ from itertools import chain
 
 import pandas as pd
 
-from bench.report.captions import Document, statistic
+from bench.report.captions import statistic
+from bench.report.document import Document
 from bench.report.ranking_views import MARKS, pair_tables, tables
 from bench.report.table import Entry, Table, listing, pivot
 from bench.report.tables import places

@@ -18,7 +18,7 @@ from stored_runs import CORA, MemoryStore
 from study_cells import report_of
 
 from bench.figures.plots import Ranks
-from bench.report.captions import Document
+from bench.report.document import Document
 from bench.report.ranking_views import ranking_document
 from bench.report.report import Report, printed_document
 from bench.report.request import Request

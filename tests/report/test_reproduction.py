@@ -10,7 +10,7 @@ from study_cells import cells_in, main_tables, plan_of, report_of
 from toy_study import ToyStudy
 
 from bench.grids import expand, load_grid
-from bench.report.captions import Document
+from bench.report.document import Document
 from bench.report.findings import Findings, judged_cells
 from bench.report.reproduction import agreements, reproduction, sign_tests
 from bench.report.request import Request

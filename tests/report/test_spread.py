@@ -6,7 +6,7 @@ from stored_runs import MemoryStore
 from study_cells import main_tables
 from toy_study import ToyStudy
 
-from bench.report.captions import Document
+from bench.report.document import Document
 from bench.report.spread import spread
 from bench.studies.cells import Selection
 from bench.studies.results import Results

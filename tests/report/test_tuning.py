@@ -13,7 +13,7 @@ from study_cells import report_of
 from toy_study import PlannedToy
 from tuned_studies import CELL, on_partition, study, tuned_run
 
-from bench.report.captions import Document
+from bench.report.document import Document
 from bench.report.report import Report, build
 from bench.report.request import Request
 from bench.report.terminal import show

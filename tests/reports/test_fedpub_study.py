@@ -10,7 +10,7 @@ from bench.compare import find_study
 from bench.engine.methods import METHODS
 from bench.figures.charts import figures
 from bench.grids import Filters, expand, load_grid
-from bench.report.captions import notes
+from bench.report.notes import notes
 from bench.reports.fedpub import FedPubProtocol
 from bench.reports.fedpub.study import COMMITTED_RUNS
 from bench.store.bundle import SHIPPED, Bundle

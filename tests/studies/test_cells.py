@@ -12,7 +12,7 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.grids import Filters, expand, load_grid
 from bench.report import tables
-from bench.report.captions import notes
+from bench.report.notes import notes
 from bench.reports.fedhgn import FedHGN
 from bench.resolve import resolve
 from bench.spec import Protocol, RunSpec

@@ -13,8 +13,9 @@ from study_cells import cells_in, experiments, main_tables, plan_of
 from bench.errors import RequestError
 from bench.grids import expand, load_grid, plan
 from bench.report import tables
-from bench.report.captions import Document, notes
+from bench.report.document import Document
 from bench.report.findings import judged_cells
+from bench.report.notes import notes
 from bench.report.report import build
 from bench.report.request import Request
 from bench.reports.fedhgn import FedHGN

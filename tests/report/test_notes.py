@@ -1,4 +1,4 @@
-"""Captions of tables, and the notes below them: whose runs a table shows."""
+"""Notes below a table: whose runs it shows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from stored_runs import MemoryStore
 from study_cells import main_tables
 from toy_study import ToyStudy
 
-from bench.report.captions import OWN_RUNS, notes
+from bench.report.notes import OWN_RUNS, notes
 from bench.studies.results import Results
 from bench.studies.source import MergedSource
 

@@ -1,0 +1,61 @@
+"""A document: what a report says of one table of a study's paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+import pandas as pd
+
+from bench.figures.layout import Figure
+from bench.report.table import Table
+from bench.studies.cells import Cell
+from bench.studies.study import Study
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """Everything about one table of a study's paper: its views, its caption and notes, its cells and figures.
+    ``name`` and ``title`` are those that it has in the study.
+
+    ``views`` are written everywhere, ``details`` are folded on the page and not in LaTeX, as are the lines
+    of ``fine_print``; ``printed`` are the tables of a terminal, none where nothing was run, and ``summary``
+    says in a sentence what there is to see. ``primary_cells`` are those that verdicts rest on; ``cells`` are
+    those under every reading. ``records`` are the numbers behind the tables of a statistic, by the name of
+    their CSV file; fractions get four decimals there, texts stand as they are.
+    """
+
+    study: Study
+    name: str
+    title: str
+    summary: str
+    caption: tuple[str, ...]
+    views: tuple[Table, ...]
+    printed: tuple[Table, ...]
+    cells: tuple[Cell, ...] = ()
+    primary_cells: tuple[Cell, ...] = ()
+    details: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()
+    fine_print: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    records: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Its name among those of all studies: ``fedsheafhn_table1``."""
+        return f"{self.study.name}_{self.name}"
+
+    @property
+    def full_title(self) -> str:
+        """Its title among those of all studies."""
+        return f"{self.study.title}: {self.title}"
+
+    @property
+    def folder(self) -> PurePosixPath:
+        """Where its files lie in the report: ``fedsheafhn/table1``."""
+        return PurePosixPath(self.study.name, self.name)
+
+    def stem(self, figure: Figure) -> PurePosixPath:
+        """Where a figure's files lie in the report, whose endings it lacks."""
+        return self.folder / figure.name.removeprefix(f"{self.key}_")
