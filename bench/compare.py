@@ -14,7 +14,7 @@ from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.grids.experiment import Line
 from bench.grids.grid import Setting
 from bench.metric_names import ACCURACY, Metric
-from bench.report.ranking_views import Standing, standings
+from bench.report.standing import Standing, standings
 from bench.resolve import Overrides
 from bench.spec import RunSpec
 from bench.studies.cells import Selection

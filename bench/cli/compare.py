@@ -53,9 +53,10 @@ def compare(
     from bench import compare as comparison
     from bench.contract.checks import check
     from bench.engine.methods import METHODS
-    from bench.report import folder, ranking_views
+    from bench.report import folder
     from bench.report.report import build
     from bench.report.request import Request
+    from bench.report.standing import others_table, standing_sentences, standings_table
     from bench.report.terminal import rich_table
     from bench.resolve import parse_overrides
     from bench.store.store import stored_runs
@@ -113,13 +114,13 @@ def compare(
         build(source, request, studies, out, comparison.expectations(its_study, runs))
     datasets = ", ".join(map(its_study.title_of, filters.dataset))
     title = f"{METHODS.named(method).title} on {datasets}"
-    screen.print(rich_table(ranking_views.standings_table(ranks, standings, title)))
+    screen.print(rich_table(standings_table(ranks, standings, title)))
     if len(standings) <= TASKS_IN_FULL:
         for standing in standings:
-            screen.print(rich_table(ranking_views.others_table(ranks, method, standing)))
+            screen.print(rich_table(others_table(ranks, method, standing)))
     ranking = f"{its_study.name}/ranking"
     for line in (
-        *ranking_views.standing_sentences(ranks, method, standings),
+        *standing_sentences(ranks, method, standings),
         f"Report: {out / folder.INDEX}; {ranking}/pairs.csv has all pairs, corrected over all of them, "
         f"{ranking}/table.md says how they were tested.",
     ):

@@ -24,7 +24,7 @@ from bench.compare import (
 )
 from bench.errors import RequestError
 from bench.grids import Filters, Planned, expand, load_grid
-from bench.report.ranking_views import standing_sentences, standings, standings_table
+from bench.report.standing import standing_sentences, standings, standings_table
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.store.queries import Stored
