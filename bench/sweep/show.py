@@ -188,9 +188,15 @@ def shipped_lines(count: int, borrowed: int) -> list[str]:
     """
     lines = []
     if count:
-        lines.append(f"{runs(count)} of these come with the suite: bench report shows them without a sweep")
+        verb = "comes" if count == 1 else "come"
+        lines.append(f"{runs(count)} of these {verb} with the suite: bench report shows them without a sweep")
     if borrowed:
-        lines.append(f"{borrowed:,} times are those of shipped runs of the same kind, on another machine")
+        text = (
+            "1 time is that of a shipped run"
+            if borrowed == 1
+            else f"{borrowed:,} times are those of shipped runs"
+        )
+        lines.append(f"{text} of the same kind, on another machine")
     return lines
 
 
