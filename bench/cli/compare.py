@@ -26,6 +26,7 @@ def compare(
     db: options.Database = None,
     data_root: options.DataRoot = None,
     machine: options.Machine = options.THIS_MACHINE,
+    dry_run: options.Flag = False,
 ) -> int:
     """Check your own method, run what is missing of it, and say where it stands.
 
@@ -46,6 +47,8 @@ def compare(
         A setting of your method, such as method.mu=0.1; may be given several times.
     out
         Folder for the report.
+    dry_run
+        Check the method, print what would be run of it and what that costs, and write nothing.
     """
     if not filters.dataset:
         raise RequestError("expected a data set to compare on, or several: -d cora,citeseer")
@@ -89,7 +92,7 @@ def compare(
 
     database = db or paths.default_database()
     roots = paths.data_roots(data_root)
-    rows, history = stored_runs(database, write=True)
+    rows, history = stored_runs(database, write=not dry_run)
     plan = comparison.with_changed(make_plan(runs, rows, data_at_hand(roots)))
     slots = choose(machine.devices, machine.jobs, machine.threads, len(plan.to_run))
     plan = plan.timed(history, slots.sort)
@@ -99,6 +102,8 @@ def compare(
         say(f"{reason}: to be made again", screen)
     to_do = show.to_do(plan, len(slots.devices)) if plan.to_run else "nothing to run, all are stored"
     say(f"{show.runs(len(plan.steps))} of it: {to_do}", screen)
+    if dry_run:
+        return 0
     outcome = sweep(plan, database, roots, slots, Display(screen), home=paths.home())
     if set(outcome.counts) != {"done"}:
         say(f"of its {len(runs)} runs: {show.states(outcome.counts)}; see bench runs list", screen)

@@ -304,6 +304,19 @@ def test_a_wrong_request_is_one_line_and_nothing_is_written(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_dry_run_says_what_is_missing_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("bench.contract.checks.check", lambda method: iter(()))
+    asked = ["compare", str(EXAMPLE), "-d", "cora,citeseer", "-k", "10", "--seed", "0-1", "--dry-run"]
+    with pytest.raises(SystemExit) as ended:
+        main([*asked, "--out", str(tmp_path / "out")])
+    assert ended.value.code == 0
+    assert "4 runs of it" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.slow
 def test_the_example_is_run_and_stands_beside_the_shipped_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
