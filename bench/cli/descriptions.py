@@ -1,8 +1,9 @@
-"""What one method, one data set or one grid is, in words and as JSON: ``bench methods NAME`` and its like."""
+"""What one method, data set or grid is, in words or as JSON: ``bench methods NAME`` and its like."""
 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
     from bench.dataset import Dataset
     from bench.engine.method import Method
-    from bench.grids.description import GridDescription
-    from bench.hyper import HyperParameter
 
 ANY = "any"
 """What stands for every family of data."""
@@ -35,27 +34,45 @@ def families_text(families: Sequence[str]) -> str:
     return ANY if set(families) == set(FAMILIES) else ", ".join(families)
 
 
-def paragraph(text: str, indent: str = "") -> None:
+def _paragraph(text: str, indent: str = "") -> None:
     """Print words as a paragraph of the terminal's width, lines after the first further in."""
     screen = console()
     say(textwrap.fill(text, screen.width - 1, subsequent_indent=indent, break_on_hyphens=False), screen)
 
 
-def listed(label: str, words: Iterable[object]) -> None:
+def _listed(label: str, words: Iterable[object]) -> None:
     """Print a label and what belongs to it, nothing where nothing does."""
     if text := ", ".join(map(str, words)):
-        paragraph(f"{label}: {text}", indent="  ")
+        _paragraph(f"{label}: {text}", indent="  ")
 
 
-def print_method(kind: type[Method], parameters: Sequence[HyperParameter]) -> None:
+def method_summary(kind: type[Method]) -> dict[str, Any]:
+    """A method in a line, as JSON has it."""
+    return {
+        "name": kind.name,
+        "title": kind.title,
+        "reference": kind.reference,
+        "families": list(kind.families),
+        "summary": " ".join(docstring(kind).split("\n\n")[0].split()),
+    }
+
+
+def describe_method(kind: type[Method], as_json: bool) -> None:
     """Print a method's paper, what it does, and its hyper-parameters."""
+    from bench.hyper import hyper_parameters
+
+    parameters = list(hyper_parameters(kind.Hyper))
+    if as_json:
+        details = {"description": docstring(kind), "hyper_parameters": list(map(asdict, parameters))}
+        print(json.dumps(method_summary(kind) | details, indent=1))
+        return
     say(f"{kind.title} ({kind.name}): {kind.reference or 'no paper of its own'}")
     say(f"{families_text(kind.families)} data; deploys the {kind.stage} model")
     for text in docstring(kind).split("\n\n"):
         say("")
         for item in re.split(r"\n(?=- |\d+\. )", text):
             mark = re.match(r"(- |\d+\. )?", item)
-            paragraph(" ".join(item.split()), indent=" " * (mark.end() if mark else 0))
+            _paragraph(" ".join(item.split()), indent=" " * (mark.end() if mark else 0))
     if not parameters:
         say("\nno hyper-parameters of its own")
         return
@@ -66,9 +83,9 @@ def print_method(kind: type[Method], parameters: Sequence[HyperParameter]) -> No
     say(f"bench sweep ... --set method.{example.name}={example.default} sets one")
 
 
-def dataset_description(kind: type[Dataset], roots: tuple[Path, ...]) -> dict[str, Any]:
-    """What a data set is: its source, its default settings, the grids that run on it and, where its files are
-    at hand, its sizes.
+def describe_dataset(kind: type[Dataset], roots: tuple[Path, ...], as_json: bool) -> None:
+    """Print what a data set is: its source, its default settings, the grids that run on it and, where its
+    files are at hand, its sizes.
 
     Raises:
         RequestError: the checksum of a file is not the published one.
@@ -79,11 +96,11 @@ def dataset_description(kind: type[Dataset], roots: tuple[Path, ...]) -> dict[st
     from bench.sources import Sources
 
     try:
-        sizes = data_sizes(prepare(kind.name, roots, download=False).data)
+        sizes = _data_sizes(prepare(kind.name, roots, download=False).data)
     except NoDataError:
         sizes = {}
     grids = [summary for summary in grid_summaries() if kind.name in summary.datasets]
-    return {
+    description = {
         "name": kind.name,
         "title": kind.title,
         "family": kind.family,
@@ -100,24 +117,27 @@ def dataset_description(kind: type[Dataset], roots: tuple[Path, ...]) -> dict[st
         },
         "grids": [grid.name for grid in grids],
     }
+    if as_json:
+        print(json.dumps(description, indent=1))
+    else:
+        _print_dataset(description)
 
 
-def print_dataset(description: Mapping[str, Any]) -> None:
-    """Print what a data set is."""
+def _print_dataset(description: Mapping[str, Any]) -> None:
     say("{name}: {title}, {family} data, {where}".format(**description))
     if sizes := description["sizes"]:
         say(", ".join(f"{size:,} {of}" for of, size in sizes.items()))
-    listed("source", filter(None, [description["homepage"]]))
-    listed("licence", filter(None, [description["licence"]]))
-    listed("scenarios", description["scenarios"])
-    listed("grids", description["grids"])
+    _listed("source", filter(None, [description["homepage"]]))
+    _listed("licence", filter(None, [description["licence"]]))
+    _listed("scenarios", description["scenarios"])
+    _listed("grids", description["grids"])
     rows = [(key, "none" if value is None else value) for key, value in description["settings"].items()]
     console().print(table(("setting", "default here"), rows, whole={"setting"}))
     name, scenario = description["name"], description["scenarios"][0]
     say(f"bench sweep -d {name} -s {scenario} -k 10 -m fedavg ... runs on it")
 
 
-def data_sizes(data: Any) -> dict[str, int]:
+def _data_sizes(data: Any) -> dict[str, int]:
     """How many nodes, edges, hyperedges and features, or images, pixels and channels, and classes."""
     from bench.data import Graph, Hypergraph, Images
 
@@ -134,8 +154,18 @@ def data_sizes(data: Any) -> dict[str, int]:
     return sizes | {"features": data.features.shape[1], "classes": data.classes}
 
 
-def print_grid(description: GridDescription) -> None:
-    """Print what a grid runs, sets and varies."""
+def describe_grid(name: str, as_json: bool) -> None:
+    """Print what a grid runs, sets and varies.
+
+    Raises:
+        RequestError: as ``bench.grids.load_grid``.
+    """
+    from bench.grids.description import grid_description
+
+    description = grid_description(name)
+    if as_json:
+        print(json.dumps(description.record(), indent=1))
+        return
     summary = description.summary
     say(f"{summary.name}: {summary.title}")
     study = f" of study {summary.study}" if summary.study else ""
@@ -143,8 +173,8 @@ def print_grid(description: GridDescription) -> None:
     first, last = description.seeds[0], description.seeds[-1]
     are_consecutive = description.seeds == tuple(range(first, last + 1))
     seeds = f"{first}-{last}" if are_consecutive and first < last else ", ".join(map(str, description.seeds))
-    paragraph(f"{summary.runs:,} runs{study}, seeds {seeds}{drawn}")
-    listed("methods", description.methods)
+    _paragraph(f"{summary.runs:,} runs{study}, seeds {seeds}{drawn}")
+    _listed("methods", description.methods)
     screen = console()
     federations = [
         (dataset, scenario, " ".join(map(str, clients)))

@@ -6,23 +6,20 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench import paths
 from bench.cli.descriptions import (
     ANY,
-    dataset_description,
+    describe_dataset,
+    describe_grid,
+    describe_method,
     docstring,
     families_text,
-    print_dataset,
-    print_grid,
-    print_method,
+    method_summary,
 )
 from bench.cli.options import AsJson, DataRoot
 from bench.cli.output import console, say, table
-
-if TYPE_CHECKING:
-    from bench.engine.method import Method
 
 
 def datasets(name: str | None = None, /, *, data_root: DataRoot = None, as_json: AsJson = False) -> None:
@@ -42,8 +39,7 @@ def datasets(name: str | None = None, /, *, data_root: DataRoot = None, as_json:
 
     roots = paths.data_roots(data_root)
     if name is not None:
-        description = dataset_description(DATASETS.named(name), roots)
-        print(json.dumps(description, indent=1)) if as_json else print_dataset(description)
+        describe_dataset(DATASETS.named(name), roots, as_json)
         return
     sources = Sources(roots, download=False)
     numbers = client_counts()
@@ -127,12 +123,10 @@ def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     name
         A grid or a TOML file; default: a line for each.
     """
-    from bench.grids.description import describe_grid
     from bench.grids.summary import grid_summaries
 
     if name is not None:
-        description = describe_grid(name)
-        print(json.dumps(description.record(), indent=1)) if as_json else print_grid(description)
+        describe_grid(name, as_json)
         return
     summaries = grid_summaries()
     if as_json:
@@ -156,18 +150,11 @@ def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
         A method; default: a line for each.
     """
     from bench.engine.methods import METHODS
-    from bench.hyper import hyper_parameters
 
     if name is not None:
-        kind = METHODS.named(name)
-        parameters = list(hyper_parameters(kind.Hyper))
-        if as_json:
-            details = {"description": docstring(kind), "hyper_parameters": list(map(asdict, parameters))}
-            print(json.dumps(_row(kind) | details, indent=1))
-        else:
-            print_method(kind, parameters)
+        describe_method(METHODS.named(name), as_json)
         return
-    rows = [_row(kind) for kind in METHODS.all().values()]
+    rows = [method_summary(kind) for kind in METHODS.all().values()]
     if as_json:
         print(json.dumps(rows, indent=1))
         return
@@ -175,16 +162,6 @@ def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     widest_first = dict(sorted(families.items(), key=lambda part: (not part[0].startswith(ANY), part[0])))
     console().print(table(("method", "title", "paper"), widest_first, whole={"method", "paper"}))
     say(f"{len(rows)} methods; bench methods NAME describes one")
-
-
-def _row(kind: type[Method]) -> dict[str, Any]:
-    return {
-        "name": kind.name,
-        "title": kind.title,
-        "reference": kind.reference,
-        "families": list(kind.families),
-        "summary": " ".join(docstring(kind).split("\n\n")[0].split()),
-    }
 
 
 def _by_family(rows: Iterable[dict[str, Any]], columns: Sequence[str]) -> dict[str, list[list[str]]]:

@@ -49,7 +49,7 @@ class GridDescription:
         }
 
 
-def describe_grid(name: str) -> GridDescription:
+def grid_description(name: str) -> GridDescription:
     """The description of a grid by its name; raises as ``load_grid``."""
     grid = load_grid(name)
     methods: dict[str, None] = {}

@@ -8,7 +8,7 @@ import pytest
 
 from bench.errors import RequestError
 from bench.grids import expand, grid_names, load_grid
-from bench.grids.description import GridSetting, describe_grid
+from bench.grids.description import GridSetting, grid_description
 
 OWN = """
 title = "Two factors"
@@ -37,7 +37,7 @@ set = { "client.learning_rate" = 0.5 }
 
 @pytest.mark.parametrize("name", grid_names())
 def test_federations_and_methods_are_those_of_its_runs(name: str) -> None:
-    description = describe_grid(name)
+    description = grid_description(name)
     runs = expand(load_grid(name))
     federations = {
         (dataset, scenario, count)
@@ -52,7 +52,7 @@ def test_federations_and_methods_are_those_of_its_runs(name: str) -> None:
 def test_a_grid_of_ones_own_is_described_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text(OWN)
-    description = describe_grid(str(file))
+    description = grid_description(str(file))
     assert description.summary.runs == (4 * 2 * 3 + 1) * 2
     assert description.seeds == (3, 5)
     assert description.federations == {
@@ -70,4 +70,4 @@ def test_a_grid_of_ones_own_is_described_from_its_file(tmp_path: Path) -> None:
 
 def test_a_grid_that_is_none_is_refused() -> None:
     with pytest.raises(RequestError, match="weight_decay"):
-        describe_grid("weigth_decay")
+        grid_description("weigth_decay")
