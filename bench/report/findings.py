@@ -10,6 +10,7 @@ from functools import cached_property
 import pandas as pd
 
 from bench.report.printout import Score
+from bench.statistics.paired import of_one, worse_than
 from bench.studies.cells import Cell, Cells
 from bench.studies.published import Published, published
 from bench.studies.ranking import Ranking
@@ -115,6 +116,11 @@ class Findings:
         return tuple(filter(None, (_first_sentence(self.ranking), published_sentence(self.scores))))
 
     @property
+    def by_dataset(self) -> str:
+        """Who is worse than the best where federations of one data set count once."""
+        return by_dataset(self.ranking) if self.ranking else ""
+
+    @property
     def leaders(self) -> str:
         """Who has the best mean rank on each data set, where that is not the same method on all."""
         if self.ranking is None:
@@ -127,6 +133,24 @@ class Findings:
         titles = self.ranking.titles
         parts = [f"{titles[method]} on {enumeration(names)}" for method, names in datasets.items()]
         return f"Best mean rank by data set: {'; '.join(parts)}."
+
+
+def by_dataset(ranking: Ranking) -> str:
+    """Who is worse than the best where federations of one data set count once; empty without such tests."""
+    leader = ranking.methods[0]
+    tested_methods = [pair.second for pair in of_one(leader, ranking.dataset_comparisons)]
+    if leader not in ranking.groups or not tested_methods:
+        return ""
+    worse_methods = worse_than(leader, tested_methods, ranking.dataset_comparisons)
+    titles = [ranking.titles[method] for method in tested_methods if method in worse_methods]
+    who = "no method is" if not titles else f"{enumeration(titles)} {'is' if len(titles) == 1 else 'are'}"
+    if len(titles) == len(tested_methods) > 1:
+        who = "every other method is"
+    count = len({task.column.dataset for task in ranking.tasks})
+    return (
+        f"Federations of one data set share its items. With the {count} data sets as units (means over their "
+        f"federations), {who} significantly worse than {ranking.titles[leader]}."
+    )
 
 
 def _first_sentence(ranking: Ranking | None) -> str:

@@ -13,6 +13,7 @@ from bench.figures.layout import Figure, Mark
 from bench.figures.plots import Ranks
 from bench.report.captions import statistic
 from bench.report.document import Document
+from bench.report.findings import by_dataset
 from bench.report.table import Entry, Table, listing, pivot
 from bench.statistics.paired import ALPHA, REGION, PairedTest
 from bench.statistics.summary import DRAWS, LEAST, SEED
@@ -119,15 +120,15 @@ def pair_tables(ranking: Ranking) -> tuple[Table, ...]:
 
 
 def _caption(ranking: Ranking) -> str:
-    over_tasks = (
-        ""
-        if ranking.comparisons
-        else f"No test over tasks: fewer than {LEAST} of them, or than two methods that have them all. "
+    no_test = f"No test over tasks: fewer than {LEAST} of them, or than two methods that have them all."
+    sentences = (
+        f"{len(ranking.tasks)} tasks; intervals by bootstrap over tasks and runs.",
+        "" if ranking.comparisons else no_test,
+        "Group 1 holds the best method and all that are not significantly worse: only together they are "
+        "first.",
+        by_dataset(ranking),
     )
-    return (
-        f"{len(ranking.tasks)} tasks; intervals by bootstrap over tasks and runs. {over_tasks}Group 1 holds "
-        "the best method and all that are not significantly worse: only together they are first."
-    )
+    return " ".join(filter(None, sentences))
 
 
 def _fine_print(ranking: Ranking) -> tuple[str, ...]:
@@ -144,7 +145,8 @@ def _fine_print(ranking: Ranking) -> tuple[str, ...]:
         "partition (mean over clients, then over its seeds). Fewer than two units: no test. Holm's "
         "correction over all pairs of a task; for groups, by a rule that was set later, over the tests "
         f"against the leader of the group (multiple comparisons with the best). Over tasks, of the methods "
-        f"that have all of them: {_tests(ranking.comparisons)}. {tests}.",
+        f"that have all of them: {_tests(ranking.comparisons)}; over data sets, of which each counts once: "
+        f"{_tests(ranking.dataset_comparisons)}. {tests}.",
         f"Better (>) or worse (<): corrected p below {ALPHA:g} and a mean difference of more than {REGION:g} "
         f"points. Equivalent (=): the 95 % interval lies within ±{REGION:g} points. Undecided (?): neither; "
         "with few units many are.",
@@ -170,10 +172,10 @@ def _notes(ranking: Ranking) -> tuple[str, ...]:
 
 
 def pairs_record(ranking: Ranking) -> pd.DataFrame:
-    """The tests of every task, then those over tasks, which have no place."""
+    """The tests of every task, then those over tasks and over data sets, which have no place."""
     empty_place: dict[str, str | int] = dict.fromkeys(("dataset", "scenario", "clients"), "")
     tests = [(asdict(task.column), task.point, pair) for task in ranking.tasks for pair in task.comparisons]
-    tests += [(empty_place, "", pair) for pair in ranking.comparisons]
+    tests += [(empty_place, "", pair) for pair in (*ranking.comparisons, *ranking.dataset_comparisons)]
     return pd.DataFrame(
         [
             {

@@ -37,7 +37,7 @@ partition."""
 
 KEYS = ["partition", "seed", "client"]
 
-Unit = Literal["client", "part", "partition", "task"]
+Unit = Literal["client", "part", "partition", "task", "data set"]
 Verdict = Literal["better", "worse", "equivalent", "undecided", "no test"]
 
 
@@ -190,9 +190,9 @@ def compare(
     return _comparisons({pair: table.differences(*pair) for pair in pairs}, table.unit)
 
 
-def compare_tasks(scores: pd.DataFrame) -> list[PairedTest]:
+def compare_tasks(scores: pd.DataFrame, unit: Unit = "task") -> list[PairedTest]:
     """All pairs of the methods of ``scores`` [tasks, methods] in percent, over the tasks that both have, with
-    Holm's correction over all pairs.
+    Holm's correction over all pairs; ``unit`` says what a row is where it is no task.
 
     Of scores, not of their ranks: rank differences are so few numbers that they are often all equal, and a
     method that is one place ahead in each of three tasks would be better beyond all doubt.
@@ -201,7 +201,7 @@ def compare_tasks(scores: pd.DataFrame) -> list[PairedTest]:
         (first, second): (scores[first] - scores[second]).dropna().to_numpy(np.float64)
         for first, second in combinations(map(str, scores), 2)
     }
-    return _comparisons(values, "task")
+    return _comparisons(values, unit)
 
 
 def _comparisons(values: Mapping[tuple[str, str], NDArray[np.float64]], unit: Unit) -> list[PairedTest]:

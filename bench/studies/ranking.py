@@ -149,6 +149,16 @@ class Ranking:
         return compare_tasks(self.scores.dropna(axis=1)) if len(self.tasks) >= LEAST else []
 
     @cached_property
+    def dataset_comparisons(self) -> list[PairedTest]:
+        """As ``comparisons``, with the data set as the unit: a method's mean over its tasks, which share the
+        data set's items. None for fewer data sets than ``LEAST``, nor where all tasks are of different ones.
+        """
+        datasets = [task.column.dataset for task in self.tasks]
+        if not LEAST <= len(set(datasets)) < len(datasets):
+            return []
+        return compare_tasks(self.scores.dropna(axis=1).groupby(datasets).mean(), "data set")
+
+    @cached_property
     def groups(self) -> dict[str, int]:
         """Groups of ties of the methods that are measured in every task: by mean rank and the paired tests
         over tasks, or, of a single task, by its mean and its paired tests. Empty without tests.
