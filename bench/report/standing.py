@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from bench.report.table import Table, listing
@@ -134,15 +134,24 @@ def standing_sentences(ranking: Ranking, method: str, all_standings: list[Standi
         tasks_text = f"Over {len(all_standings)} tasks"
         lines.append(f"{tasks_text}: {_overall(ranking, method)}.")
         lines += _significant(tasks_text, of_one(method, ranking.comparisons), ranking)
+    if pairs := of_one(method, ranking.dataset_comparisons):
+        text = f"With the {pairs[0].units} data sets as units"
+        lines += _significant(text, pairs, ranking) or [f"{text}: no significant difference."]
     return lines
 
 
-def _significant(place: str, pairs: Collection[PairedTest], ranking: Ranking) -> Iterator[str]:
+def _significant(place: str, pairs: Collection[PairedTest], ranking: Ranking) -> list[str]:
     """The methods that the first of these pairs is significantly better and worse than; nothing of none."""
     verdicts: tuple[Verdict, ...] = ("better", "worse")
-    for verdict in verdicts:
-        if titles := [ranking.titles[pair.second] for pair in pairs if pair.verdict == verdict]:
-            yield f"{place}: significantly {verdict} than {', '.join(titles)}."
+    titles = {
+        verdict: [ranking.titles[pair.second] for pair in pairs if pair.verdict == verdict]
+        for verdict in verdicts
+    }
+    return [
+        f"{place}: significantly {verdict} than {', '.join(names)}."
+        for verdict, names in titles.items()
+        if names
+    ]
 
 
 def _against_best(standing: Standing, ranking: Ranking) -> str:
