@@ -126,9 +126,16 @@ class StudyBoards:
         return dict(sorted(pairs.items()))
 
     @cached_property
-    def over_tasks(self) -> dict[tuple[str, str], PairedTest]:
-        """The tests over tasks of every two methods that have all of them, by name, either way round."""
-        return _either_way(self.ranking.comparisons if self.ranking else ())
+    def overall(self) -> dict[tuple[str, str], list[PairedTest]]:
+        """The tests over tasks, and with data sets as units, of every two methods that have all tasks, by
+        name, either way round.
+        """
+        tests: dict[tuple[str, str], list[PairedTest]] = {}
+        if self.ranking:
+            for comparisons in (self.ranking.comparisons, self.ranking.dataset_comparisons):
+                for names, test in _either_way(comparisons).items():
+                    tests.setdefault(names, []).append(test)
+        return tests
 
     @cached_property
     def _by_metric(self) -> Mapping[Metric, Results]:

@@ -227,7 +227,7 @@ class _Writer:
                     first=self._about[first],
                     second=self._about[second],
                     axis=_axis_of(differences),
-                    overall=study.over_tasks.get((first, second)),
+                    overall=study.overall.get((first, second), ()),
                 )
             if study.ranking:
                 file = self._site / "data" / f"{folder.file_name(f'{study.study.name}-pairs')}.csv"

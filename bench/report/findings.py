@@ -137,20 +137,34 @@ class Findings:
 
 def by_dataset(ranking: Ranking) -> str:
     """Who is worse than the best where federations of one data set count once; empty without such tests."""
-    leader = ranking.methods[0]
-    tested_methods = [pair.second for pair in of_one(leader, ranking.dataset_comparisons)]
-    if leader not in ranking.groups or not tested_methods:
+    tested_methods, worse_methods = _worse_by_dataset(ranking)
+    if not tested_methods:
         return ""
-    worse_methods = worse_than(leader, tested_methods, ranking.dataset_comparisons)
-    titles = [ranking.titles[method] for method in tested_methods if method in worse_methods]
+    titles = [ranking.titles[method] for method in worse_methods]
     who = "no method is" if not titles else f"{enumeration(titles)} {'is' if len(titles) == 1 else 'are'}"
     if len(titles) == len(tested_methods) > 1:
         who = "every other method is"
-    count = len({task.column.dataset for task in ranking.tasks})
+    best_title = ranking.titles[ranking.methods[0]]
     return (
-        f"Federations of one data set share its items. With the {count} data sets as units (means over their "
-        f"federations), {who} significantly worse than {ranking.titles[leader]}."
+        f"Federations of one data set share its items. With the {_dataset_count(ranking)} data sets as units "
+        f"(means over their federations), {who} significantly worse than {best_title}."
     )
+
+
+def _worse_by_dataset(ranking: Ranking) -> tuple[list[str], list[str]]:
+    """The methods that are tested against the best of the groups with data sets as units, and those of them
+    that are significantly worse.
+    """
+    if not ranking.dataset_comparisons or not ranking.groups:
+        return [], []
+    leader = ranking.methods[0]
+    tested_methods = [pair.second for pair in of_one(leader, ranking.dataset_comparisons)]
+    worse_methods = worse_than(leader, tested_methods, ranking.dataset_comparisons)
+    return tested_methods, [method for method in tested_methods if method in worse_methods]
+
+
+def _dataset_count(ranking: Ranking) -> int:
+    return len({task.column.dataset for task in ranking.tasks})
 
 
 def _first_sentence(ranking: Ranking | None) -> str:
@@ -178,7 +192,13 @@ def _rivals(ranking: Ranking, leaders: pd.DataFrame, test_count: int) -> str:
     if leaders.empty:
         return "; there are too few results to test differences"
     if others.empty:
-        return ", and is significantly ahead of every other" if test_count > 1 else ""
+        if test_count < 2:
+            return ""
+        tested_methods, worse_methods = _worse_by_dataset(ranking)
+        text = ", and is significantly ahead of every other"
+        if len(worse_methods) < len(tested_methods):
+            return f"{text} over these, though not over the {_dataset_count(ranking)} data sets"
+        return text
     if len(leaders) == test_count:
         return ", but none of the others can be told apart from it"
     if len(leaders) <= MOST_NAMED_LEADERS:

@@ -36,7 +36,12 @@ def first_sentence(leaders: int, tested: bool = True) -> str:
         }
     )
     ranking = SimpleNamespace(
-        table=table, tasks=[None] * 9, study=ToyStudy(), baseline_title="Local", leaders={"cora": "flow"}
+        table=table,
+        tasks=[None] * 9,
+        study=ToyStudy(),
+        baseline_title="Local",
+        leaders={"cora": "flow"},
+        dataset_comparisons=[],
     )
     (sentence,) = Findings(ToyStudy(), [], cast(Ranking, ranking)).headline
     return sentence
@@ -84,9 +89,10 @@ def test_federations_of_one_data_set_count_once_in_a_test_of_their_own() -> None
     tests = {(test.first, test.second): test for test in ranking.dataset_comparisons}
     assert tests["local", "fedavg"].p == pytest.approx(0.0572, abs=5e-4)
     assert {(test.unit, test.units) for test in tests.values()} == {("data set", 3)}
-    sentence = Findings(study, [], ranking).by_dataset
-    assert "FedPer is significantly worse than Local" in sentence
-    assert "FedAvg" not in sentence
+    findings = Findings(study, [], ranking)
+    assert "FedPer is significantly worse than Local" in findings.by_dataset
+    assert "FedAvg" not in findings.by_dataset
+    assert "not over the 3 data sets" in findings.headline[0]
 
 
 @pytest.mark.parametrize(("citeseer", "named"), [(90, {"FedAvg on", "Local on"}), (50, set())])
