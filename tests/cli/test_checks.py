@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli.main import main
 from bench.contract.rules import RULES
+
+from .conftest import Bench
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "clustered.py"
 
@@ -95,41 +96,33 @@ WRONG = {
 pytestmark = pytest.mark.usefixtures("plugins")
 
 
-def outcome(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(["check-method", str(file)])
-    printed = capsys.readouterr()
-    return int(ended.value.code or 0), " ".join(printed.out.split()), printed.err
-
-
 @pytest.mark.slow
-def test_the_example_keeps_every_rule(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = outcome(EXAMPLE, capsys)
-    assert (code, out.count(" ok "), "mend" in out) == (0, 2 * len(RULES), False), out  # graphs and images
+def test_the_example_keeps_every_rule(bench: Bench) -> None:
+    code, out, _ = bench(f"check-method {EXAMPLE}")
+    lines = " ".join(out.split())
+    assert (code, lines.count(" ok "), "mend" in out) == (0, 2 * len(RULES), False), out  # graphs and images
     assert len(EXAMPLE.read_text().splitlines()) <= 60
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_wrong_is_said(wrong: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_wrong_is_said(wrong: str, tmp_path: Path, bench: Bench) -> None:
     body, problems = WRONG[wrong]
     file = tmp_path / f"own_{wrong}.py"
     file.write_text(HEAD.format(name=f"own_{wrong}") + body)
-    code, out, _ = outcome(file, capsys)
-    assert code == 1
+    ended = bench(f"check-method {file}")
+    assert ended.code == 1
     for problem in problems:
-        assert problem in out, out
+        assert problem in " ".join(ended.out.split()), ended.out
 
 
 def test_a_problem_of_many_rules_is_said_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     file = tmp_path / "own_once.py"
     body = "\n    def setup_server(self):\n        raise ValueError('the only problem')\n"
     file.write_text(HEAD.format(name="own_once") + body)
-    with pytest.raises(SystemExit):
-        main(["check-method", str(file)])
-    out = capsys.readouterr().out
+    out = bench(f"check-method {file}").out
     families = out.count(" data\n")
     assert " ".join(out.split()).count("the only problem") == families
     assert out.count("the same") > 5 * families
@@ -156,35 +149,25 @@ def test_a_problem_of_many_rules_is_said_once(
     ],
 )
 def test_a_file_that_cannot_be_checked_is_refused(
-    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, message: str, tmp_path: Path, bench: Bench
 ) -> None:
     file = tmp_path / "own.py"
     file.write_text(text)
-    code, _, err = outcome(file, capsys)
-    assert code == 2
-    assert message in err
-    assert err.count("\n") == 1
+    ended = bench(f"check-method {file}")
+    assert ended.refused
+    assert message in ended.err
 
 
-def test_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = outcome(tmp_path / "none.py", capsys)
-    assert code == 2
-    assert err.startswith("bench: FILE: ")
-    assert str(tmp_path / "none.py") in err
-    assert err.count("\n") == 1
-
-
-def test_another_kind_of_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", ["none.py", "own.txt"])
+def test_no_file_and_another_kind_of_file_are_refused(name: str, tmp_path: Path, bench: Bench) -> None:
     (tmp_path / "own.txt").write_text("x = 1\n")
-    code, _, err = outcome(tmp_path / "own.txt", capsys)
-    assert code == 2
-    assert err.startswith("bench: FILE: ")
-    assert str(tmp_path / "own.txt") in err
-    assert err.count("\n") == 1
+    ended = bench(f"check-method {tmp_path / name}")
+    assert ended.refused
+    assert ended.err.startswith("bench: FILE: ")
+    assert str(tmp_path / name) in ended.err
 
 
-def test_a_gpu_that_is_none_is_refused_where_there_is_none_either(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["check-gpu", "--devices", "nonsense"])
-    assert ended.value.code == 2
-    assert "nonsense" in capsys.readouterr().err
+def test_a_gpu_that_is_none_is_refused_where_there_is_none_either(bench: Bench) -> None:
+    ended = bench("check-gpu --devices nonsense")
+    assert ended.code == 2
+    assert "nonsense" in ended.err

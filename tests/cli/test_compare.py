@@ -12,7 +12,6 @@ import pytest
 from stored_runs import MemoryStore
 
 from bench import engine
-from bench.cli.main import main
 from bench.compare import (
     check_others,
     compare,
@@ -32,6 +31,8 @@ from bench.studies.experiment import ExperimentPlan
 from bench.sweep import fingerprint
 from bench.sweep.plan import Plan, make_plan
 from bench.sweep.run import Outcome
+
+from .conftest import Bench
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "clustered.py"
 CORA_10 = Filters(("cora",), ("non-overlapping",), (10,), (), (0, 1))
@@ -113,10 +114,9 @@ def test_what_changed_code_made_is_made_again_and_the_rest_is_not() -> None:
 
 
 def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: Bench
 ) -> None:
     """The command with made-up results: one of two runs is stored, made by other code."""
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     runs = planned_runs(find_study("fedsheafhn", "cora"), own_method(EXAMPLE), CORA_10, {})
     database = MemoryStore()
     for run in runs:
@@ -136,12 +136,10 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
     )
     monkeypatch.setattr("bench.sweep.run.sweep", sweep)
     monkeypatch.setattr("bench.studies.shipped.opened_results", lambda url, **_: nullcontext(database))
-    asked = ["compare", str(EXAMPLE), "-d", "cora", "-k", "10", "--seed", "0-1"]
-    with pytest.raises(SystemExit) as ended:
-        main([*asked, "--out", str(tmp_path / "out")])
-    assert ended.value.code == 0
+    ended = bench(f"compare {EXAMPLE} -d cora -k 10 --seed 0-1 --out {tmp_path / 'out'}")
+    assert ended.code == 0
     assert len(swept[0].to_run) == 2
-    lines = capsys.readouterr().out.splitlines()
+    lines = ended.out.splitlines()
     assert "its code, or the engine's, has changed since 1 run: to be made again" in lines
     assert "2 runs of it: 2 to run, time unknown, no like run is stored" in lines
     assert "fedsheafhn/ranking/pairs.csv has all pairs" in " ".join(lines[-3:])
@@ -294,59 +292,43 @@ def test_initial_models_that_a_method_chooses_for_itself_keep_nobody_out() -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-d", "cora", "--set", "protocol.rounds=8"], "only method.* can be set"),
-        (["-d", "cora", "--set", "method.temprature=8"], "method.temprature"),
-        (["-d", "coar"], "unknown data set of the studies: 'coar': did you mean 'cora'"),
-        (["-d", "coraca", "--study", "fedsheafhn"], "unknown data set of fedsheafhn 'coraca'"),
-        (["-d", "cora", "--study", "fedhng"], "did you mean 'fedhgn'"),
-        (["-d", "cora", "-k", "11"], "there is 10, 20"),
-        ([], "-d cora,citeseer"),
-        (["-d", "cora,coraca"], "cora, coraca"),
-        (["-d", "cora", "--set", "protocol.rounds=8"], "bench sweep --grid"),
-        (["-d", "cora", "-k", "10", "--metric", "roc_auc"], "--metric roc_auc"),
+        ("-d cora --set protocol.rounds=8", "only method.* can be set"),
+        ("-d cora --set method.temprature=8", "method.temprature"),
+        ("-d coar", "unknown data set of the studies: 'coar': did you mean 'cora'"),
+        ("-d coraca --study fedsheafhn", "unknown data set of fedsheafhn 'coraca'"),
+        ("-d cora --study fedhng", "did you mean 'fedhgn'"),
+        ("-d cora -k 11", "there is 10, 20"),
+        ("", "-d cora,citeseer"),
+        ("-d cora,coraca", "cora, coraca"),
+        ("-d cora --set protocol.rounds=8", "bench sweep --grid"),
+        ("-d cora -k 10 --metric roc_auc", "--metric roc_auc"),
     ],
 )
 def test_a_wrong_request_is_one_line_and_nothing_is_written(
-    arguments: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: str, message: str, tmp_path: Path, bench: Bench
 ) -> None:
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    with pytest.raises(SystemExit) as ended:
-        main(["compare", str(EXAMPLE), "--out", str(tmp_path / "out"), *arguments])
-    error = capsys.readouterr().err
-    assert ended.value.code == 2
-    assert message in error
-    assert error.count("\n") == 1
+    ended = bench(f"compare {EXAMPLE} --out {tmp_path / 'out'}", arguments)
+    assert ended.refused
+    assert message in ended.err
     assert not list(tmp_path.iterdir())
 
 
 def test_a_dry_run_says_what_is_missing_and_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: Bench
 ) -> None:
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("bench.contract.checks.check", lambda method: iter(()))
-    asked = ["compare", str(EXAMPLE), "-d", "cora,citeseer", "-k", "10", "--seed", "0-1", "--dry-run"]
-    with pytest.raises(SystemExit) as ended:
-        main([*asked, "--out", str(tmp_path / "out")])
-    assert ended.value.code == 0
-    assert "4 runs of it" in capsys.readouterr().out
+    ended = bench(f"compare {EXAMPLE} -d cora,citeseer -k 10 --seed 0-1 --dry-run --out {tmp_path / 'out'}")
+    assert ended.code == 0
+    assert "4 runs of it" in ended.out
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
-def test_the_example_is_run_and_stands_beside_the_shipped_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    asked = ["compare", str(EXAMPLE), "-d", "cora", "-k", "10", "--seed", "0", "--seed", "1"]
+def test_the_example_is_run_and_stands_beside_the_shipped_results(tmp_path: Path, bench: Bench) -> None:
     for _ in range(2):  # the second time nothing is left to run
-        with pytest.raises(SystemExit) as ended:
-            main([*asked, "--out", str(tmp_path / "out")])
-        printed = " ".join(capsys.readouterr().out.split())
-        assert ended.value.code == 0
+        ended = bench(f"compare {EXAMPLE} -d cora -k 10 --seed 0 --seed 1 --out {tmp_path / 'out'}")
+        printed = " ".join(ended.out.split())
+        assert ended.code == 0
         assert re.search(r" \d+/12 ", printed)  # its place among eleven methods of the study and itself
         # Local's five shipped seeds stand beside the two of the method.
         assert re.search(r"│ Local │ \d+ │ 8\d\.\d\d ± \d\.\d\d │ 0-4 │ [+-]\d+\.\d\d │ \w+ │", printed)

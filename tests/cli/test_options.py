@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from bench.cli.main import main
 from bench.grids import Planned
 from bench.report.printout import PrintedDocument, PrintedStudy, Printout
 from bench.report.report import Report
@@ -24,7 +23,7 @@ from .conftest import Bench
 
 
 @pytest.fixture
-def swept(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+def swept(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> Callable[..., dict[str, Any]]:
     """What reaches ``make_plan`` and ``run_sweep`` from ``bench sweep`` with some words; nothing runs."""
     seen: dict[str, Any] = {}
 
@@ -44,9 +43,7 @@ def swept(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
     monkeypatch.setattr("bench.tune.apply.tuned", tuned)
 
     def sweep(*words: str) -> dict[str, Any]:
-        with pytest.raises(SystemExit) as ended:
-            main(["sweep", "-d", "cora", "-m", "local", "--seed", "0-4", "--devices", "cpu", *words])
-        assert ended.value.code == 0
+        assert bench("sweep -d cora -m local --seed 0-4 --devices cpu", *words).code == 0
         return seen
 
     return sweep
@@ -120,7 +117,7 @@ def test_tuned_configurations_are_what_is_planned(swept: Callable[..., dict[str,
 
 
 def test_a_report_gets_what_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bench: Bench
 ) -> None:
     asked: list[Any] = []
 
@@ -138,9 +135,7 @@ def test_a_report_gets_what_is_asked_for(
     url = f"sqlite:///{tmp_path / 'own.db'}"
     with open_store(url, create=True):
         pass
-    with pytest.raises(SystemExit) as ended:
-        main(["report", *words.split(), "--out", str(tmp_path / "out"), "--db", url, "--own"])
-    assert ended.value.code == 0
+    assert bench("report", words, f"--out {tmp_path / 'out'} --db {url} --own").code == 0
     wanted = Request(
         ("fedhgn",), ("cora", "citeseer"), ("overlapping",), (8,), ("local", "fedavg"), grid="robust"
     )
@@ -213,19 +208,15 @@ COMMANDS = (
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("there", [False, True], ids=["absent", "file"])
 def test_a_data_root_that_is_no_folder_is_refused(
-    command: str, there: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, there: bool, tmp_path: Path, bench: Bench
 ) -> None:
     root = tmp_path / "root"
     if there:
         root.write_text("")
-    words = command.format(out=tmp_path / "out.npz", root=root).split()
-    with pytest.raises(SystemExit) as ended:
-        main([*words, "--data-root", str(root)])
-    printed = capsys.readouterr()
-    assert ended.value.code == 2
-    assert printed.err.startswith("bench: --data-root ")
-    assert str(root) in printed.err
-    assert printed.err.count("\n") == 1
+    ended = bench(command.format(out=tmp_path / "out.npz", root=root), f"--data-root {root}")
+    assert ended.refused
+    assert ended.err.startswith("bench: --data-root ")
+    assert str(root) in ended.err
     assert list(tmp_path.iterdir()) == [root][:there]
 
 
