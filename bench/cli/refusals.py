@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 
 import cyclopts
+
+from bench.errors import RequestError
 
 NEAR = 0.8
 """How alike an option that is meant is to what was typed: a slip of the finger, and no other word."""
@@ -42,9 +45,10 @@ def _unexpected_word(error: cyclopts.UnusedCliTokensError) -> str:
     word = (error.unused_tokens or [""])[0]
     arguments = error.app.assemble_argument_collection() if error.app else ()
     options = {name for argument in arguments for name in argument.names}
-    for option, values in _named_things():
-        if option in options and word in values:
-            return f"unexpected word '{word}': did you mean {option} {word}?"
+    with suppress(RequestError):  # of a plug-in that cannot be imported: the word is wrong with it as well
+        for option, values in _named_things():
+            if option in options and word in values:
+                return f"unexpected word '{word}': did you mean {option} {word}?"
     return f"unexpected word '{word}': {_help(error)} lists the options"
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bench import registry
+
 from .conftest import Bench
 
 
@@ -50,3 +52,14 @@ def test_a_word_too_many_is_refused_with_the_option_that_takes_it(
     assert ended.refused
     assert meant in ended.err
     assert not home.exists()
+
+
+@pytest.mark.usefixtures("plugins")
+def test_a_word_too_many_is_refused_beside_a_plug_in_that_is_broken_too(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(registry.PLUGINS, str(tmp_path / "none.py"))
+    registry.forget()
+    ended = bench("report nosuch")
+    assert ended.refused
+    assert "nosuch" in ended.err
