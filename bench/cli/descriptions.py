@@ -15,6 +15,7 @@ from bench.cli.output import console, say, table
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from bench.data import Data
     from bench.dataset import Dataset
     from bench.engine.method import Method
 
@@ -137,19 +138,19 @@ def _print_dataset(description: Mapping[str, Any]) -> None:
     say(f"bench sweep -d {name} -s {scenario} -k 10 -m fedavg ... runs on it")
 
 
-def _data_sizes(data: Any) -> dict[str, int]:
-    """How many nodes, edges, hyperedges and features, or images, pixels and channels, and classes."""
-    from bench.data import Graph, Hypergraph, Images
+def _data_sizes(data: Data) -> dict[str, int]:
+    """How many nodes, edges, hyperedges and features, or images and their channels, rows and columns; and
+    classes.
+    """
+    from bench.data import Graph, Images
 
     if isinstance(data, Images):
-        images, channels, height, width = data.pixels.shape
-        return {"images": images, "channels": channels, "rows": height, "columns": width} | {
-            "classes": data.classes
-        }
+        sizes = dict(zip(("images", "channels", "rows", "columns"), data.pixels.shape, strict=True))
+        return sizes | {"classes": data.classes}
     sizes = {"nodes": len(data.labels)}
     if isinstance(data, Graph):
         sizes["edges"] = data.edges.shape[1] // 2
-    if isinstance(data, Hypergraph) or data.hyperedges is not None:
+    if data.hyperedges is not None:
         sizes["hyperedges"] = len(data.hyperedges)
     return sizes | {"features": data.features.shape[1], "classes": data.classes}
 
@@ -161,6 +162,7 @@ def describe_grid(name: str, as_json: bool) -> None:
         RequestError: as ``bench.grids.load_grid``.
     """
     from bench.grids.description import grid_description
+    from bench.studies.wording import ranges
 
     description = grid_description(name)
     if as_json:
@@ -170,10 +172,7 @@ def describe_grid(name: str, as_json: bool) -> None:
     say(f"{summary.name}: {summary.title}")
     study = f" of study {summary.study}" if summary.study else ""
     drawn = ", which draw other clients each" if description.partition_per_seed else ""
-    first, last = description.seeds[0], description.seeds[-1]
-    are_consecutive = description.seeds == tuple(range(first, last + 1))
-    seeds = f"{first}-{last}" if are_consecutive and first < last else ", ".join(map(str, description.seeds))
-    _paragraph(f"{summary.runs:,} runs{study}, seeds {seeds}{drawn}")
+    _paragraph(f"{summary.runs:,} runs{study}, seeds {ranges(description.seeds)}{drawn}")
     _listed("methods", description.methods)
     screen = console()
     federations = [

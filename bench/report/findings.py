@@ -10,7 +10,7 @@ from functools import cached_property
 import pandas as pd
 
 from bench.report.printout import Score
-from bench.statistics.paired import of_one, worse_than
+from bench.statistics.paired import PairedTest, of_one
 from bench.studies.cells import Cell, Cells
 from bench.studies.published import Published, published
 from bench.studies.ranking import Ranking
@@ -137,34 +137,22 @@ class Findings:
 
 def by_dataset(ranking: Ranking) -> str:
     """Who is worse than the best where federations of one data set count once; empty without such tests."""
-    tested_methods, worse_methods = _worse_by_dataset(ranking)
-    if not tested_methods:
+    pairs = _dataset_pairs(ranking)
+    if not pairs:
         return ""
-    titles = [ranking.titles[method] for method in worse_methods]
+    titles = [ranking.titles[pair.second] for pair in pairs if pair.verdict == "better"]
     who = "no method is" if not titles else f"{enumeration(titles)} {'is' if len(titles) == 1 else 'are'}"
-    if len(titles) == len(tested_methods) > 1:
+    if len(titles) == len(pairs) > 1:
         who = "every other method is"
-    best_title = ranking.titles[ranking.methods[0]]
     return (
-        f"Federations of one data set share its items. With the {_dataset_count(ranking)} data sets as units "
-        f"(means over their federations), {who} significantly worse than {best_title}."
+        f"Federations of one data set share its items. With the {pairs[0].units} data sets as units (means "
+        f"over their federations), {who} significantly worse than {ranking.titles[pairs[0].first]}."
     )
 
 
-def _worse_by_dataset(ranking: Ranking) -> tuple[list[str], list[str]]:
-    """The methods that are tested against the best of the groups with data sets as units, and those of them
-    that are significantly worse.
-    """
-    if not ranking.dataset_comparisons or not ranking.groups:
-        return [], []
-    leader = ranking.methods[0]
-    tested_methods = [pair.second for pair in of_one(leader, ranking.dataset_comparisons)]
-    worse_methods = worse_than(leader, tested_methods, ranking.dataset_comparisons)
-    return tested_methods, [method for method in tested_methods if method in worse_methods]
-
-
-def _dataset_count(ranking: Ranking) -> int:
-    return len({task.column.dataset for task in ranking.tasks})
+def _dataset_pairs(ranking: Ranking) -> list[PairedTest]:
+    """The best method against each other one, with data sets as units; none without such tests."""
+    return of_one(ranking.methods[0], ranking.dataset_comparisons) if ranking.dataset_comparisons else []
 
 
 def _first_sentence(ranking: Ranking | None) -> str:
@@ -194,10 +182,10 @@ def _rivals(ranking: Ranking, leaders: pd.DataFrame, test_count: int) -> str:
     if others.empty:
         if test_count < 2:
             return ""
-        tested_methods, worse_methods = _worse_by_dataset(ranking)
+        pairs = _dataset_pairs(ranking)
         text = ", and is significantly ahead of every other"
-        if len(worse_methods) < len(tested_methods):
-            return f"{text} over these, though not over the {_dataset_count(ranking)} data sets"
+        if any(pair.verdict != "better" for pair in pairs):
+            return f"{text} over these, though not over the {pairs[0].units} data sets"
         return text
     if len(leaders) == test_count:
         return ", but none of the others can be told apart from it"

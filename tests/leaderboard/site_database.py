@@ -189,11 +189,17 @@ def fill(url: str, bundle_state: str = "unverified") -> None:
 
 
 def build_site(
-    url: str, out: Path, release: str = "", today: date = date(2026, 1, 1), metric: Metric = "accuracy"
+    url: str,
+    out: Path,
+    release: str = "",
+    today: date = date(2026, 1, 1),
+    metric: Metric = "accuracy",
+    study: type[Study] = Tiny,
 ) -> Site:
     """The site of a database alone."""
     with open_store(url, create=False) as store:
-        return build(MergedSource(store, []), {"tiny": Tiny}, COMPETITORS, out, release, today, metric=metric)
+        source = MergedSource(store, [])
+        return build(source, {study.name: study}, COMPETITORS, out, release, today, metric=metric)
 
 
 def build_renamed(folder: Path) -> Path:

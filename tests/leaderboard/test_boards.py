@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -15,9 +17,25 @@ from scipy import stats
 from bench.errors import RequestError
 from bench.leaderboard.folder import board_page, method_page, pair_page
 from bench.pages.grades import GRADES
+from bench.store import Context, open_store
+from bench.studies.settings import Column
 
 from .pages import BOARD, Page, board, records
-from .site_database import BASES, BUNDLE, CHECKED, EVIL, REASON, TEN, build_site, fill, means
+from .site_database import (
+    BASES,
+    BUNDLE,
+    CHECKED,
+    EVIL,
+    REASON,
+    TEN,
+    TWENTY,
+    Tiny,
+    build_site,
+    done,
+    fill,
+    means,
+    spec,
+)
 
 
 def options(page: Path, name: str) -> list[str]:
@@ -183,3 +201,23 @@ def test_a_pair_shows_differences_by_task_client_and_seed(site: Path) -> None:
     assert "By seed: +10.00, +9.00." in page.text
     table = pd.read_csv(site / "data" / "tiny-pairs.csv").set_index(["clients", "first", "second"])
     assert table.loc[(20, "local", "fedavg"), "difference"] == pytest.approx(-twenty)
+
+
+def test_a_pair_begins_with_what_it_comes_to_over_all_tasks_and_over_data_sets(tmp_path: Path) -> None:
+    """FedAvg is 10 and 12 points ahead in the tasks of Cora, 14 and 16 in those of two other graphs: 13 over
+    tasks, (11 + 14 + 16) / 3 over data sets.
+    """
+    citeseer, pubmed = (Column(dataset, "non-overlapping", 10) for dataset in ("citeseer", "pubmed"))
+
+    class ThreeGraphs(Tiny):
+        experiments = (replace(Tiny.experiments[0], columns=(TEN, TWENTY, citeseer, pubmed)),)
+
+    url, now = f"sqlite:///{tmp_path / 'bench.db'}", Context(datetime(2026, 1, 2), {}, "0.1", 1, 2, "source")
+    with open_store(url, create=True) as store:
+        for column, ahead in ((TEN, 10), (TWENTY, 12), (citeseer, 14), (pubmed, 16)):
+            store.save(spec(column, "local", 0), done(40, column.clients), now)
+            store.save(spec(column, "fedavg", 0), done(40 + ahead, column.clients), now)
+    build_site(url, tmp_path / "site", study=ThreeGraphs)
+    text = Page(tmp_path / "site" / pair_page("tiny", "fedavg", "local")).text
+    assert "over 4 tasks: +13.00 points" in text
+    assert "3 data sets as units: +13.67 points" in text

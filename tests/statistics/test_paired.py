@@ -204,10 +204,10 @@ def test_turned_is_the_other_method_against_the_one() -> None:
 
 
 def test_one_methods_comparisons_are_corrected_over_these_alone() -> None:
-    p_values = {"ab": 0.02, "ac": 0.001, "bc": 0.04, "bd": None, "cd": 0.001}
+    p_values = {"ab": 0.02, "ac": 0.9, "bc": 0.04, "bd": None, "cd": 0.9}
     pairs = [PairedTest(*names, "client", 9, 3.0, (0.1, 5.9), p, p and 1.0) for names, p in p_values.items()]
     against = {pair.second: pair for pair in of_one("b", pairs)}
-    # Holm over two: 0.02 x 2 = 0.04, then 0.04; over all four tests 0.04 would stay as well, 0.02 not.
+    # Holm over two: 0.02 x 2 = 0.04, then 0.04; over all four it would be 0.08 and 0.12.
     assert {other: pair.corrected for other, pair in against.items()} == {"a": 0.04, "c": 0.04, "d": None}
     assert {other: pair.difference for other, pair in against.items()} == {"a": -3.0, "c": 3.0, "d": 3.0}
     assert {other: pair.verdict for other, pair in against.items()} == {
