@@ -1,22 +1,30 @@
-"""Parts of a study: its main tables or one experiment, as cells or as a report."""
+"""Parts of a study: its main tables or one experiment, as cells or as a report; runs of its grids."""
 
 from __future__ import annotations
 
+import csv
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from toy_study import ToyStudy
 
+from bench.grids import expand, load_grid
 from bench.report.report import Report, build
 from bench.report.request import Request
+from bench.spec import RunSpec
 from bench.studies.cell_builder import cells_of
 from bench.studies.cells import Cells, Selection
 from bench.studies.collect import selected_cells
 from bench.studies.experiment import Experiment, ExperimentPlan
 from bench.studies.results import Results
+from bench.studies.settings import Column
 from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.tune.apply import Configurations
+
+NON = "non-overlapping"
+CORA_20 = Column("cora", NON, 20)
 
 
 @cache
@@ -56,3 +64,22 @@ def main_tables(study: Study, results: Results, selection: Selection | None = No
 def cells_in(study: type[Study], name: str, results: Results, selection: Selection | None = None) -> Cells:
     """The cells of an experiment."""
     return cells_of(study(), plan_of(study, name), results, selection or Selection())
+
+
+def spec(grid: str, method: str, seed: int, column: Column = CORA_20, **wanted: Any) -> RunSpec:
+    """The one run of a grid with these parts (``attack``, ``newcomers``, a hyper-parameter, ...)."""
+    specs = []
+    for run in expand(load_grid(grid)):
+        if run.names == (column.dataset, column.scenario, column.clients, method, seed):
+            flat = {**run.spec.hyper, **run.spec.model_dump()["protocol"]}
+            flat |= {"attack": run.spec.attack, "newcomers": run.spec.newcomers}
+            if all(flat.get(key) == value for key, value in wanted.items()):
+                specs.append(run.spec)
+    (only,) = specs
+    return only
+
+
+def csv_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file by its heads."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from stored_runs import CORA, MemoryStore
-from study_cells import cells_in, report_of
+from study_cells import cells_in, csv_rows, report_of
 from toy_study import ToyStudy
 
 from bench.data import Images
@@ -98,8 +98,7 @@ def test_figures_are_not_blank(folder: Path) -> None:
 
 
 def read(folder: Path, kind: str) -> Rows:
-    with (folder / f"toy/table1/{kind}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return csv_rows(folder / f"toy/table1/{kind}.csv")
 
 
 def test_cost_figures_hold_what_a_run_costs_and_the_pareto_front(folder: Path) -> None:

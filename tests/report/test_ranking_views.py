@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import os
@@ -15,7 +14,7 @@ import pytest
 from ranked_runs import CORA_TASKS, LEVELS, NON, filled, ranking_of
 from rich.console import Console
 from stored_runs import CORA, MemoryStore
-from study_cells import report_of
+from study_cells import csv_rows, report_of
 
 from bench.figures.plots import Ranks
 from bench.report.document import Document
@@ -30,11 +29,6 @@ def document(database: MemoryStore) -> Document:
     ranking = ranking_of(database)
     assert ranking is not None
     return ranking_document(ranking)
-
-
-def read(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def cora(out: Path) -> Report:
@@ -136,13 +130,13 @@ def test_the_numbers_behind_the_tables_are_written(
     built: Report, folder: Path, cora_ranking: Ranking
 ) -> None:
     assert built.documents
-    methods = {row["method"]: row for row in read(folder / "toy/ranking/methods.csv")}
+    methods = {row["method"]: row for row in csv_rows(folder / "toy/ranking/methods.csv")}
     assert list(methods) == cora_ranking.methods
     assert methods["local"]["planned"] == methods["local"]["tasks"] == "4"
     local = cora_ranking.table.set_index("method").loc["local"]
     for column in ("rank", "low", "high", "minus_baseline"):
         assert float(methods["local"][column]) == pytest.approx(local[column], abs=1e-4)
-    every = read(folder / "toy/ranking/pairs.csv")
+    every = csv_rows(folder / "toy/ranking/pairs.csv")
     pairs = [row for row in every if row["dataset"]]
     assert (len(pairs), len(every)) == (4 * 6, 5 * 6)  # four tasks, and those over tasks
     first = cora_ranking.tasks[0].comparisons[0]
@@ -150,14 +144,14 @@ def test_the_numbers_behind_the_tables_are_written(
     assert float(pairs[0]["p_holm"]) == pytest.approx(first.corrected, rel=1e-5)
     assert pairs[0]["verdict"] == first.verdict
     assert {row["unit"] for row in every if not row["dataset"]} == {"task"}
-    diagram = {row["method"]: row for row in read(folder / "toy/ranking/ranks.csv")}
+    diagram = {row["method"]: row for row in csv_rows(folder / "toy/ranking/ranks.csv")}
     assert set(diagram) == set(LEVELS)
-    numbers = read(folder / "toy/table1_spread/numbers.csv")
+    numbers = csv_rows(folder / "toy/table1_spread/numbers.csv")
     assert {row["method"] for row in numbers} == {*LEVELS, "majority", "fedavg_ft"}
 
 
 def test_cells_stand_once_in_cells_csv(folder: Path) -> None:
-    rows = [tuple(row.items()) for row in read(folder / "cells.csv")]
+    rows = [tuple(row.items()) for row in csv_rows(folder / "cells.csv")]
     assert len(set(rows)) == len(rows)
 
 

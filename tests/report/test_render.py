@@ -12,7 +12,7 @@ import pytest
 from pydantic import TypeAdapter
 from rich.console import Console
 from stored_runs import CORA, MemoryStore
-from study_cells import cells_in, main_tables, plan_of, report_of
+from study_cells import cells_in, csv_rows, main_tables, plan_of, report_of
 from toy_study import ToyStudy
 
 from bench.errors import RequestError
@@ -62,15 +62,10 @@ def built(written: Path) -> Report:
     return report(written)
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_cells_csv_has_one_row_a_cell_with_the_promised_columns(built: Report, written: Path) -> None:
     text = (written / "cells.csv").read_text(encoding="utf-8")
     assert text.splitlines()[0] == ",".join(TYPES)
-    rows = read(written / "cells.csv")
+    rows = csv_rows(written / "cells.csv")
     names = [tuple(row[name] for name in (*list(TYPES)[:7], "measure")) for row in rows]
     assert len(set(names)) == len(names)
     (local,) = [row for row in rows if names_of(row) == ("Table 1", "cora", "10", "local")]
@@ -219,7 +214,7 @@ def test_captions_know_a_partition_drawn_for_every_seed(tmp_path: Path) -> None:
 
 def test_markdown_has_the_interval_on_which_a_grade_rests(built: Report, written: Path) -> None:
     (local,) = [
-        row for row in read(written / "cells.csv") if names_of(row) == ("Table 1", "cora", "10", "local")
+        row for row in csv_rows(written / "cells.csv") if names_of(row) == ("Table 1", "cora", "10", "local")
     ]
     ends = [f"{float(local[name]):+.2f}" for name in ("low_difference", "high_difference")]
     text = (written / "toy/table1/table.md").read_text(encoding="utf-8")
@@ -390,7 +385,7 @@ def test_environment_on_one_line() -> None:
 
 
 def test_convergence_csv_holds_mean_and_std_over_seeds(built: Report, written: Path) -> None:
-    rows = read(written / "toy/table1/convergence.csv")
+    rows = csv_rows(written / "toy/table1/convergence.csv")
     fedavg = [row for row in rows if row["method"] == "fedavg"]
     # Clients (0, 10), (30, 40), (60, 62) of 100 in seed 0; the last is (60, 60) in seed 1.
     assert [(row["round"], row["mean"], row["std"], row["n"]) for row in fedavg] == [
@@ -401,7 +396,7 @@ def test_convergence_csv_holds_mean_and_std_over_seeds(built: Report, written: P
 
 
 def test_clients_csv_holds_every_clients_mean_over_seeds(built: Report, written: Path) -> None:
-    rows = read(written / "toy/table1/clients.csv")
+    rows = csv_rows(written / "toy/table1/clients.csv")
     values = {(row["method"], row["client"]): float(row["value"]) for row in rows}
     assert values == {
         ("local", "0"): 72.0,
@@ -415,7 +410,7 @@ def test_a_filter_gives_a_table_of_just_that(tmp_path: Path) -> None:
     source = database()
     source.add("local", 0, [60], dataset="citeseer")
     report(tmp_path, Request(datasets=("cora",), clients=(10,), methods=("local", "flow")), source)
-    rows = read(tmp_path / "cells.csv")
+    rows = csv_rows(tmp_path / "cells.csv")
     assert {names_of(row)[1:] for row in rows} == {("cora", "10", "local"), ("cora", "10", "flow")}
     assert not (tmp_path / "toy/table2/table.md").exists()
 
