@@ -4,7 +4,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 RUN := $(VENV)/bin/
 
-.PHONY: quickstart test lint docs frames venv clean
+.PHONY: quickstart test lint docs frames pages venv clean
 
 venv: $(READY)
 
@@ -38,6 +38,15 @@ docs: $(READY)
 # The frames of cells and ranks that come with the suite: after new results, and after code that changes cells.
 frames: $(READY)
 	BENCH_HOME=build/frames-home $(RUN)python -c "from bench.frames import ship; ship()"
+
+# Whatever README and docs/ show of the results: after `make frames`. What stands in sentences is looked through by hand.
+pages: $(READY)
+	rm -rf build/pages-home build/report build/site
+	BENCH_HOME=build/pages-home $(RUN)bench report --out build/report
+	$(RUN)python .ci/tables.py build/report --write
+	BENCH_HOME=build/pages-home $(RUN)bench leaderboard build --shipped --out build/site
+	$(RUN)python .ci/pictures.py build/report build/site
+	BENCH_HOME=build/pages-home $(RUN)python .ci/notebook.py docs/notebook.ipynb --write
 
 clean:
 	rm -rf $(VENV) build dist docs/methods docs/datasets docs/methods.md docs/datasets.md *.egg-info .mypy_cache .ruff_cache .pytest_cache
