@@ -274,12 +274,12 @@ def boards(
     Raises:
         RequestError: the source has no runs, or none with this metric.
     """
-    collection = collect(source, [study() for study in studies.values()], metric)
-    entries = [_study(study, cells, collection.results, suite) for study, cells in collection.studies]
+    results, all_cells = collect(source, [study() for study in studies.values()], metric)
+    entries = [_study(study, cells, results, suite) for study, cells in all_cells]
     entries.sort(
         key=lambda entry: (not entry.measured_rows, not entry.study.shared_protocol, -entry.measured_rows)
     )
-    return Boards(collection.results, tuple(entries))
+    return Boards(results, tuple(entries))
 
 
 def links(runs: Runs) -> tuple[RunLink, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY, Metric
@@ -16,14 +15,6 @@ from bench.studies.results import Results
 from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.tune.apply import Configurations, configurations
-
-
-@dataclass(frozen=True, eq=False)
-class CollectedStudies:
-    """The results, and each study with its experiments, run or not."""
-
-    results: Results
-    studies: tuple[tuple[Study, tuple[Cells, ...]], ...]
 
 
 def selected_cells(
@@ -65,8 +56,10 @@ def results_of(
     return results
 
 
-def collect(source: Source, studies: Iterable[Study], metric: Metric = ACCURACY) -> CollectedStudies:
-    """Everything that is planned, published or run.
+def collect(
+    source: Source, studies: Iterable[Study], metric: Metric = ACCURACY
+) -> tuple[Results, list[tuple[Study, tuple[Cells, ...]]]]:
+    """The results, and each study with its experiments: everything that is planned, published or run.
 
     Raises:
         RequestError: as ``results_of``.
@@ -75,10 +68,6 @@ def collect(source: Source, studies: Iterable[Study], metric: Metric = ACCURACY)
     plans = plans_of(by_name)
     settings = usual_cells(grid for study in by_name.values() for grid in study.grids)
     results = results_of(source, plans, settings, metric)
-    return CollectedStudies(
-        results,
-        tuple(
-            (study, selected_cells(study, plans[name], results, Selection()))
-            for name, study in by_name.items()
-        ),
-    )
+    return results, [
+        (study, selected_cells(study, plans[name], results, Selection())) for name, study in by_name.items()
+    ]

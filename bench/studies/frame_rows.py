@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,14 +16,14 @@ import pandas as pd
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY, Metric
 from bench.spec import RunSpec
-from bench.studies.cells import Selection
-from bench.studies.collect import CollectedStudies, collect
+from bench.studies.cells import Cells, Selection
+from bench.studies.collect import collect
 from bench.studies.frame import frame
 from bench.studies.metric import check_kept, client_values
 from bench.studies.ranking import TABLE, rank
 from bench.studies.shipped import opened_results
 from bench.studies.source import OWN, Source
-from bench.studies.study import STUDIES
+from bench.studies.study import STUDIES, Study
 
 PLACE = ["run", "spec_hash", "dataset", "scenario", "clients", "method", "seed"]
 """Columns by which the rows of two frames belong together."""
@@ -89,24 +90,28 @@ def _curves(runs: list[int], rows: pd.DataFrame, source: Source) -> pd.DataFrame
     )
 
 
-def _collect(source: Source, metric: Metric = ACCURACY) -> CollectedStudies:
-    return collect(source, [study() for study in STUDIES.all().values()], metric)
+StudyCells = Sequence[tuple[Study, Sequence[Cells]]]
+"""Each study with its experiments."""
 
 
-def _cells(collection: CollectedStudies) -> pd.DataFrame:
+def _collect(source: Source, metric: Metric = ACCURACY) -> StudyCells:
+    return collect(source, [study() for study in STUDIES.all().values()], metric)[1]
+
+
+def _cells(studies: StudyCells) -> pd.DataFrame:
     """The cells of all studies; ``primary`` are those that verdicts rest on."""
     parts = [
         frame(cells.own_cells).assign(primary=[not cell.measure.is_extra for cell in cells.own_cells])
-        for _, study_cells in collection.studies
+        for _, study_cells in studies
         for cells in study_cells
     ]
     return pd.concat(parts, ignore_index=True)
 
 
-def _ranks(collection: CollectedStudies) -> pd.DataFrame:
+def _ranks(studies: StudyCells) -> pd.DataFrame:
     """The ranking of every study that has one."""
     parts = [pd.DataFrame(columns=["study", *TABLE]).astype({"study": "string", **TABLE})]
-    for study, study_cells in collection.studies:
+    for study, study_cells in studies:
         competing_cells = [cells for cells in study_cells if cells.experiment.competes]
         ranking = rank(study, competing_cells, Selection())
         if ranking:
@@ -120,8 +125,8 @@ OF_STUDIES = {"cells": _cells, "ranks": _ranks}
 
 def of_studies(source: Source) -> dict[str, pd.DataFrame]:
     """The frames of what studies say, all rows of each, by name."""
-    collection = _collect(source)
-    return {name: frame_of(collection) for name, frame_of in OF_STUDIES.items()}
+    studies = _collect(source)
+    return {name: frame_of(studies) for name, frame_of in OF_STUDIES.items()}
 
 
 if __name__ == "__main__":
