@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from itertools import product
@@ -10,6 +9,7 @@ from typing import Any
 
 from bench.errors import RequestError
 from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
+from bench.grids.expand import combinations
 from bench.grids.experiment import Line, Point
 from bench.studies.measures import Measure
 from bench.studies.planned import PlannedCell, hashes, planned_cell
@@ -95,7 +95,7 @@ class ExperimentPlan:
         self.lines, self.columns = experiment.lines or rows, experiment.columns
         if not experiment.main:
             grid, runs, _ = self._grid("")
-            self.lines = (*experiment.lines, *experiment.guests) if experiment.lines else (*_variants(grid),)
+            self.lines = (*experiment.lines, *experiment.guests) if experiment.lines else _variants(grid)
             places = dict.fromkeys(Column(*run.names[:3]) for run in runs)
             self.columns = experiment.columns or tuple(places)
 
@@ -159,13 +159,10 @@ def _key(run: Planned) -> tuple[Any, ...]:
     return (*run.names, run.spec.hash)
 
 
-def _variants(grid: Grid) -> Iterator[Line]:
+def _variants(grid: Grid) -> tuple[Line, ...]:
     """Every method and variant of a grid once, in the grid's order."""
-    keys = set()
-    for setting in grid.settings:
-        for method in grid.methods_of(setting):
-            for variant in setting.variants:
-                key = method, difference_text(variant, {})
-                if key not in keys:
-                    keys.add(key)
-                    yield Line(method, settings=variant)
+    lines = {
+        (method, difference_text(variant, {})): Line(method, settings=variant)
+        for *_, method, variant in combinations(grid)
+    }
+    return tuple(lines.values())

@@ -9,6 +9,7 @@ from importlib.resources.abc import Traversable
 from pydantic import Field, ValidationError
 
 from bench.errors import RequestError, first_problem, unknown
+from bench.grids.expand import combinations
 from bench.grids.experiment import ExperimentFile, Line
 from bench.grids.files import grid_name, parse_experiment
 from bench.grids.grid import ColumnMatch, Part
@@ -92,14 +93,7 @@ def _tables(
 
 def _columns(file: ExperimentFile, table: TablePart) -> tuple[Column, ...]:
     """The columns that a table shows, those of a data set together."""
-    all_columns = dict.fromkeys(
-        Column(dataset, setting.scenario, clients)
-        for setting in file.grid("").settings
-        for dataset in setting.datasets
-        for clients in setting.clients
-    )
-    columns = [
-        column for column in all_columns if table.only.has(column.dataset, column.scenario, column.clients)
-    ]
+    places = dict.fromkeys(names[:3] for names in combinations(file.grid("")))
+    columns = [Column(*names) for names in places if table.only.has(*names)]
     datasets = list(dict.fromkeys(column.dataset for column in columns))
     return tuple(sorted(columns, key=lambda column: datasets.index(column.dataset)))
