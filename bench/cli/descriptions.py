@@ -93,7 +93,7 @@ def describe_dataset(kind: type[Dataset], roots: tuple[Path, ...], as_json: bool
     """
     from bench.errors import NoDataError
     from bench.federation.prepared import prepare
-    from bench.grids.summary import grid_summaries
+    from bench.grids.description import grid_summaries
     from bench.sources import Sources
 
     try:

@@ -34,7 +34,7 @@ def datasets(name: str | None = None, /, *, data_root: DataRoot = None, as_json:
         A data set; default: a line for each.
     """
     from bench.dataset import DATASETS
-    from bench.grids.summary import client_counts
+    from bench.grids.description import client_counts
     from bench.sources import Sources
 
     roots = paths.data_roots(data_root)
@@ -123,7 +123,7 @@ def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     name
         A grid or a TOML file; default: a line for each.
     """
-    from bench.grids.summary import grid_summaries
+    from bench.grids.description import grid_summaries
 
     if name is not None:
         describe_grid(name, as_json)

@@ -1,4 +1,4 @@
-"""What a grid's description says, against the runs that it plans."""
+"""What is said of a grid, in a line or in full, against the runs that it plans."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from bench.errors import RequestError
 from bench.grids import expand, grid_names, load_grid
-from bench.grids.description import GridSetting, grid_description
+from bench.grids.description import GridSetting, client_counts, grid_description, grid_summary
 
 OWN = """
 title = "Two factors"
@@ -33,6 +33,23 @@ variants = [{ "method.mu" = 0.5 }]
 match = { method = "fedavg", dataset = "cora" }
 set = { "client.learning_rate" = 0.5 }
 """
+
+
+@pytest.mark.parametrize("name", grid_names())
+def test_it_counts_the_runs_that_a_sweep_plans(name: str) -> None:
+    planned = expand(load_grid(name))
+    summary = grid_summary(name)
+    assert summary.runs == len(planned)
+    assert set(summary.datasets) == {run.spec.dataset for run in planned}
+    assert set(summary.clients) == {run.spec.clients for run in planned}
+
+
+def test_numbers_of_clients_are_those_of_all_grids() -> None:
+    counts = client_counts()
+    runs = expand(load_grid("paper_tables")) + expand(load_grid("quickstart"))
+    for dataset in {run.spec.dataset for run in runs}:
+        assert {run.spec.clients for run in runs if run.spec.dataset == dataset} <= set(counts[dataset])
+    assert all(list(numbers) == sorted(set(numbers)) for numbers in counts.values())
 
 
 @pytest.mark.parametrize("name", grid_names())
