@@ -168,11 +168,10 @@ def describe_grid(name: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps(description.record(), indent=1))
         return
-    summary = description.summary
-    say(f"{summary.name}: {summary.title}")
-    study = f" of study {summary.study}" if summary.study else ""
+    say(f"{description.name}: {description.title}")
+    study = f" of study {description.study}" if description.study else ""
     drawn = ", which draw other clients each" if description.partition_per_seed else ""
-    _paragraph(f"{summary.runs:,} runs{study}, seeds {ranges(description.seeds)}{drawn}")
+    _paragraph(f"{description.runs:,} runs{study}, seeds {ranges(description.seeds)}{drawn}")
     _listed("methods", description.methods)
     screen = console()
     federations = [
@@ -186,4 +185,4 @@ def describe_grid(name: str, as_json: bool) -> None:
             for setting in description.settings
         ]
         screen.print(table(("setting", "values", "runs"), settings, whole={"setting"}))
-    say(f"bench sweep --grid {summary.name} --dry-run says what it would cost")
+    say(f"bench sweep --grid {description.name} --dry-run says what it would cost")

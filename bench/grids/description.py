@@ -76,10 +76,9 @@ class GridSetting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GridDescription:
-    """A grid: ``federations`` are the numbers of clients by data set and scenario, ascending."""
+class GridDescription(GridSummary):
+    """A grid in full: ``federations`` are the numbers of clients by data set and scenario, ascending."""
 
-    summary: GridSummary
     seeds: tuple[int, ...]
     partition_per_seed: bool
     methods: tuple[str, ...]
@@ -88,11 +87,7 @@ class GridDescription:
 
     def record(self) -> dict[str, Any]:
         """The description as JSON has it."""
-        return {
-            **asdict(self.summary),
-            "seeds": self.seeds,
-            "partition_per_seed": self.partition_per_seed,
-            "methods": self.methods,
+        return asdict(self) | {
             "federations": [
                 {"dataset": dataset, "scenario": scenario, "clients": clients}
                 for (dataset, scenario), clients in self.federations.items()
@@ -110,12 +105,12 @@ def grid_description(name: str) -> GridDescription:
         methods.setdefault(method)
         clients.setdefault((dataset, scenario), {}).setdefault(count)
     return GridDescription(
-        grid_summary(name),
-        grid.seeds,
-        grid.partition_per_seed,
-        tuple(methods),
-        {federation: tuple(sorted(counts)) for federation, counts in clients.items()},
-        tuple(_settings(grid, tuple(methods))),
+        **vars(grid_summary(name)),
+        seeds=grid.seeds,
+        partition_per_seed=grid.partition_per_seed,
+        methods=tuple(methods),
+        federations={federation: tuple(sorted(counts)) for federation, counts in clients.items()},
+        settings=tuple(_settings(grid, tuple(methods))),
     )
 
 

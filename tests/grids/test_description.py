@@ -70,7 +70,7 @@ def test_a_grid_of_ones_own_is_described_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text(OWN)
     description = grid_description(str(file))
-    assert description.summary.runs == (4 * 2 * 3 + 1) * 2
+    assert description.runs == (4 * 2 * 3 + 1) * 2
     assert description.seeds == (3, 5)
     assert description.federations == {
         ("cora", "non-overlapping"): (10, 20),
