@@ -1,16 +1,18 @@
-"""A document: what a report says of one table of a study's paper."""
+"""Documents: what a report says of each table of a study's paper, and what all of them come to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 import pandas as pd
 
 from bench.figures.layout import Figure
+from bench.report.printout import Score
 from bench.report.table import Table
 from bench.studies.cells import Cell
+from bench.studies.ranking import Ranking
 from bench.studies.study import Study
 
 
@@ -59,3 +61,25 @@ class Document:
     def stem(self, figure: Figure) -> PurePosixPath:
         """Where a figure's files lie in the report, whose endings it lacks."""
         return self.folder / figure.name.removeprefix(f"{self.key}_")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A study in a report. ``ranking`` is None where no two methods can be ranked.
+
+    ``maps`` are the verdicts of the documents in which methods compete with each other, by their names.
+    """
+
+    study: str
+    title: str
+    sentences: tuple[str, ...]
+    scores: tuple[Score, ...]
+    ranking: Ranking | None
+    maps: dict[str, Table]
+    documents: Sequence[Document]
+
+    @property
+    def measured_share(self) -> float:
+        """The share of its papers' published values that was measured."""
+        published = sum(score.published for score in self.scores)
+        return sum(score.measured for score in self.scores) / published if published else 0.0

@@ -16,9 +16,8 @@ from bench.figures.layout import DPI, Figure
 from bench.pages.grades import ANSWERS, GRADES
 from bench.pages.templating import environment, style_sheet
 from bench.report.captions import LEGEND
-from bench.report.document import Document
+from bench.report.document import Document, Part
 from bench.report.folder import INDEX
-from bench.report.parts import Part
 from bench.report.table import Table
 from bench.report.tables import WIDTH
 

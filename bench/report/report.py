@@ -17,9 +17,8 @@ from bench.replacement import replacing_folder
 from bench.report import folder, page, render, tables
 from bench.report.claim_views import claims
 from bench.report.dataset_documents import dataset_document
-from bench.report.document import Document
+from bench.report.document import Document, Part
 from bench.report.findings import Findings
-from bench.report.parts import Part
 from bench.report.printout import PrintedDocument, PrintedStudy, Printout
 from bench.report.ranking_views import ranking_document
 from bench.report.reproduction import reproduction
