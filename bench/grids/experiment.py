@@ -10,15 +10,7 @@ from typing import Annotated, Any, Self
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from bench.grids.grid import ColumnMatch, Counts, Grid, Names, OptionalNames, Part, Setting
-
-
-class Columns(Part):
-    """The federations on which an experiment's lines are run."""
-
-    datasets: Names
-    scenario: str
-    clients: Counts
+from bench.grids.grid import ColumnMatch, Columns, Grid, Names, OptionalNames, Part, Setting
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from bench.dataset import DATASETS
 from bench.errors import RequestError, problem_of, unknown
-from bench.grids.experiment import Columns, ExperimentFile, Line, Point
-from bench.grids.grid import MODEL, ColumnMatch, Grid, Match, Override, Setting
+from bench.grids.experiment import ExperimentFile, Line, Point
+from bench.grids.grid import MODEL, ColumnMatch, Columns, Grid, Match, Override, Setting
 
 FOLDER = "experiments"
 """Where a study, a package, keeps the files of its experiments."""

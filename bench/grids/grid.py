@@ -44,16 +44,21 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Setting(Part):
+class Columns(Part):
+    """The federations on which lines or methods are run: data sets by client counts in a scenario."""
+
+    datasets: Names
+    scenario: str
+    clients: Counts
+
+
+class Setting(Columns):
     """One product of data sets and client counts in a scenario; ``methods`` replaces the grid's.
 
     Every run is made once for each of ``variants``: dotted keys and their values, as in an
     override's ``set``; an empty one is the plain run.
     """
 
-    datasets: Names
-    scenario: str
-    clients: Counts
     methods: Names | None = None
     variants: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)] = ({},)
 

@@ -23,8 +23,8 @@ from bench.errors import RequestError
 from bench.federation import scenarios
 from bench.federation.build import build
 from bench.federation.types import SPLITS
-from bench.grids.experiment import Columns, ExperimentFile, Line, Point
-from bench.grids.grid import Override, Setting
+from bench.grids.experiment import ExperimentFile, Line, Point
+from bench.grids.grid import Columns, Override, Setting
 from bench.store import open_store
 from bench.studies.experiment_files import TablePart
 
