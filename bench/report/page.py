@@ -5,11 +5,12 @@ else: no network, no script.
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from PIL import Image
 
 from bench import __version__
 from bench.figures.layout import DPI, Figure
@@ -39,13 +40,9 @@ SHORT = 17
 
 def _image(path: Path) -> dict[str, str | int]:
     """The name of a PNG and its size in a browser's pixels."""
-    with path.open("rb") as file:
-        width, height = struct.unpack(">II", file.read(24)[16:])
-    return {
-        "source": path.name,
-        "width": round(width * CSS_DPI / DPI),
-        "height": round(height * CSS_DPI / DPI),
-    }
+    with Image.open(path) as image:
+        width, height = (round(pixels * CSS_DPI / DPI) for pixels in image.size)
+    return {"source": path.name, "width": width, "height": height}
 
 
 def _blocks(table: Table) -> Iterator[Table]:
