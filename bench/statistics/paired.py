@@ -10,11 +10,11 @@ tasks the unit is the task.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -39,6 +39,8 @@ KEYS = ["partition", "seed", "client"]
 
 Unit = Literal["client", "part", "partition", "task", "data set"]
 Verdict = Literal["better", "worse", "equivalent", "undecided", "no test"]
+
+Test = TypeVar("Test", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -162,17 +164,16 @@ def p_value(units: NDArray[np.float64]) -> float:
     return float(2 * stdtr(len(units) - 1, -abs(statistic)))
 
 
-def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Holm's (1979) corrected p values ``[tests]``, in the order of ``p_values``.
+def holm(p_values: Mapping[Test, float]) -> dict[Test, float]:
+    """Holm's (1979) corrected p values by test.
 
     Those of statsmodels; its ``multipletests`` collects garbage on every call, which takes a report longer
     than all of its tests.
     """
-    order = np.argsort(p_values)
-    factors = np.arange(len(p_values), 0, -1)
-    corrected = np.empty_like(p_values)
-    corrected[order] = np.minimum(np.maximum.accumulate(p_values[order] * factors), 1.0)
-    return corrected
+    tests = sorted(p_values, key=p_values.__getitem__)
+    factors = np.arange(len(tests), 0, -1)
+    products = np.array([p_values[test] for test in tests], np.float64) * factors
+    return dict(zip(tests, np.minimum(np.maximum.accumulate(products), 1.0).tolist(), strict=True))
 
 
 def compare(
@@ -207,8 +208,7 @@ def compare_tasks(scores: pd.DataFrame, unit: Unit = "task") -> list[PairedTest]
 def _comparisons(values: Mapping[tuple[str, str], NDArray[np.float64]], unit: Unit) -> list[PairedTest]:
     """The comparison of each pair from its differences ``[units]``."""
     p_values = {pair: p_value(units) for pair, units in values.items() if len(units) > 1}
-    corrected = holm(np.array(list(p_values.values()), np.float64)).tolist()
-    corrections = dict(zip(p_values, corrected, strict=True))
+    corrected = holm(p_values)
     return [
         PairedTest(
             *pair,
@@ -217,7 +217,7 @@ def _comparisons(values: Mapping[tuple[str, str], NDArray[np.float64]], unit: Un
             difference=float(units.mean()) if len(units) else None,
             interval=t_interval(units),
             p=p_values.get(pair),
-            corrected=corrections.get(pair),
+            corrected=corrected.get(pair),
         )
         for pair, units in values.items()
     ]
@@ -235,8 +235,7 @@ def of_one(
         if method in (pair.first, pair.second)
     ]
     pairs = [pair for pair in pairs if others is None or pair.second in others]
-    p_values = {pair.second: pair.p for pair in pairs if pair.p is not None}
-    corrected = dict(zip(p_values, holm(np.array(list(p_values.values()), np.float64)).tolist(), strict=True))
+    corrected = holm({pair.second: pair.p for pair in pairs if pair.p is not None})
     return [replace(pair, corrected=corrected.get(pair.second)) for pair in pairs]
 
 
