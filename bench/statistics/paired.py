@@ -10,7 +10,7 @@ tasks the unit is the task.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -248,3 +248,21 @@ def worse_than(leader: str, others: Collection[str], comparisons: Iterable[Paire
     to be called worse than the leader in at most 5 % of repetitions, whichever method leads.
     """
     return {pair.second for pair in of_one(leader, comparisons, others) if pair.verdict == "better"}
+
+
+def tie_groups(order: Sequence[str], comparisons: Collection[PairedTest]) -> dict[str, int]:
+    """Group of each method of ``order`` (best first), by comparisons of any two.
+
+    Group 1 is the best method and all that are not significantly worse than it; the next group is
+    made alike of those that are left.
+    """
+    groups: dict[str, int] = {}
+    candidates = list(order)
+    number = 0
+    while candidates:
+        number += 1
+        leader, *others = candidates
+        worse_methods = worse_than(leader, others, comparisons)
+        groups |= {name: number for name in candidates if name not in worse_methods}
+        candidates = [name for name in others if name in worse_methods]
+    return groups

@@ -1,8 +1,8 @@
-"""What methods reach: over seeds, over clients, and over tasks as ranks with bootstrap intervals and ties."""
+"""What methods reach: over seeds, over clients, and over tasks as ranks with bootstrap intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -129,27 +129,6 @@ def _drawn_means(scores: NDArray[np.float64], generator: np.random.Generator) ->
     means = np.tile(plain_means, (DRAWS, 1))
     np.divide(times @ values, counts, out=means, where=counts > 0)
     return means
-
-
-def tie_groups(
-    order: Sequence[str], worse_than: Callable[[str, Sequence[str]], Collection[str]]
-) -> dict[str, int]:
-    """Group of each method of ``order`` (best first); ``worse_than(leader, others)``: those of the others
-    that are significantly worse than the leader.
-
-    Group 1 is the best method and all that are not significantly worse than it; the next group is
-    made alike of those that are left.
-    """
-    groups: dict[str, int] = {}
-    candidates = list(order)
-    number = 0
-    while candidates:
-        number += 1
-        leader, *others = candidates
-        worse_methods = worse_than(leader, others)
-        groups |= {name: number for name in candidates if name not in worse_methods}
-        candidates = [name for name in others if name in worse_methods]
-    return groups
 
 
 def kendall(measured_values: Sequence[float], published_values: Sequence[float]) -> float | None:

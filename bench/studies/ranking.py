@@ -12,8 +12,8 @@ import pandas as pd
 
 from bench.federation.scenarios import parse
 from bench.grids.experiment import Line
-from bench.statistics.paired import COLUMNS, PairedTest, compare, compare_tasks, worse_than
-from bench.statistics.summary import LEAST, rank_intervals, tie_groups
+from bench.statistics.paired import COLUMNS, PairedTest, compare, compare_tasks, tie_groups
+from bench.statistics.summary import LEAST, rank_intervals
 from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.settings import Column
 from bench.studies.study import Study
@@ -166,7 +166,8 @@ class Ranking:
         if len(self.tasks) == 1:
             return cell_groups(self.tasks[0])
         tested_methods = {method for pair in self.comparisons for method in (pair.first, pair.second)}
-        return _groups([method for method in self._ranks.index if method in tested_methods], self.comparisons)
+        order = [method for method in self._ranks.index if method in tested_methods]
+        return tie_groups(order, self.comparisons)
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -253,8 +254,4 @@ def rank(study: Study, boards: Sequence[Cells], selection: Selection) -> Ranking
 def cell_groups(task: Task) -> dict[str, int]:
     """Groups of ties in one task: by the measured mean, and the paired tests of its pairs."""
     means = task.means
-    return _groups(sorted(means, key=lambda name: -means[name]), task.comparisons)
-
-
-def _groups(order: Sequence[str], comparisons: Sequence[PairedTest]) -> dict[str, int]:
-    return tie_groups(order, lambda leader, others: worse_than(leader, others, comparisons))
+    return tie_groups(sorted(means, key=lambda name: -means[name]), task.comparisons)

@@ -1,4 +1,5 @@
 import itertools
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from bench.statistics.paired import (
     of_one,
     p_value,
     side_by_side,
+    tie_groups,
     worse_than,
 )
 
@@ -236,6 +238,29 @@ def test_a_small_difference_and_a_pair_without_a_test_are_not_worse() -> None:
     ]
     # Holm over b and d: d's p value is the larger one and stays as it is.
     assert worse_than("a", ["b", "c", "d"], pairs) == {"d"}
+
+
+def ahead(pairs: Iterable[tuple[str, str]]) -> list[PairedTest]:
+    """Tests of which each says that its first method is better beyond all doubt."""
+    return [PairedTest(*names, "task", 9, 3.0, (0.1, 5.9), 0.0, 0.0) for names in pairs]
+
+
+def test_groups_start_with_the_best_and_all_not_worse_than_it() -> None:
+    groups = tie_groups("abcde", ahead(["ac", "ad", "ae", "cd"]))
+    # e ties with c; d is worse than c.
+    assert groups == {"a": 1, "b": 1, "c": 2, "d": 3, "e": 2}
+
+
+@settings(deadline=None)
+@given(st.permutations("abcdef"), st.sets(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"))))
+def test_first_are_exactly_those_not_worse_than_the_best(
+    order: list[str], better: set[tuple[str, str]]
+) -> None:
+    groups = tie_groups(order, ahead(better))
+    first = {name for name in order if name == order[0] or (order[0], name) not in better}
+    assert {name for name, group in groups.items() if group == 1} == first
+    assert set(groups) == set(order)
+    assert set(groups.values()) == set(range(1, max(groups.values()) + 1))
 
 
 @pytest.mark.slow

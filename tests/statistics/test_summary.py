@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
-from bench.statistics.summary import bottom_tenth, kendall, rank_intervals, ranks, t_interval, tie_groups
+from bench.statistics.summary import bottom_tenth, kendall, rank_intervals, ranks, t_interval
 
 VALUES = st.floats(0, 100, allow_nan=False).map(lambda value: round(value, 3))
 
@@ -96,25 +96,6 @@ def test_a_single_run_of_a_single_task_has_no_interval() -> None:
     found = rank_intervals([table([[3, 2]])])
     assert found["rank"].tolist() == [1, 2]
     assert found[["low", "high"]].isna().all(axis=None)
-
-
-def test_groups_start_with_the_best_and_all_not_worse_than_it() -> None:
-    worse = {"a": "cde", "c": "d", "d": ""}
-    groups = tie_groups("abcde", lambda leader, others: set(worse[leader]) & set(others))
-    # e ties with c; d is worse than c.
-    assert groups == {"a": 1, "b": 1, "c": 2, "d": 3, "e": 2}
-
-
-@settings(deadline=None)
-@given(st.permutations("abcdef"), st.sets(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"))))
-def test_first_are_exactly_those_not_worse_than_the_best(
-    order: list[str], worse: set[tuple[str, str]]
-) -> None:
-    groups = tie_groups(order, lambda leader, others: {name for name in others if (name, leader) in worse})
-    first = {name for name in order if name == order[0] or (name, order[0]) not in worse}
-    assert {name for name, group in groups.items() if group == 1} == first
-    assert set(groups) == set(order)
-    assert set(groups.values()) == set(range(1, max(groups.values()) + 1))
 
 
 def slow_tau(first: list[float], second: list[float]) -> float:
