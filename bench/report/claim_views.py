@@ -15,7 +15,7 @@ from bench.grids.experiment import Point
 from bench.report.captions import statistic
 from bench.report.document import Document
 from bench.report.table import Table, listing
-from bench.statistics.paired import KEYS, side_by_side
+from bench.statistics.paired import KEYS, LEAST_RUNS_IN_COMMON, side_by_side
 from bench.statistics.summary import Interval, t_interval
 from bench.studies.cells import Cell, Cells
 from bench.studies.claims import Claim, Claims
@@ -41,7 +41,8 @@ Side = tuple[Cell, ...]
 class Finding:
     """What the runs of a table say at a place: ``differences`` of first and second by unit, in points of
     accuracy, the unit of the claim's measure or percent; empty where runs are missing. ``published`` is the
-    papers' difference, NaN where they print none.
+    papers' difference, NaN where they print none. ``is_of_one_run``: the units are clients of a single run,
+    whose seed all of them share.
     """
 
     claim: Claim
@@ -51,6 +52,7 @@ class Finding:
     second: Side
     differences: pd.Series[float]
     published: float
+    is_of_one_run: bool = False
 
     @property
     def difference(self) -> float:
@@ -59,12 +61,12 @@ class Finding:
 
     @cached_property
     def interval(self) -> Interval | None:
-        """95 %, Student's; None for fewer than two units, and for numbers without spread."""
-        return None if self.claim.exact else t_interval(self.differences.tolist())
+        """95 %, Student's; None for fewer than two units, clients of one run, and numbers without spread."""
+        return None if self.claim.exact or self.is_of_one_run else t_interval(self.differences.tolist())
 
     @property
     def _ends(self) -> Interval:
-        """The interval: of numbers without spread they themselves, of fewer than two units everything."""
+        """The interval: of numbers without spread they themselves, where there is none everything."""
         return (self.difference, self.difference) if self.claim.exact else self.interval or (-inf, inf)
 
     @property
@@ -168,7 +170,7 @@ def _side(claim: Claim, cells: Cells, titles: Sequence[str], column: Column, poi
 
 
 def _finding(claim: Claim, cells: Cells, place: str, first: Side, second: Side) -> Finding:
-    differences = pd.Series(dtype=float)
+    differences, is_of_one_run = pd.Series(dtype=float), False
     if all(cell.measured and cell.group for cell in (*first, *second)):
         numbers = {id(cell): _numbers(claim, cell) for cell in (*first, *second)}
         if claim.each:
@@ -179,12 +181,23 @@ def _finding(claim: Claim, cells: Cells, place: str, first: Side, second: Side) 
             differences = _side_difference(claim, [side.mean(skipna=False) for side in by_seed])
         else:
             sides = {"first": _scores(first), "second": _scores(second)}
-            differences = pd.Series(side_by_side(sides).differences("first", "second"))
+            table = side_by_side(sides)
+            differences = pd.Series(table.differences(*sides))
+            is_of_one_run = table.common_runs(*sides) < LEAST_RUNS_IN_COMMON
     paper_sides = [pd.Series([_published_mean(side)]) for side in (first, second) if side]
     paper_difference = (
         _side_difference(claim, paper_sides).mean() if claim.measure in (None, *cells.measures) else nan
     )
-    return Finding(claim, cells.experiment.name, place, first, second, differences, float(paper_difference))
+    return Finding(
+        claim,
+        cells.experiment.name,
+        place,
+        first,
+        second,
+        differences,
+        float(paper_difference),
+        is_of_one_run,
+    )
 
 
 def _side_difference(claim: Claim, sides: Sequence[pd.Series[float]]) -> pd.Series[float]:
@@ -340,7 +353,8 @@ def claims(study: Study, group: Claims, experiments: Sequence[Cells]) -> Documen
         "Lines of another stage are read as their tables say.",
         "Differences are the first's less the second's: of accuracies in points, paired by client and seed "
         "(the unit is the client, the mean of its seeds, where all runs are on one partition); of other "
-        "numbers, other clients and means over places, paired by seed. Intervals are Student's, uncorrected.",
+        "numbers, other clients and means over places, paired by seed. Intervals are Student's, uncorrected, "
+        "of two runs or more in common: of one run nobody knows what is the seed's.",
         "A claim holds as a whole where it does at every place measured, or where it says most at more than "
         "half; it does not where it fails at one, or at half. Of several places the one that decides stands "
         "with its difference: where the claim fails most clearly or holds most narrowly or, of most, the one "

@@ -40,6 +40,10 @@ def ranking_table(ranking: Ranking) -> Table:
     return listing("ranking", "Ranking over tasks", "Method", rows)
 
 
+def _mean_and_group(mean: float, group: int | None) -> Entry:
+    return Entry(f"{mean:.2f}" if group is None else f"{mean:.2f} ({group})", 1 if group == 1 else 0)
+
+
 def _groups_table(ranking: Ranking) -> Table:
     groups = {id(task): cell_groups(task) for task in ranking.tasks}
     return pivot(
@@ -55,9 +59,9 @@ def _groups_table(ranking: Ranking) -> Table:
             for task in ranking.tasks
         },
         {
-            (method, id(task)): (Entry(f"{task.means[method]:.2f} ({group})", 1 if group == 1 else 0),)
+            (method, id(task)): (_mean_and_group(mean, groups[id(task)].get(method)),)
             for task in ranking.tasks
-            for method, group in groups[id(task)].items()
+            for method, mean in task.means.items()
         },
         filler=Entry("-"),
     )
@@ -142,8 +146,9 @@ def _fine_print(ranking: Ranking) -> tuple[str, ...]:
         "before looking at numbers. Its unit is the client (mean over seeds) where all runs of a task share "
         "one partition; where clients are samples of one part of the graph (overlapping), which share test "
         "nodes, that part (mean over its clients and seeds); where there are several partitions, the "
-        "partition (mean over clients, then over its seeds). Fewer than two units: no test. Holm's "
-        "correction over all pairs of a task; for groups, by a rule that was set later, over the tests "
+        "partition (mean over clients, then over its seeds). Fewer than two units, or than two "
+        "runs in common: no test. Holm's correction over all pairs of a task; for groups, by a rule that "
+        "was set later, over the tests "
         f"against the leader of the group (multiple comparisons with the best). Over tasks, of the methods "
         f"that have all of them: {_tests(ranking.comparisons)}; over data sets, of which each counts once: "
         f"{_tests(ranking.dataset_comparisons)}. {tests}.",
@@ -162,8 +167,9 @@ def _notes(ranking: Ranking) -> tuple[str, ...]:
         gaps: dict[str, list[str]] = defaultdict(list)
         for pair in task.comparisons:
             if pair.verdict == "no test":
-                reason = f"{pair.units} {pair.unit}" if pair.units else "no common seeds and partitions"
-                gaps[reason].append(f"{ranking.titles[pair.first]} and {ranking.titles[pair.second]}")
+                gaps[pair.common_ground].append(
+                    f"{ranking.titles[pair.first]} and {ranking.titles[pair.second]}"
+                )
         lines += [
             f"no test in {task.label(ranking.study)} ({reason}): {'; '.join(pairs)}"
             for reason, pairs in gaps.items()

@@ -166,11 +166,11 @@ def _against_best(standing: Standing, ranking: Ranking) -> str:
     if seeds != standing.cell.seeds or seeds != standing.task.cells[standing.best_other].seeds:
         text += f", on the seeds of both, {ranges(seeds)}"
     if pair.interval is None or pair.p is None or pair.corrected is None:
-        return f"{text} ({pair.units} {pair.unit}): no test"
+        return f"{text} ({pair.common_ground}): no test"
     low, high = map(gap, pair.interval)
     count = f" over {standing.tests} comparisons" if standing.tests > 1 else ""
     test_text = f"95 % interval {low} to {high}, p {pair.p:.2g}, corrected{count} {pair.corrected:.2g}"
-    return f"{text} ({test_text}, {pair.units} {pair.unit}s): {pair.verdict}"
+    return f"{text} ({test_text}, {pair.common_ground}): {pair.verdict}"
 
 
 def _overall(ranking: Ranking, method: str) -> str:

@@ -29,6 +29,10 @@ ALPHA = 0.05
 REGION = 0.5
 """Points within which two methods are practically equivalent."""
 
+LEAST_RUNS_IN_COMMON = 2
+"""Fewest runs that two methods of a cell must both have for a test. All clients of a run share its seed, so
+that of one run nobody knows how much of a difference is the methods' and how much the seed's."""
+
 COLUMNS = ("partition", "seed", "client", "part", "value", "weight")
 """Columns of a method's scores in a cell, one row a client of a run. ``partition`` is a hash,
 ``part`` the number of what the client's items were drawn from (another one for every client where
@@ -48,7 +52,8 @@ class PairedTest:
     """Method ``first`` against method ``second``: the mean over units of first minus second, in points.
 
     ``difference`` is None without common seeds; ``interval`` (95 %, uncorrected) and the p values are
-    None for fewer than two units. ``corrected`` is Holm's p value among the pairs compared.
+    None for fewer than two units or ``LEAST_RUNS_IN_COMMON``. ``corrected`` is Holm's p value among the
+    pairs compared. ``runs`` counts those that both have, and is None where the unit is no part of a run.
     """
 
     first: str
@@ -59,6 +64,7 @@ class PairedTest:
     interval: Interval | None
     p: float | None
     corrected: float | None
+    runs: int | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -66,7 +72,7 @@ class PairedTest:
 
         ``better`` or ``worse``: the corrected p value is below 0.05 and the mean difference exceeds
         0.5 points. ``equivalent``: the 95 % interval lies within -0.5 to 0.5 points. ``undecided``:
-        neither. ``no test``: fewer than two units. The first three exclude each other: an interval
+        neither. ``no test``: too little in common. The first three exclude each other: an interval
         inside the region has its mean inside, too.
         """
         if self.difference is None or self.interval is None or self.corrected is None:
@@ -77,6 +83,15 @@ class PairedTest:
         if self.corrected < ALPHA and abs(self.difference) > REGION:
             return "better" if self.difference > 0 else "worse"
         return "undecided"
+
+    @property
+    def common_ground(self) -> str:
+        """What there is of both: where it is too little, the reason why there is no test."""
+        if not self.units:
+            return "no common seeds and partitions"
+        if self.runs is not None and self.runs < LEAST_RUNS_IN_COMMON:
+            return f"{self.runs} common run"
+        return f"{self.units} {self.unit}{'s' if self.units > 1 else ''}"
 
     def opposite(self) -> PairedTest:
         """The second method against the first."""
@@ -109,6 +124,10 @@ class Scores:
         if len(np.unique(self.partitions)) > 1:
             return "partition"
         return "part" if len(np.unique(self.parts)) < len(self.parts) else "client"
+
+    def common_runs(self, first: str, second: str) -> int:
+        """The number of runs in which both have a client."""
+        return int((~np.isnan(self.values[first] - self.values[second])).any(axis=1).sum())
 
     def differences(self, first: str, second: str) -> NDArray[np.float64]:
         """First minus second ``[units]`` in points, over what both have: partition, seed and client.
@@ -188,7 +207,11 @@ def compare(
     if not pairs:
         return []
     table = side_by_side(scores)
-    return _comparisons({pair: table.differences(*pair) for pair in pairs}, table.unit)
+    return _comparisons(
+        {pair: table.differences(*pair) for pair in pairs},
+        table.unit,
+        {pair: table.common_runs(*pair) for pair in pairs},
+    )
 
 
 def compare_tasks(scores: pd.DataFrame, unit: Unit = "task") -> list[PairedTest]:
@@ -205,9 +228,19 @@ def compare_tasks(scores: pd.DataFrame, unit: Unit = "task") -> list[PairedTest]
     return _comparisons(values, unit)
 
 
-def _comparisons(values: Mapping[tuple[str, str], NDArray[np.float64]], unit: Unit) -> list[PairedTest]:
-    """The comparison of each pair from its differences ``[units]``."""
-    p_values = {pair: p_value(units) for pair, units in values.items() if len(units) > 1}
+def _comparisons(
+    values: Mapping[tuple[str, str], NDArray[np.float64]],
+    unit: Unit,
+    runs: Mapping[tuple[str, str], int] | None = None,
+) -> list[PairedTest]:
+    """The comparison of each pair from its differences ``[units]``; ``runs`` are those that both have, where
+    units are parts of runs.
+    """
+    p_values = {
+        pair: p_value(units)
+        for pair, units in values.items()
+        if len(units) > 1 and (runs is None or runs[pair] >= LEAST_RUNS_IN_COMMON)
+    }
     corrected = holm(p_values)
     return [
         PairedTest(
@@ -215,9 +248,10 @@ def _comparisons(values: Mapping[tuple[str, str], NDArray[np.float64]], unit: Un
             unit=unit,
             units=len(units),
             difference=float(units.mean()) if len(units) else None,
-            interval=t_interval(units),
+            interval=t_interval(units) if pair in p_values else None,
             p=p_values.get(pair),
             corrected=corrected.get(pair),
+            runs=runs[pair] if runs else None,
         )
         for pair, units in values.items()
     ]

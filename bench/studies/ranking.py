@@ -12,7 +12,14 @@ import pandas as pd
 
 from bench.federation.scenarios import parse
 from bench.grids.experiment import Line
-from bench.statistics.paired import COLUMNS, PairedTest, compare, compare_tasks, tie_groups
+from bench.statistics.paired import (
+    COLUMNS,
+    LEAST_RUNS_IN_COMMON,
+    PairedTest,
+    compare,
+    compare_tasks,
+    tie_groups,
+)
 from bench.statistics.summary import LEAST, rank_intervals
 from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.settings import Column
@@ -252,6 +259,12 @@ def rank(study: Study, boards: Sequence[Cells], selection: Selection) -> Ranking
 
 
 def cell_groups(task: Task) -> dict[str, int]:
-    """Groups of ties in one task: by the measured mean, and the paired tests of its pairs."""
-    means = task.means
+    """Groups of ties in one task: by the measured mean, and the paired tests of its pairs. A method with
+    fewer runs than a test needs has none, since nothing could tell it from the best.
+    """
+    means = {
+        method: cell.measured.mean
+        for method, cell in task.cells.items()
+        if cell.measured and cell.measured.n >= LEAST_RUNS_IN_COMMON
+    }
     return tie_groups(sorted(means, key=lambda name: -means[name]), task.comparisons)

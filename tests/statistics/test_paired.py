@@ -170,8 +170,34 @@ def test_equal_differences_have_no_spread_to_test_against() -> None:
     spread = [1.0, 2.0, 4.0, 3.0]
     p_values = [p_value(np.array(units)) for units in ([0.0] * 4, [0.25] * 4, spread)]
     assert p_values == [1.0, 0.0, pytest.approx(stats.ttest_1samp(spread, 0.0).pvalue)]
-    (same,) = compare({"a": plain([[70, 80]]), "b": plain([[70, 80]])})
+    (same,) = compare({"a": plain([[70, 80], [71, 82]]), "b": plain([[70, 80], [71, 82]])})
     assert same.verdict == "equivalent"
+
+
+def test_clients_of_one_run_are_no_test() -> None:
+    """Ten clients that are all ahead may owe it to the one seed that they share."""
+    ahead_of = plain([[80 + client / 10 for client in range(10)]])
+    behind = plain([[70 + client / 7 for client in range(10)]] * 3)
+    (pair,) = compare({"a": ahead_of, "b": behind})
+    assert pair.difference == pytest.approx(10 + 4.5 * (1 / 10 - 1 / 7))
+    assert (pair.units, pair.runs, pair.p, pair.interval) == (10, 1, None, None)
+    assert pair.verdict == pair.opposite().verdict == "no test"
+    assert "1" in pair.common_ground
+    assert worse_than("a", ["b"], [pair]) == set()
+
+
+def test_runs_in_common_are_those_of_both() -> None:
+    """Seeds 0 to 2 and 1 to 3 have two in common, 0 to 2 and 2 to 4 one."""
+    values = [[70.0, 80.0, 90.0], [71.0, 83.0, 90.0], [72.0, 82.0, 95.0]]
+    scores = {"a": plain(values), "b": plain(values, first_seed=1), "c": plain(values, first_seed=2)}
+    pairs = {(pair.first, pair.second): pair for pair in compare(scores)}
+    assert {names: pair.runs for names, pair in pairs.items()} == {
+        ("a", "b"): 2,
+        ("a", "c"): 1,
+        ("b", "c"): 2,
+    }
+    assert pairs["a", "c"].verdict == "no test"
+    assert pairs["a", "b"].p is not None
 
 
 def test_tasks_are_the_units_with_holms_correction_over_all_pairs() -> None:
