@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, astuple
 
@@ -48,7 +48,8 @@ def _groups_table(ranking: Ranking) -> Table:
     groups = {id(task): cell_groups(task) for task in ranking.tasks}
     return pivot(
         "groups",
-        "Measured, and group of ties in each task (1: not significantly worse than the best)",
+        "Measured, and group of ties in each task (1: not significantly worse than the best; "
+        "none of a single run)",
         "Method",
         {method: ranking.titles[method] for method in ranking.methods},
         {
@@ -164,17 +165,31 @@ def _notes(ranking: Ranking) -> tuple[str, ...]:
     if ranking.unranked_titles:
         lines.append(f"without numbers, not ranked: {', '.join(ranking.unranked_titles)}")
     for task in ranking.tasks:
-        gaps: dict[str, list[str]] = defaultdict(list)
+        gaps: dict[str, list[PairedTest]] = defaultdict(list)
         for pair in task.comparisons:
             if pair.verdict == "no test":
-                gaps[pair.common_ground].append(
-                    f"{ranking.titles[pair.first]} and {ranking.titles[pair.second]}"
-                )
+                gaps[pair.common_ground].append(pair)
         lines += [
-            f"no test in {task.label(ranking.study)} ({reason}): {'; '.join(pairs)}"
+            f"no test in {task.label(ranking.study)} ({reason}): {_without_test(ranking, task, pairs)}"
             for reason, pairs in gaps.items()
         ]
     return tuple(lines)
+
+
+def _without_test(ranking: Ranking, task: Task, pairs: Sequence[PairedTest]) -> str:
+    """The pairs of a task that have no test; a method that has none with any other goes by its name alone."""
+    if len(pairs) == len(task.comparisons) > 1:
+        return "any two methods"
+    counts = Counter(method for pair in pairs for method in (pair.first, pair.second))
+    alone = [method for method in task.means if counts[method] == len(task.means) - 1 > 1]
+    return "; ".join(
+        [f"{ranking.titles[method]} and any other" for method in alone]
+        + [
+            f"{ranking.titles[pair.first]} and {ranking.titles[pair.second]}"
+            for pair in pairs
+            if not {pair.first, pair.second} & set(alone)
+        ]
+    )
 
 
 def pairs_record(ranking: Ranking) -> pd.DataFrame:

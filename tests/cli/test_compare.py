@@ -154,7 +154,9 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
 def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None:
     """The method runs where the study's baseline does, as that does: also under another network."""
     method, study = own_method(EXAMPLE), find_study(None, "cifar100-sample")
-    runs = planned_runs(study, method, Filters(("cifar100-sample",), seeds=(0, 1)), {"method.temperature": 0.5})
+    runs = planned_runs(
+        study, method, Filters(("cifar100-sample",), seeds=(0, 1)), {"method.temperature": 0.5}
+    )
     specs = [run.spec for run in runs]
     assert {(spec.client.model, spec.protocol.rounds) for spec in specs} == {("cnn", 40), ("resnet18", 16)}
     assert {spec.hyper["temperature"] for spec in specs} == {0.5}

@@ -116,14 +116,30 @@ def test_pair_tables_mirror_and_mark(cora_document: Document) -> None:
 
 
 def test_too_few_units_are_named_and_not_tested() -> None:
+    """Two runs in common are a test, one is none, and a method without any goes by its name."""
     database = MemoryStore()
-    for seed, method in ((0, "local"), (0, "fedavg"), (1, "fedper")):
-        database.add(method, seed, [70, 80])
+    for method, seeds in {"local": (0, 1), "fedavg": (0, 1), "fedprox": (1, 2), "fedper": (3, 4)}.items():
+        for seed in seeds:
+            database.add(method, seed, [70, 80])
     doc = document(database)
-    place = "Cora, non-overlapping, 10 clients (no common seeds and partitions)"
-    assert doc.notes[-1] == f"no test in {place}: Local and FedPer; FedAvg and FedPer"
-    table = doc.details[0]
-    assert dict(table.rows)["Local"][2].text == "-"
+    one_run, nothing = (note.rpartition(": ")[2] for note in doc.notes[-2:])
+    assert "FedPer" in nothing
+    assert not {"Local", "FedAvg", "FedProx"} & set(nothing.split())
+    assert one_run.split("; ") == ["Local and FedProx", "FedAvg and FedProx"]
+    rows = {label: dict(zip(doc.details[0].columns, row, strict=True)) for label, row in doc.details[0].rows}
+    assert rows["Local"]["FedAvg"].text == "+0.00 ="
+    assert rows["Local"]["FedPer"].text == "-"
+    assert rows["Local"]["FedProx"].text == "+0.00 -"
+    assert dict(doc.views[1].rows)["FedPer"][0].text.endswith("(1)")
+
+
+def test_a_single_run_has_no_group() -> None:
+    database = MemoryStore()
+    for method, seeds in {"local": (0, 1), "fedavg": (0, 1), "fedper": (0,)}.items():
+        for seed in seeds:
+            database.add(method, seed, [70, 80])
+    groups = {label: entry.text for label, (entry,) in document(database).views[1].rows}
+    assert groups == {"Local": "75.00 (1)", "FedAvg": "75.00 (1)", "FedPer": "75.00"}
 
 
 def test_the_numbers_behind_the_tables_are_written(
