@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Self
 
 from rich.console import Console
@@ -20,7 +22,12 @@ from bench.sweep.plan import Step
 
 
 class Reporter:
-    """Hears of everything that a sweep does, and says nothing; used as a context manager around it."""
+    """Hears of everything that a sweep does, and passes on what else a person should know, as ``note``; used
+    as a context manager around it.
+    """
+
+    def __init__(self, note: Callable[[str], None] = lambda text: None) -> None:
+        self.note = note
 
     def __enter__(self) -> Self:
         return self
@@ -33,9 +40,6 @@ class Reporter:
 
     def finished(self, step: Step, result: RunResult) -> None:
         """A run has ended and is stored."""
-
-    def note(self, text: str) -> None:
-        """Something else that a person should know."""
 
 
 def test_accuracy(result: RunResult) -> float:
@@ -61,6 +65,7 @@ class Display(Reporter):
     """One numbered line a run and, in a terminal, a progress bar with the time left below the lines."""
 
     def __init__(self, console: Console) -> None:
+        super().__init__(partial(console.print, markup=False, highlight=False, soft_wrap=True))
         self._console = console
         self._total = self._done = 0
         columns = (
@@ -94,7 +99,3 @@ class Display(Reporter):
         number = str(self._done).rjust(len(str(self._total)))
         self.note(f"[{number}/{self._total}] {line(step, result)}")
         self._bar.advance(self._task)
-
-    def note(self, text: str) -> None:
-        """Print the text."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)

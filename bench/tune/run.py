@@ -88,17 +88,6 @@ class Searches:
         self.failed |= dict.fromkeys((search.tuning.title for search in self._open), reason)
 
 
-class Lines(Reporter):
-    """What a sweep says of a search: notes, and what went wrong. Trials have lines of their own."""
-
-    def __init__(self, note: Callable[[str], None]) -> None:
-        self._note = note
-
-    def note(self, text: str) -> None:
-        """Pass the text on."""
-        self._note(text)
-
-
 def tune(
     tunings: Sequence[Tuning],
     database: str,
@@ -141,7 +130,7 @@ def tune(
         database,
         roots,
         slots,
-        Lines(note),
+        Reporter(note),  # trials have lines of their own
         execute,
         build_once,
         home=home,

@@ -24,9 +24,10 @@ from bench.store.bundle import write_bundle
 from bench.store.store import stored_runs
 from bench.sweep.order import Order
 from bench.sweep.plan import Plan, Step
+from bench.sweep.reporters import Reporter
 from bench.sweep.run import sweep
 from bench.tune.record import Record, parse
-from bench.tune.run import Lines, Searches, tune
+from bench.tune.run import Searches, tune
 from bench.tune.search import opened_searches
 from bench.tune.tuning import Tuning
 
@@ -268,7 +269,7 @@ def test_a_sweep_of_other_runs_follows_nothing_up(tmp_path: Path) -> None:
         asked.append(set(states))
         return [step(second)] if asked.count({first.hash}) == 1 and set(states) == {first.hash} else []
 
-    arguments = (Plan((step(first),)), url(tmp_path), (), cpu(), Lines(print), answer, any_federation)
+    arguments = (Plan((step(first),)), url(tmp_path), (), cpu(), Reporter(print), answer, any_federation)
     outcome = sweep(*arguments, make_workers=Here, follow_up=once)
     assert outcome.ran == 2
     assert asked[-1] == {first.hash, second.hash}
