@@ -14,11 +14,10 @@ from cyclopts.validators import Number
 from bench import paths
 from bench.errors import RequestError
 from bench.metric_names import Metric
-from bench.sweep.policy import Backend
+from bench.sweep.policy import Backend, Placement
 
 if TYPE_CHECKING:
     from bench.grids import Filters
-    from bench.sweep.policy import Placement
 
 MOST_SEEDS = 10_000
 """Seeds of one range; more is a slip of the finger."""
@@ -215,7 +214,7 @@ class Machine:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Machines(Machine):
+class Machines(Machine, Placement):
     """Where runs are made, and what they may use there.
 
     Parameters
@@ -232,18 +231,6 @@ class Machines(Machine):
     backend: Backend = "local"
     address: str | None = None
     slurm: Annotated[tuple[str, ...], _several("--slurm")] = ()
-
-    def checked(self) -> Placement:
-        """The same for a sweep.
-
-        Raises:
-            RequestError: options that do not go together, or an extra that is not installed.
-        """
-        from bench.sweep.policy import Placement, check
-
-        placement = Placement(self.backend, self.address, self.slurm, self.devices, self.jobs, self.threads)
-        check(placement)
-        return placement
 
 
 THIS_MACHINE, LOCAL = Machine(), Machines()

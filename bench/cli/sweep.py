@@ -10,7 +10,7 @@ from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
 from bench.errors import RequestError
-from bench.sweep.policy import Level
+from bench.sweep.policy import Level, check, checked, sort_of
 
 if TYPE_CHECKING:
     from bench.sweep.plan import Plan
@@ -72,13 +72,11 @@ def sweep(
     probe
         First run two, one and three rounds of every kind whose time is unknown, and store nothing of them.
     """
-    from bench.sweep.policy import checked, sort_of
-
     limits = checked(fail_fast, max_failures, timeout_seconds, budget_hours)
     for option, value in (("--probe", probe), ("--save-models", save_models)):
         if value and machines.backend != "local":
             raise RequestError(f"{option} is for runs on this machine: it goes with --backend local")
-    request = machines.checked()
+    check(machines)
     roots = paths.data_roots(data_root)
 
     from bench.grids import expand, requested_grid
@@ -111,7 +109,7 @@ def sweep(
     rows, history = stored_runs(database, write=not dry_run)
     plan = make_plan(runs, rows, data_at_hand(roots), rerun)
     notes = console(errors=as_json)
-    with opened_backend(request, len(plan.to_run), paths.home()) as (slots, make_workers):
+    with opened_backend(machines, len(plan.to_run), paths.home()) as (slots, make_workers):
         is_on_gpu = slots.sort != "cpu"
         shipped = read_timings(SHIPPED) if plan.ready and (dry_run or is_on_gpu) else {}
         if is_on_gpu:  # a CPU tells what memory runs take that were never made on a GPU here

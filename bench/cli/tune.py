@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
+from bench.sweep.policy import check
 
 WIDTH = 120
 """Columns of the table where there is no terminal."""
@@ -58,7 +59,7 @@ def tune(
     optuna
         File for the trials that are done, for optuna-dashboard; nothing is run.
     """
-    request = machines.checked()
+    check(machines)
     roots = paths.data_roots(data_root)
 
     from bench.grids import expand, requested_grid
@@ -72,9 +73,9 @@ def tune(
     from bench.tune.tuning import search_seeds, tunings
 
     if plots is not None:
-        from bench.tune.plots import check
+        from bench.tune.plots import check as check_plots
 
-        check(plots)
+        check_plots(plots)
     seeds = search_seeds(filters.seed)
     choice = filters.of_grid()
     # One partition is tuned on, that of protocol.partition_seed, also where a grid has one a seed.
@@ -101,7 +102,7 @@ def tune(
             print(optuna)
         return 0
     _, history = stored_runs(paths.default_database(), write=False)
-    with opened_backend(request, len(requests) * trials * len(seeds), home) as (slots, make_workers):
+    with opened_backend(machines, len(requests) * trials * len(seeds), home) as (slots, make_workers):
         if dry_run:
             searches, timings = opened_searches(database, home, requests, batch)
             estimator, data_gap = Estimator([*history, *timings], slots.sort), data_at_hand(roots)

@@ -41,12 +41,12 @@ PACKAGES = {"ray": "ray", "slurm": "submitit"}
 class Placement:
     """What the command line says of where runs go (``bench sweep --help``)."""
 
+    jobs: int | None = None
+    threads: int | None = None
+    devices: str | None = None
     backend: Backend = "local"
     address: str | None = None
     slurm: Sequence[str] = ()
-    devices: str | None = None
-    jobs: int | None = None
-    threads: int | None = None
 
 
 def check(placement: Placement, find: Callable[[str], object] = find_spec) -> None:

@@ -231,5 +231,5 @@ def test_what_does_not_go_together_is_refused_with_and_without_the_extras(
 @pytest.mark.parametrize("engine", ["ray", "slurm"])
 def test_a_missing_extra_is_named(engine: Literal["ray", "slurm"]) -> None:
     with pytest.raises(RequestError, match=re.escape(f"pip install 'pfl-bench[{engine}]'")) as caught:
-        check(Placement(engine), lambda name: None)
+        check(Placement(backend=engine), lambda name: None)
     assert "\n" not in str(caught.value)

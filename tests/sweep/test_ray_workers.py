@@ -49,7 +49,7 @@ def on_ray(
     work: Scripted, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, planned: Any, script: Any, limits: Any
 ) -> Any:
     """A scripted sweep on the cluster."""
-    there = ray_workers.ray_cluster(Placement("ray", cluster.address), 100)
+    there = ray_workers.ray_cluster(Placement(backend="ray", address=cluster.address), 100)
     with there as (slots, make_workers), monkeypatch.context() as patch:
         patch.setattr(scripts, "sweep", partial(sweep, make_workers=make_workers))
         return work.sweep(planned, script, slots, limits)
@@ -208,7 +208,7 @@ def test_a_cluster_that_is_not_there_is_refused() -> None:
     began = time.monotonic()
     with (
         pytest.raises(RequestError, match=r"--address expects a Ray cluster that runs, got '127\.0\.0\.1:9'"),
-        ray_workers.ray_cluster(Placement("ray", "127.0.0.1:9"), 1),
+        ray_workers.ray_cluster(Placement(backend="ray", address="127.0.0.1:9"), 1),
     ):
         pass
     assert time.monotonic() - began < 30

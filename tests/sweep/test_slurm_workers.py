@@ -229,7 +229,9 @@ def with_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("with_slurm")
 def test_settings_reach_the_job_file(tmp_path: Path) -> None:
     settings = ["partition=gpu", "timeout_min=90", "account=lab-7", "mem_gb=16"]
-    slots, make = slurm_workers.slurm(tmp_path, Placement("slurm", None, settings, "cuda", None, 2), 100)
+    slots, make = slurm_workers.slurm(
+        tmp_path, Placement(threads=2, devices="cuda", backend="slurm", slurm=settings), 100
+    )
     assert slots == Slots(("cuda:0",) * slurm_workers.JOBS, 2, elsewhere=True)
     assert isinstance(make, partial)
     files = {
@@ -246,9 +248,9 @@ def test_settings_reach_the_job_file(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("with_slurm")
 def test_no_more_jobs_than_runs_and_cores_unless_gpus_are_asked_for(tmp_path: Path) -> None:
-    assert slurm_workers.slurm(tmp_path, Placement("slurm"), 3)[0].devices == ("cpu",) * 3
+    assert slurm_workers.slurm(tmp_path, Placement(backend="slurm"), 3)[0].devices == ("cpu",) * 3
     assert (
-        slurm_workers.slurm(tmp_path, Placement("slurm", devices="cpu", jobs=5), 30)[0].devices
+        slurm_workers.slurm(tmp_path, Placement(backend="slurm", devices="cpu", jobs=5), 30)[0].devices
         == ("cpu",) * 5
     )
 
@@ -257,10 +259,10 @@ def test_no_more_jobs_than_runs_and_cores_unless_gpus_are_asked_for(tmp_path: Pa
 @pytest.mark.parametrize(("setting", "words"), [("partitoin=gpu", "partitoin"), ("mem_gb=x", "mem_gb")])
 def test_a_setting_that_is_none_is_refused(tmp_path: Path, setting: str, words: str) -> None:
     with pytest.raises(RequestError, match="^--slurm.*" + words) as refused:
-        slurm_workers.slurm(tmp_path, Placement("slurm", None, [setting]), 1)
+        slurm_workers.slurm(tmp_path, Placement(backend="slurm", slurm=[setting]), 1)
     assert "\n" not in str(refused.value)
 
 
 def test_a_machine_without_slurm_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="a machine that can submit Slurm jobs"):
-        slurm_workers.slurm(tmp_path, Placement("slurm"), 1)
+        slurm_workers.slurm(tmp_path, Placement(backend="slurm"), 1)
