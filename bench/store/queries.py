@@ -26,7 +26,6 @@ from bench.store.models import (
     Run,
     unpack_array,
     unpack_counts,
-    unpack_matrices,
 )
 
 if TYPE_CHECKING:
@@ -264,9 +263,9 @@ class Queries:
         columns = Confusion.__table__.columns
         with self._engine.connect() as connection:
             return {
-                (run, stage, rule): unpack_matrices(*matrices)
+                (run, stage, rule): unpack_counts(data, clients, classes, classes)
                 for ids in _portions(run_ids)
-                for run, stage, rule, *matrices in connection.execute(
+                for run, stage, rule, clients, classes, data in connection.execute(
                     select(*columns).where(Confusion.run_id.in_(ids))
                 )
             }

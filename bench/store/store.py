@@ -30,7 +30,6 @@ from bench.store.models import (
     Run,
     pack_array,
     pack_counts,
-    pack_matrices,
     spec_columns,
 )
 from bench.store.queries import COMPLETE, Queries, Stored, Timing, stored
@@ -206,7 +205,8 @@ def write_numbers(
             for (run, stage, split), counts in curves.items()
         ],
         Confusion: [
-            {"run_id": run, "stage": stage, "rule": rule, **pack_matrices(counts)}
+            {"run_id": run, "stage": stage, "rule": rule, "data": pack_counts(counts)}
+            | dict(zip(("clients", "classes"), counts.shape[:2], strict=True))
             for (run, stage, rule), counts in confusions.items()
         ],
         Artefact: [
