@@ -62,10 +62,11 @@ def export(
             summary: dict[str, Any] = {"tracker": to, "folder": str(out.resolve()), "runs": count}
             line = f"{out.resolve()}: {show.runs(count)} for {to}"
         else:
-            written = write_bundle(store, runs, out, largest_array_kib * 1024)
-            summary = {"bundle": str(written.folder), "runs": written.runs, "bytes": written.bytes}
-            summary["files"] = written.files
-            line = f"{written.folder}: {show.runs(written.runs)}, {written.bytes:,} bytes"
+            count = write_bundle(store, runs, out, largest_array_kib * 1024)
+            files = {path.name: path.stat().st_size for path in sorted(out.iterdir())}
+            size = sum(files.values())
+            summary = {"bundle": str(out.resolve()), "runs": count, "bytes": size, "files": files}
+            line = f"{out.resolve()}: {show.runs(count)}, {size:,} bytes"
     print(json.dumps(summary) if as_json else line)
 
 

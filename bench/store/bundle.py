@@ -6,7 +6,6 @@ import json
 import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from itertools import pairwise
@@ -432,24 +431,10 @@ USUAL_ARRAY_BYTES = 4096
 """Largest NPY data of an array that a bundle keeps unless more is asked for."""
 
 
-@dataclass(frozen=True)
-class ExportInfo:
-    """What an export wrote: where, how many runs, and the size of every file in bytes."""
-
-    folder: Path
-    runs: int
-    files: dict[str, int]
-
-    @property
-    def bytes(self) -> int:
-        """Size of all files together."""
-        return sum(self.files.values())
-
-
 def write_bundle(
     store: Store, runs: pd.DataFrame, folder: Path, largest_array: int = USUAL_ARRAY_BYTES
-) -> ExportInfo:
-    """Write the runs that have an outcome (``STATES``) as the bundle ``folder``.
+) -> int:
+    """Write the runs that have an outcome (``STATES``) as the bundle ``folder``; returns how many they are.
 
     ``runs`` are rows of ``Store.runs``; arrays of more than ``largest_array`` bytes are left out. The
     same runs give the same bytes, whatever their ids. A bundle that stands there is replaced in one
@@ -470,9 +455,7 @@ def write_bundle(
     with replacing_folder(folder) as new_folder:
         _write(store, runs, new_folder, largest_array)
         Bundle(new_folder)  # what would be refused on reading is refused before it is in place
-    return ExportInfo(
-        folder, len(runs), {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
-    )
+    return len(runs)
 
 
 def _check_target(folder: Path) -> None:

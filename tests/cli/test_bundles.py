@@ -68,7 +68,8 @@ def test_a_grid_takes_its_own_runs_alone(tmp_path: Path, bench: Bench) -> None:
 def bundle(tmp_path: Path) -> Path:
     runs = [(spec_of(), done()), (spec_of(seed=1), done(shift=1)), (spec_of(seed=2), RunResult("oom"))]
     with opened(tmp_path / "theirs.db", runs) as store:
-        return write_bundle(store, store.runs(), tmp_path / "theirs").folder
+        write_bundle(store, store.runs(), tmp_path / "theirs")
+    return tmp_path / "theirs"
 
 
 def test_the_command(bundle: Path, tmp_path: Path, bench: Bench) -> None:

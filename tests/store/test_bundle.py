@@ -230,8 +230,8 @@ def test_only_a_bundle_is_replaced(tmp_path: Path) -> None:
         runs = store.runs()
         empty = tmp_path / "empty"
         empty.mkdir()
-        assert write_bundle(store, runs, empty).runs == 2
-        assert write_bundle(store, runs[runs["seed"] == 1], empty).runs == 1
+        assert write_bundle(store, runs, empty) == 2
+        assert write_bundle(store, runs[runs["seed"] == 1], empty) == 1
         assert list(Bundle(empty).runs()["seed"]) == [1]
         (empty / "notes.txt").write_text("mine")
         with pytest.raises(RequestError, match=r"holds notes\.txt"):
