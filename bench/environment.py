@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,7 +22,6 @@ PACKAGES = (
 )
 
 
-@cache
 def processor() -> str:
     """Model name of the processor, as the operating system gives it."""
     info = Path("/proc/cpuinfo")
@@ -42,8 +42,9 @@ def accelerator(device: str) -> str:
     return str(torch.cuda.get_device_name(device))
 
 
-def describe(device: str, threads: int) -> dict[str, Any]:
-    """Versions, processor, memory in bytes, device and threads of a run on this machine."""
+@cache
+def describe(device: str, threads: int) -> Mapping[str, Any]:
+    """Versions, processor, memory in bytes, device and threads of a run on this machine; asked once."""
     import psutil
 
     versions = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,10 @@ from bench.sweep.workers import LocalWorkers, Lost, thread_variables
 class NodeResult(RunResult):
     """The outcome of a run, and the machine that made it (``bench.environment.describe``)."""
 
-    environment: dict[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+
+_shared_workers = cache(LocalWorkers)
 
 
 def order_for_node(order: Order) -> Order:
@@ -46,8 +50,3 @@ def attempt(
     if isinstance(result, Lost):
         return result
     return NodeResult(**vars(result), environment=describe(order.device, order.threads))
-
-
-@cache
-def _shared_workers(slots: int, execute: Execute, timeout: float | None) -> LocalWorkers:
-    return LocalWorkers(slots, execute, timeout)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
-from functools import cache
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import delete, or_, select, text, update
@@ -97,12 +96,6 @@ def _now(session: Session) -> float:
     return float(session.execute(text(clock)).scalar_one())
 
 
-@cache
-def describe_once(device: str, threads: int) -> Mapping[str, Any]:
-    """What ``describe`` says of this machine; asked once."""
-    return describe(device, threads)
-
-
 class Writer:
     """The only one in a sweep that writes. Several sweeps may share a database: each claims a run
     before it starts it, and says so again while it runs. Use as a context manager.
@@ -118,7 +111,7 @@ class Writer:
         federations: Federations,
         slots: Slots,
         stopping: Callable[[], bool],
-        environment: Callable[[str, int], Mapping[str, Any]] = describe_once,
+        environment: Callable[[str, int], Mapping[str, Any]] = describe,
         renew_seconds: float = RENEW,
         patience: float = connect.PATIENCE,
     ) -> None:
