@@ -157,18 +157,7 @@ def resolve(
     )
 
 
-def check_specs(specs: Sequence[RunSpec], roots: tuple[Path, ...], are_named: bool) -> None:
-    """Refuse what cannot be run before anything is planned; ``are_named``: by the user, not by a grid.
-
-    Raises:
-        RequestError: as ``check_fit``, of what is named, and ``check_clients``.
-    """
-    if are_named:
-        check_fit(specs)
-    check_clients(specs, roots)
-
-
-def check_fit(specs: Iterable[RunSpec]) -> None:
+def _check_fit(specs: Iterable[RunSpec]) -> None:
     """Refuse methods and data sets that were asked for by name and do not fit: a method that runs on none of
     the data sets, or one that none of the methods runs on. In a grid such runs are not applicable.
 
@@ -189,17 +178,20 @@ def check_fit(specs: Iterable[RunSpec]) -> None:
             )
 
 
-def check_clients(specs: Iterable[RunSpec], roots: tuple[Path, ...]) -> None:
-    """Refuse numbers of clients that a scenario does not give, as far as that is known before any are drawn:
-    samples of parts, groups, and clients that were published for a data set that is at hand.
+def check_specs(specs: Sequence[RunSpec], roots: tuple[Path, ...], are_named: bool) -> None:
+    """Refuse what cannot be run before anything is planned: what was named by the user, not by a grid, and
+    does not fit, and numbers of clients that a scenario does not give, as far as that is known before any are
+    drawn: samples of parts, groups, and clients that were published for a data set that is at hand.
 
     Raises:
-        RequestError: which numbers there are.
+        RequestError: what runs on which data, or which numbers there are.
     """
     from bench.federation import cache
     from bench.federation.prepared import prepare
     from bench.sources import Sources
 
+    if are_named:
+        _check_fit(specs)
     for key in dict.fromkeys(spec.federation_key for spec in specs):
         data = DATASETS.named(key.dataset)
         scenario = scenarios.find(key.scenario, key.dataset, data.family)
