@@ -2,8 +2,8 @@
 ``bench.curves``; ``docs/notebook.ipynb`` shows all of them.
 
 They are of the user's own database and of the results that come with the suite. What was collected is kept
-under ``BENCH_HOME/frames`` for as long as neither results nor code change. Cells and ranks take many seconds
-and need torch, so a process of its own collects them, and those of the suite's results alone come with it.
+under ``BENCH_HOME/frames`` for as long as neither results nor code change. A process of its own collects it,
+as cells and ranks take many seconds and need torch; those of the suite's results alone come with it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,6 @@ from bench.replacement import replacing_file
 
 FOLDER = "frames"
 CODE = ("bench", "bench.methods", "bench.datasets", "bench.reports", "bench.results")
-
-SHIPPED = ("cells", "ranks")
-"""Frames that come with the suite; a test makes them again."""
 
 SHIPPED_FOLDER = Path(str(files("bench.results"))) / "frames"
 MADE_FROM = b"made_from"
@@ -198,16 +195,15 @@ def _file(name: str, db: str | None, own: bool, metric: Metric) -> Iterator[Path
         return
     folder = paths.home() / FOLDER / stamp(db, own)
     file = folder / f"{stem}.parquet"
-    collect = _collect_in_process if name in SHIPPED else _collect
     if file.is_file():
         yield file
     elif not _can_be_made(folder):
         with TemporaryDirectory() as temporary_folder:
-            collect(name, db, own, metric, Path(temporary_folder) / file.name)
+            _collect(name, db, own, metric, Path(temporary_folder) / file.name)
             yield Path(temporary_folder) / file.name
     else:
         with replacing_file(file) as temporary_file:
-            collect(name, db, own, metric, temporary_file)
+            _collect(name, db, own, metric, temporary_file)
         for old_folder in folder.parent.glob(f"{folder.name.partition('-')[0]}-*"):
             if old_folder != folder:
                 shutil.rmtree(old_folder, ignore_errors=True)
@@ -224,15 +220,6 @@ def _can_be_made(folder: Path) -> bool:
 
 
 def _collect(name: str, db: str | None, own: bool, metric: Metric, file: Path) -> None:
-    from bench.studies import frame_rows  # SQL and specs: what is kept already is read without
-    from bench.studies.shipped import opened_results
-
-    with opened_results(db, own) as source:
-        table = frame_rows.whole_frame(name, source, metric)
-    table.to_parquet(file, index=False)
-
-
-def _collect_in_process(name: str, db: str | None, own: bool, metric: Metric, file: Path) -> None:
     arguments = json.dumps([db, own, metric])
     command = [sys.executable, "-m", "bench.studies.frame_rows", name, str(file), arguments]
     process = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)

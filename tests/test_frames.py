@@ -17,7 +17,7 @@ from bench import frames
 from bench.errors import RequestError
 from bench.resolve import resolve
 from bench.store import open_store
-from bench.studies.frame_rows import whole_frame
+from bench.studies.frame_rows import OF_STUDIES, whole_frame
 from bench.studies.shipped import opened_results
 
 
@@ -128,7 +128,7 @@ def test_frames_that_ship_are_read_where_nothing_else_could_be_collected(
 ) -> None:
     folder = tmp_path / "shipped"
     folder.mkdir()
-    for name in frames.SHIPPED:
+    for name in OF_STUDIES:
         shutil.copy(frames.SHIPPED_FOLDER / f"{name}.parquet", folder)  # younger than all code
         assert frames.shipped(name, None, False, folder) == folder / f"{name}.parquet"
         assert frames.shipped(name, None, True, folder) is None
@@ -161,7 +161,7 @@ def test_frames_of_other_results_are_not_read(home: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", frames.SHIPPED)
+@pytest.mark.parametrize("name", OF_STUDIES)
 def test_frames_that_ship_are_what_is_collected(name: str, home: Path) -> None:
     with opened_results(None, own=False) as source:
         collected = whole_frame(name, source)
