@@ -26,7 +26,7 @@ from bench.store.queries import Timing
 from bench.store.store import stored_runs
 from bench.sweep.plan import Step, planned
 from bench.tune.proposals import propose
-from bench.tune.record import EPSILON, State, Trial, client_epochs, dearest, ended
+from bench.tune.record import EPSILON, State, Trial, best_of, client_epochs, dearest, ended
 from bench.tune.trial import CLIENT_EPOCHS
 from bench.tune.tuning import STAGE, Tuning, Value
 
@@ -65,6 +65,17 @@ class SearchProgress:
     trials: tuple[Trial, ...] = ()
     to_run: tuple[RunSpec, ...] = ()
     ended: str = ""
+
+    @property
+    def client_epochs(self) -> float:
+        """Used so far."""
+        return client_epochs(self.trials)
+
+    @property
+    def best(self) -> float | None:
+        """The best validation accuracy so far."""
+        lead = best_of(self.trials)
+        return None if lead is None else lead.validation
 
 
 def rungs(spec: RunSpec) -> list[int]:
@@ -260,8 +271,7 @@ class Search:
                 f"{math.ceil(least / self.tuning.run_epochs)} or more, or more rounds"
             )
         count = len(self._runs)
-        epochs = client_epochs(self.progress.trials)
-        floor = max(count, math.ceil((epochs - EPSILON) / self.tuning.run_epochs))
+        floor = max(count, math.ceil((self.progress.client_epochs - EPSILON) / self.tuning.run_epochs))
         if floor > self.tuning.trials:
             raise RequestError(
                 f"{self.tuning.title}: {count} trials are done, and --trials is a total: expected {floor} or "

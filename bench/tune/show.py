@@ -11,7 +11,7 @@ from rich.table import Table
 
 from bench.sweep.plan import Estimator
 from bench.sweep.show import duration
-from bench.tune.record import Record, Trial, best_of, client_epochs
+from bench.tune.record import Record, Trial
 from bench.tune.run import Searches
 from bench.tune.search import SearchProgress
 from bench.tune.tuning import Tuning, Value
@@ -31,23 +31,12 @@ class SearchStatus:
     seconds: float | None
     lacking: str = ""
 
-    @property
-    def client_epochs(self) -> float:
-        """Used so far."""
-        return client_epochs(self.progress.trials)
-
-    @property
-    def best(self) -> float | None:
-        """The best validation accuracy so far."""
-        lead = best_of(self.progress.trials)
-        return None if lead is None else lead.validation
-
 
 def status(tuning: Tuning, progress: SearchProgress, history: Estimator, data_gap: str) -> SearchStatus:
     """How far a search is, with the time that its unused client epochs take, by its own trials or else by
     stored runs.
     """
-    used_epochs = client_epochs(progress.trials)
+    used_epochs = progress.client_epochs
     seconds: float | None = 0.0
     if not progress.ended:
         run = history.seconds(tuning.spec)
@@ -71,8 +60,8 @@ def table(searches: Sequence[SearchStatus]) -> Table:
             f"{spec.dataset}/{spec.scenario}/{spec.clients}/{spec.method}",
             f"{tuning.size:,}",
             f"{len(entry.progress.trials)}/{tuning.trials}",
-            f"{entry.client_epochs:,.0f}/{tuning.budget:,}",
-            percent(entry.best),
+            f"{entry.progress.client_epochs:,.0f}/{tuning.budget:,}",
+            percent(entry.progress.best),
             "unknown" if entry.seconds is None else duration(entry.seconds) if entry.seconds else "-",
             entry.lacking or (f"done: {end}" if end else "to do"),
         )
@@ -111,13 +100,11 @@ def settings(parameters: Mapping[str, Value]) -> str:
 
 def line(tuning: Tuning, progress: SearchProgress, trial: Trial) -> str:
     """One line on a trial that has ended."""
-    lead = best_of(progress.trials)
     score_text = "" if trial.validation is None else f", validation {percent(trial.validation)}"
     reason = f" ({trial.reason})" if trial.reason else ""
-    best_text = percent(lead.validation if lead else None)
     return (
         f"trial {trial.number + 1} of {tuning.trials}, {tuning.title}: {trial.state}{score_text}{reason}, "
-        f"best {best_text}, {trial.seconds:.1f} s: {settings(trial.parameters)}"
+        f"best {percent(progress.best)}, {trial.seconds:.1f} s: {settings(trial.parameters)}"
     )
 
 
@@ -143,8 +130,8 @@ def as_json(searches: Sequence[SearchStatus], skipped: Mapping[str, str], slots:
             "clients": entry.tuning.spec.clients,
             "space": {key: list(values) for key, values in entry.tuning.space.items()},
             "trials": {"done": len(entry.progress.trials), "asked": entry.tuning.trials},
-            "client_epochs": {"used": entry.client_epochs, "asked": entry.tuning.budget},
-            "best_validation": entry.best,
+            "client_epochs": {"used": entry.progress.client_epochs, "asked": entry.tuning.budget},
+            "best_validation": entry.progress.best,
             "seconds": entry.seconds,
             "ended": entry.progress.ended,
             "lacking": entry.lacking,
