@@ -45,8 +45,9 @@ def backup(*, out: Path, db: Database = None) -> None:
     """
     from bench.store import connect, migrate
 
-    url = db or paths.default_database()
-    migrate.revision_of(url)  # refuses what holds other tables
-    place = connect.database(url)
+    place = connect.database(db or paths.default_database())
+    place.check(write=False)
+    with place.reading() as connection:
+        migrate.current(connection)  # refuses what holds other tables
     place.backup(out)
     print(f"{place.name}: copied to {out}, {out.stat().st_size / 2**20:.1f} MiB")

@@ -99,18 +99,6 @@ def _upgrade(engine: Engine, place: Database) -> None:
             command.upgrade(config, "head")
 
 
-def revision_of(url: str) -> str | None:
-    """The revision of an existing database, whichever it is; None where it is empty.
-
-    Raises:
-        RequestError: no such database, or not a result database.
-    """
-    place = connect.database(url)
-    place.check(write=False)
-    with place.reading() as connection:
-        return current(connection)
-
-
 def upgrade(url: str) -> tuple[str | None, str]:
     """Bring an existing database to the newest schema; returns the revision before and after.
 
