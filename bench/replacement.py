@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from bench.errors import RequestError
 
@@ -47,18 +46,13 @@ def replacing_folder(out: Path) -> Iterator[Path]:
     place = out.resolve()
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        workspace = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+        with TemporaryDirectory("", f".{place.name}.", place.parent, ignore_cleanup_errors=True) as workspace:
+            folder = Path(workspace, "new")
+            folder.mkdir()
+            yield folder
+            _swap(place, folder, Path(workspace, "old"))
     except OSError as error:
         raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
-    try:
-        folder = workspace / "new"
-        folder.mkdir()
-        yield folder
-        _swap(place, folder, workspace / "old")
-    except OSError as error:
-        raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(workspace, ignore_errors=True)
 
 
 def _swap(out: Path, folder: Path, old_folder: Path) -> None:
