@@ -12,6 +12,7 @@ first alone where the server does not learn.
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -149,7 +150,7 @@ def measure_machine(device: torch.device) -> Machine:
 def bound(run: Run, federation: Federation, machine: Machine) -> float:
     """Seconds that a round of the study's GCN cannot beat on this machine; call after some rounds."""
     settings = run.spec.client
-    parameters = sum(_numel(shape) for shape in run.model.shapes.values())
+    parameters = sum(map(math.prod, run.model.shapes.values()))
     moved_bytes = 6 * 4 * parameters * len(federation)
     operations = 0.0
     for client in federation.clients:
@@ -167,10 +168,6 @@ def bound(run: Run, federation: Federation, machine: Machine) -> float:
         moved_bytes += (10 if learns else 1) * 4 * output
         operations += (6 if learns else 2) * len(federation) * output
     return max(moved_bytes / machine.bandwidth, operations / machine.matrix_rate)
-
-
-def _numel(shape: tuple[int, ...]) -> int:
-    return int(torch.Size(shape).numel())
 
 
 def _synchronise(device: torch.device) -> None:
