@@ -159,7 +159,7 @@ def sweep(
         say(f"{show.runs(len(plan.steps))}: {show.states(outcome.counts)}; {duration_text}")
     if saving is not None:
         say(saving.summary([step.spec for step in plan.steps]), notes)
-    return outcome.exit_code
+    return 1 if outcome.failed else 0
 
 
 def _print_plan(plan: Plan, slots: int, bytes_a_run: float | None, shipped_lines: list[str]) -> None:

@@ -37,18 +37,13 @@ each. Its federations are among those of the plan."""
 @dataclass(frozen=True)
 class Outcome:
     """Where every planned run stands after a sweep, by state; how many it ran and how many of those
-    failed; and how many it left, by reason.
+    failed or did not fit; and how many it left, by reason.
     """
 
     counts: dict[str, int]
     ran: int
     failed: int = 0
     left: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def exit_code(self) -> int:
-        """1 if a run failed or did not fit, else 0."""
-        return int(self.failed > 0)
 
 
 def sweep(

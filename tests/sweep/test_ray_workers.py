@@ -92,7 +92,7 @@ def test_runs_of_a_lost_node_are_made_elsewhere(
     killer.start()
     outcome = on_ray(work, cluster, monkeypatch, planned, {"*": ["done 2"]}, None)
     killer.join()
-    assert (outcome.counts, outcome.ran, outcome.exit_code) == ({"done": 12}, 12, 0)
+    assert (outcome.counts, outcome.ran, outcome.failed) == ({"done": 12}, 12, 0)
     assert len(lost) == 1
     assert any("was lost" in line and "trying again" in line for line in work.lines), work.lines
     tries = {key: len(work.attempts(key)) for key in work.stored()}

@@ -43,7 +43,7 @@ def overlaps(work: Scripted, attempt: dict[str, float], ended: float, other: str
 def test_out_of_memory_is_tried_alone_then_in_smaller_blocks(work: Scripted) -> None:
     script = {"local 3 0": ["oom", "oom", "done 0.3"], "local 3 1": ["done 0.5"], "local 3 2": ["done 0.2"]}
     result = work.sweep(LOCAL, script)
-    assert (result.counts, result.failed, result.exit_code) == ({"done": 3}, 0, 0)
+    assert (result.counts, result.failed) == ({"done": 3}, 0)
     tries = work.attempts("local 3 0")
     assert [attempt["shrink"] for attempt in tries] == [1, 1, 2]
     for other in ("local 3 1", "local 3 2"):
@@ -57,7 +57,7 @@ def test_out_of_memory_is_tried_alone_then_in_smaller_blocks(work: Scripted) -> 
 @pytest.mark.slow
 def test_a_run_that_never_fits_is_stored_with_its_peak_and_what_was_tried(work: Scripted) -> None:
     result = work.sweep(LOCAL[:2], {"local 3 0": ["oom"]})
-    assert (result.counts, result.exit_code) == ({"oom": 1, "done": 1}, 1)
+    assert (result.counts, result.failed) == ({"oom": 1, "done": 1}, 1)
     # Three clients: blocks of all, of a half and of a quarter of them; the last is one client at most.
     assert [attempt["shrink"] for attempt in work.attempts("local 3 0")] == [1, 1, 2, 4]
     row = work.stored()["local 3 0"]
@@ -124,7 +124,7 @@ def test_a_failure_of_a_method_is_kept_with_its_log_and_not_retried(
     work: Scripted, word: str, reason: str
 ) -> None:
     result = work.sweep(LOCAL, {"local 3 0": [word]})
-    assert (result.counts, result.exit_code) == ({"failed": 1, "done": 2}, 1)
+    assert (result.counts, result.failed) == ({"failed": 1, "done": 2}, 1)
     assert len(work.attempts("local 3 0")) == 1
     row = work.stored()["local 3 0"]
     assert row["reason"] == reason
@@ -189,7 +189,7 @@ def test_the_first_failure_stops_the_sweep_and_what_runs_is_kept(work: Scripted)
     script = {"local 3 0": ["raise"], "local 3 1": ["after local 3 0"]}
     result = work.sweep(SIX, script, limits=checked(True, None, None, None))
     assert result.counts == {"failed": 1, "done": 1, "missing": 4}
-    assert (result.left, result.exit_code) == ({"stopped after 1 failed": 4}, 1)
+    assert (result.left, result.failed) == ({"stopped after 1 failed": 4}, 1)
     assert begun(work) == {"local 3 0", "local 3 1"}
     assert "4 left: stopped after 1 failed" in work.lines
 
@@ -229,7 +229,7 @@ def test_nothing_starts_that_would_end_after_the_budget(work: Scripted) -> None:
     # Runs of fedavg, whose time is unknown, may start; local is known to take an hour.
     assert result.counts == {"missing": 2, "done": 2}
     assert begun(work) == {"fedavg 3 0", "fedavg 3 1"}
-    assert (result.left, result.exit_code) == ({"not to be done within the budget of 0.5 h": 2}, 0)
+    assert (result.left, result.failed) == ({"not to be done within the budget of 0.5 h": 2}, 0)
     assert work.sweep(both, limits=Limits(budget=7200)).counts == {"done": 4}
 
 
@@ -245,7 +245,7 @@ def test_a_method_that_fails_alike_in_its_first_three_cells_is_held_back(work: S
     script = {f"local {clients} {seed}": ["raise"] for clients in (3, 4, 5, 6) for seed in (0, 1)}
     result = work.sweep(planned, script, cpu(1))
     assert result.counts == {"failed": 3, "done": 8, "missing": 5}
-    assert result.exit_code == 1
+    assert result.failed
     ((reason, count),) = result.left.items()
     assert count == 5
     why = "its first 3 cells failed alike: ValueError in fake_execute.py:"

@@ -72,7 +72,7 @@ def test_a_sweep_as_jobs_of_which_one_fails_and_one_is_killed(
     script = {"local 3 0": ["raise"], "local 3 1": ["done 60", "done"]}
     outcome = as_jobs(work, monkeypatch, script)
     killer.join()
-    assert (outcome.counts, outcome.exit_code) == ({"done": 3, "failed": 1}, 1)
+    assert (outcome.counts, outcome.failed) == ({"done": 3, "failed": 1}, 1)
     assert any("Slurm job" in line and "trying again" in line for line in work.lines), work.lines
     assert {key: len(work.attempts(key)) for key in work.stored()} == {
         "local 3 0": 1,
