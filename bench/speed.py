@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -56,7 +56,6 @@ BASE = "fedavg"
 STUDIED = "gcn"
 """The client model that the bound is for."""
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -200,10 +199,10 @@ def prepare(
     raise refusals[-1]
 
 
-def apart(work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-    """The result of ``work`` in a process of its own, whose peak memory is that of the work alone."""
+def apart(work: Callable[[Case], T], case: Case) -> T:
+    """A case's result of ``work`` in a process of its own, whose peak memory is that of the work alone."""
     with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent) as pool:
-        return pool.submit(work, *arguments, **options).result()
+        return pool.submit(work, case).result()
 
 
 @run_conditions()
