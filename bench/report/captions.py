@@ -18,7 +18,7 @@ from bench.studies.settings import PER_SEED, Column, Settings
 from bench.studies.study import Study
 from bench.studies.tuned import SearchSummary, budget, mark
 from bench.studies.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS, OWN, POOLED
-from bench.studies.wording import AVERAGES, RULES, STAGES, enumeration, ranges, read_as
+from bench.studies.wording import AVERAGES, RULES, STAGES, enumeration, ranges, reading_text
 
 LEGEND = (
     f"A verdict is 'reproduced' where the {100 * EQUIVALENCE_LEVEL:g} % interval of measured minus published "
@@ -63,12 +63,13 @@ def statistic(
 ) -> Document:
     """The document of a statistic over cells, whose caption and fine print also say how they were run."""
     groups, searches = groups_of(cells), tuple(default_searches)
+    read_as = f"Test accuracy in percent, {AVERAGES[study.average]}; {reading_text(study.primary)}."
     return Document(
         study,
         name,
         title,
         summary=summary,
-        caption=(read_as(study, study.primary), *caption, *conditions(study, groups, searches)),
+        caption=(read_as, *caption, *conditions(study, groups, searches)),
         fine_print=(*fine_print, *origins(study, groups, cells[0].results, searches)),
         cells=tuple(cells),
         **rest,

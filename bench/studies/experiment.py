@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from bench.errors import RequestError
@@ -12,7 +12,7 @@ from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
 from bench.grids.expand import combinations
 from bench.grids.experiment import Line, Point
 from bench.studies.measures import Measure
-from bench.studies.planned import PlannedCell, hashes, planned_cell
+from bench.studies.planned import PlannedCell, planned_cell
 from bench.studies.settings import Column, difference_text
 
 
@@ -145,7 +145,8 @@ class ExperimentPlan:
         if self.experiment.main:
             return frozenset()
         grid, runs, _ = self._grid("")
-        return frozenset(digest for run in runs for digest in hashes(grid, run))
+        hashes = (run.spec.hashes(grid.seeds, grid.partition_per_seed) for run in runs)
+        return frozenset(chain.from_iterable(hashes))
 
 
 def _has_place(line: Line, point: Point, column: Column) -> bool:

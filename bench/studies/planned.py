@@ -70,9 +70,4 @@ def settings_in_grid(grid: Grid, column: Column, method: str) -> Settings:
 def planned_cell(grid: Grid, run: Planned) -> PlannedCell:
     """The cell of a grid's run, which it makes with each of its seeds."""
     settings = settings_of(run.spec, grid.partition_per_seed)
-    return PlannedCell(settings, grid.seeds, hashes(grid, run), grid)
-
-
-def hashes(grid: Grid, run: Planned) -> tuple[str, ...]:
-    """Spec hashes of a grid's run with each of its seeds."""
-    return run.spec.hashes(grid.seeds, grid.partition_per_seed)
+    return PlannedCell(settings, grid.seeds, run.spec.hashes(grid.seeds, grid.partition_per_seed), grid)

@@ -67,11 +67,6 @@ def reading_text(reading: Reading) -> str:
     return f"{STAGES[reading.stage]}, {RULES[reading.rule]} (stage {reading.stage}, rule {reading.rule})"
 
 
-def read_as(study: Study, reading: Reading) -> str:
-    """What an accuracy of a statistic is, for captions."""
-    return f"Test accuracy in percent, {AVERAGES[study.average]}; {reading_text(reading)}."
-
-
 def enumeration(texts: Sequence[str], word: str = "and") -> str:
     """``a, b and c``."""
     return f" {word} ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
