@@ -148,8 +148,5 @@ def _judged_tables(name: str, kind: type[Dataset] | None, study: Study) -> Itera
         yield JudgedTable(
             study.paper_title(paper),
             DatasetTable(name, dataset_title(name), tuple(known_rows), tuple(remarks)),
-            [
-                "" if row.published is None else judge_statistic(row, row.published, description.partitions)
-                for row in known_rows
-            ],
+            [judge_statistic(row, description.partitions) for row in known_rows],
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
@@ -31,15 +32,17 @@ LEGEND = (
 )
 
 
-def judge_statistic(row: Statistic | None, target: float, partitions: int) -> str:
-    """The verdict on a statistic; ``partitions`` draws stand behind one with a deviation."""
-    if row is None or row.measured is None:
+def judge_statistic(row: Statistic, partitions: int) -> str:
+    """The verdict on a statistic, empty without a published value; a deviation is of ``partitions`` draws."""
+    if row.published is None:
+        return ""
+    if row.measured is None:
         return STATES["no_data"]
-    difference = row.measured - target
+    difference = row.measured - row.published
     unit = 1e-3 if row.quantity in SHARES else 1.0
     if abs(difference) <= unit / 2 * (1 + 1e-9):
         return "reproduced"
-    tolerance = 0.0 if row.scenario == "global" else CLOSE * abs(target)
+    tolerance = 0.0 if row.scenario == "global" else CLOSE * abs(row.published)
     if row.deviation is not None and partitions > 1:
         quantile = float(stdtrit(partitions - 1, (1 + LEVEL) / 2))
         tolerance = quantile * row.deviation * math.sqrt(1 + 1 / partitions)
@@ -67,22 +70,21 @@ def dataset_document(study: Study) -> Document | None:
             name = description.names.get(row.dataset, row.dataset)
             statistics.setdefault((name, row.scenario, row.clients, row.quantity), row)
     records, views = [], []
-    for (paper, table), values in groupby(targets, lambda row: (row[0].paper, row[0].table)):
+    for (paper, table), values in groupby(targets, lambda target: (target[0].paper, target[0].table)):
         rows = []
         for value, mean in values:
-            match = statistics.get((value.dataset, value.scenario, value.clients or 1, value.metric))
-            verdict = judge_statistic(match, mean, description.partitions)
-            our_value = match.measured if match else None
-            place = "whole" if value.clients is None else f"{value.scenario} {value.clients}"
-            difference = None if our_value is None or not mean else 100 * (our_value / mean - 1)
+            key = value.dataset, value.scenario, value.clients or 1, value.metric
+            row = replace(statistics.get(key, Statistic(*key, None, None)), published=mean)
+            verdict, measured = judge_statistic(row, description.partitions), row.measured
+            difference = None if measured is None or not mean else 100 * (measured / mean - 1)
             texts = {
-                "Measured": "-" if our_value is None else _text(our_value, value.metric),
+                "Measured": "-" if measured is None else _text(measured, value.metric),
                 "Published": _text(mean, value.metric),
                 "Difference": "-" if difference is None else f"{difference:+.1f} %",
                 "Verdict": verdict,
             }
-            title = study.title_of(match.dataset if match else value.dataset)
-            rows.append((f"{title}, {place}, {value.metric.replace('_', ' ')}", texts))
+            title = study.title_of(row.dataset)
+            rows.append((f"{title}, {row.setting}, {value.metric.replace('_', ' ')}", texts))
             records.append(
                 {
                     "paper": paper,
@@ -91,8 +93,8 @@ def dataset_document(study: Study) -> Document | None:
                     "scenario": value.scenario,
                     "clients": str(value.clients or ""),
                     "quantity": value.metric,
-                    "measured": our_value,
-                    "deviation": match.deviation if match else None,
+                    "measured": measured,
+                    "deviation": row.deviation,
                     "published": mean,
                     "verdict": verdict,
                 }
