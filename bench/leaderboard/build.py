@@ -141,7 +141,7 @@ class _Writer:
         titles = self._write_methods(method_pairs)
         descriptions = self._write_datasets()
         shards, self.runs = run_shards.write(self._source, self._site / "data", titles, self._boards_by_run())
-        table = exports.cells(self._boards)
+        table = frame.frame(cell for study in self._boards.studies for cell in study.cells)
         exports.write(self._site / "data", self._boards, table, self.runs)
         log = exports.log(old_site, table, today)
         exports.write_log(self._site / exports.LOG, log)

@@ -66,13 +66,8 @@ class Leaderboard(BaseModel):
     cells: list[Cell]  # type: ignore[valid-type]
 
 
-def cells(boards: Boards) -> pd.DataFrame:
-    """The cells of all studies that verdicts rest on, with the columns of ``bench.studies.frame``."""
-    return pd.concat([frame.frame(study.cells) for study in boards.studies], ignore_index=True)
-
-
 def write(folder: Path, boards: Boards, table: pd.DataFrame, runs: int) -> None:
-    """Write the document, its JSON schema and the cells as CSV into ``folder``."""
+    """Write the document, its JSON schema and the ``table`` of the cells as CSV into ``folder``."""
     studies = [
         StudyRecord(
             name=entry.study.name,
