@@ -8,6 +8,7 @@ from cyclopts import App
 
 from bench import paths
 from bench.cli.options import Database
+from bench.errors import RequestError
 
 app = App(name="db", help="Check or back up the result database, or bring its schema up to date.")
 
@@ -41,13 +42,14 @@ def backup(*, out: Path, db: Database = None) -> None:
     Parameters
     ----------
     out
-        The file; an older one is replaced.
+        The file; an older copy is replaced.
     """
     from bench.store import connect, migrate
 
     place = connect.database(db or paths.default_database())
     place.check(write=False)
     with place.reading() as connection:
-        migrate.current(connection)  # refuses what holds other tables
+        if migrate.current(connection) is None:  # which refuses what holds other tables
+            raise RequestError(f"database {place.name} is empty: there is nothing to copy")
     place.backup(out)
     print(f"{place.name}: copied to {out}, {out.stat().st_size / 2**20:.1f} MiB")

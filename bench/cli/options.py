@@ -34,15 +34,16 @@ def _names(_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
 
 
 def _counts(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
-    """Numbers of clients.
+    """Numbers of clients; one that is named twice counts once.
 
     Raises:
         ValueError: a word is no whole number; cyclopts puts the option's name before it.
     """
     parts = list(_parts(tokens))
-    if wrong := next((part for part in parts if not re.fullmatch(r"-?\d{1,9}", part, re.ASCII)), None):
-        raise ValueError(f"expected a whole number, got '{wrong}'")
-    return tuple(map(int, parts))
+    for part in parts:
+        if not re.fullmatch(r"-?\d{1,9}", part, re.ASCII):
+            raise ValueError(f"expected a whole number, got '{part}'")
+    return tuple(dict.fromkeys(map(int, parts)))
 
 
 def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
@@ -69,6 +70,10 @@ def check_folder(_: Any, url: str | None) -> None:
     Raises:
         RequestError: there is no such folder.
     """
+    if url is not None and not url.isprintable():
+        raise RequestError(f"--db {url!a}: expected printable text")
+    if url is not None and not url.strip():
+        raise RequestError("--db is empty: expected a URL, or leave it out for the default one")
     scheme, _, path = (url or "").partition(":///")
     folder = Path(path).expanduser().absolute().parent
     if scheme == "sqlite" and path and not folder.exists() and folder != paths.home().absolute():

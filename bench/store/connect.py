@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from sqlalchemy import (
     URL,
@@ -184,13 +184,9 @@ class SQLite(Database):
         """No file, or one without tables: another process may be about to make them."""
         if not self.path.exists() or (self.path.is_file() and self.path.stat().st_size == 0):
             return True
-        if not self.path.is_file() or self._head() != MAGIC:
+        if not self.path.is_file() or _head(self.path) != MAGIC:
             return False
         return super().empty()
-
-    def _head(self) -> bytes:
-        with self.path.open("rb") as file:
-            return file.read(len(MAGIC))
 
     def size(self) -> int:
         """Bytes of the file and of what was not yet merged into it."""
@@ -211,7 +207,7 @@ class SQLite(Database):
             if not folder.is_dir() or not _is_writable(folder):
                 raise RequestError(f"database {path}: cannot create it, {folder} is not a writable folder")
             return
-        if self._head() not in (b"", MAGIC):
+        if _head(path) not in (b"", MAGIC):
             raise RequestError(f"database {path}: expected an SQLite database, this file is not one")
         if write and not (_is_writable(path) and _is_writable(path.absolute().parent)):
             raise RequestError(
@@ -227,14 +223,7 @@ class SQLite(Database):
         path = self.path.absolute()
         if write:
             path.parent.mkdir(parents=True, exist_ok=True)
-            query = {"mode": "rwc"}
-        elif _is_writable(path) and _is_writable(path.parent):
-            query = {"mode": "rw"}
-        elif path.with_name(path.name + "-wal").exists():
-            query = {"mode": "ro"}
-        else:
-            # Without write access SQLite cannot make the files that WAL mode shares between readers.
-            query = {"mode": "ro", "immutable": "1"}
+        query = {"mode": "rwc"} if write else self._reading_mode()
         url = URL.create("sqlite", database=f"file:{quote(str(path))}", query={**query, "uri": "true"})
         engine = create_engine(url, connect_args={"timeout": self._busy_seconds}, poolclass=NullPool)
         explain(engine, self.name, _is_locked)
@@ -252,6 +241,16 @@ class SQLite(Database):
             connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
         return engine
+
+    def _reading_mode(self) -> dict[str, str]:
+        """How SQLite opens the file to read it, where it may be written and where it may not."""
+        path = self.path.absolute()
+        if _is_writable(path) and _is_writable(path.parent):
+            return {"mode": "rw"}
+        if path.with_name(path.name + "-wal").exists():
+            return {"mode": "ro"}
+        # Without write access SQLite cannot make the files that WAL mode shares between readers.
+        return {"mode": "ro", "immutable": "1"}
 
     def prepare(self, engine: Engine) -> None:
         """Write-ahead logging from now on (kept in the file), so that readers do not block the writer.
@@ -281,9 +280,12 @@ class SQLite(Database):
         return f"{len(orphans)} rows without their run" if orphans else ""
 
     def backup(self, target: Path) -> None:
-        """Copy the file while others write."""
+        """Copy the file while others write. A damaged one is refused: it could take the place of its last
+        good copy.
+        """
         self.check(write=False)
-        url = f"file:{quote(str(self.path.absolute()))}?mode=ro"
+        mode = self._reading_mode() | {"mode": "ro"}
+        url = f"file:{quote(str(self.path.absolute()))}?{urlencode(mode)}"
         try:
             self._refuse(target)
             with (
@@ -293,6 +295,9 @@ class SQLite(Database):
             ):
                 source.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")
+                ((finding, *_), *_) = copy.execute("PRAGMA quick_check")
+                if finding != "ok":
+                    raise RequestError(f"database {self.name} is damaged and not copied: {finding}")
         except (OSError, sqlite3.Error) as error:
             raise RequestError(f"database {self.name}: cannot copy it to {target}: {error}") from None
 
@@ -306,11 +311,18 @@ class SQLite(Database):
         part = target.resolve() in [path.with_name(path.name + ending) for ending in PARTS]
         if part or (target.exists() and target.samefile(path)):
             raise RequestError(f"--out {target} is the database itself: name another file")
+        if target.exists() and not (target.is_file() and _head(target) in (b"", MAGIC)):
+            raise RequestError(f"--out {target} is there and no database: name another file")
 
 
 def _is_locked(context: ExceptionContext) -> bool:
     """Whether another connection holds the lock; the low byte is the kind of an error."""
     return getattr(context.original_exception, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(MAGIC))
 
 
 def _is_writable(path: Path) -> bool:

@@ -174,7 +174,7 @@ def test_what_is_no_seed_is_refused(word: str, bench: Bench) -> None:
 
 
 def test_names_and_numbers_of_clients_are_given_one_by_one_or_with_commas(bench: Bench) -> None:
-    listed = bench("sweep -d cora,citeseer -m local,fedavg -k 5,10 -s overlapping --dry-run --json")
+    listed = bench("sweep -d cora,citeseer -m local,fedavg -k 5,10,5 -s overlapping --dry-run --json")
     one_by_one = bench(
         "sweep -d cora -d citeseer -m local -m fedavg -k 5 -k 10 -s overlapping --dry-run --json"
     )
@@ -185,12 +185,19 @@ def test_names_and_numbers_of_clients_are_given_one_by_one_or_with_commas(bench:
 
 @pytest.mark.parametrize(
     ("words", "option"),
-    [("-k 10,x", "-k"), ("-k 10,", "-k"), ("-k 1.5", "-k"), ("--seed 1,", "--seed"), ("-d cora,", "''")],
+    [("-k 10,x", "'x'"), ("-k 10,", "''"), ("-k 1.5", "-k"), ("--seed 1,", "--seed"), ("-d cora,", "''")],
 )
 def test_a_list_with_a_word_that_cannot_be_is_refused(words: str, option: str, bench: Bench) -> None:
     ended = bench(f"sweep --grid quickstart --dry-run {words}")
     assert ended.refused
     assert option in ended.err
+
+
+@pytest.mark.parametrize("url", ["", " ", "sqlite:////tmp/\udcff.db"])
+def test_a_database_of_no_name_is_not_the_default_one(url: str, bench: Bench) -> None:
+    ended = bench("runs", "list", "--db", url)
+    assert ended.refused
+    assert "--db" in ended.err
 
 
 COMMANDS = (

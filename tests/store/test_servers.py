@@ -250,6 +250,9 @@ def test_what_is_no_database_takes_one_line(url: str, message: str) -> None:
     assert "secret" not in str(error.value)
 
 
+OLDER = b"SQLite format 3\0, of last week"
+
+
 @pytest.fixture
 def crowded(tmp_path: Path) -> Path:
     """A folder with a database that is open, and other names for it."""
@@ -258,6 +261,8 @@ def crowded(tmp_path: Path) -> Path:
     with open_store(f"sqlite:///{folder / 'runs.db'}", create=True) as store:
         store.save(spec_of(3), done(3), context_of())
     (folder / "file").touch()
+    (folder / "thesis.tex").write_text("\\documentclass{book}")
+    os.mkfifo(folder / "pipe")
     (folder / "link.db").symlink_to("runs.db")
     (folder / "hard.db").hardlink_to(folder / "runs.db")
     (tmp_path / "elsewhere").symlink_to(folder)
@@ -277,6 +282,8 @@ def crowded(tmp_path: Path) -> Path:
         ("../elsewhere/runs.db", "is the database itself"),
         ("../elsewhere/runs.db-wal", "is the database itself"),
         ("runs.db-journal", "is the database itself"),
+        ("thesis.tex", "no database"),
+        ("pipe", "no database"),
     ],
 )
 def test_a_backup_that_cannot_be_written_takes_one_line(
@@ -309,7 +316,7 @@ def test_a_backup_that_breaks_leaves_the_older_one(
     crowded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = crowded / "sub" / "copy.db"
-    copy.write_bytes(b"older")
+    copy.write_bytes(OLDER)
 
     def full(self: Path, target: Path) -> None:
         raise OSError(28, "No space left on device")
@@ -324,18 +331,66 @@ def test_a_backup_that_breaks_leaves_the_older_one(
         assert (end.value.code, printed.out, printed.err.count("\n")) == (2, "", 1)
         assert f"{crowded / 'runs.db'}: " in printed.err
         assert cause in printed.err
-    assert copy.read_bytes() == b"older"
+    assert copy.read_bytes() == OLDER
     assert os.listdir(copy.parent) == ["copy.db"]
 
 
 def test_a_backup_may_replace_a_file_and_be_named_by_a_link(crowded: Path) -> None:
-    (crowded / "sub" / "copy.db").write_bytes(b"older")
+    (crowded / "sub" / "copy.db").write_bytes(OLDER)
     (crowded / "latest.db").symlink_to(crowded / "sub" / "copy.db")
     for out in (crowded / "sub" / "copy.db", crowded / "latest.db", crowded / "new.db"):
         with pytest.raises(SystemExit) as end:
             main(["db", "backup", "--out", str(out), "--db", f"sqlite:///{crowded / 'runs.db'}"])
         assert end.value.code == 0
         assert migrate.check(f"sqlite:///{out}") == migrate.HEAD
+
+
+def test_a_damaged_database_does_not_take_the_place_of_its_last_copy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, copy = f"sqlite:///{tmp_path / 'runs.db'}", tmp_path / "copy.db"
+    with open_store(url, create=True) as store:
+        for seed in range(20):
+            store.save(spec_of(3, seed=seed), done(3), context_of())
+    with pytest.raises(SystemExit):
+        main(["db", "backup", "--out", str(copy), "--db", url])
+    good = copy.read_bytes()
+    with (tmp_path / "runs.db").open("r+b") as file:  # all pages after the first, which holds the schema
+        file.seek(len(good) // 2)
+        file.write(bytes(len(good) // 4))
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        main(["db", "backup", "--out", str(copy), "--db", url])
+    printed = capsys.readouterr()
+    assert (end.value.code, printed.out, printed.err.count("\n")) == (2, "", 1)
+    assert copy.read_bytes() == good
+
+
+def test_a_database_without_tables_is_no_backup(tmp_path: Path) -> None:
+    (tmp_path / "runs.db").touch()
+    with pytest.raises(SystemExit) as end:
+        main(
+            ["db", "backup", "--out", str(tmp_path / "copy.db"), "--db", f"sqlite:///{tmp_path / 'runs.db'}"]
+        )
+    assert end.value.code == 2
+    assert not (tmp_path / "copy.db").exists()
+
+
+def test_a_database_that_may_not_be_written_is_copied(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    url, copy = f"sqlite:///{home / 'runs.db'}", tmp_path / "copy.db"
+    with open_store(url, create=True) as store:
+        store.save(spec_of(3), done(3), context_of())
+    (home / "runs.db").chmod(0o444)
+    home.chmod(0o555)
+    try:
+        with pytest.raises(SystemExit) as end:
+            main(["db", "backup", "--out", str(copy), "--db", url])
+    finally:
+        home.chmod(0o755)
+    assert end.value.code == 0
+    assert migrate.check(f"sqlite:///{copy}") == migrate.HEAD
 
 
 def test_a_backup_is_the_database_at_one_moment(tmp_path: Path) -> None:
