@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.errors import unknown
 from bench.grids.grid import PARTITION_SEED
-from bench.spec import RunSpec
+from bench.selection import RULES
+from bench.spec import STAGES, RunSpec
 
 SPECIAL = ("attack.", "newcomers.")
 """Settings of runs whose results are not those of a federation of honest, known clients."""
@@ -29,10 +31,19 @@ PER_SEED = "that of the run"
 
 @dataclass(frozen=True)
 class Reading:
-    """Which of a run's numbers is read: a stage and a selection rule."""
+    """Which of a run's numbers is read: a stage and a selection rule.
+
+    Raises:
+        RequestError: there is no such stage or rule.
+    """
 
     stage: str
     rule: str
+
+    def __post_init__(self) -> None:
+        for kind, name, names in (("stage", self.stage, STAGES), ("rule", self.rule, RULES)):
+            if name not in names:
+                raise unknown(kind, name, names)
 
 
 @dataclass(frozen=True, order=True)
