@@ -45,6 +45,25 @@ COLUMNS = tuple(field.name for field in fields(Published))
 """Columns of a file of published numbers."""
 
 
+class Key(NamedTuple):
+    """What names a value of a comparison table."""
+
+    table: str
+    dataset: str
+    scenario: str
+    clients: int | None
+    method: str
+
+
+Place = tuple[Key, str, str]
+"""A printed value's key, its setting (``ratio=0.2``) and its metric."""
+
+
+def _place(value: Published) -> Place:
+    key = Key(value.table, value.dataset, value.scenario, value.clients, value.method)
+    return key, value.setting, value.metric
+
+
 def _number(text: str, factor: int) -> float | None:
     # Decimal: 0.5353 becomes 53.53 and not 53.529999999999994
     number = float(Decimal(text) * factor) if text else None
@@ -70,19 +89,28 @@ def published(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
     """Every printed value of a paper, in the order of its tables, from ``PAPER.csv`` in a folder.
 
     Raises:
-        RequestError: there is no such paper, or its file lacks a column or has a value that is no number.
+        RequestError: there is no such paper, or its file lacks a column, has a value that is no number, or
+            two values of one place.
     """
     papers = sorted(file.stem for file in folder.glob("*.csv"))
     if paper not in papers:
         raise unknown("paper", paper, papers)
-    values = []
+    values: list[Published] = []
+    lines: dict[Place, int] = {}
     for line, row in enumerate(rows_of(folder / f"{paper}.csv", COLUMNS, "numbers"), 2):
         try:
-            values.append(_value(row))
+            value = _value(row)
         except (ValueError, ArithmeticError):
             raise RequestError(
                 f"published numbers {paper}.csv: line {line}: not a number, or no finite one"
             ) from None
+        first_line = lines.setdefault(_place(value), line)
+        if first_line != line:
+            raise RequestError(
+                f"published numbers {paper}.csv: line {line}: a second value of what line {first_line} has: "
+                "one table, data set, scenario, number of clients, method, setting and metric"
+            )
+        values.append(value)
     return tuple(values)
 
 
@@ -102,24 +130,7 @@ def rows_of(file: Path, columns: Iterable[str], subject: str) -> list[dict[str, 
     return list(rows)
 
 
-class Key(NamedTuple):
-    """What names a value of a comparison table."""
-
-    table: str
-    dataset: str
-    scenario: str
-    clients: int | None
-    method: str
-
-
 @cache
-def values(paper: str, folder: Path = FOLDER) -> dict[tuple[Key, str, str], Published]:
-    """Every printed value of a paper by its key, its setting (``ratio=0.2``) and its metric."""
-    return {
-        (
-            Key(value.table, value.dataset, value.scenario, value.clients, value.method),
-            value.setting,
-            value.metric,
-        ): value
-        for value in published(paper, folder)
-    }
+def values(paper: str, folder: Path = FOLDER) -> dict[Place, Published]:
+    """Every printed value of a paper by its place."""
+    return {_place(value): value for value in published(paper, folder)}

@@ -85,6 +85,19 @@ def test_what_is_not_finite_is_no_value_to_be_judged_by(tmp_path: Path, column: 
         published("mine", tmp_path)
 
 
+def test_a_second_value_of_one_place_is_refused_with_both_lines(tmp_path: Path) -> None:
+    row = dict.fromkeys(COLUMNS, "1")
+    place = ("table", "dataset", "scenario", "clients", "method", "setting", "metric")
+    other_rows = [row | {name: "2"} for name in place]
+    for rows in ([row, *other_rows], [row, *other_rows, row | {"mean": "3", "study": "another"}]):
+        lines = [",".join(each[name] for name in COLUMNS) for each in rows]
+        file = tmp_path / f"rows{len(rows)}.csv"
+        file.write_text("\n".join([",".join(COLUMNS), *lines]), encoding="utf-8")
+    assert len(published("rows8", tmp_path)) == 8
+    with pytest.raises(RequestError, match=r"rows9\.csv: line 10: .* line 2 "):
+        published("rows9", tmp_path)
+
+
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_bytes(b"paper,table\n\xff\xfe,1\n")
     with pytest.raises(RequestError, match=r"mine\.csv"):
