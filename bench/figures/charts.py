@@ -316,7 +316,7 @@ def collaboration_layers(cells: Cells) -> list[Figure]:
 
 Drawing = Callable[[Cells], list[Figure]]
 
-FIGURES: dict[str, Drawing] = {
+DRAWINGS: dict[str, Drawing] = {
     "convergence": convergence,
     "clients": clients,
     "differences": differences,
@@ -333,16 +333,16 @@ FIGURES: dict[str, Drawing] = {
     "collaboration_best": collaboration_best,
     "collaboration_layers": collaboration_layers,
 }
-"""What an experiment may have drawn."""
+"""How each of ``bench.studies.experiment.FIGURES`` is drawn."""
 
-MAIN = tuple(FIGURES)[:7]
+MAIN = tuple(DRAWINGS)[:7]
 """Figures of a main table."""
 
 
 def figures(cells: Cells) -> Iterator[Figure]:
     """The figures that an experiment names, those of them in which there is something to draw."""
     for name in cells.experiment.figures or (MAIN if cells.experiment.main else ()):
-        yield from FIGURES[name](cells)
+        yield from DRAWINGS[name](cells)
 
 
 def class_figure(prepared_data: Prepared, names: Sequence[str], clients: int) -> Figure:

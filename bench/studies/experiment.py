@@ -7,13 +7,32 @@ from functools import cached_property
 from itertools import chain, product
 from typing import Any
 
-from bench.errors import RequestError
+from bench.errors import RequestError, unknown
 from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
 from bench.grids.expand import combinations
 from bench.grids.experiment import Line, Point
 from bench.studies.measures import Measure
 from bench.studies.planned import PlannedCell, planned_cell
 from bench.studies.settings import Column, difference_text
+
+FIGURES = (
+    "convergence",
+    "clients",
+    "differences",
+    "stages",
+    "megabytes",
+    "seconds",
+    "collaboration",
+    "points",
+    "measures",
+    "epochs",
+    "rounds",
+    "loss",
+    "lines",
+    "collaboration_best",
+    "collaboration_layers",
+)
+"""What an experiment may have drawn; ``bench.figures.charts`` says how."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +68,11 @@ class Experiment:
     ``comparisons``, and again beside each further one that prints a value. With ``ranked`` its lines compete
     as those of a main table do. ``reduced`` says what of the papers' protocol is less here: then no value is
     a target, and the order of the lines alone is compared. ``axis`` names the points' ``x``, ``figures`` what
-    is drawn (see ``bench.figures.charts``). ``guests`` are lines of methods that the grid does not name:
+    is drawn, of ``FIGURES``. ``guests`` are lines of methods that the grid does not name:
     they run in every setting in which it runs the method ``host``.
+
+    Raises:
+        RequestError: there is no such figure.
     """
 
     name: str
@@ -69,6 +91,11 @@ class Experiment:
     remarks: tuple[str, ...] = ()
     guests: tuple[Line, ...] = ()
     host: str = ""
+
+    def __post_init__(self) -> None:
+        for figure in self.figures:
+            if figure not in FIGURES:
+                raise unknown(f"figure of experiment {self.name}:", figure, FIGURES)
 
     @property
     def competes(self) -> bool:

@@ -9,6 +9,7 @@ import shlex
 import sys
 import tomllib
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,14 @@ from bench.federation.types import SPLITS
 from bench.grids.experiment import ExperimentFile, Line, Point
 from bench.grids.grid import Columns, Override, Setting
 from bench.store import open_store
+from bench.studies.experiment import FIGURES
 from bench.studies.experiment_files import TablePart
+from bench.studies.measures import MEASURES
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
-BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "extending.md").read_text(), re.DOTALL)
+TEXT = (ROOT / "docs" / "extending.md").read_text()
+BLOCKS = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
 COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
 SPLIT = (40.0, 30.0, 30.0)
 
@@ -183,8 +187,7 @@ def refused_keys(model: type, tree: dict[str, Any]) -> set[int | str]:
 @pytest.mark.parametrize("part", KEYS)
 def test_every_key_of_an_experiments_file_is_described_with_a_value_that_it_takes(part: str) -> None:
     model, no_keys = KEYS[part]
-    text = (ROOT / "docs" / "extending.md").read_text()
-    (table,) = re.findall(rf"\| of {part} \|.*\n\|[-|]+\n((?:\|.*\n)+)", text)
+    (table,) = re.findall(rf"\| of {part} \|.*\n\|[-|]+\n((?:\|.*\n)+)", TEXT)
     fields: dict[str, Any] = model.__pydantic_fields__
     keys: list[str] = []
     for row in table.splitlines():
@@ -197,3 +200,16 @@ def test_every_key_of_an_experiments_file_is_described_with_a_value_that_it_take
         for key, value in zip(row_keys, values, strict=False):
             assert key not in refused_keys(model, tomllib.loads(f"{key} = {value}")), row
     assert sorted(keys) == sorted(set(fields) - no_keys)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), [("`measures`", [measure.name for measure in MEASURES]), ("`figures`", FIGURES)]
+)
+def test_every_measure_and_figure_that_an_experiment_may_name_is_listed(
+    kind: str, names: Sequence[str]
+) -> None:
+    (table,) = re.findall(rf"\| of {kind} \|.*\n\|[-|]+\n((?:\|.*\n)+)", TEXT)
+    listed_names = [
+        name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split(" | ")[0])
+    ]
+    assert sorted(listed_names) == sorted(names)

@@ -20,7 +20,7 @@ from bench.dataset import DATASETS
 from bench.errors import RequestError
 from bench.federation.prepared import Prepared, prepare
 from bench.figures import style
-from bench.figures.charts import class_figure, figures, pareto_front
+from bench.figures.charts import DRAWINGS, class_figure, figures, pareto_front
 from bench.figures.layout import Figure
 from bench.figures.plots import Dots
 from bench.grids import load_grid, plan
@@ -31,7 +31,7 @@ from bench.reports.fedsheafhn import FedSheafHN
 from bench.spec import RunSpec
 from bench.studies.cell_builder import cells_of
 from bench.studies.cells import Selection
-from bench.studies.experiment import ExperimentPlan, Line
+from bench.studies.experiment import FIGURES, ExperimentPlan, Line
 from bench.studies.experiment_files import read as experiments_in
 from bench.studies.planned import PlannedCell
 from bench.studies.results import Results
@@ -438,3 +438,7 @@ def test_graphs_and_their_scenarios_are_refused() -> None:
         class_figure(prepare("cora"), ("non-overlapping",), 10)
     with pytest.raises(RequestError, match="non-overlapping"):
         class_figure(sample(), ("non-overlapping",), 20)
+
+
+def test_every_figure_that_an_experiment_may_name_is_drawn() -> None:
+    assert tuple(DRAWINGS) == FIGURES

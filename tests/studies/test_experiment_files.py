@@ -178,6 +178,11 @@ def test_a_point_is_run_in_its_own_columns(tmp_path: Path) -> None:
         ("ranked = true", "rank = true", "rank"),
         ('measures = ["accuracy"]', 'measures = ["acuracy"]', "accuracy"),
         (
+            'measures = ["accuracy"]',
+            'figures = ["lines", "converge"]',
+            "figure of experiment models: 'converge': did you mean 'convergence'",
+        ),
+        (
             'title = "FedAvg", stage = "received" },',
             'title = "FedAvg" },\n{ method = "fedavg", title = "FedAvg" },',
             "twice",
@@ -202,6 +207,7 @@ def test_a_point_is_run_in_its_own_columns(tmp_path: Path) -> None:
         "key of a line",
         "key of a table",
         "measure",
+        "figure",
         "line twice",
         "line by name twice",
         "no columns",
