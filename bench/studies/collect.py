@@ -8,6 +8,7 @@ from bench.errors import RequestError
 from bench.metric_names import ACCURACY, Metric
 from bench.studies.cell_builder import cells_of
 from bench.studies.cells import Cells, Selection
+from bench.studies.declarations import check_methods
 from bench.studies.experiment import ExperimentPlan
 from bench.studies.metric import check_kept
 from bench.studies.planned import GridCells, UsualCells, usual_cells
@@ -26,11 +27,16 @@ def selected_cells(
 
 
 def plans_of(studies: Mapping[str, Study | type[Study]]) -> dict[str, list[ExperimentPlan]]:
-    """Every experiment of studies by their names."""
-    return {
-        name: [ExperimentPlan(experiment, study.lines) for experiment in study.experiments]
-        for name, study in studies.items()
-    }
+    """Every experiment of studies by their names.
+
+    Raises:
+        RequestError: a study names something that there is not.
+    """
+    plans = {}
+    for name, study in studies.items():
+        check_methods(study)
+        plans[name] = [ExperimentPlan(experiment, study.lines) for experiment in study.experiments]
+    return plans
 
 
 def results_of(

@@ -1,0 +1,52 @@
+"""Names in what a study says of itself: those of things that there are not are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from toy_study import LINES, ToyStudy
+
+from bench.errors import RequestError
+from bench.studies.collect import plans_of
+from bench.studies.experiment import Line
+from bench.studies.study import STUDIES, Study
+
+
+def toy(**attributes: Any) -> type[Study]:
+    """The toy study with other attributes."""
+    return type("Other", (ToyStudy,), {"name": "other", **attributes})
+
+
+def refusal(study: type[Study]) -> str:
+    """The line with which plans of a study are refused."""
+    with pytest.raises(RequestError) as error:
+        plans_of({study.name: study})
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_the_suites_own_studies_name_what_there_is() -> None:
+    assert all(plans_of(STUDIES.all()).values())
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("control", "majoritty"),
+        ("baseline", "majoritty"),
+        ("proposed", "majoritty"),
+        ("references", ("local", "majoritty")),
+        ("lines", (*LINES, Line("majoritty", "Majority"))),
+        ("lines", (*LINES, Line("constant", "Majority", reads="majoritty"))),
+    ],
+)
+def test_what_is_no_method_is_refused_with_the_nearest(place: str, value: object) -> None:
+    said = refusal(toy(**{place: value}))
+    assert f"'{place}' of study other" in said
+    assert "'majoritty': did you mean 'majority'?" in said
+
+
+def test_a_study_may_propose_nothing_and_refer_to_a_line_that_shows_another_methods_runs() -> None:
+    line = Line("tuned_on", "Local and on", reads="local")
+    assert plans_of({"other": toy(proposed="", lines=(*LINES, line), references=("tuned_on",))})
