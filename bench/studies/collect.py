@@ -8,7 +8,7 @@ from bench.errors import RequestError
 from bench.metric_names import ACCURACY, Metric
 from bench.studies.cell_builder import cells_of
 from bench.studies.cells import Cells, Selection
-from bench.studies.declarations import check_methods
+from bench.studies.declarations import check_methods, check_targets
 from bench.studies.experiment import ExperimentPlan
 from bench.studies.metric import check_kept
 from bench.studies.planned import GridCells, UsualCells, usual_cells
@@ -36,6 +36,7 @@ def plans_of(studies: Mapping[str, Study | type[Study]]) -> dict[str, list[Exper
     for name, study in studies.items():
         check_methods(study)
         plans[name] = [ExperimentPlan(experiment, study.lines) for experiment in study.experiments]
+        check_targets(study, plans[name])
     return plans
 
 

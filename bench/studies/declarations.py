@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bench.engine.methods import METHODS
 from bench.errors import unknown
+from bench.studies.experiment import ExperimentPlan
+from bench.studies.published import published
 from bench.studies.study import Study
 
 
@@ -27,3 +31,18 @@ def check_methods(study: Study | type[Study]) -> None:
             if name not in methods:
                 raise unknown(f"method in '{place}' of study {study.name}:", name, methods)
         methods |= {line.method for line in study.lines}  # the lines, which come first, are looked at
+
+
+def check_targets(study: Study | type[Study], plans: Iterable[ExperimentPlan]) -> None:
+    """Look for every published table that an experiment names.
+
+    Raises:
+        RequestError: there is no such paper, or no row of its file is of that table.
+    """
+    for plan in plans:
+        for comparison in plan.experiment.comparisons:
+            for target in comparison.targets:
+                tables = {value.table for value in published(target.paper, study.published)}
+                if target.table not in tables:
+                    place = f"experiment {plan.experiment.name} of study {study.name}"
+                    raise unknown(f"table of {target.paper}.csv in {place}:", target.table, tables)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from toy_study import LINES, ToyStudy
 
 from bench.errors import RequestError
 from bench.studies.collect import plans_of
-from bench.studies.experiment import Line
+from bench.studies.experiment import Comparison, Line, Target
 from bench.studies.study import STUDIES, Study
 
 
@@ -50,3 +51,19 @@ def test_what_is_no_method_is_refused_with_the_nearest(place: str, value: object
 def test_a_study_may_propose_nothing_and_refer_to_a_line_that_shows_another_methods_runs() -> None:
     line = Line("tuned_on", "Local and on", reads="local")
     assert plans_of({"other": toy(proposed="", lines=(*LINES, line), references=("tuned_on",))})
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        (
+            Target("toy", "Table I"),
+            "table of toy.csv in experiment table1 of study other: 'Table I': did you",
+        ),
+        (Target("toyy", "Table 1"), "paper 'toyy': did you mean 'toy'"),
+    ],
+)
+def test_a_target_that_is_not_printed_is_refused_with_the_nearest(target: Target, said: str) -> None:
+    first, *others = ToyStudy.experiments
+    comparison = Comparison("Table 1", (Target("toy", "Table 1"), target))
+    assert said in refusal(toy(experiments=(*others, replace(first, comparisons=(comparison,)))))
