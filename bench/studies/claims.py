@@ -27,7 +27,8 @@ class Claim:
     one number a run, paired by seed. With ``relative`` the difference is in percent of the second. With
     ``exact`` the numbers have no spread, and the ends of the range belong to it.
 
-    ``tables`` and ``reduced`` are names of experiments; the latter are read where none of the former was run.
+    ``tables`` and ``reduced`` are names of experiments, each of which has all of the lines; the latter are
+    read where none of the former was run.
     ``source`` says where the paper has it.
     """
 

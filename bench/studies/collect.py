@@ -8,7 +8,7 @@ from bench.errors import RequestError
 from bench.metric_names import ACCURACY, Metric
 from bench.studies.cell_builder import cells_of
 from bench.studies.cells import Cells, Selection
-from bench.studies.declarations import check_methods, check_targets
+from bench.studies.declarations import check_claims, check_methods, check_targets
 from bench.studies.experiment import ExperimentPlan
 from bench.studies.metric import check_kept
 from bench.studies.planned import GridCells, UsualCells, usual_cells
@@ -37,6 +37,7 @@ def plans_of(studies: Mapping[str, Study | type[Study]]) -> dict[str, list[Exper
         check_methods(study)
         plans[name] = [ExperimentPlan(experiment, study.lines) for experiment in study.experiments]
         check_targets(study, plans[name])
+        check_claims(study() if isinstance(study, type) else study, plans[name])
     return plans
 
 

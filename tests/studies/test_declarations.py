@@ -9,6 +9,8 @@ import pytest
 from toy_study import LINES, ToyStudy
 
 from bench.errors import RequestError
+from bench.grids.grid import ColumnMatch
+from bench.studies.claims import Claim, Claims
 from bench.studies.collect import plans_of
 from bench.studies.experiment import Comparison, Line, Target
 from bench.studies.study import STUDIES, Study
@@ -67,3 +69,36 @@ def test_a_target_that_is_not_printed_is_refused_with_the_nearest(target: Target
     first, *others = ToyStudy.experiments
     comparison = Comparison("Table 1", (Target("toy", "Table 1"), target))
     assert said in refusal(toy(experiments=(*others, replace(first, comparisons=(comparison,)))))
+
+
+SIDES = ("FedProx",), ("Local", "FedAvg")
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        (
+            Claim("it wins", *SIDES, ("tabel1",)),
+            "table in the claim 'it wins': 'tabel1': did you mean 'table1'",
+        ),
+        (Claim("", *SIDES, ("table1",), ("tabel2",)), "'tabel2': did you mean 'table2'"),
+        (
+            Claim("", ("FedProxx",), ("Local",), ("table1",)),
+            "line of table1 in the claim '': 'FedProxx': did you",
+        ),
+        (Claim("", ("FedProx",), ("Lokal",), ("table1",)), "'Lokal': did you mean 'Local'"),
+        (Claim("", ("FedProxx [method.mu=0.1]",), (), ("table1",)), "'FedProxx': did you mean 'FedProx'"),
+        (Claim("", *SIDES, ("table1",), points=("", "late")), "point of table1"),
+        (Claim("", *SIDES, ("table1",), only=ColumnMatch(dataset="coral")), "'coral': did you mean 'cora'"),
+        (Claim("", *SIDES, ("table1",), only=ColumnMatch(clients=11)), "number of clients"),
+        (Claim("", *SIDES, ("table1",), second_clients=11), "number of clients"),
+    ],
+)
+def test_a_claim_about_what_there_is_not_is_refused_with_the_nearest(claim: Claim, said: str) -> None:
+    assert said in refusal(toy(claims=(Claims("few", "Few", (claim,)),)))
+
+
+def test_a_claim_may_be_about_other_lines_that_a_main_table_finds() -> None:
+    sides = ("FedBABU",), ("FedProx [method.mu=0.1]",)
+    claim = Claim("", *sides, ("table1",), only=ColumnMatch(dataset="cora", clients=20))
+    assert plans_of({"other": toy(claims=(Claims("few", "Few", (claim,)),))})
