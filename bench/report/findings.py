@@ -72,16 +72,17 @@ class Findings:
         return judged_cells(self.experiments)
 
     @cached_property
-    def without_table(self) -> dict[str, int]:
-        """Paper -> how many of its published accuracies no table here has; none are looked for where a filter
-        leaves cells out on purpose.
+    def without_table(self) -> dict[str, list[Published]]:
+        """Paper -> its published accuracies that no table here has; none are looked for where a filter leaves
+        cells out on purpose.
         """
         papers = dict.fromkeys(value.paper for value in self.judged)
         return {
-            paper: sum(
-                value.metric == "accuracy" and value not in self.judged
+            paper: [
+                value
                 for value in (published(paper, self.study.published) if self.is_whole else ())
-            )
+                if value.metric == "accuracy" and value not in self.judged
+            ]
             for paper in papers
         }
 
@@ -89,8 +90,8 @@ class Findings:
     def counts(self) -> dict[str, Counter[str]]:
         """Paper -> how many of its published values have each verdict; not run is also what no table has."""
         by_paper = {
-            paper: Counter({STATES["not_run"]: number} if number else {})
-            for paper, number in self.without_table.items()
+            paper: Counter({STATES["not_run"]: len(values)} if values else {})
+            for paper, values in self.without_table.items()
         }
         for value, cell in self.judged.items():
             by_paper[value.paper][cell.verdict] += 1
