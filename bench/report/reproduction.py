@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 
 import pandas as pd
@@ -28,11 +28,14 @@ from bench.studies.verdicts import (
     GRADES,
     NOT_COMPARABLE,
     OWN,
+    POOLED,
     STATES,
+    PartitionSpread,
     PublishedRuns,
     grade,
     weigh,
 )
+from bench.studies.wording import enumeration
 
 NO_TABLE = "no table here"
 """Stands for a published accuracy that no table of the study has."""
@@ -122,6 +125,44 @@ def placebo(cell: Cell, values: Sequence[float]) -> str:
         target.mean, target.std, runs, values, cell.spread, evidence.margin, evidence.control
     )
     return grade(placebo_evidence, target.mean, len(values))
+
+
+def rests_on_spread(cell: Cell) -> bool:
+    """Whether a cell is compatible only because another draw of clients might explain the difference: without
+    the spread between partitions it would be above or below.
+    """
+    if cell.verdict != "compatible" or cell.measured is None:
+        return False
+    alone = replace(cell, spread=PartitionSpread())
+    return placebo(alone, cell.measured.values) in ("above", "below")
+
+
+def _spread_note(study: Study, values: JudgedCells) -> str:
+    """How many compatible cells of each paper rest on the spread between partitions, and on how much of it
+    that was measured elsewhere; empty without any.
+    """
+    notes = []
+    for paper in dict.fromkeys(value.paper for value in values):
+        compatible_cells = [
+            cell for value, cell in values.items() if value.paper == paper and cell.verdict == "compatible"
+        ]
+        cells = [cell for cell in compatible_cells if rests_on_spread(cell)]
+        foreign_cells = [
+            cell
+            for cell in cells
+            if cell.spread.source == POOLED and cell.column.dataset not in cell.spread.pooled_over
+        ]
+        sources = sorted({study.title_of(name) for cell in foreign_cells for name in cell.spread.pooled_over})
+        pooled_text = f", {len(foreign_cells)} of them by that of {enumeration(sources)}" if sources else ""
+        if compatible_cells:
+            title = study.paper_title(paper)
+            notes.append(f"{title}: {len(cells)} of {len(compatible_cells)}{pooled_text}")
+    if not notes:
+        return ""
+    return (
+        "Compatible cells that would be above or below without the spread between partitions, and how many "
+        f"of these have that of other data sets, pooled: {'; '.join(notes)}."
+    )
 
 
 def _placebos(study: Study, values: JudgedCells) -> pd.DataFrame:
@@ -325,7 +366,7 @@ def reproduction(findings: Findings) -> Document | None:
         "Kendall's tau-b of measured and published order of the methods whose cells have a grade (of a "
         f"reduced protocol: that were measured), in every column with at least {LEAST_METHODS} of them, in "
         "tables that rank methods: 1 the same order, -1 the opposite. Its mean counts every column alike.",
-        *filter(None, [_unknown_names(findings)]),
+        *filter(None, [_spread_note(study, values), _unknown_names(findings)]),
     )
     long_counts = counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells")
     return statistic(

@@ -126,9 +126,9 @@ def _spread(study: Study, cell: CellReading, redrawn: bool) -> PartitionSpread:
         return PartitionSpread(std, partitions, OWN, draws, partitions - 1)
     scenario_columns = frozenset(column for column in study.columns if column.scenario == scenario)
     for columns in (scenario_columns, frozenset(study.columns)):
-        pooled_spread = cell.results.pooled_between_partitions(study.pooled_grids, columns, *context)
-        if pooled_spread is not None:
-            return PartitionSpread(pooled_spread[0], partitions, POOLED, draws, pooled_spread[1])
+        pool = cell.results.pooled_between_partitions(study.pooled_grids, columns, *context)
+        if pool is not None:
+            return PartitionSpread(pool.std, partitions, POOLED, draws, pool.freedom, pool.datasets)
     return PartitionSpread(None, partitions, UNKNOWN, draws)
 
 

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,16 @@ from bench.studies.source import OWN, Runs, Source, spec_by_cell
 from bench.studies.tuned import search_of
 from bench.studies.verdicts import between_partitions
 from bench.tune.apply import Configurations
+
+
+class PooledSpread(NamedTuple):
+    """A spread between partitions over several cells: standard deviation in points, degrees of freedom, and
+    the data sets of these cells.
+    """
+
+    std: float
+    freedom: int
+    datasets: frozenset[str]
 
 
 class Results:
@@ -58,7 +68,7 @@ class Results:
         self._clients: dict[tuple[int | str, ...], pd.DataFrame] = {}
         self._cells_of_grids: dict[tuple[str, ...], UsualCells] = {}
         self._pooled: dict[
-            tuple[tuple[str, ...], frozenset[Column], str, str, Average], tuple[float, int] | None
+            tuple[tuple[str, ...], frozenset[Column], str, str, Average], PooledSpread | None
         ] = {}
         self.runs = self._load()
         self._all_runs = Runs.of(self.runs)
@@ -318,7 +328,7 @@ class Results:
 
     def pooled_between_partitions(
         self, grids: tuple[str, ...], columns: Collection[Column], stage: str, rule: str, average: Average
-    ) -> tuple[float, int] | None:
+    ) -> PooledSpread | None:
         """Root mean square of ``between_partitions`` over the cells of these grids (without grids: the usual
         cells) in these columns whose methods train, and its degrees of freedom: cells of one column have the
         same partitions, and count once.
@@ -336,7 +346,8 @@ class Results:
                         spreads.append(spread)
                         freedom[group.column] = max(freedom.get(group.column, 0), partitions - 1)
             std = float(np.sqrt(np.mean(np.square(spreads)))) if spreads else 0.0
-            self._pooled[key] = (std, sum(freedom.values())) if spreads else None
+            datasets = frozenset(column.dataset for column in freedom)
+            self._pooled[key] = PooledSpread(std, sum(freedom.values()), datasets) if spreads else None
         return self._pooled[key]
 
     def _groups_of(self, grids: tuple[str, ...]) -> Iterator[Group]:

@@ -500,4 +500,4 @@ def test_the_spread_between_partitions_is_that_of_the_grids_protocol(tmp_path: P
                 database.add_run(run, [70 + step * place], partition_hash=str(partition))
     results = Results(database, {})
     where = {CORA_10}, "trained", "best_val", ToyStudy.average
-    assert results.pooled_between_partitions((str(grid),), *where) == (pytest.approx(1.0), 2)
+    assert results.pooled_between_partitions((str(grid),), *where) == (pytest.approx(1.0), 2, {"cora"})
