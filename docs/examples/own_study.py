@@ -6,6 +6,7 @@ BENCH_PLUGINS=docs/examples/own_study.py bench report --study own_study -d cora 
 
 from pathlib import Path
 
+from bench.studies.claims import Claim, Claims
 from bench.studies.experiment import Line
 from bench.studies.experiment_files import read
 from bench.studies.published import Published
@@ -17,6 +18,22 @@ FOLDER = Path(__file__).parent / "own_study"
 """The experiments, and the paper's numbers: ``a_paper.csv``."""
 
 LINES = (Line("local", "Local"), Line("fedavg", "FedAvg"), Line("fedprox", "FedProx"))
+
+TEXT = Claims(
+    "claims",
+    "What the text says",
+    (
+        Claim("FedProx is better than FedAvg", ("FedProx",), ("FedAvg",), ("table1",), source="Section 5"),
+        Claim(
+            "a larger term changes less than a point",
+            ("mu = 0.1",),
+            ("mu = 0.001",),
+            ("proximal",),
+            range=(-1.0, 1.0),
+        ),
+    ),
+)
+"""What the paper claims in words, by the titles of lines and the names of experiments."""
 
 
 class OwnStudy(Study):
@@ -30,6 +47,8 @@ class OwnStudy(Study):
     primary = Reading("trained", "best_val")
     readings = (Reading("received", "best_val"),)
     published = FOLDER
+    proposed = "fedprox"
+    claims = (TEXT,)
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
         """Five runs behind every published mean."""

@@ -27,9 +27,11 @@ from bench.federation.types import SPLITS
 from bench.grids.experiment import ExperimentFile, Line, Point
 from bench.grids.grid import Columns, Override, Setting
 from bench.store import open_store
+from bench.studies.claims import Claim
 from bench.studies.experiment import FIGURES
 from bench.studies.experiment_files import TablePart
 from bench.studies.measures import MEASURES
+from bench.studies.study import Study
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -200,6 +202,27 @@ def test_every_key_of_an_experiments_file_is_described_with_a_value_that_it_take
         for key, value in zip(row_keys, values, strict=False):
             assert key not in refused_keys(model, tomllib.loads(f"{key} = {value}")), row
     assert sorted(keys) == sorted(set(fields) - no_keys)
+
+
+@pytest.mark.parametrize(
+    ("kind", "described", "required"),
+    [
+        ("a study", Study, {"name", "title", "grids", "experiments", "lines", "primary"}),
+        ("a claim", Claim, {"text", "first", "second", "tables"}),
+    ],
+)
+def test_every_attribute_of_a_study_and_a_claim_is_described(
+    kind: str, described: type, required: set[str]
+) -> None:
+    (table,) = re.findall(rf"\| of {kind} \|.*\n\|[-|]+\n((?:\|.*\n)+)", TEXT)
+    names: list[str] = []
+    required_names: list[str] = []
+    for row in table.splitlines():
+        heads, _, meaning, _ = row.strip("| ").split(" | ", 3)
+        names += (row_names := re.findall(r"`(\w+)`", heads))
+        required_names += row_names if "required" in meaning else []
+    assert sorted(names) == sorted(described.__annotations__)
+    assert required <= set(required_names)
 
 
 @pytest.mark.parametrize(
