@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -16,7 +16,8 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from bench.errors import RequestError
-from bench.metric_names import ACCURACY
+from bench.metric_names import ACCURACY, Metric
+from bench.metrics import OF_COUNTS
 from bench.selection import RULES, Counts, client_mean
 from bench.spec import STAGES
 from bench.store.bundle import Bundle
@@ -37,7 +38,7 @@ NOT_COPIED = ("id", "environment_id", "bundle", "bundle_state", "bundle_checked"
 Reading = tuple[str, str]
 """Stage and rule."""
 Row = tuple[int, str, str, str, str, float, int]
-"""Client, stage, split, rule, metric (accuracy), value, samples."""
+"""Client, stage, split, rule, metric, value, samples."""
 
 
 @dataclass(frozen=True)
@@ -65,20 +66,48 @@ def run_name(run: Mapping[Any, Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """State, partition and numbers of one run; ``curves`` are the test split's, by stage."""
+    """State, partition and numbers of one run: ``rows`` of accuracies, ``curves`` of the test split by stage,
+    ``confusions`` (test items by client, true and predicted class) by stage and rule, ``areas``, the rows of
+    ``roc_auc``, and ``traffic``, the bytes up and down. Older runs have no confusions and no areas.
+    """
 
     state: str
     partition_hash: str
     rows: tuple[Row, ...]
     curves: dict[str, NDArray[np.int32]]
+    confusions: dict[Reading, NDArray[np.int32]] = field(default_factory=dict)
+    areas: tuple[Row, ...] = ()
+    traffic: tuple[int, int] = (0, 0)
 
     def same(self, other: Outcome) -> bool:
-        """Whether state, partition, every accuracy and every count of the curves are equal."""
+        """Whether state, partition, every accuracy and every count of the curves are equal, and, where both
+        have them, every count by class and every area.
+        """
         return (
             (self.state, self.partition_hash, self.rows) == (other.state, other.partition_hash, other.rows)
-            and self.curves.keys() == other.curves.keys()
-            and all(np.array_equal(curve, other.curves[stage]) for stage, curve in self.curves.items())
+            and _equal_arrays(self.curves, other.curves)
+            and (not self.has_classes_as(other) or _equal_arrays(self.confusions, other.confusions))
+            and (not (self.areas and other.areas) or self.areas == other.areas)
         )
+
+    def has_classes_as(self, other: Outcome) -> bool:
+        """Whether both have counts by class."""
+        return bool(self.confusions) and bool(other.confusions)
+
+    def other_metrics(self) -> dict[tuple[Metric, Reading], float]:
+        """Mean over clients of every metric beside accuracy, in percent, by metric, stage and rule: those of
+        ``metrics.OF_COUNTS`` where there are counts by class, and ``roc_auc`` where there are areas.
+        """
+        means: dict[tuple[Metric, Reading], float] = {
+            (metric, reading): 100 * float(np.nanmean(of_counts(counts)))
+            for reading, counts in self.confusions.items()
+            for metric, of_counts in OF_COUNTS.items()
+            if metric != ACCURACY
+        }
+        areas: dict[Reading, list[float]] = {}
+        for _, stage, _, rule, _, value, _ in self.areas:
+            areas.setdefault((stage, rule), []).append(100 * value)
+        return means | {("roc_auc", reading): float(np.mean(values)) for reading, values in areas.items()}
 
     def tested(self) -> dict[Reading, tuple[float, int]]:
         """Correct predictions and samples of the test split over all clients, by stage and rule."""
@@ -90,21 +119,38 @@ class Outcome:
         return counts
 
 
+def _equal_arrays(first: Mapping[Any, NDArray[np.int32]], second: Mapping[Any, NDArray[np.int32]]) -> bool:
+    return first.keys() == second.keys() and all(
+        np.array_equal(array, second[key]) for key, array in first.items()
+    )
+
+
 def outcomes(source: Store | Bundle, runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], Outcome]]:
     """Every run (rows of ``runs()`` of the source, as dictionaries) with its outcome, in order."""
     for start in range(0, len(runs), RUNS_AT_A_TIME):
         part = runs.iloc[start : start + RUNS_AT_A_TIME]
         rows: dict[int, list[Row]] = {}
-        results = source.client_results(part["id"], metric=ACCURACY)  # what older runs lack tells none apart
-        for run, *values in results.itertuples(index=False, name=None):
-            rows.setdefault(run, []).append(tuple(values))
+        areas: dict[int, list[Row]] = {}
+        for run, *values in source.client_results(part["id"]).itertuples(index=False, name=None):
+            row: Row = tuple(values)
+            (rows if row[4] == ACCURACY else areas).setdefault(run, []).append(row)
         curves: dict[int, dict[str, NDArray[np.int32]]] = {}
         for (run, stage), counts in source.curves(part["id"], CURVE_SPLIT).items():
             curves.setdefault(run, {})[stage] = counts
+        confusions: dict[int, dict[Reading, NDArray[np.int32]]] = {}
+        for (run, stage, rule), counts in source.confusions(part["id"]).items():
+            confusions.setdefault(run, {})[stage, rule] = counts
         for run_row in part.to_dict("records"):
             number = int(run_row["id"])
-            numbers = tuple(rows.get(number, ())), curves.get(number, {})
-            outcome = Outcome(run_row["state"], run_row["partition_hash"], *numbers)
+            outcome = Outcome(
+                run_row["state"],
+                run_row["partition_hash"],
+                tuple(rows.get(number, ())),
+                curves.get(number, {}),
+                confusions.get(number, {}),
+                tuple(areas.get(number, ())),
+                (int(run_row["bytes_up"]), int(run_row["bytes_down"])),
+            )
             yield {str(name): value for name, value in run_row.items()}, outcome
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from bench import streams
@@ -17,6 +18,7 @@ from bench.spec import RunSpec
 from bench.store.bundle import Bundle
 from bench.store.bundle_import import Finding, Outcome, Reading, check_consistent, outcomes, run_name
 from bench.store.queries import filter_known_runs
+from bench.studies.metric import TITLES
 from bench.sweep import fingerprint
 from bench.sweep.execution import execute
 from bench.sweep.federations import Build
@@ -28,6 +30,14 @@ from bench.sweep.run import temporary_runs
 TOLERANCE, LOOSE = 0.5, 1.0
 """Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which
 scatter more. Other machines sum in another order, and a hundred rounds carry the last digit far."""
+
+OTHER_METRICS = 4.0
+"""So many times as many points as those of ``TOLERANCE`` and ``LOOSE`` may other metrics differ by, which
+are means over clients: an item of a rare class counts as much there as a client's items of another one."""
+
+TRAFFIC = 5.0
+"""Percent by which the traffic may differ where accuracies do, too: what some methods send depends on what
+was learned (the neighbours that FedSage+ makes up, the prototypes of FGGP)."""
 
 PREDICTIONS = 2
 """So many test predictions may always differ: on a small test split each is worth a point or more."""
@@ -122,15 +132,26 @@ def make_again(
     ]
 
 
+class _Gap(NamedTuple):
+    """How far a number is from the stated one as a share of what is allowed (at most 1: within), and both in
+    words.
+    """
+
+    share: float
+    words: str
+
+
 def compare(
     bundle_outcome: Outcome, new_outcome: Outcome, reason: str = "", devices: tuple[str, str] = ("", "")
 ) -> tuple[Finding | None, str]:
     """How a run that was made again (and why it ended, if it did) compares with what a bundle states.
 
-    ``equal``: every count is the same. ``close``: for every stage and rule the pooled test accuracy is
-    within ``TOLERANCE`` (``LOOSE`` but for ``best_val``) or within ``PREDICTIONS`` of each other. What is
-    further apart, or ended otherwise, ``differs``, unless one of the two ``devices`` was a GPU and the other
-    a CPU: then nothing can be told, since roundings alone go as far. Other clients always differ.
+    ``equal``: every count is the same, those by class, too, where both have them, and so is the traffic.
+    ``close``: for every stage and rule the pooled test accuracy is within ``TOLERANCE`` (``LOOSE`` but for
+    ``best_val``) or within ``PREDICTIONS`` of each other, other metrics are within ``OTHER_METRICS`` times
+    as many points, and the traffic is within ``TRAFFIC``. What is further apart, or ended otherwise,
+    ``differs``, unless one of the two ``devices`` was a GPU and the other a CPU: then nothing can be told,
+    since roundings alone go as far. Other clients or test items always differ.
     """
     if new_outcome.state not in SETTLED:  # that says something about this machine
         return None, f"it ended here as {new_outcome.state}: {reason}"
@@ -140,18 +161,32 @@ def compare(
     difference, suffix = _difference(*map(sort_of, devices))
     if new_outcome.state != bundle_outcome.state:
         return difference, f"it ended here as {new_outcome.state}: {reason}{suffix}"
-    if new_outcome.same(bundle_outcome):
-        return "equal", "every count is the same"
+    if new_outcome.same(bundle_outcome) and new_outcome.traffic == bundle_outcome.traffic:
+        return "equal", f"every count is the same, {_extent(bundle_outcome, new_outcome)}"
     sums, recount = bundle_outcome.tested(), new_outcome.tested()
     if {key: total for key, (_, total) in sums.items()} != {
         key: total for key, (_, total) in recount.items()
     }:
         return "differs", "other stages, rules or numbers of test samples"
-    gaps = [_gap(reading, sums[reading][0], *recount[reading]) for reading in sums]
-    _, detail = max(gaps)
-    if all(excess <= ROUNDING for excess, _ in gaps):
-        return "close", detail
-    return difference, f"{detail}{suffix}"
+    if bundle_outcome.has_classes_as(new_outcome) and not _same_items(bundle_outcome, new_outcome):
+        return "differs", "other stages, rules or test items by class"
+    accuracy_gaps = [_accuracy_gap(reading, sums[reading][0], *recount[reading]) for reading in sums]
+    gaps = [
+        *accuracy_gaps,
+        *_metric_gaps(bundle_outcome, new_outcome, sums),
+        *_traffic_gaps(bundle_outcome, new_outcome),
+    ]
+    share, words = max(gaps)
+    if share <= 1 + ROUNDING:
+        return "close", words
+    return difference, f"{words}{suffix}"
+
+
+def _extent(stated: Outcome, new: Outcome) -> str:
+    """What was compared beside accuracies and curves."""
+    if stated.has_classes_as(new):
+        return "by class, too, and the traffic"
+    return "and the traffic; no counts by class to compare"
 
 
 def _difference(stated_sort: str, new_sort: str) -> tuple[Finding | None, str]:
@@ -161,13 +196,48 @@ def _difference(stated_sort: str, new_sort: str) -> tuple[Finding | None, str]:
     return None, f"; made on {stated_sort} and here on {new_sort}, which can do that"
 
 
-def _gap(reading: Reading, correct: float, recount: float, samples: int) -> tuple[float, str]:
-    """Points beyond what is allowed (negative: within), and the reading in words."""
+def _same_items(stated: Outcome, new: Outcome) -> bool:
+    """Whether the counts by class are of the same readings, and of as many test items of every client and
+    true class.
+    """
+    first, second = stated.confusions, new.confusions
+    return first.keys() == second.keys() and all(
+        np.array_equal(counts.sum(axis=2), second[reading].sum(axis=2)) for reading, counts in first.items()
+    )
+
+
+def _points_gap(name: str, reading: Reading, percent: float, new_percent: float, limit: float) -> _Gap:
     stage, rule = reading
-    limit = max(TOLERANCE if rule == "best_val" else LOOSE, 100 * PREDICTIONS / samples)
-    share, new_share = 100 * correct / samples, 100 * recount / samples
-    words = f"test accuracy {share:.2f} %, here {new_share:.2f} % ({stage} model, rule {rule})"
-    return abs(share - new_share) - limit, f"{words}; {limit:.2f} points are allowed"
+    words = f"{name} {percent:.2f} %, here {new_percent:.2f} % ({stage} model, rule {rule})"
+    return _Gap(abs(percent - new_percent) / limit, f"{words}; {limit:.2f} points are allowed")
+
+
+def _limit(rule: str, samples: int) -> float:
+    """Points by which the pooled test accuracy of so many samples may differ."""
+    return max(TOLERANCE if rule == "best_val" else LOOSE, 100 * PREDICTIONS / samples)
+
+
+def _accuracy_gap(reading: Reading, correct: float, recount: float, samples: int) -> _Gap:
+    limit = _limit(reading[1], samples)
+    return _points_gap("test accuracy", reading, 100 * correct / samples, 100 * recount / samples, limit)
+
+
+def _metric_gaps(stated: Outcome, new: Outcome, sums: Mapping[Reading, tuple[float, int]]) -> Iterator[_Gap]:
+    """Of every other metric that both have; ``sums`` as of ``Outcome.tested``."""
+    new_means = new.other_metrics()
+    for (metric, reading), mean in stated.other_metrics().items():
+        if (metric, reading) in new_means:
+            limit = OTHER_METRICS * _limit(reading[1], sums[reading][1])
+            yield _points_gap(TITLES[metric], reading, mean, new_means[metric, reading], limit)
+
+
+def _traffic_gaps(stated: Outcome, new: Outcome) -> Iterator[_Gap]:
+    for direction, count, new_count in zip(("up", "down"), stated.traffic, new.traffic, strict=True):
+        percent = 100 * abs(count - new_count) / max(new_count, 1)
+        yield _Gap(
+            percent / TRAFFIC,
+            f"{count:,} bytes {direction}, here {new_count:,}; {TRAFFIC:.0f} % are allowed",
+        )
 
 
 def outcome(checks: Sequence[Check]) -> str:

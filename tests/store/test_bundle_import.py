@@ -96,9 +96,15 @@ def test_numerics_versions_stay(tmp_path: Path) -> None:
 
 
 DONE, OOM = done(), RunResult("oom")
+TRADED = replace(
+    DONE, confusion={reading: counts[:, ::-1, ::-1] for reading, counts in DONE.confusion.items()}
+)
+"""As many right, of the second class in place of the first."""
 RULES_TABLE: list[tuple[str, RunResult, RunResult, tuple[int, int, int], int]] = [
     ("equal", DONE, DONE, (0, 0, 1), 0),
     ("equal but for time", DONE, replace(DONE, seconds={"total": 9.0}, bytes_up=1), (0, 0, 1), 0),
+    ("other counts by class", DONE, TRADED, (0, 0, 0), 1),
+    ("no counts by class", DONE, replace(DONE, confusion={}), (0, 0, 1), 0),
     ("another number", DONE, done(shift=1), (0, 0, 0), 1),
     ("another partition", DONE, replace(DONE, partition_hash="q"), (0, 0, 0), 1),
     ("failed", RunResult("failed"), DONE, (0, 1, 0), 0),
