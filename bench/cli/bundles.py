@@ -114,7 +114,7 @@ def verify(
     data_root: options.DataRoot = None,
     as_json: options.AsJson = False,
 ) -> int:
-    """Make a random sample of a bundle's finished runs again and compare.
+    """Make a random sample of a bundle's runs again and compare.
 
     The bundles that come with the suite are known by their names, which 'bench runs show CELL' prints:
     'bench verify cora -m fedavg' makes three shipped runs of FedAvg on Cora again.
@@ -122,17 +122,18 @@ def verify(
     A run agrees if its clients are the same (partition hash) and either every count is the same
     or the test accuracy over all clients is within 0.5 points at the round of best validation, and
     within 1 point by the other rules, or two predictions, on small test splits
-    (docs/results-format.md). Between a GPU and a CPU a run that does not agree says nothing. Where
-    the bundle was imported, the database keeps what came of every run and calls the bundle verified
-    or contradicted. Exit code 0: all agree; 1: one differs, or nothing can be said of one, and then
-    nothing is marked verified.
+    (docs/results-format.md). A run that diverged, or that its method is not made for, agrees if it
+    ends so again; those that ran out of memory are not drawn. Between a GPU and a CPU a run that does
+    not agree says nothing. Where the bundle was imported, the database keeps what came of every run
+    and calls the bundle verified or contradicted. Exit code 0: all agree; 1: one differs, or nothing
+    can be said of one, and then nothing is marked verified.
 
     Parameters
     ----------
     bundle
         The bundle's folder, or the name of one that comes with the suite.
     sample
-        How many runs; every finished run that the filters leave is as likely as any other.
+        How many runs; each that the filters leave is as likely as any other.
     draw_seed
         Seed of the draw.
     """
@@ -141,16 +142,18 @@ def verify(
     from bench.store import connect, open_store
     from bench.store.bundle import SHIPPED, Bundle
     from bench.store.bundle_import import mark
+    from bench.store.queries import filter_known_runs
     from bench.store.store import knows_bundle
-    from bench.sweep import workers
+    from bench.sweep import show, workers
     from bench.sweep.plan import data_at_hand
     from bench.sweep.reporters import Display
-    from bench.sweep.verify import draw, make_again, obstacles, outcome
+    from bench.sweep.verify import draw, drawable, make_again, obstacles, outcome
 
     is_shipped = len(bundle.parts) == 1 and not bundle.exists() and (SHIPPED / bundle).is_dir()
     source = Bundle(SHIPPED / bundle if is_shipped else bundle)
     url = db or paths.default_database()
     is_imported = knows_bundle(url, source.hash, must_exist=db is not None)
+    all_runs = drawable(source, filters.columns)
     runs = draw(source, sample, draw_seed, filters.columns)
     checks = obstacles(runs, data_at_hand(roots))
     if not checks:
@@ -169,7 +172,9 @@ def verify(
     else:
         for check in checks:
             print(f"{check.run}: {check.finding or 'not checked'}: {check.detail}")
-        share_text = f"{len(runs)} of {len(source.runs(state='done')):,} finished runs drawn"
+        share_text = f"{len(runs)} of {show.runs(len(all_runs))} drawn"
+        if count := len(filter_known_runs(source.runs(), filters.columns)) - len(all_runs):
+            share_text += f", {count:,} more ran out of memory and cannot be verified"
         name = connect.database(url).name
         mark_text = f"marked {state} in {name}" if state else "nothing marked"
         mark_text += "" if is_imported else f": it was not imported into {name}"

@@ -57,18 +57,29 @@ class Check:
     detail: str
 
 
-def draw(bundle: Bundle, count: int, seed: int, filters: Mapping[str, Any] | None = None) -> pd.DataFrame:
-    """A sample without replacement of the bundle's ``done`` runs that the filters leave, each as likely.
-
-    Rows of ``Bundle.runs``. It follows from the seed, the filters and the bundle's content.
+def drawable(bundle: Bundle, filters: Mapping[str, Any] | None = None) -> pd.DataFrame:
+    """The bundle's runs that the filters leave and that running again has to end alike: rows of
+    ``Bundle.runs`` by spec hash.
 
     Raises:
-        RequestError: the bundle has no ``done`` run, or none that the filters leave.
+        RequestError: there is none, or a filter names what no run of the bundle has.
     """
-    runs = bundle.runs(state="done").sort_values("spec_hash", ignore_index=True)
+    runs = filter_known_runs(bundle.runs(), filters or {})
+    runs = runs[runs["state"].isin(SETTLED)].sort_values("spec_hash", ignore_index=True)
     if runs.empty:
-        raise RequestError(f"bundle {bundle.folder}: no run in state done, nothing to verify")
-    runs = filter_known_runs(runs, filters or {})
+        raise RequestError(
+            f"bundle {bundle.folder}: no run that is asked for is done, diverged or not_applicable: "
+            "nothing to verify"
+        )
+    return runs
+
+
+def draw(bundle: Bundle, count: int, seed: int, filters: Mapping[str, Any] | None = None) -> pd.DataFrame:
+    """A sample without replacement of the runs of ``drawable``, each as likely.
+
+    It follows from the seed, the filters and the bundle's content. Raises as ``drawable``.
+    """
+    runs = drawable(bundle, filters)
     positions = streams.generator(seed, "verify", bundle.hash).permutation(len(runs))[:count]
     return runs.iloc[sorted(positions)].reset_index(drop=True)
 
@@ -160,7 +171,11 @@ def compare(
         return "differs", f"other clients: {hashes}"
     difference, suffix = _difference(*map(sort_of, devices))
     if new_outcome.state != bundle_outcome.state:
-        return difference, f"it ended here as {new_outcome.state}: {reason}{suffix}"
+        ending = f"it ended here as {new_outcome.state}{f': {reason}' if reason else ''}"
+        stated = "" if bundle_outcome.state == "done" else f"; the bundle says {bundle_outcome.state}"
+        return difference, f"{ending}{stated}{suffix}"
+    if new_outcome.state != "done":
+        return "equal", f"it ended here as {new_outcome.state}, too: {reason}"
     if new_outcome.same(bundle_outcome) and new_outcome.traffic == bundle_outcome.traffic:
         return "equal", f"every count is the same, {_extent(bundle_outcome, new_outcome)}"
     sums, recount = bundle_outcome.tested(), new_outcome.tested()

@@ -60,8 +60,33 @@ def test_a_draw_follows_from_its_seed(twelve: Bundle) -> None:
 def test_nothing_to_draw_from(tmp_path: Path) -> None:
     with opened(tmp_path / "a.db", [(spec_of(), RunResult("oom"))]) as store:
         write_bundle(store, store.runs(), tmp_path / "out")
-    with pytest.raises(RequestError, match="no run in state done"):
+    with pytest.raises(RequestError, match="no run that is asked for is done"):
         draw(Bundle(tmp_path / "out"), 1, 0)
+
+
+@pytest.fixture(scope="module")
+def endings(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """A finished run, and one of every other ending, each of a method of its own."""
+    folder = tmp_path_factory.mktemp("endings")
+    runs = [
+        (spec_of(), done()),
+        (spec_of(method="fedper"), RunResult("diverged", "loss is nan in round 2", partition_hash="p2")),
+        (spec_of(method="fedgcn"), RunResult("not_applicable", "no graph", partition_hash="p2")),
+        (spec_of(method="fedavg"), RunResult("oom", "8 GB")),
+    ]
+    with opened(folder / "a.db", runs) as store:
+        write_bundle(store, store.runs(), folder / "endings")
+    return Bundle(folder / "endings")
+
+
+def test_runs_without_numbers_are_drawn_where_running_again_repeats_them(endings: Bundle) -> None:
+    assert set(draw(endings, 9, 0)["state"]) == {"done", "diverged", "not_applicable"}
+    assert draw(endings, 9, 0, {"method": ["fedper"]})["state"].tolist() == ["diverged"]
+    with pytest.raises(RequestError, match="no run that is asked for") as refusal:
+        draw(endings, 9, 0, {"method": ["fedavg"]})
+    assert "unknown" not in str(refusal.value), "the bundle has a run of it"
+    with pytest.raises(RequestError, match="unknown method"):
+        draw(endings, 9, 0, {"method": ["fedprox"]})
 
 
 def outcome_of(last: tuple[int, int], best: tuple[int, int], samples: tuple[int, int]) -> Outcome:
@@ -176,6 +201,15 @@ def test_what_is_no_agreement_at_all() -> None:
         assert (finding, detail) == (expected, f"it ended here as {state}: why")
 
 
+def test_a_run_that_diverged_has_to_diverge_again() -> None:
+    stated = Outcome("diverged", "p", (), {})
+    assert compare(stated, Outcome("diverged", "p", (), {}), "nan in round 3")[0] == "equal"
+    finding, detail = compare(stated, outcome_of((10, 10), (10, 10), (20, 20)))
+    assert (finding, detail) == ("differs", "it ended here as done; the bundle says diverged")
+    assert compare(stated, Outcome("oom", "p", (), {}), "8 GB")[0] is None
+    assert compare(stated, Outcome("diverged", "q", (), {}))[0] == "differs", "other clients"
+
+
 def test_another_sort_of_device_contradicts_no_accuracy() -> None:
     """A GPU's roundings move some runs by more than is allowed; the clients are the same on either."""
     stated, far = (
@@ -236,7 +270,7 @@ def test_a_true_bundle_is_verified(real: Path, home: Path, capsys: pytest.Captur
     assert code == 0
     assert run.startswith("local on cora, non-overlapping, 3 clients, seed 0 (")
     assert "): equal: every count is the same" in run
-    assert last.startswith("real: agreed, 1 of 1 finished runs drawn; marked verified in /")
+    assert last.startswith("real: agreed, 1 of 1 run drawn; marked verified in /")
     with open_store(f"sqlite:///{home / 'bench.db'}", create=False) as store:
         assert store.runs()["bundle_state"].tolist() == ["verified"]
         assert json.loads(store.bundles()["sample"][0]) == {store.runs()["spec_hash"][0]: "equal"}
@@ -305,7 +339,7 @@ def test_runs_that_cannot_be_made_here(
         exit_code, text, error = bench(capsys, "verify", str(tmp_path / name), "--db", url)
         assert (exit_code, error) == (1, "")
         assert f"): not checked: {problem}" in text
-        assert f"{name}: incomplete, 1 of 1 finished runs drawn; nothing marked\n" in text
+        assert f"{name}: incomplete, 1 of 1 run drawn; nothing marked\n" in text
         with open_store(url, create=False) as store:
             assert store.runs()["bundle_state"].tolist() == ["unverified"]
 
