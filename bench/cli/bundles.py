@@ -147,7 +147,7 @@ def verify(
     from bench.sweep import show, workers
     from bench.sweep.plan import data_at_hand
     from bench.sweep.reporters import Display
-    from bench.sweep.verify import draw, drawable, make_again, obstacles, outcome
+    from bench.sweep.verify import counted, draw, drawable, make_again, obstacles, outcome
 
     is_shipped = len(bundle.parts) == 1 and not bundle.exists() and (SHIPPED / bundle).is_dir()
     source = Bundle(SHIPPED / bundle if is_shipped else bundle)
@@ -162,11 +162,11 @@ def verify(
     result = outcome(checks)
     state = None
     if is_imported and result != "incomplete":
-        findings = {check.spec_hash: check.finding for check in checks if check.finding is not None}
+        findings = {check.spec_hash: (check.finding, check.points) for check in checks if check.finding}
         with open_store(url, create=True) as store:
             state = mark(store, source.hash, findings)
     if as_json:
-        fields = ("run", "spec_hash", "finding", "detail")
+        fields = ("run", "spec_hash", "finding", "detail", "points")
         rows = [{name: getattr(check, name) for name in fields} for check in checks]
         print(json.dumps({"bundle": source.name, "outcome": result, "marked": state, "runs": rows}))
     else:
@@ -178,5 +178,5 @@ def verify(
         name = connect.database(url).name
         mark_text = f"marked {state} in {name}" if state else "nothing marked"
         mark_text += "" if is_imported else f": it was not imported into {name}"
-        print(f"{source.name}: {result}, {share_text}; {mark_text}")
+        print(f"{source.name}: {result}, {share_text}: {counted(checks)}; {mark_text}")
     return 0 if result == "agreed" else 1

@@ -141,6 +141,7 @@ def _record(run: Mapping[Any, Any]) -> dict[str, Any]:
         **{name: run[name] for name in ("state", "reason", "origin", "bundle")},
         "trust": run["bundle_state"],
         "sampled": bool(run["bundle_sampled"]),
+        "close": bool(run["bundle_close"]),
         "partition": run["partition_hash"],
         "environment": None if pd.isna(environment) else int(environment),
         "started": run["started"].isoformat(sep=" ", timespec="seconds"),

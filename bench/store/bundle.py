@@ -400,6 +400,7 @@ def _runs(runs: pd.DataFrame, environments: pd.DataFrame) -> pd.DataFrame:
         "bundle_state": "",
         "bundle_checked": pd.NaT,
         "bundle_sampled": False,
+        "bundle_close": False,
         "environment_id": runs["environment"].map(numbers).astype(np.int64),
     }
     return pd.DataFrame({name: columns[name] for name in RUN_COLUMNS}, runs.index)

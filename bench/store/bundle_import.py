@@ -23,7 +23,7 @@ from bench.spec import STAGES
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT, refuse
 from bench.store.models import Environment, ImportedBundle, Partition, Run
-from bench.store.queries import Stored
+from bench.store.queries import CLOSE, Stored
 from bench.store.store import Store, id_of, now, open_store, write_numbers
 
 GIVES_WAY = ("failed", "no_data", "oom")
@@ -33,7 +33,15 @@ ROUNDING = 1e-9  # of a mean over clients, whose last digits depend on the order
 
 RUNS_AT_A_TIME = 200
 
-NOT_COPIED = ("id", "environment_id", "bundle", "bundle_state", "bundle_checked", "bundle_sampled")
+NOT_COPIED = (
+    "id",
+    "environment_id",
+    "bundle",
+    "bundle_state",
+    "bundle_checked",
+    "bundle_sampled",
+    "bundle_close",
+)
 
 Reading = tuple[str, str]
 """Stage and rule."""
@@ -331,8 +339,9 @@ Finding = Literal["equal", "close", "differs"]
 """Of a run made again: every count is equal; accuracies agree within the tolerance; or neither."""
 
 
-def mark(store: Store, digest: str, findings: Mapping[str, Finding]) -> str | None:
-    """Store what came of runs (spec hash -> finding) of the bundle with this hash.
+def mark(store: Store, digest: str, findings: Mapping[str, tuple[Finding, float]]) -> str | None:
+    """Store what came of runs (spec hash -> finding, and by how many points the stated accuracy is above) of
+    the bundle with this hash.
 
     Findings are kept for every run that was ever made again, the latest of each: one that differs
     is not outweighed by drawing others. Returned is the bundle's state: ``contradicted`` if one of
@@ -343,7 +352,9 @@ def mark(store: Store, digest: str, findings: Mapping[str, Finding]) -> str | No
         row = session.scalar(select(ImportedBundle).where(ImportedBundle.hash == digest))
         if row is None:
             return None
-        sample: dict[str, Finding] = {**json.loads(row.sample), **findings}
+        sample: dict[str, str] = json.loads(row.sample)
+        for spec_hash, (finding, points) in findings.items():
+            sample[spec_hash] = f"{CLOSE}, {points:+.2f} points" if finding == CLOSE else finding
         row.sample = json.dumps(sample, sort_keys=True)
         row.checked = now()
         row.state = "contradicted" if "differs" in sample.values() else "verified"

@@ -75,8 +75,9 @@ class ImportedBundle(Base):
 
     ``hash`` is the SHA-256 of its ``bundle.json``, ``imported`` UTC without a zone. ``state``:
     ``unverified`` until runs of it were made again here, then ``verified`` or ``contradicted``;
-    ``sample`` (JSON) says what came of each of those: spec hash -> outcome; ``checked`` when that last
-    happened, UTC without a zone, None where it never did or nobody noted it.
+    ``sample`` (JSON) says what came of each of those: spec hash -> finding, and of one that is close by how
+    many points its stated accuracy is above; ``checked`` when that last happened, UTC without a zone, None
+    where it never did or nobody noted it.
     """
 
     __tablename__ = "bundles"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -49,12 +50,13 @@ NOT_MADE = "not made: others of its method failed alike"
 
 @dataclass(frozen=True)
 class Check:
-    """What came of one run. ``finding`` is None where it could not be made here."""
+    """What came of one run. ``finding`` is None if it could not be made here; ``points`` as of ``lead``."""
 
     spec_hash: str
     run: str
     finding: Finding | None
     detail: str
+    points: float = 0.0
 
 
 def drawable(bundle: Bundle, filters: Mapping[str, Any] | None = None) -> pd.DataFrame:
@@ -132,13 +134,16 @@ def make_again(
         part = sample[sample["spec_hash"].isin(rows.index)]
         pairs = zip(outcomes(bundle, part), outcomes(store, rows.loc[part["spec_hash"]]), strict=True)
         findings = {
-            run["spec_hash"]: compare(
-                bundle_outcome, new_outcome, str(new_run["reason"]), (run["device"], new_run["device"])
+            run["spec_hash"]: (
+                *compare(
+                    bundle_outcome, new_outcome, str(new_run["reason"]), (run["device"], new_run["device"])
+                ),
+                lead(bundle_outcome, new_outcome),
             )
             for (run, bundle_outcome), (new_run, new_outcome) in pairs
         }
     return [
-        Check(run["spec_hash"], run_name(run), *findings.get(run["spec_hash"], (None, NOT_MADE)))
+        Check(run["spec_hash"], run_name(run), *findings.get(run["spec_hash"], (None, NOT_MADE, 0.0)))
         for run in sample.to_dict("records")
     ]
 
@@ -185,9 +190,8 @@ def compare(
         return "differs", "other stages, rules or numbers of test samples"
     if bundle_outcome.has_classes_as(new_outcome) and not _same_items(bundle_outcome, new_outcome):
         return "differs", "other stages, rules or test items by class"
-    accuracy_gaps = [_accuracy_gap(reading, sums[reading][0], *recount[reading]) for reading in sums]
     gaps = [
-        *accuracy_gaps,
+        *(_accuracy_gap(reading, sums[reading][0], *recount[reading]) for reading in sums),
         *_metric_gaps(bundle_outcome, new_outcome, sums),
         *_traffic_gaps(bundle_outcome, new_outcome),
     ]
@@ -195,6 +199,20 @@ def compare(
     if share <= 1 + ROUNDING:
         return "close", words
     return difference, f"{words}{suffix}"
+
+
+def lead(stated: Outcome, new: Outcome) -> float:
+    """Points by which the stated pooled test accuracy is above the new one, for the stage and rule where the
+    two are furthest apart, as a share of what is allowed; 0 where there are none to compare.
+    """
+    recount = new.tested()
+    gaps = [
+        (abs(points) / _limit(reading[1], samples), points)
+        for reading, (correct, samples) in stated.tested().items()
+        if reading in recount
+        for points in [100 * (correct - recount[reading][0]) / samples]
+    ]
+    return max(gaps)[1] if gaps else 0.0
 
 
 def _extent(stated: Outcome, new: Outcome) -> str:
@@ -253,6 +271,19 @@ def _traffic_gaps(stated: Outcome, new: Outcome) -> Iterator[_Gap]:
             percent / TRAFFIC,
             f"{count:,} bytes {direction}, here {new_count:,}; {TRAFFIC:.0f} % are allowed",
         )
+
+
+def counted(checks: Sequence[Check]) -> str:
+    """How many runs came out as what, and on which side of the new accuracies those are that are close."""
+    counts = Counter(check.finding or "not checked" for check in checks)
+    text = ", ".join(f"{counts[word]} {word}" for word in (*get_args(Finding), "not checked") if counts[word])
+    points = [check.points for check in checks if check.finding == "close"]
+    if not points:
+        return text
+    above, below = (sum(sign * value > ROUNDING for value in points) for sign in (1, -1))
+    mean = sum(points) / len(points)
+    sides = f"{above} above and {below} below what came out here, {mean:+.2f} points in the mean"
+    return f"{text} (of those close, {sides})"
 
 
 def outcome(checks: Sequence[Check]) -> str:

@@ -30,7 +30,7 @@ from bench.selection import RULES
 from bench.spec import RunSpec
 from bench.store import migrate, open_store
 from bench.store.bundle import Bundle, write_bundle
-from bench.store.bundle_import import ImportInfo, import_bundle, is_choice_of, mark
+from bench.store.bundle_import import Finding, ImportInfo, import_bundle, is_choice_of, mark
 
 RESULTS, CURVES = "client_results.parquet", "curves.parquet"
 Pairs = list[tuple[RunSpec, RunResult]]
@@ -305,24 +305,42 @@ def test_a_contradiction_is_not_outweighed_by_other_runs(bundle: Path, tmp_path:
     take(tmp_path / "new.db", bundle)
     digest = Bundle(bundle).hash
     with open_store(f"sqlite:///{tmp_path / 'new.db'}", create=True) as store:
-        assert mark(store, "0" * 64, {"a": "equal"}) is None
+        assert mark(store, "0" * 64, {"a": ("equal", 0.0)}) is None
         assert store.runs()["bundle_checked"].isna().all()
         before = datetime.now(UTC).replace(tzinfo=None)
-        assert mark(store, digest, {"a": "equal", "b": "close"}) == "verified"
+        assert mark(store, digest, {"a": ("equal", 0.0), "b": ("close", 0.0)}) == "verified"
         (checked,) = set(store.runs()["bundle_checked"])
         assert before <= checked <= datetime.now(UTC).replace(tzinfo=None)
-        assert mark(store, digest, {"c": "differs"}) == "contradicted"
-        assert mark(store, digest, {"d": "equal"}) == "contradicted"
+        assert mark(store, digest, {"c": ("differs", 0.0)}) == "contradicted"
+        assert mark(store, digest, {"d": ("equal", 0.0)}) == "contradicted"
         assert set(store.runs()["bundle_state"]) == {"contradicted"}
-        assert mark(store, digest, {"c": "equal"}) == "verified"  # the same run, made again
+        assert mark(store, digest, {"c": ("equal", 0.0)}) == "verified"  # the same run, made again
         assert not store.runs()["bundle_sampled"].any()
         runs = store.runs()["spec_hash"]
-        mark(store, digest, {runs[0]: "equal"})
+        mark(store, digest, {runs[0]: ("equal", 0.0)})
         assert store.runs().set_index("spec_hash")["bundle_sampled"].to_dict() == {
             run: run == runs[0] for run in runs
         }
-        mark(store, digest, {runs[0]: "differs"})
+        mark(store, digest, {runs[0]: ("differs", 9.0)})
         assert store.runs()["bundle_sampled"].sum() == 1
         kept = json.loads(store.bundles()["sample"][0])
         del kept[runs[0]]
-        assert kept == {"a": "equal", "b": "close", "c": "equal", "d": "equal"}
+        assert {run: text.partition(",")[0] for run, text in kept.items()} == {
+            **dict.fromkeys("acd", "equal"),
+            "b": "close",
+        }
+
+
+def test_a_run_that_came_close_says_so_and_by_how_much(bundle: Path, tmp_path: Path) -> None:
+    take(tmp_path / "new.db", bundle)
+    with open_store(f"sqlite:///{tmp_path / 'new.db'}", create=True) as store:
+        assert not store.runs()["bundle_close"].any()
+        first, second, third = store.runs()["spec_hash"]
+        findings: dict[str, tuple[Finding, float]] = {first: ("close", 0.414), second: ("equal", 0.0)}
+        assert mark(store, Bundle(bundle).hash, findings) == "verified"
+        runs = store.runs().set_index("spec_hash")
+        assert runs["bundle_close"].to_dict() == {first: True, second: False, third: False}
+        assert runs["bundle_sampled"].to_dict() == {first: True, second: True, third: False}
+        assert "+0.41" in json.loads(store.bundles()["sample"][0])[first]
+        mark(store, Bundle(bundle).hash, {first: ("equal", 0.0)})
+        assert not store.runs()["bundle_close"].any()

@@ -28,7 +28,7 @@ from bench.store.bundle import Bundle, write_bundle
 from bench.store.bundle_import import Outcome
 from bench.sweep import fingerprint, verify
 from bench.sweep.reporters import Display
-from bench.sweep.verify import compare, draw, obstacles
+from bench.sweep.verify import Check, compare, counted, draw, lead, obstacles
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +115,23 @@ def test_tolerances(last: tuple[int, int], best: tuple[int, int], finding: str) 
     stated = outcome_of((100, 300), (100, 300), (200, 800))
     assert compare(stated, outcome_of(last, best, (200, 800)))[0] == finding
     assert compare(outcome_of(last, best, (200, 800)), stated)[0] == finding
+
+
+def test_the_lead_is_that_of_the_reading_furthest_apart() -> None:
+    """By ``best_val`` 4 of 1,000 are 0.4 of 0.5 points, by ``last`` 7 are 0.7 of 1."""
+    here = outcome_of((100, 300), (100, 300), (200, 800))
+    assert lead(outcome_of((100, 293), (100, 304), (200, 800)), here) == pytest.approx(0.4)
+    assert lead(outcome_of((100, 291), (100, 304), (200, 800)), here) == pytest.approx(-0.9)
+    assert lead(here, here) == 0
+    assert lead(here, Outcome("diverged", "p", (), {})) == 0
+
+
+def test_runs_that_are_close_are_counted_with_their_side() -> None:
+    checks = [Check("a", "a", "equal", ""), *(Check(str(n), "b", "close", "", n / 10) for n in (4, 3, -1))]
+    text = counted(checks)
+    for part in ("1 equal", "3 close", "2 above and 1 below", "+0.20 points"):
+        assert part in text
+    assert counted([Check("a", "a", None, "")]) == "1 not checked"
 
 
 def test_two_predictions_may_differ_on_a_small_split() -> None:
@@ -270,7 +287,7 @@ def test_a_true_bundle_is_verified(real: Path, home: Path, capsys: pytest.Captur
     assert code == 0
     assert run.startswith("local on cora, non-overlapping, 3 clients, seed 0 (")
     assert "): equal: every count is the same" in run
-    assert last.startswith("real: agreed, 1 of 1 run drawn; marked verified in /")
+    assert last.startswith("real: agreed, 1 of 1 run drawn: 1 equal; marked verified in /")
     with open_store(f"sqlite:///{home / 'bench.db'}", create=False) as store:
         assert store.runs()["bundle_state"].tolist() == ["verified"]
         assert json.loads(store.bundles()["sample"][0]) == {store.runs()["spec_hash"][0]: "equal"}
@@ -339,7 +356,7 @@ def test_runs_that_cannot_be_made_here(
         exit_code, text, error = bench(capsys, "verify", str(tmp_path / name), "--db", url)
         assert (exit_code, error) == (1, "")
         assert f"): not checked: {problem}" in text
-        assert f"{name}: incomplete, 1 of 1 run drawn; nothing marked\n" in text
+        assert f"{name}: incomplete, 1 of 1 run drawn: 1 not checked; nothing marked\n" in text
         with open_store(url, create=False) as store:
             assert store.runs()["bundle_state"].tolist() == ["unverified"]
 

@@ -457,7 +457,7 @@
     const { spec, code, costs } = run;
     const title = run.title + ": " + spec.dataset + ", " + spec.scenario + ", " + spec.clients + " clients, seed " + spec.seed;
     document.title = title + " · bench leaderboard";
-    const origin = run.bundle ? "bundle " + run.bundle + ": " + run.trust + (run.sampled ? ", this run was made again" : "") : run.origin ? "shipped: " + run.origin : "own";
+    const origin = run.bundle ? "bundle " + run.bundle + ": " + run.trust + (run.sampled ? ", this run was made again" : "") + (run.close ? ", close but not equal" : "") : run.origin ? "shipped: " + run.origin : "own";
     const results = summaries(run);
     const second = (name) => fixed(costs["seconds_" + name], 2);
     document.getElementById("run").replaceChildren(
