@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -108,7 +109,7 @@ def verify(
     /,
     *,
     sample: options.Count = 3,
-    draw_seed: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
+    draw_seed: Annotated[int | None, Parameter(validator=Number(gte=0))] = None,
     filters: options.CellFilters = options.ALL_CELLS,
     db: options.Database = None,
     data_root: options.DataRoot = None,
@@ -133,11 +134,13 @@ def verify(
     bundle
         The bundle's folder, or the name of one that comes with the suite.
     sample
-        How many runs; each that the filters leave is as likely as any other.
+        How many runs: one of every method that the filters leave, as far as it reaches, then any.
     draw_seed
-        Seed of the draw.
+        Seed of the draw; a fresh one unless given, which is printed. One that whoever made the bundle
+        can know says nothing.
     """
     roots = paths.data_roots(data_root)
+    seed = secrets.randbelow(2**31) if draw_seed is None else draw_seed
 
     from bench.store import connect, open_store
     from bench.store.bundle import SHIPPED, Bundle
@@ -154,7 +157,9 @@ def verify(
     url = db or paths.default_database()
     is_imported = knows_bundle(url, source.hash, must_exist=db is not None)
     all_runs = drawable(source, filters.columns)
-    runs = draw(source, sample, draw_seed, filters.columns)
+    runs = draw(source, sample, seed, filters.columns)
+    methods = sorted(set(all_runs["method"]))
+    missed_methods = [method for method in methods if method not in set(runs["method"])]
     checks = obstacles(runs, data_at_hand(roots))
     if not checks:
         slots = workers.choose(None, None, None, len(runs))
@@ -168,11 +173,15 @@ def verify(
     if as_json:
         fields = ("run", "spec_hash", "finding", "detail", "points")
         rows = [{name: getattr(check, name) for name in fields} for check in checks]
-        print(json.dumps({"bundle": source.name, "outcome": result, "marked": state, "runs": rows}))
+        told = {"bundle": source.name, "draw_seed": seed, "outcome": result, "marked": state}
+        print(json.dumps({**told, "methods_not_drawn": missed_methods, "runs": rows}))
     else:
         for check in checks:
             print(f"{check.run}: {check.finding or 'not checked'}: {check.detail}")
-        share_text = f"{len(runs)} of {show.runs(len(all_runs))} drawn"
+        if missed_methods:
+            reach = f"--sample {len(methods)} reaches every method"
+            print(f"not drawn: any run of {', '.join(missed_methods)}: {reach}")
+        share_text = f"{len(runs)} of {show.runs(len(all_runs))} drawn with --draw-seed {seed}"
         if count := len(filter_known_runs(source.runs(), filters.columns)) - len(all_runs):
             share_text += f", {count:,} more ran out of memory and cannot be verified"
         name = connect.database(url).name

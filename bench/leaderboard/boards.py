@@ -33,7 +33,8 @@ from bench.studies.study import Study
 from bench.studies.wording import published_text
 
 TRUSTED = ("", "verified")
-"""States of a bundle (none: one's own or shipped runs) whose methods take part in a ranking."""
+"""States of a bundle (none: one's own or shipped runs) whose methods take part in a ranking, if it is none of
+the suite's only where one of its own runs of the bundle was made again."""
 
 PUBLISHED = "published"
 """Trust in a row that has a paper's number alone."""
@@ -81,8 +82,8 @@ class Difference:
 class StudyBoards:
     """A study: its main tables and its experiments with runs, and what they come to.
 
-    ``waiting_methods`` are no part of the suite and are not ranked, because a run of theirs is unverified or
-    contradicted.
+    ``waiting_methods`` are no part of the suite and are not ranked: a run of theirs is unverified or
+    contradicted, or no run of theirs in a bundle was made again.
     """
 
     study: Study
@@ -149,26 +150,24 @@ class StudyBoards:
         tasks = self.ranking.tasks if self.ranking else ()
         return {(task.column, task.point): cell_groups(task) for task in tasks}
 
-    @cached_property
-    def _samples(self) -> Mapping[str, str]:
-        """Bundle -> how many of its runs here were made again, in words."""
-        by_bundle = self.results.runs.groupby("bundle")["bundle_sampled"].agg(["sum", "size"])
-        return {str(row.Index): f"{row.sum} of {row.size} runs" for row in by_bundle.itertuples()}
-
     def _trust(self, cell: Cell) -> str:
         """Who stands behind a row, in a word: the paper alone (``published``), or whoever made its runs
         (``own``, ``shipped``, or the state of an imported bundle, with the day of its last verification and
-        how much of it was made again); several where those are several.
+        how many of the row's own runs were made again); several where those are several.
         """
         if cell.group is None:
             return PUBLISHED if cell.target else ""
-        names = ("bundle", "bundle_state", "bundle_checked", "origin")
-        words = set()
-        for bundle, state, checked, origin in zip(*map(cell.group.runs.__getitem__, names), strict=True):
+        names = ("origin", "bundle", "bundle_state", "bundle_checked", "bundle_sampled", "bundle_close")
+        findings: dict[tuple[str, str], list[Sequence[bool]]] = {}
+        for origin, bundle, state, checked, *finding in zip(
+            *map(cell.group.runs.__getitem__, names), strict=True
+        ):
             day = f" on {checked:%Y-%m-%d}" if pd.notna(checked) else ""
-            sample = "" if state in ("", "unverified") else f" ({self._samples[bundle]})"
-            words.add(f"{state}{day}{sample}" if state else "shipped" if origin else "own")
-        return ", ".join(sorted(words))
+            word = f"{state}{day}" if state else "shipped" if origin else "own"
+            findings.setdefault((word, bundle if state not in ("", "unverified") else ""), []).append(finding)
+        return ", ".join(
+            sorted({f"{word}{_share(runs) if bundle else ''}" for (word, bundle), runs in findings.items()})
+        )
 
     def _rows(self, dataset: str) -> list[Row]:
         """The cells on one data set: main tables first, then experiments. In each table by column, settings
@@ -312,12 +311,18 @@ def _study(
 def _guests(study: Study, tables: Sequence[Cells], suite: Collection[str]) -> tuple[list[str], list[str]]:
     """Methods beyond the study's rows and the suite: those that compete, and those that do not yet."""
     own_methods = {line.method for line in study.lines} | set(suite)
-    trust: dict[str, bool] = {}
+    made_again: dict[str, dict[tuple[str, str], bool]] = {}
     for table in tables:
         for group in groups_of(table):
             if group.method not in own_methods:
-                states = set(group.runs["bundle_state"])
-                trust[group.method] = trust.get(group.method, True) and states <= set(TRUSTED)
+                bundles = made_again.setdefault(group.method, {})
+                names = ("bundle", "bundle_state", "bundle_sampled")
+                for bundle, state, sampled in zip(*map(group.runs.__getitem__, names), strict=True):
+                    bundles[bundle, state] = bundles.get((bundle, state), not state) or bool(sampled)
+    trust = {
+        method: all(state in TRUSTED and is_known for (_, state), is_known in bundles.items())
+        for method, bundles in made_again.items()
+    }
     return sorted(name for name in trust if trust[name]), sorted(n for n in trust if not trust[n])
 
 
@@ -327,6 +332,13 @@ def _scores(cells: Cells, metric: Metric) -> Iterator[Cell]:
     for cell in cells.own_cells:
         if cell.measure is first_measure and cell.comparison is cells.experiment.comparisons[0]:
             yield cell
+
+
+def _share(findings: Sequence[Sequence[bool]]) -> str:
+    """How many of a row's runs of one bundle were made again, and came close; whether each was and did."""
+    sampled, close = map(sum, zip(*findings, strict=True))
+    closeness = f", {close} close but not equal" if close else ""
+    return f" ({sampled} of these {len(findings)} made again{closeness})"
 
 
 def _order(cell: Cell) -> tuple[int, bool, float]:

@@ -32,9 +32,11 @@ TOLERANCE, LOOSE = 0.5, 1.0
 """Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which
 scatter more. Other machines sum in another order, and a hundred rounds carry the last digit far."""
 
-OTHER_METRICS = 4.0
-"""So many times as many points as those of ``TOLERANCE`` and ``LOOSE`` may other metrics differ by, which
-are means over clients: an item of a rare class counts as much there as a client's items of another one."""
+OTHER_METRICS = 10.0
+"""So many times as many points as ``TOLERANCE`` and ``LOOSE`` may other metrics differ by, which are means
+over clients: there an item of a rare class counts as much as all of a common one. With other kernels of the
+same processor the macro-F1 of pFedGraph on Cora, five clients, moved by 2.8 points for ``best_val`` and by
+3.9 for others, its accuracy by 0.4."""
 
 TRAFFIC = 5.0
 """Percent by which the traffic may differ where accuracies do, too: what some methods send depends on what
@@ -77,13 +79,23 @@ def drawable(bundle: Bundle, filters: Mapping[str, Any] | None = None) -> pd.Dat
 
 
 def draw(bundle: Bundle, count: int, seed: int, filters: Mapping[str, Any] | None = None) -> pd.DataFrame:
-    """A sample without replacement of the runs of ``drawable``, each as likely.
+    """A sample without replacement of the runs of ``drawable``: one of every method, as far as it reaches,
+    then any. Methods are as likely as each other, and so are the runs of one.
 
-    It follows from the seed, the filters and the bundle's content. Raises as ``drawable``.
+    It follows from the seed, the filters and the bundle's content, all of which whoever made the bundle can
+    choose but for the seed. Raises as ``drawable``.
     """
     runs = drawable(bundle, filters)
-    positions = streams.generator(seed, "verify", bundle.hash).permutation(len(runs))[:count]
-    return runs.iloc[sorted(positions)].reset_index(drop=True)
+    generator = streams.generator(seed, "verify", bundle.hash)
+    shuffled = runs.iloc[generator.permutation(len(runs))]
+    places = {
+        method: place for place, method in enumerate(generator.permutation(sorted(set(runs["method"]))))
+    }
+    is_first = ~shuffled["method"].duplicated()
+    ordered = pd.concat(
+        [shuffled[is_first].sort_values("method", key=lambda names: names.map(places)), shuffled[~is_first]]
+    )
+    return ordered.head(count).sort_values("spec_hash", ignore_index=True)
 
 
 def obstacles(sample: pd.DataFrame, data_gap: Callable[[str], str]) -> list[Check]:

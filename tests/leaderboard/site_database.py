@@ -160,8 +160,10 @@ def done(base: int, clients: int) -> RunResult:
     )
 
 
-def fill(url: str, bundle_state: str = "unverified") -> None:
-    """Write the runs of ``BASES``, a diverged FedPer, two failed FedProx; the evil ones are imported."""
+def fill(url: str, bundle_state: str = "unverified", findings: Sequence[str] = ("equal",)) -> None:
+    """Write the runs of ``BASES``, a diverged FedPer, two failed FedProx; the evil ones are imported. Unless
+    their bundle is unverified, ``findings`` are what came of the first ones when they were made again.
+    """
     context = Context(datetime(2026, 1, 2, 3, 4, 5), {"python": "3.11", "note": EVIL}, "0.1", 1, 2, "source")
     with open_store(url, create=True) as store:
         for (column, method), bases in BASES.items():
@@ -172,14 +174,14 @@ def fill(url: str, bundle_state: str = "unverified") -> None:
             store.save(spec(TEN, "fedprox", seed), RunResult("failed", reason=REASON), context)
         with store.transaction() as session:
             evil_runs = session.scalars(select(Run).where(Run.method == EVIL)).all()
-            again = evil_runs[:1] if bundle_state != "unverified" else []
+            found = findings if bundle_state != "unverified" else ()
             bundle = ImportedBundle(
                 name=BUNDLE,
                 source="",
                 hash="b",
                 imported=datetime(2026, 2, 3),
                 state=bundle_state,
-                sample=json.dumps({run.spec_hash: "equal" for run in again}),
+                sample=json.dumps({run.spec_hash: text for run, text in zip(evil_runs, found, strict=False)}),
                 checked=None if bundle_state == "unverified" else CHECKED,
             )
             session.add(bundle)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -55,6 +56,42 @@ def test_a_draw_follows_from_its_seed(twelve: Bundle) -> None:
     assert len(set(samples)) > 1
     assert all(len(set(sample)) == 4 for sample in samples)
     assert len(draw(twelve, 50, 0)) == 12
+
+
+def test_a_run_of_every_method_is_drawn_as_far_as_the_sample_reaches(tmp_path: Path) -> None:
+    """Nine runs of one method cover up none of the others; a smaller sample leaves out any of the three."""
+    counts = {"local": 9, "fedavg": 1, "fedper": 2}
+    runs = [
+        (spec_of(method=name, seed=seed), done()) for name, number in counts.items() for seed in range(number)
+    ]
+    with opened(tmp_path / "a.db", runs) as store:
+        write_bundle(store, store.runs(), tmp_path / "three")
+    bundle = Bundle(tmp_path / "three")
+    for seed in range(20):
+        assert set(draw(bundle, 3, seed)["method"]) == set(counts)
+        assert len(set(draw(bundle, 2, seed)["method"])) == 2
+        assert Counter(draw(bundle, 12, seed)["method"]) == counts
+    first_methods = Counter(draw(bundle, 1, seed)["method"][0] for seed in range(150))
+    assert chisquare([first_methods[name] for name in counts]).pvalue > 1e-4
+
+
+def test_the_command_draws_anew_and_says_how_and_what_it_left_out(
+    endings: Bundle, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing can be made again here: the numerics are not those of the code."""
+    told = [
+        json.loads(bench(capsys, "verify", str(endings.folder), "--sample", "2", "--json")[1])
+        for _ in range(2)
+    ]
+    assert told[0]["draw_seed"] != told[1]["draw_seed"]
+    for one in told:
+        seed = ("--draw-seed", str(one["draw_seed"]))
+        again = json.loads(bench(capsys, "verify", str(endings.folder), "--sample", "2", *seed, "--json")[1])
+        assert again == one
+        _, text, _ = bench(capsys, "verify", str(endings.folder), "--sample", "2", *seed)
+        (missed,) = one["methods_not_drawn"]
+        assert any(missed in line and "--sample 3" in line for line in text.splitlines())
+        assert "1 more ran out of memory" in text
 
 
 def test_nothing_to_draw_from(tmp_path: Path) -> None:
@@ -287,7 +324,9 @@ def test_a_true_bundle_is_verified(real: Path, home: Path, capsys: pytest.Captur
     assert code == 0
     assert run.startswith("local on cora, non-overlapping, 3 clients, seed 0 (")
     assert "): equal: every count is the same" in run
-    assert last.startswith("real: agreed, 1 of 1 run drawn: 1 equal; marked verified in /")
+    assert re.match(
+        r"real: agreed, 1 of 1 run drawn with --draw-seed \d+: 1 equal; marked verified in /", last
+    )
     with open_store(f"sqlite:///{home / 'bench.db'}", create=False) as store:
         assert store.runs()["bundle_state"].tolist() == ["verified"]
         assert json.loads(store.bundles()["sample"][0]) == {store.runs()["spec_hash"][0]: "equal"}
@@ -356,7 +395,8 @@ def test_runs_that_cannot_be_made_here(
         exit_code, text, error = bench(capsys, "verify", str(tmp_path / name), "--db", url)
         assert (exit_code, error) == (1, "")
         assert f"): not checked: {problem}" in text
-        assert f"{name}: incomplete, 1 of 1 run drawn: 1 not checked; nothing marked\n" in text
+        assert f"{name}: incomplete, 1 of 1 run drawn" in text
+        assert ": 1 not checked; nothing marked\n" in text
         with open_store(url, create=False) as store:
             assert store.runs()["bundle_state"].tolist() == ["unverified"]
 
