@@ -163,7 +163,7 @@ def _notes(ranking: Ranking) -> tuple[str, ...]:
     """Methods without numbers, and pairs without a test."""
     lines = []
     if ranking.unranked_titles:
-        lines.append(f"without numbers, not ranked: {', '.join(ranking.unranked_titles)}")
+        lines.append(f"without numbers in default settings, not ranked: {', '.join(ranking.unranked_titles)}")
     for task in ranking.tasks:
         gaps: dict[str, list[PairedTest]] = defaultdict(list)
         for pair in task.comparisons:
