@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from bench.leaderboard.folder import dataset_page, method_page
 from bench.spec import RunSpec
 from bench.studies.source import Source
-from bench.sweep.run_details import command_or_hint
+from bench.sweep.run_details import public_command
 
 BLOCK = 1000
 """Runs whose results are in memory at a time."""
@@ -110,7 +110,7 @@ def _records(
         for run in block.to_dict("records"):
             number, method, cell = run["id"], run["method"], run["cell"] or run["spec_hash"]
             if cell not in commands:
-                commands[cell] = command_or_hint(RunSpec.model_validate_json(run["spec"]), [-1])
+                commands[cell] = public_command(RunSpec.model_validate_json(run["spec"]), [-1])
             record = {
                 **_record(run),
                 "command": commands[cell].replace("--seed -1", f"--seed {run['seed']}"),

@@ -14,9 +14,11 @@ from typing import Any
 import pandas as pd
 
 from bench import paths
+from bench.dataset import DATASETS
+from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.metric_names import ACCURACY
-from bench.registry import PLUGINS
+from bench.registry import PLUGINS, plugin_files
 from bench.resolve import resolve
 from bench.spec import RunSpec, difference
 from bench.store import Store
@@ -50,6 +52,19 @@ def command_or_hint(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
         reason = str(error).partition("'")[0].strip()  # without the name, which may hold line breaks
         remark = f"{reason} here: FILE.py is the file that has it; --set what differs from its defaults"
         return f"{PLUGINS}=FILE.py {shlex.join(_sweep_words(spec, seeds))}  # {remark}"
+
+
+def public_command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
+    """As ``command_or_hint``, for readers elsewhere: there is a hint, too, where method or data set come from a
+    plug-in file that this process has loaded, and that they have to name themselves.
+    """
+    line = command_or_hint(spec, seeds)
+    files = plugin_files()
+    words = [f"method {spec.method}"] if METHODS.origins().get(spec.method) in files else []
+    words += [f"dataset {spec.dataset}"] if DATASETS.origins().get(spec.dataset) in files else []
+    if line.startswith(PLUGINS) or not words:
+        return line
+    return f"{PLUGINS}=FILE.py {line}  # FILE.py is the file that has {' and '.join(words)}"
 
 
 def _sweep_words(spec: RunSpec, seeds: Sequence[int]) -> list[str]:

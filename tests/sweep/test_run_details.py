@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_runs import MemoryStore
 
+from bench import registry
 from bench.cli.main import main
 from bench.errors import RequestError
 from bench.grids import Filters, expand
@@ -19,7 +20,7 @@ from bench.resolve import parse_overrides, resolve
 from bench.selection import RULES
 from bench.spec import RunSpec
 from bench.studies.source import MergedSource
-from bench.sweep.run_details import cell, command, command_or_hint, run_detail, run_list
+from bench.sweep.run_details import cell, command, command_or_hint, public_command, run_detail, run_list
 
 NAME = "cora/non-overlapping/10/fedprox"
 
@@ -86,6 +87,30 @@ def test_a_run_whose_method_or_data_is_not_loaded_says_how_to_load_it(name: dict
     assert "\n" not in remark
     usual = resolve("cora", "non-overlapping", 10, "fedprox", 3)
     assert command_or_hint(usual) == command(usual)
+
+
+def test_for_readers_elsewhere_a_plug_in_is_named_though_it_is_loaded_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = resolve("cora", "non-overlapping", 10, "fedprox", 3)
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from bench.methods.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    name = title = 'mine'\n"
+    )
+    monkeypatch.setenv(registry.PLUGINS, str(file))
+    registry.forget()
+    try:
+        own = resolve("cora", "non-overlapping", 10, "mine", 3)
+        line, _, remark = public_command(own).partition("  # ")
+        assert line == f"BENCH_PLUGINS=FILE.py {command(own)}"
+        assert "method mine" in remark
+        assert str(tmp_path) not in public_command(own)
+        assert command_or_hint(own) == command(own), "here it is loaded"
+        assert public_command(usual) == command(usual)
+    finally:
+        monkeypatch.undo()
+        registry.forget()
+    assert public_command(own).startswith("BENCH_PLUGINS=FILE.py ")
 
 
 def test_a_cell_of_a_method_that_is_not_loaded_is_there_with_a_command_that_loads_it() -> None:
