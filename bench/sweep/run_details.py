@@ -55,7 +55,7 @@ def command_or_hint(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
 
 
 def public_command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
-    """As ``command_or_hint``, for readers elsewhere: there is a hint, too, where method or data set come from a
+    """As ``command_or_hint``, for readers elsewhere: a hint, too, where method or data set come from a
     plug-in file that this process has loaded, and that they have to name themselves.
     """
     line = command_or_hint(spec, seeds)
