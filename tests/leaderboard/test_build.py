@@ -84,7 +84,7 @@ def test_the_front_page_says_what_was_found(site: Path) -> None:
     assert [int(number) for number in re.findall(r"\d+", lead[1])] == named
     methods = re.findall(r'<li><a href="method/[^>]*>(.*?)</a>', (site / "index.html").read_text())
     assert methods == sorted(methods, key=str.lower)
-    assert f"Not ranked until their runs are verified: {EVIL}" in page.text
+    assert f"Not ranked until runs of theirs are made again and verified: {EVIL}" in page.text
     assert "15 runs, of them 1 diverged, 2 failed" in said
 
 
