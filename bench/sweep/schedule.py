@@ -121,18 +121,23 @@ class Scheduler:
             KeyboardInterrupt: the sweep is to stop now; what runs is stopped first.
         """
         try:
+            has_changed = False
             while True:
-                if self._start():
+                before = time.monotonic()
+                has_changed |= self._start()
+                if has_changed:
+                    has_changed = False
                     yield None
+                    continue  # who hears of it may have more to run
                 if self.running:
                     futures = wait(self.running, TICK, FIRST_COMPLETED).done
-                elif not self._hold() and any(job.held_until > time.monotonic() for job in self.waiting):
+                elif not self._hold() and any(job.held_until > before for job in self.waiting):
                     futures = set()  # other sweeps are at all that is left
                     time.sleep(TICK)
                 else:
                     break
                 endings = [self._take_result(future) for future in futures]
-                self._start()  # before what ended is stored, so that no slot waits for the disk
+                has_changed = self._start()  # before what ended is stored, so that no slot waits for the disk
                 for ending in endings:
                     yield ending
                     self._renew()  # a database that is busy may keep each waiting

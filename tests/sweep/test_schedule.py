@@ -6,7 +6,9 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -16,14 +18,15 @@ from processes import Folder, alive, below, wait_for
 from scripted import Scripted
 from stored_runs import context_of, done
 
-from bench.grids import expand
+from bench.grids import Planned, expand
 from bench.resolve import resolve
-from bench.store import open_store
+from bench.store import Store, open_store
 from bench.sweep import fingerprint
+from bench.sweep.plan import Step
 from bench.sweep.policy import Limits, Slots, checked
 from bench.sweep.status import sweeps
 from bench.sweep.workers import LocalWorkers
-from bench.sweep.writer import Writer
+from bench.sweep.writer import RunClaims, Writer
 
 NAMES = partial(Writer, environment=lambda device, threads: {"device": device})
 """Devices are mere names to a scripted run."""
@@ -179,6 +182,48 @@ def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(tmp_path: Path
 
 
 SIX = expand(grid(methods=("local",), seeds=tuple(range(6))))
+
+
+class Following:
+    """Asks for one more run once a run has ended, wherever that was made."""
+
+    def __init__(self, first: Planned, second: Planned) -> None:
+        self._first = first.spec.hash
+        self._steps = [Step(second, "missing", to_run=True)]
+
+    def __call__(self, store: Store, states: Mapping[str, str]) -> list[Step]:
+        steps, self._steps = (self._steps, []) if self._first in states else ([], self._steps)
+        return steps
+
+
+def test_what_follows_a_run_that_another_sweep_has_done_is_run(work: Scripted) -> None:
+    stale_plan = work.plan(LOCAL[:1])
+    work.sweep(LOCAL[:1])  # the other sweep
+    work.sweep(LOCAL[:1], plan=stale_plan, follow_up=Following(*LOCAL[:2]))
+    assert len(work.attempts("local 3 0")) == 1
+    assert len(work.attempts("local 3 1")) == 1, "though nothing of this sweep's own was running"
+
+
+def test_what_follows_a_run_that_another_sweep_was_at_is_run(work: Scripted) -> None:
+    spec = LOCAL[0].spec
+    with open_store(work.url, create=True) as store:
+        other = RunClaims(store)  # of this very process, which is alive
+        assert other.take(spec.hash)
+
+        def end() -> None:
+            time.sleep(1.5)  # until this sweep has seen the claim
+            code = fingerprint.code("local")
+            numerics = {"method_numerics": code.method_numerics, "engine_numerics": code.engine_numerics}
+            store.save(spec, done(3, partition_hash="p"), context_of(**numerics))
+            other.release()
+
+        thread = threading.Thread(target=end)
+        plan = work.plan(LOCAL[:1])
+        thread.start()
+        work.sweep(LOCAL[:1], plan=plan, follow_up=Following(*LOCAL[:2]))
+        thread.join()
+    assert work.attempts("local 3 0") == []
+    assert len(work.attempts("local 3 1")) == 1
 
 
 def begun(work: Scripted) -> set[str]:

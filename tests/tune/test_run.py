@@ -315,3 +315,14 @@ def test_a_killed_search_goes_on_where_it_was(tmp_path: Path) -> None:
     runs = len(stored(home))
     # A kill loses what runs, and what has ended a moment ago and was not stored yet.
     assert runs <= len(list(log.iterdir())) <= runs + 2 * 2
+
+
+@pytest.mark.slow
+def test_two_that_run_one_search_share_its_runs_and_both_end_with_the_winner(tmp_path: Path) -> None:
+    home, log = tmp_path / "home", tmp_path / "log"
+    first = start(home, log, 6, 0.2)
+    wait_for(log, 2)
+    second = start(home, log, 6, 0.2)
+    for process in (first, second):
+        assert process.communicate(timeout=120)[0].splitlines()[-1] == "2 {}"
+    assert len(list(log.iterdir())) == len(stored(home)), "no run is made twice"
