@@ -71,11 +71,13 @@ def _competing_cells(study: Study, boards: Sequence[Cells], selection: Selection
 
 
 def _search(cell: Cell) -> SearchSummary | None:
-    """The search whose winner a cell with numbers shows, on the search's own clients."""
+    """The search whose winner a cell with numbers shows, on the search's own clients and with all else as in
+    the usual setting.
+    """
     if cell.group is None or cell.measured is None:
         return None
     search = cell.group.default_search or cell.group.search
-    return None if search is None or search.on_other_clients else search
+    return None if search is None or search.on_other_clients or search.other_settings else search
 
 
 def _pairs(cells: BySetting) -> dict[str, Pair]:

@@ -111,7 +111,7 @@ class Cell:
     @property
     def tuning(self) -> str:
         """``DEFAULT``, ``TUNED`` or ``OTHER``."""
-        if self.group and self.group.search:
+        if self.group and self.group.search and not self.group.search.other_settings:
             return TUNED
         return OTHER if self.setting else DEFAULT
 

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,10 +161,10 @@ class Results:
                 column, method, settings, setting, runs, default_search=search_of(runs, self._tunings.kept)
             )
         search = search_of(runs, self._tunings.behind)
-        if search:  # the search stands for all but the partition, of which there may be several
-            setting = difference_text(
-                {PARTITION_SEED: settings[PARTITION_SEED]}, {PARTITION_SEED: reference[PARTITION_SEED]}
-            )
+        if search:  # the search stands for what it has tuned, and for nothing else
+            space = search.record.space
+            setting = difference_text(_without(settings, space), _without(reference, space))
+            search = replace(search, other_settings=setting)
         return Group(column, method, settings, setting, runs, search)
 
     def _asked_cell(self, column: Column, method: str, settings: Settings) -> PlannedCell | None:
@@ -443,6 +444,10 @@ def _planned_runs(runs: Runs, planned_seeds: Collection[int]) -> Runs:
     }
     is_complete = bool(planned_seeds) and seeds_with_numbers.issuperset(planned_seeds)
     return runs.take(is_planned) if is_complete and not all(is_planned) else runs
+
+
+def _without(settings: Settings, keys: Collection[str]) -> Settings:
+    return {key: value for key, value in settings.items() if key not in keys}
 
 
 def _places(rows: pd.DataFrame, runs: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -17,13 +17,15 @@ class SearchSummary:
 
     ``is_own``: by the user, not one that comes with the suite. ``on_other_clients``: some of the runs are on
     other clients than the search. ``counts`` are the trials that the searches behind a row used: its cells
-    are those of one method, one total and one origin.
+    are those of one method, one total and one origin. ``other_settings`` is what the runs
+    have otherwise than the cell's usual spec though it was not tuned, such as ``protocol.rounds=9``.
     """
 
     record: Record
     is_own: bool
     on_other_clients: bool
     counts: frozenset[int]
+    other_settings: str = ""
 
     @property
     def trials(self) -> int:

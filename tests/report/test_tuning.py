@@ -27,6 +27,8 @@ from bench.tune.record import write
 PROX = resolve("cora", "non-overlapping", 10, "fedprox", 0)
 LOCAL = resolve("cora", "non-overlapping", 10, "local", 0)
 
+UNDROPPED = CELL.client.model_copy(update={"dropout": 0.0})
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
@@ -180,6 +182,25 @@ def test_runs_on_other_partitions_than_the_search_had_are_no_pair(home: Path, tm
     report = build(database, Request(), {"toy": PlannedToy}, out, {(column, "fedavg"): usual}, winners)
     assert "| FedAvg \\[tuned here, 2 trials\\] |" in (out / "toy/table1/table.md").read_text()
     assert not [each for each in report.documents if each.key == "toy_tuned"]
+
+
+def test_a_search_under_another_protocol_is_named_by_it_and_compared_with_nothing(
+    home: Path, tmp_path: Path
+) -> None:
+    """Nor does it hide the search of the suite, whose protocol is the usual one."""
+    short = CELL.model_copy(update={"protocol": CELL.protocol.model_copy(update={"rounds": 9})})
+    write(home / "tuned", study(each=54.0, cell=short))
+    database = MemoryStore()
+    database.add_run(CELL, [60, 80])
+    database.add_run(tuned_run(short), [20, 30])
+    report = built(database, tmp_path / "out")
+    table = (tmp_path / "out/toy/table1/table.md").read_text()
+    assert r"| FedAvg \[tuned here, 2 trials;protocol.rounds=9\] |" in table
+    assert not [each for each in report.documents if each.key == "toy_tuned"]
+    write(tmp_path / "shipped", study(granted=3, used=3, best=2))
+    database.add_run(CELL.model_copy(update={"client": UNDROPPED}), [70, 90])
+    built(database, tmp_path / "out")
+    assert float(records(tmp_path / "out")["fedavg"]["tuned"]) == 80.0
 
 
 def on_own(cell: RunSpec, seed: int) -> RunSpec:
