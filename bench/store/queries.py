@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -13,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, Integer, Select, Strin
 
 from bench.errors import RequestError, unknown
 from bench.metric_names import ACCURACY
-from bench.spec import sha256
+from bench.spec import FederationKey, sha256
 from bench.store.models import (
     Artefact,
     Base,
@@ -72,6 +73,15 @@ class Stored(NamedTuple):
     started: datetime | None = None
 
 
+class OnOtherClients(NamedTuple):
+    """A stored run of a federation that has another hash now; its spec as JSON."""
+
+    spec_hash: str
+    spec: str
+    state: str
+    partition_hash: str
+
+
 Kind = tuple[str, str, int, str]
 """Data set, scenario, clients and method."""
 
@@ -98,6 +108,9 @@ class Timing(NamedTuple):
 
 TIMED = ("dataset", "scenario", "clients", "method", "spec", "seconds_total", "device", "peak_memory")
 """The columns of a run that a ``Timing`` is made of, in its order."""
+
+FEDERATION = (Run.dataset, Run.scenario, Run.clients)
+"""The columns of a run that its federation's key begins with."""
 
 STORED = tuple(Run.__table__.columns[name] for name in Stored._fields)
 
@@ -189,6 +202,26 @@ class Queries:
         with self._engine.connect() as connection:
             rows = connection.execute(select(Run.spec_hash, *STORED))
             return {row[0]: Stored(*row[1:]) for row in rows}
+
+    def on_other_clients(self, hashes: Mapping[FederationKey, str]) -> list[OnOtherClients]:
+        """The runs of these federations made on clients of another hash than named here, in their order."""
+        names = [set(part) for part in zip(*(key[:3] for key in hashes), strict=True)] or [set()] * 3
+        columns = [Run.__table__.columns[name] for name in OnOtherClients._fields]
+        conditions = (column.in_(part) for column, part in zip(FEDERATION, names, strict=True))
+        statement = (
+            select(*FEDERATION, *columns)
+            .where(*conditions, Run.partition_hash.not_in({"", *hashes.values()}))
+            .order_by(Run.id)
+        )
+        with self._engine.connect() as connection:
+            rows = connection.execute(statement).all()
+        found = []
+        for *names, spec_hash, spec, state, partition in rows:
+            protocol = json.loads(spec)["protocol"]
+            key = FederationKey(*names, protocol["partition_seed"], tuple(protocol["split"]))
+            if key in hashes:
+                found.append(OnOtherClients(spec_hash, spec, state, partition))
+        return found
 
     def stored(self, spec_hash: str) -> Stored | None:
         """What is stored of one spec; None where nothing is."""

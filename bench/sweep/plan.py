@@ -18,7 +18,7 @@ from bench.errors import RequestError
 from bench.grids import Planned
 from bench.sources import Sources
 from bench.spec import FederationKey, RunSpec
-from bench.store.queries import Kind, Stored, Timing
+from bench.store.queries import Kind, OnOtherClients, Stored, Timing
 from bench.sweep import fingerprint
 from bench.sweep.policy import FAILURES, SETTLED, Attempt, Demand, Level, sort_of
 
@@ -208,6 +208,23 @@ class Plan:
                 raise RequestError(
                     f"--use-tuned: {step.name} was tuned on other clients ({tuned_on[:8]}) than there are "
                     f"now ({partition[:8]}): run bench tune for it, or leave it out"
+                )
+
+    def refuse_mixing(self, rows: Iterable[OnOtherClients], hashes: Mapping[FederationKey, str]) -> None:
+        """Keep runs on other clients out of one database: a report averages what it holds of a cell, and
+        compares the methods of a federation. ``rows`` are the stored ones on other clients than ``hashes``.
+
+        Raises:
+            RequestError: one of them is settled, and is not to be made again.
+        """
+        redone = {step.spec.hash for step in self.to_run}
+        for row in rows:
+            if row.state in SETTLED and row.spec_hash not in redone:
+                spec = RunSpec.model_validate_json(row.spec)
+                raise RequestError(
+                    f"{Step(planned(spec), 'done').name} is stored, made on other clients "
+                    f"({row.partition_hash[:8]}) than there are now ({hashes[spec.federation_key][:8]}): the "
+                    "database would hold both; use another --db"
                 )
 
     @property

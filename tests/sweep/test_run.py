@@ -26,6 +26,7 @@ from fake_runs import (
 from processes import workers_below
 from rich.console import Console
 from scripted import Scripted
+from sqlalchemy import create_engine, text
 from toy_federations import random_federation
 
 from bench.engine.methods import METHODS
@@ -231,8 +232,10 @@ def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
     return FakeFederation(hash="another")
 
 
-def run_on(database: str, seeds: tuple[int, ...], build: Any) -> Outcome:
-    planned = expand(grid(methods=("local",), seeds=seeds))
+def run_on(
+    database: str, seeds: tuple[int, ...], build: Any, method: str = "local", clients: int = 3
+) -> Outcome:
+    planned = expand(grid(methods=(method,), seeds=seeds, clients=(clients,)))
     reporter = Display(Console(file=io.StringIO()))
     return sweep(plan_for(database, planned), database, (), cpu(1), reporter, instant, build)
 
@@ -245,9 +248,12 @@ def test_a_sweep_does_not_mix_clients(tmp_path: Path) -> None:
     with open_store(database, create=False) as store:
         assert list(store.runs()["seed"]) == [0], "nothing is written"
     assert run_on(database, (0, 1), any_federation).counts == {"done": 2}
-    assert run_on(database, (2,), other_federation).counts == {"done": 1}, (
-        "of a plan of its own nothing is mixed"
-    )
+    for seed, method in ((2, "local"), (0, "fedavg")):  # of a plan of its own
+        with pytest.raises(RequestError, match=r"^local .* seed 0 is stored.*; use another --db$"):
+            run_on(database, (seed,), other_federation, method)
+    with open_store(database, create=False) as store:
+        assert set(store.runs()["method"]) == {"local"}
+    assert run_on(database, (0,), other_federation, clients=4).counts == {"done": 1}, "another federation"
 
 
 SIX = expand(grid(methods=("local",), seeds=tuple(range(6))))
@@ -256,6 +262,17 @@ SIX = expand(grid(methods=("local",), seeds=tuple(range(6))))
 @pytest.fixture
 def work(tmp_path: Path) -> Scripted:
     return Scripted(tmp_path)
+
+
+def test_what_is_made_again_may_be_on_other_clients(work: Scripted) -> None:
+    planned = expand(grid(methods=("local",), seeds=(0,)))
+    work.sweep(planned)
+    with create_engine(work.url).begin() as connection:
+        connection.execute(text("UPDATE runs SET partition_hash = 'earlier', source_hash = 'earlier'"))
+    with pytest.raises(RequestError, match=r"made on other clients \(earlier\)"):
+        work.sweep(expand(grid(methods=("local",), seeds=(1,))))
+    assert work.sweep(planned, rerun="changed").counts == {"done": 1}
+    assert work.stored()["local 3 0"]["partition_hash"] == "p"
 
 
 def begun(work: Scripted) -> set[str]:
