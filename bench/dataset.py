@@ -42,7 +42,7 @@ class Dataset(ABC):
     enlarged: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
-        """Let what ``load`` returns be checked, whoever calls it."""
+        """Let the scenarios, and what ``load`` returns, be checked, whoever calls it."""
         super().__init_subclass__()
         if "load" in vars(cls):
             cls.load = _checked(cls.load)  # type: ignore[method-assign, assignment]
@@ -58,7 +58,8 @@ class Dataset(ABC):
 
         Raises:
             NoDataError: a raw file is neither in a data root nor to be downloaded.
-            RequestError: a raw file's checksum is not the published one; or as ``check``.
+            RequestError: a raw file's checksum is not the published one; a scenario is none for such data; as
+                ``check``.
         """
 
 
@@ -68,6 +69,13 @@ Load = Callable[[Any, Sources], Data]
 def _checked(load: Load) -> Load:
     @wraps(load)
     def load_checked(self: Dataset, sources: Sources) -> Data:
+        from bench.federation import scenarios  # which imports what reads this
+
+        for scenario in self.scenarios:
+            try:
+                scenarios.find(scenario, self.name, self.family)
+            except RequestError as error:
+                raise RequestError(f"data set {self.name} lists what it cannot have: {error}") from None
         data = load(self, sources)
         check(data, self.name, self.family)
         return data

@@ -17,14 +17,14 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from bench.errors import NotApplicableError, RequestError, unknown
 
@@ -35,6 +35,10 @@ PLUGINS = "BENCH_PLUGINS"
 
 NAME = re.compile(r"\w[\w.-]*")
 """What a class may be called: names are parts of paths, of addresses and of what options take."""
+
+
+_KINDS: list[Kind[Any]] = []
+"""Those that have been declared so far."""
 
 
 class _Uncached(SourceFileLoader):
@@ -116,13 +120,32 @@ def blaming(kind: type) -> Iterator[None]:
 
 
 def add_plugin(path: Path) -> ModuleType:
-    """Let this process, and those that it starts, find what a Python file holds; raises as ``plugin``."""
+    """Let this process, and those that it starts, find what a Python file holds; raises as ``plugin``.
+
+    A file of the suite or of an installed package is found as it is.
+    """
+    installed_module = _installed(path.resolve())
+    if installed_module is not None:
+        return installed_module
     module = plugin(path)
     files = plugin_files()
     if str(path.resolve()) not in files:
         os.environ[PLUGINS] = os.pathsep.join([*files, str(path.resolve())])
         forget()
     return module
+
+
+def _installed(path: Path) -> ModuleType | None:
+    """The module of the suite or of an entry point that a file is; None where it is neither."""
+    for kind in _KINDS:
+        package = importlib.import_module(kind.package)
+        names = [f"{kind.package}.{module.name}" for module in pkgutil.iter_modules(package.__path__)]
+        for name in [*names, *(entry.module for entry in entry_points(group=kind.group))]:
+            with suppress(ImportError):  # said where it is asked for
+                spec = find_spec(name)
+                if spec is not None and spec.origin and Path(spec.origin).resolve() == path:
+                    return importlib.import_module(name)
+    return None
 
 
 def plugin_files() -> list[str]:
@@ -218,6 +241,8 @@ def _check_attributes(member: type, base: type, title: str) -> None:
     for name, match in declared.items():
         expected = getattr(builtins, match[1], vars(sys.modules[base.__module__]).get(match[1]))
         value = getattr(member, name)
+        if get_origin(expected) is Literal and value not in get_args(expected):
+            raise RequestError(f"{title}: {unknown(name, str(value), get_args(expected))}")
         if not isinstance(expected, type) or expected is float:
             continue
         if not isinstance(value, (tuple, list) if expected is tuple else expected):
@@ -242,6 +267,7 @@ class Kind(Generic[T]):
         self.group = group
         self.package = package
         self.base = base
+        _KINDS.append(self)
 
     def all(self) -> dict[str, type[T]]:
         """Every class of this kind by name.

@@ -56,11 +56,11 @@ NO_EDGES = np.zeros((2, 0), np.int64)
 NO_HYPEREDGES = Ragged.of([])
 
 
-def loaded(data: Data, family: str) -> Data:
+def loaded(data: Data, family: str, listed: tuple[str, ...] = ()) -> Data:
     class Own(Dataset):
         name = "own"
         title = "Own"
-        scenarios = ()
+        scenarios = listed
         protocol = Protocol()
         client = ClientSettings()
 
@@ -114,3 +114,12 @@ def test_data_of_another_sort_or_form_are_refused() -> None:
         loaded(Images(PIXELS.astype(np.float32), LABELS, 2), "images")
     with pytest.raises(RequestError, match="expected pixels in an array of 4 dimensions"):
         loaded(Images(PIXELS[:, 0], LABELS, 2), "images")
+
+
+def test_a_scenario_that_there_is_not_or_that_is_for_other_data_is_refused() -> None:
+    graph = Graph(FEATURES, LABELS, NO_EDGES, 2)
+    assert loaded(graph, "graph", ("non-overlapping",)) is graph
+    with pytest.raises(RequestError, match=r"^data set own .* did you mean 'non-overlapping'\?"):
+        loaded(graph, "graph", ("nonoverlapping",))
+    with pytest.raises(RequestError, match=r"data set own .* is for images data, but own is graph data"):
+        loaded(graph, "graph", ("case-study",))

@@ -209,3 +209,26 @@ def test_errors_of_the_suite_and_refusals_stay_what_they_are(tmp_path: Path) -> 
         raise RequestError("too many clients")
     with pytest.raises(KeyError), blaming(METHODS.named("fedavg")):
         raise KeyError("a defect of the suite shows its trace")
+
+
+def test_a_data_set_of_no_known_family_is_refused_with_the_nearest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """
+from bench.dataset import Dataset
+from bench.spec import ClientSettings, Protocol
+
+class Own(Dataset):
+    name, title, family, scenarios = "own", "Own", "graphs", ("non-overlapping",)
+    protocol, client = Protocol(), ClientSettings()
+
+    def load(self, sources):
+        raise NotImplementedError
+"""
+    file = use(tmp_path, text, monkeypatch)
+    with pytest.raises(RequestError, match="unknown family 'graphs': did you mean 'graph'") as caught:
+        DATASETS.all()
+    assert str(file) in str(caught.value)
+    use(tmp_path, text.replace('"graphs"', '["graph"]'), monkeypatch)
+    with pytest.raises(RequestError, match="unknown family"):
+        DATASETS.all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from bench import registry
 from bench.cli.main import main
+from bench.compare import own_method
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.federation.scenario import SCENARIOS
@@ -139,3 +141,10 @@ def test_a_package_that_cannot_be_imported_is_named_in_one_line(
     code, out, _ = outcome(capsys, "doctor")
     assert code == 1
     assert message in out
+
+
+def test_a_method_of_a_package_or_of_the_suite_can_be_named_by_its_file(packages: Path) -> None:
+    install(packages, OWN, "bench.methods")
+    assert own_method(packages / "made_up.py") == "made_up_method"
+    assert own_method(Path(inspect.getfile(METHODS.named("ditto")))) == "ditto"
+    assert registry.plugin_files() == [], "nothing is found twice"
