@@ -5,14 +5,14 @@ Nothing here says whether a method is good.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
-from bench.contract.rules import RULES, Broken, Rule
+from bench.contract.broken import Broken
+from bench.contract.hooks import described
+from bench.contract.rules import RULES, Rule
 from bench.contract.subject import Subject, families
 from bench.data import FAMILIES, Family
 from bench.engine.methods import METHODS
@@ -58,9 +58,7 @@ def _problem(rule: Rule, subject: Subject) -> str:
     except NotApplicableError as refusal:
         return f"it refuses the toy federation: {refusal}"
     except Exception as error:
-        last_frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(last_frame.filename).name}, line {last_frame.lineno}"
-        return f"{type(error).__name__} in {place}: {' '.join(str(error).split())}"
+        return subject.failure or described(error, subject.kind)
     finally:
         torch.set_num_threads(threads)
     return ""

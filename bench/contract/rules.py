@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from inspect import isfunction
+from inspect import Parameter, isfunction, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
+from pydantic import BaseModel, ValidationError
 
+from bench.contract.broken import Broken, require
+from bench.contract.hooks import Counted, Watch, apart, attributes, holds_the_same, standing_in
 from bench.contract.subject import ROUNDS, SIZES, Subject
 from bench.contract.toys import copied, finish, furthest, permuted, play
 from bench.engine.checkpoint import Checkpoint
 from bench.engine.clients import Clients
-from bench.engine.execute import run
 from bench.engine.method import Message, Method, Stack
+from bench.engine.newcomers import arrive, held_out
 from bench.engine.run import Run
+from bench.errors import problem_of, unknown
 from bench.federation.types import TEST, TRAIN, Federation
-
-
-class Broken(Exception):
-    """A rule is not kept; the message says what to mend."""
-
-
-def require(holds: bool, problem: str) -> None:
-    """Raise ``Broken`` unless the rule is kept."""
-    if not holds:
-        raise Broken(problem)
+from bench.spec import ClientSettings, Newcomers, Protocol
 
 
 def same_counts(loop: Run, other_loop: Run, order: Sequence[int] | slice = slice(None)) -> bool:
@@ -40,18 +35,48 @@ def same_counts(loop: Run, other_loop: Run, order: Sequence[int] | slice = slice
 
 
 def describes_itself(subject: Subject) -> None:
-    """It has a title, a docstring and a numerics version."""
+    """It has a title, a docstring and a numerics version; settings that it names are there, and take what
+    it says.
+    """
     kind = subject.kind
     require(bool(kind.title), "give it a title, as tables shall print it")
     require(bool(kind.__doc__), "say in its docstring what it computes, and after which paper")
     require(kind.numerics >= 1, f"numerics is {kind.numerics}: start at 1, raise it when numbers change")
+    problems = []
+    for section, model, settings in (
+        ("protocol", Protocol, kind.protocol),
+        ("client", ClientSettings, kind.client),
+    ):
+        names = model.model_fields
+        problems += [f"{section}: {unknown('key', name, names)}" for name in settings if name not in names]
+        known = {name: value for name, value in settings.items() if name in names}
+        problems += [f"{section}.{problem}" for problem in refused(model, known)]
+    for name, values in kind.Hyper.search_space().items():
+        for value in values:
+            problems += [f"'search' of {problem}" for problem in refused(kind.Hyper, {name: value})]
+    require(not problems, "; ".join(problems))
+
+
+def refused(model: type[BaseModel], values: Mapping[str, Any]) -> list[str]:
+    """What a model refuses of these values, each by itself."""
+    try:
+        model.model_validate(dict(values))
+    except ValidationError as error:
+        return [
+            f"{detail['loc'][0]}: {problem_of(detail)}, got {detail['input']!r}"
+            for detail in error.errors()
+            if detail["loc"] and detail["loc"][0] in values
+        ]
+    return []
 
 
 HOOKS = [name for name, value in vars(Method).items() if isfunction(value) and not name.startswith("_")]
 
 
 def hooks_are_spelt_right(subject: Subject) -> None:
-    """No public method of its own is called almost as a hook, which would never be called."""
+    """Hooks take what the engine gives them, and no public method of its own is called almost as one, which
+    would never be called.
+    """
     for kind in subject.kind.__mro__[: subject.kind.__mro__.index(Method)]:
         for name, value in vars(kind).items():
             if not isfunction(value) or name.startswith("_") or hasattr(Method, name):
@@ -62,6 +87,15 @@ def hooks_are_spelt_right(subject: Subject) -> None:
                     f"{kind.__name__}.{name}() is no hook, and the suite never calls it: "
                     f"call it {hook}(), or _{name}() if it is a helper",
                 )
+    for name in HOOKS:
+        given = signature(vars(Method)[name]).parameters.values()
+        taken = signature(getattr(subject.kind, name))
+        arguments = [value.name for value in given if value.kind is Parameter.POSITIONAL_OR_KEYWORD]
+        try:
+            taken.bind(*arguments)
+        except TypeError as error:
+            takes, gets = ", ".join(taken.parameters), ", ".join(arguments)
+            raise Broken(f"{name}({takes}) is called with ({gets}): {error}") from error
 
 
 def shapes_and_finite_numbers(subject: Subject) -> None:
@@ -84,24 +118,78 @@ def shapes_and_finite_numbers(subject: Subject) -> None:
         require(bool(torch.isfinite(value).all()), f"artefact {name} is not finite")
 
 
-def what_is_sent_fits(subject: Subject) -> None:
-    """``broadcast`` has a row for every client, of its parameter's shape."""
-    loop = Run(subject.spec(), subject.federation)
-    loop.warm_up()
-    with torch.no_grad():
-        message = loop.method.broadcast(0)
-    for name, value in message.model.items():
-        require(name in loop.own, f"broadcast() names {name}, which is no parameter of a client")
-        require(
-            value.shape == loop.own[name].shape,
-            f"broadcast() gives {name} as {tuple(value.shape)}, expected {tuple(loop.own[name].shape)}",
-        )
-    for name, value in {**message.model, **message.extras}.items():
-        require(not value.requires_grad, f"broadcast() gives {name} with a gradient: detach it")
-        rows, count = (len(value) if value.dim() else 0), len(subject.federation)
-        require(
-            rows == count, f"broadcast() gives {name} {rows} rows, expected one for each of {count} clients"
-        )
+def hooks_return_what_fits(subject: Subject) -> None:
+    """Hooks return what the engine expects, and what is sent has a row for every client, of its parameter's
+    shape.
+    """
+    for name in subject.watched.sent:
+        require(name in subject.short.own, f"broadcast() names {name}, which is no parameter of a client")
+
+
+ROUND_HOOKS = ("load", "adapt", "update")
+"""Client hooks of a round. What warm-ups exchange methods count themselves; predictions are made by block."""
+
+
+def noted(subject: Subject) -> dict[str, bool]:
+    """Attributes that client hooks change, and whether they are dicts by client number."""
+    state, numbers = vars(subject.short.method), set(range(len(subject.federation)))
+    return {
+        name: isinstance(state.get(name), dict) and state[name].keys() <= numbers
+        for name in subject.watched.noted
+    }
+
+
+def clients_talk_in_messages_alone(subject: Subject) -> None:
+    """No hook reads from an attribute what clients did, but from messages and from what clients keep. A dict
+    by client number may hold what each of them notes for itself.
+    """
+    if not (names := noted(subject)):
+        return
+    everyone = [range(len(subject.federation))]
+    problem = ""
+    try:
+        with standing_in(subject.method, apart(subject.kind, everyone, names, ("warm_up", *ROUND_HOOKS))):
+            loop = play(subject.spec(), subject.federation, clients_type=Counted)
+        is_kept = furthest(subject.short.own, loop.own) == 0 and same_counts(subject.short, loop)
+    except Exception as error:  # whatever a hook raises that misses what it reads
+        is_kept, problem = False, f" ({type(error).__name__} without it)"
+    hooks = " and ".join(f"{hook}() '{name}'" for name, hook in subject.watched.noted.items())
+    require(
+        is_kept,
+        f"what client hooks write into attributes is read by others{problem}, uncounted: {hooks}; upload "
+        "what the server shall know, and keep what clients keep by add_parameters(), or in a dict by client "
+        "number",
+    )
+
+
+GROUPS = ((1,), (0, 2, 3))
+"""Clients that hooks are called for apart from each other."""
+
+
+def clients_do_their_part_alone(subject: Subject) -> None:
+    """Numbers do not depend on which clients a hook is called for at once."""
+    clients_talk_in_messages_alone(subject)
+    names, everyone = noted(subject), [range(len(subject.federation))]
+
+    def called(groups: Sequence[Sequence[int]], hooks: Sequence[str]) -> Run:
+        with standing_in(subject.method, apart(subject.kind, groups, names, hooks)):
+            return play(subject.spec(), subject.federation, clients_type=Counted)
+
+    def are_near(loop: Run, other_loop: Run) -> bool:
+        return furthest(loop.own, other_loop.own) < 1e-4 and same_counts(loop, other_loop)
+
+    loop = called(GROUPS, ROUND_HOOKS)
+    if are_near(subject.short, loop):
+        return
+    together = called(everyone, ROUND_HOOKS)  # copies what hooks return, as it is for groups
+    if are_near(together, loop):
+        return
+    mixing_hooks = [f"{name}()" for name in ROUND_HOOKS if not are_near(together, called(GROUPS, [name]))]
+    raise Broken(
+        f"{' and '.join(mixing_hooks) or 'a client hook'} gives other numbers where it is called for some "
+        f"clients apart (models {furthest(together.own, loop.own):.1g} apart): it mixes clients without a "
+        "message; let the server mix what they upload"
+    )
 
 
 def same_spec_is_bit_equal(subject: Subject) -> None:
@@ -113,9 +201,13 @@ def same_spec_is_bit_equal(subject: Subject) -> None:
 
 def a_run_goes_on_where_it_was_saved(subject: Subject) -> None:
     """A run that is saved between two rounds and taken up again ends with the same bits, also where the one
-    that was saved would have ended there.
+    that was saved would have ended there; so do attributes that are ``derived``.
     """
-    straight_run = subject.short
+    straight_run, derived = subject.short, subject.kind.derived
+    for name in sorted(derived):
+        require(
+            hasattr(straight_run.method, name), f"'derived' names '{name}', which is no attribute after a run"
+        )
     short_spec = subject.spec(rounds=1) if subject.kind.prolongable else subject.spec()
     with TemporaryDirectory() as folder:
         checkpoint = Checkpoint(Path(folder) / "run.npz", identity="contract")
@@ -136,6 +228,13 @@ def a_run_goes_on_where_it_was_saved(subject: Subject) -> None:
         "attributes, name in 'derived' only those that a run which is set up anew has again, and say "
         "'prolongable = False' where the number of rounds decides what the first ones do",
     )
+    values, resumed_values = attributes(straight_run.method), attributes(resumed_run.method)
+    for name in sorted(derived & values.keys()):
+        require(
+            holds_the_same(values[name], resumed_values.get(name)),
+            f"a run taken up from a checkpoint ends with another '{name}', which 'derived' names: it lasts "
+            "over rounds, so take it out of 'derived'",
+        )
 
 
 def seed_matters(subject: Subject) -> None:
@@ -204,8 +303,9 @@ def order_of_clients_changes_nothing(subject: Subject) -> None:
         require(
             gap < 1e-4 and same_counts(straight_run, reordered_run, order),
             f"{prefix}another order of clients gives other numbers (models {gap:.1g} apart): key a client's "
-            "random streams by its data, and what the server keeps for it by 'participants', or say in the "
-            "docstring why its number matters",
+            "random streams by its data, and what the server keeps for it by 'participants', change no "
+            "tensor in place that all clients share, such as those of task.common(), or say in the docstring "
+            "why its number matters",
         )
 
 
@@ -244,7 +344,9 @@ class _Watched(Clients):
 
 
 def received_model_stays(subject: Subject) -> None:
-    """Training leaves the received model as it is, and ``aggregate`` gets what was received of an upload."""
+    """Training leaves the received model as it is, and ``aggregate`` gets what was received of an upload, and
+    leaves what clients keep.
+    """
     loop = Run(subject.spec(), subject.federation, clients_type=_Watched)
     aggregate, adapt = loop.method.aggregate, loop.method.adapt
     loads: list[dict[str, Any]] = []
@@ -255,7 +357,14 @@ def received_model_stays(subject: Subject) -> None:
                 require(
                     torch.equal(received[name], value), f"{name} of the received model was changed in place"
                 )
+        kept = copied(loop.own)
         aggregate(participants, received, upload)
+        for name, value in kept.items():
+            require(
+                torch.equal(loop.own[name], value),
+                f"aggregate() changes {name} of what clients keep: an upload shares their memory, so change "
+                "none of it in place",
+            )
 
     def adapting(clients: Clients, received: Stack, message: Message) -> Stack:
         received = adapt(clients, received, message)
@@ -294,6 +403,17 @@ def absent_clients_keep_what_they_have(subject: Subject) -> None:
     )
 
 
+def newcomers_are_sent_what_fits(subject: Subject) -> None:
+    """Where it has something for clients that it has never seen, this has a row for each of them."""
+    if subject.short.method.refuses_newcomers():
+        return
+    newcomers = Newcomers(ratio=0.75, epochs=1)
+    spec = subject.spec(rounds=1).model_copy(update={"newcomers": newcomers})
+    with standing_in(subject.method, Watch(subject.kind).kind):
+        loop = play(spec, subject.federation)
+        arrive(loop, subject.federation, held_out(newcomers, spec.seed, len(subject.federation)))
+
+
 def majority_share(federation: Federation) -> float:
     """Mean over clients of the test accuracy of the most frequent training class."""
     shares = []
@@ -303,29 +423,23 @@ def majority_share(federation: Federation) -> float:
     return float(np.mean(shares))
 
 
-NODES: dict[str, Any] = {
-    "rounds": 40,
-    "local_epochs": 5,
-    "client": {"hidden": 16, "learning_rate": 0.02, "dropout": 0.3},
-}
-IMAGES: dict[str, Any] = {
-    "rounds": 8,
-    "local_epochs": 3,
-    "client": {"hidden": 16, "optimizer": "adam", "learning_rate": 0.01},
-}
-"""How the learnable toy of a family is learnt. Adam, since generated networks start near zero, where a few
-dozen steps of plain SGD lead nowhere.
-"""
-
-
 def late_accuracy(subject: Subject, stage: str) -> float:
     """Mean test accuracy of the last quarter of the rounds on the learnable toy."""
-    lessons = IMAGES if subject.family == "images" else NODES
-    rounds = lessons["rounds"]
-    result = run(subject.spec(subject.learnable, whole=True, **lessons), subject.learnable)
+    result, rounds = subject.lesson.result, subject.lesson.rounds
     require(result.state == "done", f"a run of {rounds} rounds ends as {result.state}: {result.reason}")
     late_counts = result.correct[stage, "test"][-rounds // 4 :]
     return float((late_counts / result.samples["test"]).mean())
+
+
+def late_rounds_are_as_the_first(subject: Subject) -> None:
+    """In a longer run, too, it draws nothing from global generators, and all that it keeps can be saved."""
+    rounds = subject.lesson.rounds
+    require(
+        subject.lesson.left_generators,
+        f"in a run of {rounds} rounds it draws from a global generator: use task.generator(...) or "
+        "task.seeded(...)",
+    )
+    require(not subject.lesson.unkept, f"after {rounds} rounds {subject.lesson.unkept}")
 
 
 def learns_a_toy_task(subject: Subject) -> None:
@@ -344,7 +458,9 @@ RULES: tuple[Rule, ...] = (
     describes_itself,
     hooks_are_spelt_right,
     shapes_and_finite_numbers,
-    what_is_sent_fits,
+    hooks_return_what_fits,
+    clients_talk_in_messages_alone,
+    clients_do_their_part_alone,
     same_spec_is_bit_equal,
     a_run_goes_on_where_it_was_saved,
     seed_matters,
@@ -354,6 +470,8 @@ RULES: tuple[Rule, ...] = (
     held_out_labels_are_not_read,
     received_model_stays,
     absent_clients_keep_what_they_have,
+    newcomers_are_sent_what_fits,
+    late_rounds_are_as_the_first,
     learns_a_toy_task,
 )
 """In the order in which an author wants to know."""

@@ -15,19 +15,27 @@ from bench.contract.rules import (
     Broken,
     a_run_goes_on_where_it_was_saved,
     absent_clients_keep_what_they_have,
+    clients_do_their_part_alone,
+    clients_talk_in_messages_alone,
+    describes_itself,
     global_generators_are_left_alone,
     hooks_are_spelt_right,
+    hooks_return_what_fits,
+    late_rounds_are_as_the_first,
     learns_a_toy_task,
     majority_share,
+    newcomers_are_sent_what_fits,
     order_of_clients_changes_nothing,
+    received_model_stays,
     same_spec_is_bit_equal,
 )
 from bench.contract.subject import Subject
 from bench.contract.toys import permuted
 from bench.data import Family
-from bench.engine.method import Message, Method, Stack
+from bench.engine.method import Clients, Message, Method, Stack, Update
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
+from bench.hyper import tunable
 from bench.methods.fedavg import FedAvg
 
 
@@ -233,3 +241,303 @@ def test_data_without_a_toy_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(METHODS.all(), "own", Spoken)
     with pytest.raises(RequestError, match="speech"):
         list(check("own"))
+
+
+class Sneaks(Own):
+    """Clients leave their models in an attribute, and the server takes them from there."""
+
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        trained = clients.fit(received)
+        self.left = {name: value.clone() for name, value in trained.items()}
+        return Update(trained)
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        super().aggregate(participants, received, Message(self.left))
+
+
+class SneaksByNumber(Own):
+    """The same by client number."""
+
+    def setup_server(self) -> None:
+        super().setup_server()
+        self.left: dict[int, Stack] = {}
+
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        trained = clients.fit(received)
+        for row, number in enumerate(clients.numbers):
+            self.left[number] = {name: value[row].clone() for name, value in trained.items()}
+        return Update(trained)
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        left = [self.left[number] for number in participants.tolist() if number in self.left]
+        if left:
+            models = {name: torch.stack([model[name] for model in left]) for name in left[0]}
+            super().aggregate(participants, received, Message(models))
+
+
+class Notes(Own):
+    """Clients log how far they went, and start from what each of them noted in its last round."""
+
+    def setup_server(self) -> None:
+        super().setup_server()
+        self.log: list[Tensor] = []
+        self.notes: dict[int, float] = {}
+
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        bias = torch.tensor([self.notes.get(number, 0.0) for number in clients.numbers])
+        trained = clients.fit({**received, "head.bias": received["head.bias"] + bias[:, None]})
+        self.log.append(clients.losses)
+        self.notes.update(zip(clients.numbers, trained["head.bias"].mean(dim=1).tolist(), strict=True))
+        return self.upload(trained)
+
+
+@pytest.mark.parametrize("kind", [Sneaks, SneaksByNumber])
+def test_a_server_that_reads_what_clients_left_in_an_attribute_is_noticed(
+    kind: type[Own], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Broken, match=r"update\(\) 'left'"):
+        clients_talk_in_messages_alone(subject(kind, monkeypatch))
+
+
+def test_clients_may_log_and_note_what_is_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    noting = subject(Notes, monkeypatch)
+    assert set(noting.watched.noted) == {"log", "notes"}
+    clients_talk_in_messages_alone(noting)
+    clients_do_their_part_alone(noting)
+
+
+def alike(stack: Stack) -> Stack:
+    return {name: value.mean(dim=0, keepdim=True).expand_as(value).clone() for name, value in stack.items()}
+
+
+class MixesInUpdate(Own):
+    """Clients keep the mean of their models, without a message."""
+
+    def broadcast(self, round: int) -> Message:
+        return Message()
+
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        return Update(alike(clients.fit(received)))
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None: ...
+
+
+class MixesInLoad(MixesInUpdate):
+    """The same when a round begins."""
+
+    def load(self, own: Stack, message: Message) -> Stack:
+        return alike(own)
+
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        return Update(clients.fit(received))
+
+
+class MixesNotes(Notes):
+    """Clients start from what all of them noted."""
+
+    def adapt(self, clients: Clients, received: Stack, message: Message) -> Stack:
+        shift = sum(self.notes.values())
+        return {**received, "head.bias": received["head.bias"] + shift}
+
+
+class Adapts(Own):
+    """Clients train before and in their round, by random streams of both."""
+
+    def adapt(self, clients: Clients, received: Stack, message: Message) -> Stack:
+        return {name: value.clone() for name, value in clients.fit(received, epochs=1).items()}
+
+
+@pytest.mark.parametrize(
+    ("kind", "hook"), [(MixesInUpdate, "update"), (MixesInLoad, "load"), (MixesNotes, "adapt")]
+)
+def test_client_hooks_that_mix_clients_are_named(
+    kind: type[Own], hook: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Broken, match=rf"^{hook}\(\) gives"):
+        clients_do_their_part_alone(subject(kind, monkeypatch))
+
+
+@pytest.mark.parametrize("family", ["graph", "images"])
+def test_clients_that_train_twice_in_a_round_do_it_alone(
+    family: Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients_do_their_part_alone(subject(Adapts, monkeypatch, family))
+
+
+class ChangesUploads(Own):
+    """The server works in the memory of what it gets."""
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        upload.model["head.bias"].mul_(0.5)
+        super().aggregate(participants, received, upload)
+
+
+def test_a_server_that_changes_what_clients_keep_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    changing = subject(ChangesUploads, monkeypatch)
+    with pytest.raises(Broken, match=r"aggregate\(\) changes head.bias"):
+        received_model_stays(changing)
+    clients_do_their_part_alone(changing)  # which is not to blame
+
+
+class LateDraw(Own):
+    """Draws from a global generator from its fourth round on."""
+
+    def broadcast(self, round: int) -> Message:
+        if round >= 3:
+            torch.rand(())
+        return super().broadcast(round)
+
+
+class LateFunction(Own):
+    """Keeps what no file holds from its fourth round on."""
+
+    def broadcast(self, round: int) -> Message:
+        if round >= 3:
+            self.squash = torch.tanh
+        return super().broadcast(round)
+
+
+@pytest.mark.parametrize(
+    ("kind", "early", "problem"),
+    [
+        (LateDraw, global_generators_are_left_alone, "global generator"),
+        (LateFunction, a_run_goes_on_where_it_was_saved, "'squash'"),
+    ],
+)
+def test_what_goes_wrong_in_late_rounds_is_noticed(
+    kind: type[Own], early: Callable[[Subject], None], problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = subject(kind, monkeypatch)
+    early(late)
+    with pytest.raises(Broken, match=problem):
+        late_rounds_are_as_the_first(late)
+
+
+class DerivesNothing(Own):
+    """A name that no attribute has."""
+
+    derived: ClassVar[frozenset[str]] = frozenset({"modle"})
+
+
+class DerivesACount(Own):
+    """A count that lasts over rounds, though no number depends on it."""
+
+    derived: ClassVar[frozenset[str]] = frozenset({"rounds"})
+
+    def setup_server(self) -> None:
+        super().setup_server()
+        self.rounds = torch.zeros(1)
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        super().aggregate(participants, received, upload)
+        self.rounds = self.rounds + 1
+
+
+@pytest.mark.parametrize(("kind", "name"), [(DerivesNothing, "'modle'"), (DerivesACount, "'rounds'")])
+def test_derived_names_that_are_none_are_noticed(
+    kind: type[Own], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Broken, match=name):
+        a_run_goes_on_where_it_was_saved(subject(kind, monkeypatch))
+
+
+class Misnames(Own):
+    """Settings that are none, and a search beyond its limit."""
+
+    protocol: ClassVar[dict[str, object]] = {"rouds": 3, "initial": "both"}
+    client: ClassVar[dict[str, object]] = {"modl": "gcn"}
+
+    class Hyper(FedAvg.Hyper):
+        """``groups``: how many."""
+
+        groups: int = tunable(2, search=[0, 1, 2.5, "x"], ge=1)
+
+
+def test_settings_that_are_none_and_searches_beyond_limits_are_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(Broken) as error:
+        describes_itself(subject(Misnames, monkeypatch))
+    for part in ("rouds", "initial", "modl", "got 0", "got 2.5", "got 'x'"):
+        assert part in str(error.value)
+
+
+class WelcomesWithoutRows(Own):
+    """Newcomers are sent one model for all of them."""
+
+    def onboard(self, newcomers: Clients, message: Message) -> Message:
+        return Message(self.model)
+
+
+def test_a_welcome_that_does_not_fit_newcomers_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    newcomers_are_sent_what_fits(subject(Own, monkeypatch))
+    newcomers_are_sent_what_fits(subject(Misspells, monkeypatch))
+    with pytest.raises(Broken, match=r"onboard\(\) gives"):
+        newcomers_are_sent_what_fits(subject(WelcomesWithoutRows, monkeypatch))
+
+
+class ForgetsAnArgument(Own):
+    """A hook that cannot be called as the engine calls it."""
+
+    def broadcast(self) -> Message:  # type: ignore[override]
+        return Message()
+
+
+def test_a_hook_that_lacks_an_argument_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Broken, match=r"broadcast\(self\)"):
+        hooks_are_spelt_right(subject(ForgetsAnArgument, monkeypatch))
+
+
+WRONG_RETURNS = {
+    "update() returns None": lambda trained: None,
+    "update() returns a value of type dict": lambda trained: trained,
+    "update() keeps no head.bias": lambda trained: Update(
+        {name: value for name, value in trained.items() if name != "head.bias"}
+    ),
+    "update() gives means as a value of type list": lambda trained: Update(
+        trained, Message({}, {"means": [1.0] * 4})
+    ),
+    "update() gives means as (3, 7)": lambda trained: Update(
+        trained, Message({}, {"means": torch.zeros(3, 7)})
+    ),
+    "update() keeps head.bias as torch.float64": lambda trained: Update(
+        {**trained, "head.bias": trained["head.bias"].double()}
+    ),
+}
+
+
+@pytest.mark.parametrize("problem", WRONG_RETURNS)
+def test_what_a_hook_should_have_returned_is_said_by_every_rule(
+    problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Returns(Own):
+        """FedAvg with another update."""
+
+        families = ("graph",)
+
+        def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+            result: Update = WRONG_RETURNS[problem](clients.fit(received))
+            return result
+
+        def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None: ...
+
+    with pytest.raises(Broken) as error:
+        hooks_return_what_fits(subject(Returns, monkeypatch))
+    assert str(error.value).startswith(problem)
+    problems = {finding.problem for finding in check("own")} - {""}
+    if "means as (3" not in problem and "float64" not in problem:  # which stop no run
+        assert problems == {str(error.value)}
+
+
+def test_an_error_in_the_suite_names_the_methods_own_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class TrainsNothing(Own):
+        """FedAvg that trains a layer which it has not."""
+
+        families = ("graph",)
+
+        def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+            return self.upload(clients.fit(received, trainable=["conv1.weigth"]))
+
+    subject(TrainsNothing, monkeypatch)
+    (problem,) = {finding.problem for finding in check("own")} - {""}
+    assert "test_rules.py, line" in problem

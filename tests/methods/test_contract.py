@@ -21,7 +21,9 @@ from bench.contract.rules import (
     Rule,
     absent_clients_keep_what_they_have,
     block_size_changes_nothing,
+    clients_do_their_part_alone,
     late_accuracy,
+    late_rounds_are_as_the_first,
     learns_a_toy_task,
     majority_share,
     order_of_clients_changes_nothing,
@@ -68,12 +70,14 @@ ROUNDING_DECIDES = {
 REGROUPING = {
     absent_clients_keep_what_they_have,
     block_size_changes_nothing,
+    clients_do_their_part_alone,
     order_of_clients_changes_nothing,
 }
 """Rules by which clients that are trained in other company have the same numbers up to rounding."""
 
 LONG: set[Rule] = {
     learns_a_toy_task,
+    late_rounds_are_as_the_first,
     absent_clients_keep_what_they_have,
     block_size_changes_nothing,
     order_of_clients_changes_nothing,
