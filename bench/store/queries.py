@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -14,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, Integer, Select, Strin
 
 from bench.errors import RequestError, unknown
 from bench.metric_names import ACCURACY
-from bench.spec import FederationKey, sha256
+from bench.spec import FederationKey, RunSpec, sha256
 from bench.store.models import (
     Artefact,
     Base,
@@ -74,10 +73,9 @@ class Stored(NamedTuple):
 
 
 class OnOtherClients(NamedTuple):
-    """A stored run of a federation that has another hash now; its spec as JSON."""
+    """A stored run of a federation that has another hash now."""
 
-    spec_hash: str
-    spec: str
+    spec: RunSpec
     state: str
     partition_hash: str
 
@@ -108,9 +106,6 @@ class Timing(NamedTuple):
 
 TIMED = ("dataset", "scenario", "clients", "method", "spec", "seconds_total", "device", "peak_memory")
 """The columns of a run that a ``Timing`` is made of, in its order."""
-
-FEDERATION = (Run.dataset, Run.scenario, Run.clients)
-"""The columns of a run that its federation's key begins with."""
 
 STORED = tuple(Run.__table__.columns[name] for name in Stored._fields)
 
@@ -204,24 +199,23 @@ class Queries:
             return {row[0]: Stored(*row[1:]) for row in rows}
 
     def on_other_clients(self, hashes: Mapping[FederationKey, str]) -> list[OnOtherClients]:
-        """The runs of these federations made on clients of another hash than named here, in their order."""
-        names = [set(part) for part in zip(*(key[:3] for key in hashes), strict=True)] or [set()] * 3
-        columns = [Run.__table__.columns[name] for name in OnOtherClients._fields]
-        conditions = (column.in_(part) for column, part in zip(FEDERATION, names, strict=True))
+        """One's own runs of these federations made on clients of another hash than named here, in their
+        order. Imported ones are left out: what others trained on is said beside their numbers.
+        """
         statement = (
-            select(*FEDERATION, *columns)
-            .where(*conditions, Run.partition_hash.not_in({"", *hashes.values()}))
+            select(Run.spec, Run.state, Run.partition_hash)
+            .where(
+                Run.dataset.in_({key.dataset for key in hashes}),
+                Run.clients.in_({key.clients for key in hashes}),
+                Run.partition_hash.not_in({"", *hashes.values()}),
+                Run.bundle_id.is_(None),
+            )
             .order_by(Run.id)
         )
         with self._engine.connect() as connection:
             rows = connection.execute(statement).all()
-        found = []
-        for *names, spec_hash, spec, state, partition in rows:
-            protocol = json.loads(spec)["protocol"]
-            key = FederationKey(*names, protocol["partition_seed"], tuple(protocol["split"]))
-            if key in hashes:
-                found.append(OnOtherClients(spec_hash, spec, state, partition))
-        return found
+        runs = (OnOtherClients(RunSpec.model_validate_json(spec), *rest) for spec, *rest in rows)
+        return [run for run in runs if run.spec.federation_key in hashes]
 
     def stored(self, spec_hash: str) -> Stored | None:
         """What is stored of one spec; None where nothing is."""

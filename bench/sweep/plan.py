@@ -219,12 +219,11 @@ class Plan:
         """
         redone = {step.spec.hash for step in self.to_run}
         for row in rows:
-            if row.state in SETTLED and row.spec_hash not in redone:
-                spec = RunSpec.model_validate_json(row.spec)
+            if row.state in SETTLED and row.spec.hash not in redone:
                 raise RequestError(
-                    f"{Step(planned(spec), 'done').name} is stored, made on other clients "
-                    f"({row.partition_hash[:8]}) than there are now ({hashes[spec.federation_key][:8]}): the "
-                    "database would hold both; use another --db"
+                    f"{Step(planned(row.spec), 'done').name} is stored, made on other clients "
+                    f"({row.partition_hash[:8]}) than there are now ({hashes[row.spec.federation_key][:8]}): "
+                    "the database would hold both; use another --db"
                 )
 
     @property
