@@ -1,4 +1,7 @@
-"""The ``bench`` command: registers the groups and turns a wrong request into one line and exit code 2."""
+"""How ``bench`` starts and ends: every end has its exit code, and a wrong request is one line.
+
+Commands are imported within ``main``, since an interrupt while they are is one like any other.
+"""
 
 from __future__ import annotations
 
@@ -6,65 +9,18 @@ import errno
 import os
 import sys
 
-import cyclopts
-
-from bench import __version__
-from bench.cli.output import Screen
-from bench.cli.refusals import refusal
 from bench.errors import RequestError
-
-app = cyclopts.App(
-    name="bench",
-    version=__version__,
-    help="Benchmark personalised federated learning: published against measured, cell by cell.",
-    default_parameter=cyclopts.Parameter(negative=()),
-    console=Screen(),
-    suppress_keyboard_interrupt=False,  # main says what an interrupt means
-)
-for name, place, summary in (
-    ("quickstart", "quickstart:quickstart", "Run six methods on Cora and report on them."),
-    ("sweep", "sweep:sweep", "Run what is not done yet of a grid."),
-    ("tune", "tune:tune", "Find every method's best configuration with one budget for all."),
-    ("report", "report:report", "Write tables and figures, published beside measured."),
-    ("compare", "compare:compare", "Run your own method and say where it stands among the others."),
-    ("leaderboard", "leaderboard:app", "Write the results as a site, or serve it."),
-    ("methods", "listings:methods", "List the methods, or describe one with its hyper-parameters."),
-    ("datasets", "listings:datasets", "List the data sets and say which are at hand, or describe one."),
-    ("scenarios", "listings:scenarios", "List the scenarios, and the numbers of clients that they take."),
-    ("grids", "listings:grids", "List the grids that come with the suite, or describe one."),
-    ("runs", "runs:app", "List runs, show one, say what runs now, save trained models."),
-    ("export", "bundles:export", "Write results as a bundle of files that others can read."),
-    ("import", "bundles:import_bundle", "Check a bundle and write its runs into the database."),
-    ("verify", "bundles:verify", "Make a sample of a bundle's runs again and compare."),
-    ("check-method", "checks:check_method", "Check your own method file, and say what to mend."),
-    ("check-gpu", "checks:check_gpu", "Run on a GPU what only a GPU can show."),
-    ("doctor", "checks:doctor", "Report the environment and say what to fix."),
-    ("data", "data:app", "Fetch, check and describe data sets, and exchange their clients."),
-    ("db", "db:app", "Check or back up the database, or bring its schema up to date."),
-    ("speed", "speed:speed", "Measure seconds a round, or of whole runs."),
-):
-    names = [name, "run"] if name == "runs" else name  # bench run save-models
-    app.command(f"bench.cli.{place}", name=names, help=summary)  # imported on use: each needs other libraries
-
-
-def _say_all(words: list[str]) -> None:
-    """Let the command that is asked for show its docstring: the summary is for the list of commands."""
-    _, (_, *commands), _ = app.parse_commands(words)
-    for command in commands[:1]:
-        if command.default_command is not None:
-            command.help = command.default_command.__doc__
 
 
 def main(words: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 something failed, 2 wrong request, 130 interrupted."""
-    words = sys.argv[1:] if words is None else words
     try:
-        _say_all(words)
-        outcome = app(words, exit_on_error=False, print_error=False, result_action="return_value")
+        from bench.cli.commands import run
+
+        code = run(sys.argv[1:] if words is None else words)
         sys.stdout.flush()
-    except (RequestError, cyclopts.CycloptsError) as error:
-        message = refusal(error) if isinstance(error, cyclopts.CycloptsError) else str(error)
-        print("bench: " + " ".join(message.split()), file=sys.stderr)
+    except RequestError as error:
+        print("bench: " + " ".join(str(error).split()), file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("bench: interrupted; the next call continues from here", file=sys.stderr)
@@ -78,7 +34,7 @@ def main(words: list[str] | None = None) -> None:
         sys.stderr.write(f"bench: {error}\n")
         _drop_output()
         sys.exit(1)
-    sys.exit(outcome if isinstance(outcome, int) else 0)
+    sys.exit(code)
 
 
 def _drop_output() -> None:

@@ -1,0 +1,152 @@
+"""``--help`` of every command, and what is imported for it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import cyclopts
+import pytest
+
+from bench.cli.commands import app
+from bench.cli.main import main
+
+
+def commands(parent: cyclopts.App, *path: str) -> Iterator[tuple[str, ...]]:
+    for name in parent:
+        if not name.startswith("-"):
+            below = list(commands(parent[name], *path, name))
+            yield from below or [(*path, name)]
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--help"])
+    assert ended.value.code == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("path", list(commands(app)), ids=" ".join)
+def test_a_commands_help_is_its_docstring(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    command = app
+    for name in path:
+        command = command[name]
+    paragraphs = (inspect.getdoc(command.default_command) or "").split("\n\n")
+    text = [
+        " ".join(paragraph.split()) for paragraph in paragraphs if not paragraph.startswith("Parameters\n---")
+    ]
+    shown = printed(capsys, *path)
+    assert text[0]
+    for paragraph in text:
+        assert paragraph in shown
+
+
+def test_the_list_of_commands_has_a_line_for_each_and_imports_none() -> None:
+    asked = "import sys; from bench.cli import main; "
+    shown = "print([each for each in sys.modules if each.startswith('bench.cli.')])"
+    code = f"{asked}\ntry: main.main(['--help'])\nfinally: {shown}"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    text = " ".join(process.stdout.split())
+    assert "sweep Run what is not done yet of a grid. " in text.replace("│", "")
+    assert "Exit code 0: all agree" not in text
+    assert text.endswith("['bench.cli.main', 'bench.cli.output', 'bench.cli.refusals', 'bench.cli.commands']")
+
+
+WORK = {
+    "jinja2",
+    "matplotlib",
+    "numpy",
+    "optuna",
+    "pandas",
+    "psutil",
+    "pyarrow",
+    "pydantic",
+    "scipy",
+    "sqlalchemy",
+    "torch",
+    "torch_geometric",
+}
+"""Packages that commands do their work with; asking for help or asking wrongly needs none of them."""
+
+CALLS = """
+import json, sys
+from bench.cli.main import main
+for words in json.loads(sys.argv[1]):
+    try:
+        main(words)
+    except SystemExit as ended:
+        print(json.dumps([ended.code, sorted({name.partition(".")[0] for name in sys.modules})]))
+"""
+
+
+def outcomes(calls: Sequence[Sequence[str]], home: Path) -> list[tuple[int, set[str]]]:
+    """Exit codes of calls, one after another in a process of their own, and what it has imported by then."""
+    process = subprocess.run(
+        [sys.executable, "-c", CALLS, json.dumps(calls)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"BENCH_HOME": str(home)},
+    )
+    ends = [json.loads(line) for line in process.stdout.splitlines() if line.startswith("[")]
+    assert len(ends) == len(calls)
+    return [(code, set(packages)) for code, packages in ends]
+
+
+def test_a_package_that_does_work_is_one_of_those_that_the_suite_needs() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    needed = {re.split("[>=]", requirement)[0].replace("-", "_") for requirement in project["dependencies"]}
+    assert needed >= WORK
+
+
+def test_help_imports_nothing_that_does_work(tmp_path: Path) -> None:
+    paths = list(commands(app))
+    assert ("runs", "list") in paths
+    for path, (code, packages) in zip(
+        paths, outcomes([[*path, "--help"] for path in paths], tmp_path), strict=True
+    ):
+        assert code == 0
+        assert not packages & WORK, path
+
+
+WRONG = (
+    "sweep --gird quickstart",
+    "sweep -d cora -k ten",
+    "sweep -d cora --seed 3-1",
+    "sweep -d cora --jobs 0",
+    "sweep -d cora --timeout-seconds 0",
+    "sweep -d cora --rerun new",
+    "sweep -d cora --backend rya",
+    "sweep -d cora --backend slurm --slurm partition",
+    "sweep -d cora --data-root /nowhere",
+    "tune -d cora --jobs 0",
+    "tune -d cora --data-root /nowhere",
+    "report --study",
+    "report -k ten",
+    "runs list --state finished",
+    "runs show 1234567890123456789",
+    "runs status --watch --json",
+    "export -d cora",
+    "import",
+    "verify bundle --draw-seed -1",
+    "leaderboard serve --out site --own",
+    "data stats --data-root /nowhere",
+    "db backup",
+    "compare file.py",
+    "check-method",
+    "speed --rounds many",
+)
+
+
+def test_a_wrong_request_imports_nothing_that_does_work(tmp_path: Path) -> None:
+    ends = outcomes([words.split() for words in WRONG], tmp_path / "home")
+    for words, (code, packages) in zip(WRONG, ends, strict=True):
+        assert code == 2, words
+        assert not packages & WORK, words
+    assert not (tmp_path / "home").exists()
