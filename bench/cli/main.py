@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 
 from bench.errors import RequestError
 
+WIDTH = re.compile("[2-9][0-9]|[1-9][0-9]{2,3}")
+"""Columns that a terminal may have; rich, which writes tables, would print nothing in none."""
+
 
 def main(words: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 something failed, 2 wrong request, 130 interrupted."""
+    if not WIDTH.fullmatch(os.environ.get("COLUMNS", "")):
+        os.environ.pop("COLUMNS", None)
     try:
         from bench.cli.commands import run
 

@@ -66,3 +66,21 @@ def test_an_interrupt_while_modules_are_imported_is_one_line(module: str, home: 
         [sys.executable, "-c", INTERRUPTED, module], capture_output=True, text=True, check=False
     )
     assert (process.returncode, process.stderr.count("\n")) == (130, 1)
+
+
+@pytest.mark.parametrize("words", ["grids", "methods --help"])
+def test_a_width_that_no_terminal_has_is_ignored(words: str, home: Path) -> None:
+    def printed(columns: str | None) -> str:
+        environment = {**os.environ, "BENCH_HOME": str(home), "COLUMNS": columns}
+        return subprocess.run(
+            [sys.executable, "-c", f"from bench.cli.main import main; main({words.split()})"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+            env={name: value for name, value in environment.items() if value is not None},
+        ).stdout
+
+    usual = printed(None)
+    assert printed("40") != usual
+    assert {printed(columns) for columns in ("0", "1", "-1", "²", "wide", "99999")} == {usual}
