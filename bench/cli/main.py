@@ -18,9 +18,8 @@ WIDTH = re.compile("[2-9][0-9]|[1-9][0-9]{2,3}")
 
 def main(words: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 something failed, 2 wrong request, 130 interrupted."""
-    if not WIDTH.fullmatch(os.environ.get("COLUMNS", "")):
-        os.environ.pop("COLUMNS", None)
     try:
+        _settle_streams()
         from bench.cli.commands import run
 
         code = run(sys.argv[1:] if words is None else words)
@@ -41,6 +40,15 @@ def main(words: list[str] | None = None) -> None:
         _drop_output()
         sys.exit(1)
     sys.exit(code)
+
+
+def _settle_streams() -> None:
+    """Ignore a width that no terminal has, and let what goes to a closed stream, as by ``>&-``, go nowhere."""
+    if not WIDTH.fullmatch(os.environ.get("COLUMNS", "")):
+        os.environ.pop("COLUMNS", None)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - till the end
 
 
 def _drop_output() -> None:

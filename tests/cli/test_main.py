@@ -84,3 +84,17 @@ def test_a_width_that_no_terminal_has_is_ignored(words: str, home: Path) -> None
     usual = printed(None)
     assert printed("40") != usual
     assert {printed(columns) for columns in ("0", "1", "-1", "²", "wide", "99999")} == {usual}
+
+
+@pytest.mark.parametrize(("words", "code"), [("grids", 0), ("--version", 0), ("grids nothing", 2)])
+@pytest.mark.parametrize("closed", [(1,), (2,), (0, 1, 2)])
+def test_streams_that_are_closed_change_no_exit_code(words: str, code: int, closed: tuple[int, ...]) -> None:
+    closing = "".join(f"os.close({stream}); " for stream in closed)
+    start = f"import os, sys; {closing}os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    command = f"from bench.cli.main import main; main({words.split()})"
+    process = subprocess.run(
+        [sys.executable, "-c", start, "-c", command], capture_output=True, text=True, check=False
+    )
+    assert process.returncode == code
+    assert bool(process.stdout) == (1 not in closed and code == 0)
+    assert bool(process.stderr) == (2 not in closed and code == 2)
