@@ -16,7 +16,7 @@ import pandas as pd
 
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY
-from bench.replacement import check_folder, replacing_folder
+from bench.replacement import check_replaceable, replacing_folder
 from bench.spec import RunSpec
 from bench.store.bundle_import import run_name
 from bench.studies.source import OWN, Source
@@ -77,7 +77,7 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptMod
 
     from bench.federation.types import TEST
 
-    check_folder(folder)
+    check_replaceable(folder)
     digits = len(str(len(models.rounds) - 1))
     samples = result.samples["test"]
     clients: list[dict[str, Any]] = [

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from bench.errors import RequestError
-from bench.replacement import check_folder, replacing_file, replacing_folder, unfinished_files
+from bench.replacement import (
+    check_folder,
+    check_replaceable,
+    replacing_file,
+    replacing_folder,
+    unfinished_files,
+)
 
 
 def _write_half(place: Path) -> None:
@@ -69,3 +75,25 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anybody_works_for_it(tmp
         with pytest.raises(RequestError, match=str(place)):
             check_folder(place)
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_the_folder_that_somebody_is_in_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "outer" / "inner"
+    place.mkdir(parents=True)
+    monkeypatch.chdir(place)
+    for out in (Path(), place, Path(".."), tmp_path, Path("/")):
+        with pytest.raises(RequestError):
+            check_replaceable(out)
+        with pytest.raises(RequestError), replacing_folder(out):
+            pass
+    assert Path.cwd().samefile(place)
+    for out in (Path("new"), Path("..", "new"), tmp_path / "new"):
+        with replacing_folder(out) as folder:
+            (folder / "text").touch()
+        assert (out / "text").exists()
+
+
+def test_the_root_is_a_folder() -> None:
+    check_folder(Path("/"))

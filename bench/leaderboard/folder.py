@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY, Metric
-from bench.replacement import check_folder, replacing_folder
+from bench.replacement import check_replaceable, replacing_folder
 
 PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
 
@@ -84,7 +84,7 @@ def check(out: Path, metric: Metric = ACCURACY) -> None:
     """Raises ``RequestError`` unless ``out`` is absent, an empty folder or a site of ours by the metric: a
     site by another one would not continue its change log.
     """
-    check_folder(out)
+    check_replaceable(out)
     if is_site(out) and (out / MARK).read_text(encoding="utf-8") != _mark(metric):
         raise RequestError(
             f"--out {out}: a leaderboard by another metric than {metric} is there: name another folder"

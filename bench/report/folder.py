@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from bench.errors import RequestError
-from bench.replacement import check_folder
+from bench.replacement import check_replaceable
 from bench.report.printout import Printout
 
 INDEX = "index.html"
@@ -52,7 +52,7 @@ def unchanged_printout(out: Path, stamp: str) -> Printout | None:
 
 def check(out: Path) -> None:
     """Raises ``RequestError`` unless ``out`` is absent or a folder in which only a report's files lie."""
-    check_folder(out)
+    check_replaceable(out)
     earlier_contents = contents(out)
     report_files = {CONTENTS, *earlier_contents.files} if earlier_contents else set()
     foreign_files = sorted(set(_files(out)) - report_files)

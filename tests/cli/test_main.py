@@ -98,3 +98,19 @@ def test_streams_that_are_closed_change_no_exit_code(words: str, code: int, clos
     assert process.returncode == code
     assert bool(process.stdout) == (1 not in closed and code == 0)
     assert bool(process.stderr) == (2 not in closed and code == 2)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="this system keeps the folder that somebody is in")
+@pytest.mark.parametrize("words", ["--version", "grids", "runs list", "sweep -d cora --dry-run", "doctor"])
+def test_a_working_directory_that_was_deleted_is_one_line(words: str, home: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    leaving = "import os, sys; from bench.cli.main import main; os.chdir(sys.argv[1]); os.rmdir(sys.argv[1])"
+    process = subprocess.run(
+        [sys.executable, "-c", f"{leaving}; main({words.split()})", str(gone)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (process.returncode, process.stderr.count("\n")) == (2, 1)
+    assert process.stdout == ""
