@@ -56,7 +56,7 @@ def storage() -> Iterator[Sign]:
     """``BENCH_HOME``: whether it can be written, and how much room there is."""
     home = paths.home()
     folder = next(folder for folder in (home, *home.parents) if folder.exists())
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
+    if not os.access(folder, os.W_OK):
         yield Sign("storage", "fix", f"{home} cannot be written: set BENCH_HOME to a folder that can")
         return
     free_bytes = shutil.disk_usage(folder).free
@@ -116,5 +116,7 @@ def examine() -> Iterator[Sign]:
     for topic, signs in TOPICS:
         try:
             yield from signs()
+        except RequestError as error:
+            yield Sign(topic, "fix", str(error))
         except Exception as error:
             yield Sign(topic, "fix", f"{type(error).__name__}: {' '.join(str(error).split())}")

@@ -24,16 +24,20 @@ def home() -> Path:
     """The suite's own folder: ``$BENCH_HOME``, else ``~/.bench``. Not created here.
 
     Raises:
-        RequestError: there is no such home folder.
+        RequestError: there is no such home folder, or it is no folder, or can be none.
     """
-    return expanded(os.environ.get("BENCH_HOME") or "~/.bench", "BENCH_HOME")
+    path = expanded(os.environ.get("BENCH_HOME") or "~/.bench", "BENCH_HOME")
+    place = next((place for place in (path, *path.parents) if os.path.lexists(place)), Path())
+    if not place.is_dir():
+        raise RequestError(f"BENCH_HOME {path}: {place} is no folder: set BENCH_HOME to a folder")
+    return path
 
 
 def data_roots(data_root: Path | None = None) -> tuple[Path, ...]:
     """Folders searched for raw files, in order: the option, ``$BENCH_DATA``, ``BENCH_HOME/data``.
 
     Raises:
-        RequestError: the option names no folder, or a variable a home folder that there is not.
+        RequestError: the option names no folder, a variable a home folder that there is not; or as ``home``.
     """
     if data_root is not None and not data_root.is_dir():
         raise RequestError(f"--data-root expects a folder, got {data_root}")
