@@ -107,7 +107,13 @@ def tune(
             searches, timings = opened_searches(database, home, requests, batch)
             estimator, data_gap = Estimator([*history, *timings], slots.sort), data_at_hand(roots)
             rows = [
-                show.status(search.tuning, search.progress, estimator, data_gap(search.tuning.spec.dataset))
+                show.status(
+                    search.tuning,
+                    search.progress,
+                    estimator,
+                    data_gap(search.tuning.spec.dataset),
+                    search.runs,
+                )
                 for search in searches
             ]
             if as_json:

@@ -226,6 +226,11 @@ class Search:
         self._width = width
         self._runs: dict[int, tuple[dict[str, Value], Runs]] = {}
 
+    @property
+    def runs(self) -> int:
+        """How many of its runs are stored, those of trials that have not ended included."""
+        return sum(len(seeds) for _, runs in self._runs.values() for seeds in runs.values())
+
     def take(self, spec: RunSpec, run: TrialRun, clients: str) -> None:
         """Take a stored run into account, if it is one of the search.
 

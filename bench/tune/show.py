@@ -17,22 +17,26 @@ from bench.tune.search import SearchProgress
 from bench.tune.tuning import Tuning, Value
 
 TEXTS = ("cell", "state")
-COLUMNS = ("cell", "space", "trials", "client epochs", "best", "time", "state")
+COLUMNS = ("cell", "space", "trials", "runs", "client epochs", "best", "time", "state")
 
 
 @dataclass(frozen=True)
 class SearchStatus:
     """How far a search is. ``seconds`` is what the rest takes if no trial is stopped, one run after the
-    other; None where no like run is known. ``lacking`` says why its data are not at hand.
+    other; None where no like run is known. ``lacking`` says why its data are not at hand. ``runs`` are
+    stored, those of trials that have not ended included, whose client epochs do not count yet.
     """
 
     tuning: Tuning
     progress: SearchProgress
     seconds: float | None
     lacking: str = ""
+    runs: int = 0
 
 
-def status(tuning: Tuning, progress: SearchProgress, history: Estimator, data_gap: str) -> SearchStatus:
+def status(
+    tuning: Tuning, progress: SearchProgress, history: Estimator, data_gap: str, runs: int = 0
+) -> SearchStatus:
     """How far a search is, with the time that its unused client epochs take, by its own trials or else by
     stored runs.
     """
@@ -44,7 +48,7 @@ def status(tuning: Tuning, progress: SearchProgress, history: Estimator, data_ga
         if used_epochs:
             rate = sum(trial.seconds for trial in progress.trials) / used_epochs
         seconds = None if rate is None else rate * (tuning.budget - used_epochs)
-    return SearchStatus(tuning, progress, seconds, data_gap)
+    return SearchStatus(tuning, progress, seconds, data_gap, runs)
 
 
 def table(searches: Sequence[SearchStatus]) -> Table:
@@ -60,6 +64,7 @@ def table(searches: Sequence[SearchStatus]) -> Table:
             f"{spec.dataset}/{spec.scenario}/{spec.clients}/{spec.method}",
             f"{tuning.size:,}",
             f"{len(entry.progress.trials)}/{tuning.trials}",
+            f"{entry.runs:,}",
             f"{entry.progress.client_epochs:,.0f}/{tuning.budget:,}",
             percent(entry.progress.best),
             "unknown" if entry.seconds is None else duration(entry.seconds) if entry.seconds else "-",
@@ -130,6 +135,7 @@ def as_json(searches: Sequence[SearchStatus], skipped: Mapping[str, str], slots:
             "clients": entry.tuning.spec.clients,
             "space": {key: list(values) for key, values in entry.tuning.space.items()},
             "trials": {"done": len(entry.progress.trials), "asked": entry.tuning.trials},
+            "runs": entry.runs,
             "client_epochs": {"used": entry.progress.client_epochs, "asked": entry.tuning.budget},
             "best_validation": entry.progress.best,
             "seconds": entry.seconds,

@@ -117,6 +117,18 @@ def test_a_larger_total_goes_on_and_a_smaller_one_is_refused(tmp_path: Path) -> 
     pd.testing.assert_frame_equal(stored(tmp_path), before)
 
 
+def test_runs_of_a_trial_that_was_interrupted_are_counted(tmp_path: Path) -> None:
+    def stopped(order: Order) -> RunResult:
+        if order.spec.protocol.rounds > 2:  # the second rung
+            raise KeyboardInterrupt
+        return answer(order)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, [tuning()], execute=stopped)
+    (search,), _ = opened_searches(url(tmp_path), tmp_path, [tuning()], 1)
+    assert (search.runs, search.progress.trials) == (2, ())
+
+
 def faulty(order: Order) -> RunResult:
     """No weight decay goes wrong."""
     if order.spec.client.weight_decay == 0:
