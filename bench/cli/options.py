@@ -75,7 +75,7 @@ def check_folder(_: Any, url: str | None) -> None:
     if url is not None and not url.strip():
         raise RequestError("--db is empty: expected a URL, or leave it out for the default one")
     scheme, _, path = (url or "").partition(":///")
-    folder = Path(path).expanduser().absolute().parent
+    folder = paths.expanded(path, "--db").absolute().parent
     if scheme == "sqlite" and path and not folder.exists() and folder != paths.home().absolute():
         raise RequestError(f"--db {url}: there is no folder {folder}, make it first")
 

@@ -36,6 +36,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.pool import NullPool
 
+from bench import paths
 from bench.errors import BusyError, RequestError
 from bench.replacement import replacing_file
 
@@ -177,7 +178,7 @@ class SQLite(Database):
         if scheme != "sqlite" or path in ("", ":memory:"):
             text = without_password(url)
             raise RequestError(f"--db expects sqlite:///PATH or postgresql+psycopg://..., got '{text}'")
-        self.path = Path(path).expanduser()
+        self.path = paths.expanded(path, "--db")
         super().__init__(url, str(self.path), busy_seconds)
 
     def empty(self) -> bool:
