@@ -95,12 +95,14 @@ def parse_grid(text: str, name: str, study: str = "") -> Grid:
 def parse_experiment(text: str, name: str) -> ExperimentFile:
     """An experiment's file from TOML text; raises as ``load_grid`` does."""
     try:
-        tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RequestError(f"grid {name} is not valid TOML: {error}") from None
-    try:
         # By way of JSON, whose lists and tables a strict model takes for tuples and data classes.
-        return ExperimentFile.model_validate_json(json.dumps(tree, default=str))
+        tree = json.dumps(tomllib.loads(text), default=str)
+    except ValueError as error:  # of TOML, or of a number with more digits than Python reads
+        raise RequestError(f"grid {name} is not valid TOML: {error}") from None
+    except RecursionError:
+        raise RequestError(f"grid {name}: tables or lists are nested too deeply") from None
+    try:
+        return ExperimentFile.model_validate_json(tree)
     except ValidationError as error:
         raise _explain(error, name) from None
 
