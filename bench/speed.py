@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -40,7 +40,7 @@ from bench.federation.build import build
 from bench.federation.types import Federation
 from bench.nn.base import CLIENT_MODELS
 from bench.process import end_with_parent
-from bench.resolve import Overrides, resolve
+from bench.resolve import Overrides, check_specs, resolve
 from bench.spec import RunSpec
 
 WARM_UP_ROUNDS = 2
@@ -199,6 +199,43 @@ def prepare(
     raise refusals[-1]
 
 
+def check(
+    cases: Sequence[Case],
+    roots: tuple[Path, ...],
+    overrides: Overrides | None = None,
+    rounds: int | None = None,
+) -> None:
+    """Refuse what is known not to work before anything is measured; whole runs take no ``rounds``.
+
+    Raises:
+        RequestError: an unknown name or setting, a value that is not allowed, a method that does not run on
+            such data, a number of clients that the scenario does not give, or rounds that a run has not.
+    """
+    specs = []
+    for case in cases:
+        settings = _settings(case, overrides)
+        specs.append(resolve(case.dataset, case.scenario, case.clients, case.method, 0, settings))
+    check_specs(specs, roots, are_named=True)
+    if rounds is not None:
+        for spec in specs:
+            _check_rounds(spec, rounds)
+
+
+def _settings(case: Case, overrides: Overrides | None) -> dict[str, Any]:
+    """The settings of a case: a method that trains a generator first does so for one epoch alone."""
+    warm_up = "warm_up_epochs" in METHODS.named(case.method).Hyper.model_fields
+    model = {} if case.model is None else {"client.model": case.model}
+    return {**({"method.warm_up_epochs": 1} if warm_up else {}), **(overrides or {}), **model}
+
+
+def _check_rounds(spec: RunSpec, rounds: int) -> None:
+    if not 1 <= rounds <= spec.protocol.rounds - WARM_UP_ROUNDS:
+        raise RequestError(
+            f"rounds: expected 1 or more which fit, with {WARM_UP_ROUNDS} to warm up, into a run of "
+            f"{spec.method} on {spec.dataset}, which has {spec.protocol.rounds}; got {rounds}"
+        )
+
+
 def apart(work: Callable[[Case], T], case: Case) -> T:
     """A case's result of ``work`` in a process of its own, whose peak memory is that of the work alone."""
     with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent) as pool:
@@ -225,17 +262,9 @@ def measure(
         RequestError: a run has fewer rounds, or there is no such federation.
     """
     torch.set_num_threads(threads)
-    shared = dict(overrides or {})
-    if case.model is not None:
-        shared |= {"client.model": case.model}
-    warm_up = "warm_up_epochs" in METHODS.named(case.method).Hyper.model_fields
-    warm_up_settings = {"method.warm_up_epochs": 1} if warm_up else {}
-    spec, federation = prepare(case, roots, warm_up_settings | shared)
-    if not 1 <= rounds <= spec.protocol.rounds - WARM_UP_ROUNDS:
-        raise RequestError(
-            f"rounds: expected 1 or more which fit, with {WARM_UP_ROUNDS} to warm up, into a run of "
-            f"{case.method} on {case.dataset}, which has {spec.protocol.rounds}; got {rounds}"
-        )
+    settings = _settings(case, overrides)
+    spec, federation = prepare(case, roots, settings)
+    _check_rounds(spec, rounds)
     is_studied = spec.client.model == STUDIED
     torch_device = torch.device(device)
     reset_peak_memory(torch_device)
@@ -246,7 +275,7 @@ def measure(
             sequential_run = make_run(spec, federation, device, clients_type=SequentialClients)
             runs["sequential"] = _warmed_run(sequential_run)
     if case.base is not None:
-        general_settings = {key: value for key, value in shared.items() if not key.startswith("method.")}
+        general_settings = {key: value for key, value in settings.items() if not key.startswith("method.")}
         base = resolve(spec.dataset, spec.scenario, spec.clients, case.base, 0, general_settings)
         runs["base"] = _warmed_run(make_run(base, federation, device))
     times: dict[str, list[float]] = {name: [] for name in runs}

@@ -76,13 +76,13 @@ def speed(
 
     from bench.dataset import DATASETS
     from bench.resolve import parse_overrides
-    from bench.speed import WHOLE_RUNS, cases, measure, measure_machine, measure_whole
+    from bench.speed import WHOLE_RUNS, cases, check, measure, measure_machine, measure_whole
 
     if whole and (rounds is not None or settings):
         raise RequestError("--whole times the data set's protocol as it is: leave out --rounds and --set")
     overrides = parse_overrides(settings)
     rounds = ROUNDS if rounds is None else rounds
-    _check(devices, out)
+    _check_place(devices, out)
     data = DATASETS.named(dataset)
     scenario = scenario or data.scenarios[0]
     threads = threads or os.cpu_count() or 1
@@ -90,6 +90,7 @@ def speed(
     with_all = method == ("all",)
     chosen_cases = cases(dataset, scenario, clients, method, whole)
     roots = data_roots()
+    check(chosen_cases, roots, overrides, None if whole else rounds)
     subject, place = f"{data.title}, {scenario}", f"{threads} threads, {devices}"
     rows: list[Row] | list[WholeRow]
     if whole:
@@ -125,7 +126,7 @@ def speed(
         out.write_text(text + "\n")
 
 
-def _check(device: str, out: Path | None) -> None:
+def _check_place(device: str, out: Path | None) -> None:
     """Refuse, before anything is measured, where nothing can be measured or written."""
     from bench.sweep.workers import visible_gpus
 

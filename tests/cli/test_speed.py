@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from federation_toys import CIRCLE
@@ -57,34 +56,39 @@ def test_rounds_are_timed_in_the_scenario_that_is_asked_for(bench: Bench) -> Non
     assert "non-overlapping" not in ended.err
 
 
-def in_a_process(request: tuple[str, ...], reason: str) -> Any:
-    """A request that is refused where its federation is made: in a process, once the machine is measured."""
-    return pytest.param(request, reason, marks=pytest.mark.slow)
-
-
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [
         (("--whole", "--rounds", "3"), "leave out --rounds"),
         (("--whole", "--set", "protocol.local_epochs=1"), "leave out --rounds and --set"),
-        in_a_process(("-d", "circle", "-k", "2", "--set", "protocol.epochs=1"), "protocol.epochs"),
+        (("-d", "circle", "-k", "2", "--set", "protocol.epochs=1"), "protocol.epochs"),
+        (("-d", "circle", "-k", "2", "--set", "protocol.rounds=0"), "protocol.rounds: expected 1 or more"),
+        (("-d", "circle", "-k", "0"), "clients: expected at least 1"),
+        (("-m", "nope"), "unknown method 'nope'"),
+        (("-m", "nope", "--whole"), "unknown method 'nope'"),
+        (("-s", "nope"), "unknown scenario 'nope'"),
         (("--devices", "tpu"), "unknown device 'tpu'"),
         (("--threads", "-1"), 'value "-1" for --threads'),
         (("--threads", "0"), 'value "0" for --threads'),
         (("--out", "/"), "--out: expected a file"),
         (("--out", "no/such/folder/x.json"), "--out: there is no folder no/such/folder"),
-        in_a_process(("-d", "circle", "-m", "fedavg", "-k", "2", "--rounds", "5"), "which has 6; got 5"),
-        in_a_process(("-d", "circle", "-m", "fedavg", "-k", "2", "--rounds", "0"), "which has 6; got 0"),
-        in_a_process(("-d", "circle", "-m", "majority", "-k", "2"), "which has 1; got 9"),
-        in_a_process(("-d", "circle", "-m", "fedsheafhn", "-k", "2", "--rounds", "1"), "not on hypergraph"),
-        in_a_process(("-d", "circle", "-m", "fedsheafhn", "-k", "2", "--whole"), "not on hypergraph"),
-        in_a_process(("-d", "circle", "-s", "overlapping", "-k", "5"), "use label-dirichlet"),
-        in_a_process(("-d", "cora", "-s", "overlapping", "-k", "7"), "expected a multiple of 5"),
+        (("-d", "circle", "-m", "fedavg", "-k", "2", "--rounds", "5"), "which has 6; got 5"),
+        (("-d", "circle", "-m", "fedavg", "-k", "2", "--rounds", "0"), "which has 6; got 0"),
+        (("-d", "circle", "-m", "majority", "-k", "2"), "which has 1; got 9"),
+        (("-d", "circle", "-m", "fedsheafhn", "-k", "2", "--rounds", "1"), "but circle is hypergraph data"),
+        (("-d", "circle", "-m", "fedsheafhn", "-k", "2", "--whole"), "but circle is hypergraph data"),
+        (("-d", "circle", "-s", "overlapping", "-k", "5"), "use label-dirichlet"),
+        (("-d", "cora", "-s", "overlapping", "-k", "7"), "expected a multiple of 5"),
     ],
 )
-def test_a_wrong_request_is_one_line(
-    request_: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]
+def test_a_wrong_request_is_one_line_before_anything_is_measured(
+    request_: tuple[str, ...],
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    for name in ("measure_machine", "apart"):
+        monkeypatch.setattr(f"bench.speed.{name}", None)
     with pytest.raises(SystemExit) as caught:
         main(["speed", *request_, *(() if "--threads" in request_ else ("--threads", "1"))])
     assert caught.value.code == 2
