@@ -178,6 +178,20 @@ def _check_fit(specs: Iterable[RunSpec]) -> None:
             )
 
 
+def check_number(name: str, clients: int) -> None:
+    """Refuse a number of clients that a scenario gives on no data: samples of parts, and groups.
+
+    Raises:
+        RequestError: which numbers there are.
+    """
+    scenario = scenarios.parse(name)
+    scenario.groups(clients)
+    if clients % scenario.samples:
+        raise RequestError(
+            f"scenario {name}: expected a multiple of {scenario.samples} clients, got {clients}"
+        )
+
+
 def check_specs(specs: Sequence[RunSpec], roots: tuple[Path, ...], are_named: bool) -> None:
     """Refuse what cannot be run before anything is planned: what was named by the user, not by a grid, and
     does not fit, and numbers of clients that a scenario does not give, as far as that is known before any are
@@ -199,12 +213,7 @@ def check_specs(specs: Sequence[RunSpec], roots: tuple[Path, ...], are_named: bo
         if any(sources.at_hand(file) is None for file in data.files):
             continue
         try:
-            scenario.groups(key.clients)
-            if key.clients % scenario.samples:
-                raise RequestError(
-                    f"scenario {key.scenario}: expected a multiple of {scenario.samples} clients, got "
-                    f"{key.clients}"
-                )
+            check_number(key.scenario, key.clients)
             if scenario.papers_own and data.family == "graph":
                 scenario.draw(prepare(key.dataset, roots, False).data, key.clients, *key[3:])
         except RequestError:

@@ -118,7 +118,8 @@ def stats(
     scenario
         Scenario of the clients, with --dataset; default: those of the papers' tables.
     clients
-        Number of clients, with --dataset; default: those of the papers' tables.
+        Number of clients, with --dataset; default: those of the papers' tables. Without --scenario those that
+        do not give so many are left out.
     """
     if dataset is None and (scenario or clients):
         raise RequestError("expected --dataset beside --scenario and --clients: they are of one data set")
@@ -132,9 +133,12 @@ def stats(
         from bench.federation.scenarios import find
 
         find(scenario, dataset, DATASETS.named(dataset).family)
+    left_out = _without_such_clients(dataset, clients) if dataset and clients and not scenario else {}
     studies = STUDIES.all().values()
     descriptions = {
-        study.data_table.at(scenario, clients): study.published for study in studies if study.data_table
+        study.data_table.at(scenario, clients).without(left_out): study.published
+        for study in studies
+        if study.data_table
     }
     names = [dataset] if dataset else list(DATASETS.all())
     tables = [entry for name in names for entry in dataset_tables(name, descriptions, roots)]
@@ -152,6 +156,24 @@ def stats(
             screen.print(table([*columns], entry.rows, {*columns} - words, words, entry.title, gap=1))
             for note in entry.notes:
                 say(note, screen)
+    for reason in left_out.values():
+        say(f"left out: {reason}", screen)
+
+
+def _without_such_clients(dataset: str, clients: int) -> dict[str, str]:
+    """The scenarios of a data set's family that do not give so many clients, with the reason."""
+    from bench.dataset import DATASETS
+    from bench.federation.scenarios import forms
+    from bench.resolve import check_number
+
+    kind = DATASETS.named(dataset)
+    reasons = {}
+    for name in dict.fromkeys((*kind.scenarios, *forms(kind.family))):
+        try:
+            check_number(name, clients)
+        except RequestError as error:
+            reasons[name] = str(error)
+    return reasons
 
 
 @app.command

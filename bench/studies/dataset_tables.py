@@ -7,7 +7,7 @@ A study describes its table by a ``DataTable``; published values are the rows ``
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -157,6 +157,10 @@ class DataTable(ABC):
         """The same of clients in another scenario, or of another number; None leaves the paper's."""
         return self
 
+    def without(self, scenarios: Collection[str]) -> Self:
+        """The same without clients in some scenarios."""
+        return self
+
     def remarks(self, family: Family) -> Sequence[str]:
         """What is said below the table of a data set of that family."""
         return ()
@@ -181,7 +185,8 @@ class DataTable(ABC):
 @dataclass(frozen=True, eq=False)
 class ClientMeans(DataTable):
     """Data of a ``family``, graphs or images, whole and in ``settings``, with their data set's own partition
-    seed and split; without settings, in all of its scenarios with so many ``clients``.
+    seed and split; without settings, in all of its scenarios with so many ``clients``. Scenarios that are
+    ``left_out`` have none.
 
     Counts and coefficients are means over clients, ``heterogeneity`` is a median over pairs, ``fewest`` and
     ``most`` are images of one client; ``edges`` are counted in both directions.
@@ -190,6 +195,7 @@ class ClientMeans(DataTable):
     settings: tuple[Setting, ...] = ()
     clients: int = 0
     family: Family = "graph"
+    left_out: frozenset[str] = frozenset()
 
     def at(self, scenario: str | None, clients: int | None) -> Self:
         """The settings with this scenario or this number of clients in place of theirs."""
@@ -198,6 +204,10 @@ class ClientMeans(DataTable):
             settings = [(scenario, clients or self.clients)]
         unique_settings = tuple(dict.fromkeys(settings))
         return replace(self, settings=unique_settings, clients=clients or self.clients)
+
+    def without(self, scenarios: Collection[str]) -> Self:
+        """The settings but for those in some scenarios."""
+        return replace(self, left_out=frozenset(scenarios))
 
     def applies(self, data: Data) -> bool:
         """All images, or graphs without hyperedges."""
@@ -211,6 +221,8 @@ class ClientMeans(DataTable):
         values_by_setting: dict[Setting, Mapping[str, float | None]] = {WHOLE: _whole_counts(prepared_data)}
         statistics_of = graph_statistics if isinstance(data, Graph) else image_statistics
         for scenario, clients in self.settings or [(name, self.clients) for name in kind.scenarios]:
+            if scenario in self.left_out:
+                continue
             federation = federate(
                 prepared_data, scenario, clients, kind.protocol.partition_seed, kind.protocol.split
             )

@@ -230,6 +230,19 @@ def test_stats_of_other_numbers_of_clients(
     assert settings == {("global", 1), (scenario, 2)}
 
 
+def test_a_scenario_that_does_not_give_so_many_clients_is_left_out_unless_it_is_named(
+    data_app: Callable[..., object], capsys: Capture, use_toy: Callable[..., type[Dataset]]
+) -> None:
+    use_toy(random_graph(60))
+    data_app("stats -d toy -k 4 --json")
+    printed = capsys.readouterr()
+    settings = {(row["scenario"], row["clients"]) for row in json.loads(printed.out)}
+    assert settings == {("global", 1), ("non-overlapping", 4)}
+    assert "left out: scenario overlapping: expected a multiple of 5 clients" in printed.err
+    with pytest.raises(RequestError, match="expected a multiple of 5 clients"):
+        data_app("stats -d toy -s overlapping -k 4")
+
+
 def test_stats_of_other_clients_are_of_one_data_set() -> None:
     with pytest.raises(RequestError, match="--dataset"):
         call("stats -k 2")

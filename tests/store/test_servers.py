@@ -250,7 +250,7 @@ def test_what_is_no_database_takes_one_line(url: str, message: str) -> None:
     assert "secret" not in str(error.value)
 
 
-OLDER = b"SQLite format 3\0, of last week"
+OLDER_COPY = b"SQLite format 3\0, of last week"
 
 
 @pytest.fixture
@@ -316,7 +316,7 @@ def test_a_backup_that_breaks_leaves_the_older_one(
     crowded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = crowded / "sub" / "copy.db"
-    copy.write_bytes(OLDER)
+    copy.write_bytes(OLDER_COPY)
 
     def full(self: Path, target: Path) -> None:
         raise OSError(28, "No space left on device")
@@ -331,12 +331,12 @@ def test_a_backup_that_breaks_leaves_the_older_one(
         assert (end.value.code, printed.out, printed.err.count("\n")) == (2, "", 1)
         assert f"{crowded / 'runs.db'}: " in printed.err
         assert cause in printed.err
-    assert copy.read_bytes() == OLDER
+    assert copy.read_bytes() == OLDER_COPY
     assert os.listdir(copy.parent) == ["copy.db"]
 
 
 def test_a_backup_may_replace_a_file_and_be_named_by_a_link(crowded: Path) -> None:
-    (crowded / "sub" / "copy.db").write_bytes(OLDER)
+    (crowded / "sub" / "copy.db").write_bytes(OLDER_COPY)
     (crowded / "latest.db").symlink_to(crowded / "sub" / "copy.db")
     for out in (crowded / "sub" / "copy.db", crowded / "latest.db", crowded / "new.db"):
         with pytest.raises(SystemExit) as end:
