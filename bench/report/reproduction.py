@@ -114,17 +114,17 @@ def earlier_rule(cell: Cell) -> str:
     return "reproduced" if abs(difference) <= tolerance else "above" if difference > 0 else "below"
 
 
-def placebo(cell: Cell, values: Sequence[float]) -> str:
-    """The grade that other runs on a graded cell's clients would have in its place."""
+def grade_in_place_of(cell: Cell, values: Sequence[float]) -> str:
+    """The grade that these runs on a graded cell's clients would have in the place of its own."""
     target, evidence = cell.target, cell.evidence
     assert target is not None
     assert target.mean is not None
     assert evidence is not None
     runs = PublishedRuns(evidence.n_p)
-    placebo_evidence = weigh(
+    other_evidence = weigh(
         target.mean, target.std, runs, values, cell.spread, evidence.margin, evidence.control
     )
-    return grade(placebo_evidence, target.mean, len(values))
+    return grade(other_evidence, target.mean, len(values))
 
 
 def rests_on_spread(cell: Cell) -> bool:
@@ -134,7 +134,7 @@ def rests_on_spread(cell: Cell) -> bool:
     if cell.verdict != "compatible" or cell.measured is None:
         return False
     alone = replace(cell, spread=PartitionSpread())
-    return placebo(alone, cell.measured.values) in ("above", "below")
+    return grade_in_place_of(alone, cell.measured.values) in ("above", "below")
 
 
 def _spread_note(study: Study, values: JudgedCells) -> str:
@@ -178,7 +178,9 @@ def _placebos(study: Study, values: JudgedCells) -> pd.DataFrame:
         baseline = cell.baseline and cell.results.aggregate(cell.baseline, *context)
         for method, aggregate in ((study.baseline, baseline), (study.control, cell.control)):
             if aggregate and aggregate.n > 1 and method != cell.line.runs:
-                rows.append((value.paper, f"{study.title_of(method)}'s", placebo(cell, aggregate.values)))
+                rows.append(
+                    (value.paper, f"{study.title_of(method)}'s", grade_in_place_of(cell, aggregate.values))
+                )
     return pd.DataFrame(rows, columns=["paper", "runs", "grade"])
 
 

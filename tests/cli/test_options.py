@@ -193,9 +193,11 @@ def test_a_list_with_a_word_that_cannot_be_is_refused(words: str, option: str, b
     assert option in ended.err
 
 
-@pytest.mark.parametrize("url", ["", " ", "sqlite:////tmp/\udcff.db"])
-def test_a_database_of_no_name_is_not_the_default_one(url: str, bench: Bench) -> None:
-    ended = bench("runs", "list", "--db", url)
+@pytest.mark.parametrize("url", ["", "sqlite:////tmp/\udcff.db"])
+def test_a_database_of_no_name_is_not_the_default_one(url: str, home: Path, bench: Bench) -> None:
+    open_store(f"sqlite:///{home / 'bench.db'}", create=True).close()
+    assert bench("runs", "list").code == 0
+    ended = bench("runs", "list", f"--db={url}")
     assert ended.refused
     assert "--db" in ended.err
 

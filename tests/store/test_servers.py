@@ -355,9 +355,9 @@ def test_a_damaged_database_does_not_take_the_place_of_its_last_copy(
     with pytest.raises(SystemExit):
         main(["db", "backup", "--out", str(copy), "--db", url])
     good = copy.read_bytes()
-    with (tmp_path / "runs.db").open("r+b") as file:  # all pages after the first, which holds the schema
-        file.seek(len(good) // 2)
-        file.write(bytes(len(good) // 4))
+    with (tmp_path / "runs.db").open("r+b") as file:  # the last pages, of which opening it reads none
+        file.seek(len(good) - len(good) // 8)
+        file.write(bytes(len(good) // 8))
     capsys.readouterr()
     with pytest.raises(SystemExit) as end:
         main(["db", "backup", "--out", str(copy), "--db", url])
@@ -384,12 +384,14 @@ def test_a_database_that_may_not_be_written_is_copied(tmp_path: Path) -> None:
         store.save(spec_of(3), done(3), context_of())
     (home / "runs.db").chmod(0o444)
     home.chmod(0o555)
+    before = home.stat().st_mtime_ns
     try:
         with pytest.raises(SystemExit) as end:
             main(["db", "backup", "--out", str(copy), "--db", url])
     finally:
         home.chmod(0o755)
     assert end.value.code == 0
+    assert home.stat().st_mtime_ns == before, "no file was made beside it, which only root could"
     assert migrate.check(f"sqlite:///{copy}") == migrate.HEAD
 
 
