@@ -26,7 +26,7 @@ from fake_runs import (
 from processes import workers_below
 from rich.console import Console
 from scripted import Scripted
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, insert, text, update
 from toy_federations import random_federation
 
 from bench.engine.methods import METHODS
@@ -35,6 +35,8 @@ from bench.errors import NoDataError, RequestError
 from bench.federation.types import Federation
 from bench.grids import Planned, expand
 from bench.store import open_store
+from bench.store.models import ImportedBundle, Run
+from bench.store.store import now
 from bench.sweep import fingerprint
 from bench.sweep.execution import execute
 from bench.sweep.policy import Limits, Slots
@@ -254,6 +256,16 @@ def test_a_sweep_does_not_mix_clients(tmp_path: Path) -> None:
     with open_store(database, create=False) as store:
         assert set(store.runs()["method"]) == {"local"}
     assert run_on(database, (0,), other_federation, clients=4).counts == {"done": 1}, "another federation"
+
+
+def test_what_others_ran_on_other_clients_does_not_keep_ones_own_from_being_made(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path / 'bench.db'}"
+    assert run_on(database, (0,), any_federation).counts == {"done": 1}
+    with create_engine(database).begin() as connection:
+        row = {"id": 1, "name": "theirs", "source": "", "hash": "h", "imported": now(), "sample": "{}"}
+        connection.execute(insert(ImportedBundle).values(**row, state="unverified"))
+        connection.execute(update(Run).values(bundle_id=1))
+    assert run_on(database, (1,), other_federation).counts == {"done": 1}
 
 
 SIX = expand(grid(methods=("local",), seeds=tuple(range(6))))
