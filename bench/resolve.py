@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -57,6 +57,9 @@ def _section(model: type[BaseModel], defaults: Mapping[str, Any], section: str, 
             continue
         if name not in model.model_fields:
             raise unknown(f"key '{section}.{name}':", name, model.model_fields)
+        kind = model.model_fields[name].annotation
+        if isinstance(value, bool) and bool not in (kind, *get_args(kind)):  # pydantic reads true as 1
+            raise RequestError(f"{key}: expected no truth value, got {str(value).lower()}")
         values[name] = value
     try:
         return model.model_validate(values)

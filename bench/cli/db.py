@@ -49,7 +49,7 @@ def backup(*, out: Path, db: Database = None) -> None:
     place = connect.database(db or paths.default_database())
     place.check(write=False)
     with place.reading() as connection:
-        if migrate.current(connection) is None:  # which refuses what holds other tables
+        if migrate.current(connection, place) is None:  # which refuses what holds other tables
             raise RequestError(f"database {place.name} is empty: there is nothing to copy")
     place.backup(out)
     print(f"{place.name}: copied to {out}, {out.stat().st_size / 2**20:.1f} MiB")

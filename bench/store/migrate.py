@@ -32,7 +32,7 @@ def _config() -> Config:
     return config
 
 
-def current(connection: Connection) -> str | None:
+def current(connection: Connection, place: Database) -> str | None:
     """The database's revision; None for one without tables.
 
     Raises:
@@ -44,7 +44,7 @@ def current(connection: Connection) -> str | None:
         return None if revision is None else str(revision)
     if tables:
         raise RequestError(
-            f"the database holds other tables ({', '.join(tables[:3])}): name another one with --db"
+            f"database {place.name} holds other tables ({', '.join(tables[:3])}): name another one with --db"
         )
     return None
 
@@ -76,7 +76,7 @@ def prepare(engine: Engine, place: Database, create: bool) -> None:
         RequestError: empty (reading), other tables, an older or a newer schema.
     """
     with engine.connect() as connection:
-        revision = current(connection)
+        revision = current(connection, place)
     if revision is None and create:
         _upgrade(engine, place)
         revision = HEAD
@@ -92,7 +92,7 @@ def _upgrade(engine: Engine, place: Database) -> None:
     # finds the schema made.
     with connect.writing(engine).begin() as connection:
         config.attributes["connection"] = connection
-        if current(connection) is None:
+        if current(connection, place) is None:
             Base.metadata.create_all(connection)
             command.stamp(config, "head")
         else:
@@ -112,7 +112,7 @@ def upgrade(url: str) -> tuple[str | None, str]:
     try:
         with place.explained():
             with engine.connect() as connection:
-                before = current(connection)
+                before = current(connection, place)
             if before is not None and before not in REVISIONS:
                 _check(before, place)
             _upgrade(engine, place)
@@ -130,7 +130,7 @@ def check(url: str) -> str:
     place = connect.database(url)
     place.check(write=False)
     with place.reading() as connection:
-        _check(current(connection), place)
+        _check(current(connection, place), place)
         damage = place.damage(connection)
     if damage:
         raise RequestError(f"database {place.name} is damaged: {damage}")

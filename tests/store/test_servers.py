@@ -114,8 +114,9 @@ def test_an_upgrade_that_breaks_at_its_last_step_changes_nothing(url: str) -> No
     older_database(url, [spec_of(3)], "CREATE TABLE confusions (mine INTEGER)")
     with pytest.raises(RequestError, match="confusions"):
         migrate.upgrade(url)
-    with connect.database(url).reading() as connection:
-        assert migrate.current(connection) == "0003"
+    place = connect.database(url)
+    with place.reading() as connection:
+        assert migrate.current(connection, place) == "0003"
         assert "cell" not in {column["name"] for column in inspect(connection).get_columns("runs")}
     engine = connect.database(url).engine(write=True)
     with connect.writing(engine).begin() as connection:

@@ -203,7 +203,7 @@ def test_what_is_no_result_database_is_refused_and_left_alone(tmp_path: Path) ->
     raw.close()
     cases = {
         url_of(text): "this file is not one",
-        url_of(other): "other tables .songs.",
+        url_of(other): f"{other.name} holds other tables .songs.",
         url_of(tmp_path): "this is a folder",
         "mysql://host/name": "expects sqlite:///PATH",
         "sqlite://": "expects sqlite:///PATH",
