@@ -135,8 +135,8 @@ def stages(cells: Cells) -> list[Figure]:
 
 
 def lines(cells: Cells) -> list[Figure]:
-    """The first measure of every line beside its published value, also in columns of which nothing was run,
-    but not where nothing at all was.
+    """The first measure of every line beside its published value. An experiment's are drawn in columns of
+    which nothing was run, too, but not where nothing at all was; a main table has too many of these.
     """
 
     def panel(column: Column) -> Pairs | None:
@@ -163,7 +163,8 @@ def lines(cells: Cells) -> list[Figure]:
         "seeds, open: published, alone where nothing was run; bar: 95 % interval of the measured mean, of "
         "three seeds or more, and the standard deviation that is printed with a published one."
     )
-    panels = [drawn for drawn in map(panel, cells.columns) if drawn] if cells.run_columns else []
+    columns = cells.columns if cells.run_columns and not cells.experiment.main else cells.run_columns
+    panels = [drawn for drawn in map(panel, columns) if drawn]
     quantity = f"{measure.meaning[:1].upper()}{measure.meaning[1:]}"
     return figure_of(cells, "lines", quantity, caption, panels)
 
@@ -317,6 +318,7 @@ def collaboration_layers(cells: Cells) -> list[Figure]:
 Drawing = Callable[[Cells], list[Figure]]
 
 DRAWINGS: dict[str, Drawing] = {
+    "lines": lines,
     "convergence": convergence,
     "clients": clients,
     "differences": differences,
@@ -329,13 +331,12 @@ DRAWINGS: dict[str, Drawing] = {
     "epochs": epochs,
     "rounds": rounds,
     "loss": losses,
-    "lines": lines,
     "collaboration_best": collaboration_best,
     "collaboration_layers": collaboration_layers,
 }
 """How each of ``bench.studies.experiment.FIGURES`` is drawn."""
 
-MAIN = tuple(DRAWINGS)[:7]
+MAIN = tuple(DRAWINGS)[:8]
 """Figures of a main table."""
 
 

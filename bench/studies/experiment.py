@@ -16,6 +16,7 @@ from bench.studies.planned import PlannedCell, planned_cell
 from bench.studies.settings import Column, difference_text
 
 FIGURES = (
+    "lines",
     "convergence",
     "clients",
     "differences",
@@ -28,7 +29,6 @@ FIGURES = (
     "epochs",
     "rounds",
     "loss",
-    "lines",
     "collaboration_best",
     "collaboration_layers",
 )

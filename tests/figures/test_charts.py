@@ -202,6 +202,7 @@ def test_a_report_of_one_method_draws_what_there_is(tmp_path: Path) -> None:
     assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.png")} == {
         "toy/table1/clients.png",
         "toy/table1/convergence.png",
+        "toy/table1/lines.png",
         "toy/table1/stages.png",
     }
 
