@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
+from math import log
 from pathlib import Path
 from statistics import median
 from typing import Literal, cast
@@ -42,46 +43,54 @@ def planned(spec: RunSpec) -> Planned:
     return Planned(spec, spec.method)
 
 
+def _epochs(spec: RunSpec) -> int:
+    """Local epochs of a client over the whole run."""
+    return spec.protocol.rounds * spec.protocol.local_epochs
+
+
 class Estimator:
     """What a run takes on a sort of device (``cpu``, ``cuda``), from runs of the same kind there.
 
-    Seconds: the median of their seconds per local epoch, times the run's rounds and local epochs.
+    Seconds: the median of their seconds per local epoch, times the run's rounds and local epochs; of those
+    alone whose number of epochs is nearest to the run's, since what is done once (a generator is trained,
+    a graph is mended) is a larger part of a short run.
     Bytes: the greatest of their peaks, and a margin; where there are none, what another sort of device tells.
     """
 
     def __init__(self, history: Iterable[Timing], device: str) -> None:
         self._device = device
-        self._rates: defaultdict[Kind, list[float]] = defaultdict(list)
-        self._medians: dict[Kind, float] = {}
+        self._rates: defaultdict[Kind, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+        self._medians: dict[tuple[Kind, int], float] = {}
         self._peaks: dict[Kind, int] = {}
         self._peaks_elsewhere: dict[Kind, int] = {}
         for timing in history:
             protocol = json.loads(timing.spec)["protocol"]
-            steps = protocol["rounds"] * protocol["local_epochs"]
-            self._add(timing.kind, steps, timing.seconds, timing.device, timing.peak_memory)
+            epochs = protocol["rounds"] * protocol["local_epochs"]
+            self._add(timing.kind, epochs, timing.seconds, timing.device, timing.peak_memory)
 
     def add(self, spec: RunSpec, seconds: float, device: str, peak_memory: int) -> None:
         """Take a run that has just ended into account."""
-        steps = spec.protocol.rounds * spec.protocol.local_epochs
-        self._add(kind_of(spec), steps, seconds, device, peak_memory)
+        self._add(kind_of(spec), _epochs(spec), seconds, device, peak_memory)
 
-    def _add(self, kind: Kind, steps: int, seconds: float, device: str, peak_memory: int) -> None:
+    def _add(self, kind: Kind, epochs: int, seconds: float, device: str, peak_memory: int) -> None:
         is_here = sort_of(device) == self._device
         if peak_memory:
             peaks = self._peaks if is_here else self._peaks_elsewhere
             peaks[kind] = max(peak_memory, peaks.get(kind, 0))
         if is_here:
-            self._rates[kind].append(seconds / steps)
-            self._medians.pop(kind, None)
+            self._rates[kind][epochs].append(seconds / epochs)
+            self._medians.pop((kind, epochs), None)
 
     def seconds(self, spec: RunSpec) -> float | None:
         """Expected seconds; None where no like run is known on such a device."""
         kind = kind_of(spec)
         if kind not in self._rates:
             return None
-        if kind not in self._medians:
-            self._medians[kind] = median(self._rates[kind])
-        return self._medians[kind] * spec.protocol.rounds * spec.protocol.local_epochs
+        epochs, rates = _epochs(spec), self._rates[kind]
+        nearest = min(rates, key=lambda number: abs(log(number / epochs)))
+        if (kind, nearest) not in self._medians:
+            self._medians[kind, nearest] = median(rates[nearest])
+        return self._medians[kind, nearest] * epochs
 
     def memory(self, spec: RunSpec) -> int | None:
         """Bytes to set aside; None where no like run was measured on any device."""

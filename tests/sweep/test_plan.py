@@ -10,6 +10,7 @@ from bench.dataset import DATASETS
 from bench.grids import expand
 from bench.resolve import resolve
 from bench.sources import RawFile
+from bench.spec import RunSpec
 from bench.store.queries import Stored, Timing
 from bench.sweep import show
 from bench.sweep.plan import Estimator, Plan, Status, make_plan, serves
@@ -52,7 +53,7 @@ def test_times_are_scaled_by_rounds_and_epochs_of_like_runs_only() -> None:
         return Timing("cora", "non-overlapping", clients, method, spec.canonical(), seconds)
 
     # Seconds per local epoch: 0.5, 1 and 3; the median is 1.
-    history = [timing(10, 2, 10.0), timing(5, 1, 5.0), timing(2, 1, 6.0), timing(1, 1, 99.0, clients=4)]
+    history = [timing(10, 2, 10.0), timing(20, 1, 20.0), timing(5, 4, 60.0), timing(20, 1, 99.0, clients=4)]
     overrides = {"protocol.rounds": 20, "protocol.local_epochs": 2}
     plan = make_plan(expand(grid(), overrides=overrides), {}, have).timed(history, "cpu")
     times = {step.planned.names[3:]: step.seconds for step in plan.steps}
@@ -132,6 +133,25 @@ def test_times_are_of_the_sort_of_device_that_runs_go_to() -> None:
     estimator = Estimator(history[:1], "cuda")
     estimator.add(specs[1], 6.0, "cpu", 0)
     assert estimator.seconds(specs[0]) is None
+
+
+def test_runs_of_as_many_epochs_tell_what_a_run_takes() -> None:
+    """A generator that is trained once, for 300 s, is most of a short run and little of a long one."""
+
+    def spec(rounds: int, epochs: int, seed: int = 0) -> RunSpec:
+        overrides = {"protocol.rounds": rounds, "protocol.local_epochs": epochs}
+        return resolve("cora", "non-overlapping", 3, "local", seed, overrides)
+
+    estimator = Estimator([], "cpu")
+    for seed in range(3):  # three short runs: a median over all epochs would be theirs
+        estimator.add(spec(100, 1, seed), 300 + 100 * 0.3, "cpu", 0)
+    estimator.add(spec(100, 10), 300 + 1000 * 0.3, "cpu", 0)
+    assert estimator.seconds(spec(100, 10, 7)) == pytest.approx(600)
+    assert estimator.seconds(spec(50, 20, 7)) == pytest.approx(600)
+    assert estimator.seconds(spec(100, 1, 7)) == pytest.approx(330)
+    assert estimator.seconds(spec(200, 10, 7)) == pytest.approx(1200)  # of what is nearest, no curve
+    estimator.add(spec(200, 10), 300 + 2000 * 0.3, "cpu", 0)
+    assert estimator.seconds(spec(200, 10, 7)) == pytest.approx(900)
 
 
 def test_where_no_like_run_is_known_here_that_of_another_machine_tells() -> None:
