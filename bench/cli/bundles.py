@@ -124,10 +124,11 @@ def verify(
     or the test accuracy over all clients is within 0.5 points at the round of best validation, and
     within 1 point by the other rules, or two predictions, on small test splits
     (docs/results-format.md). A run that diverged, or that its method is not made for, agrees if it
-    ends so again; those that ran out of memory are not drawn. Between a GPU and a CPU a run that does
-    not agree says nothing. Where the bundle was imported, the database keeps what came of every run
-    and calls the bundle verified or contradicted. Exit code 0: all agree; 1: one differs, or nothing
-    can be said of one, and then nothing is marked verified.
+    ends so again; those that ran out of memory are not drawn. One that does not agree and was made on
+    another kind of processor, or with other threads, says nothing, up to ten points; but ten runs that
+    all lie above what comes out here do. Where the bundle was imported, the database keeps what came of
+    every run and calls the bundle verified or contradicted. Exit code 0: all agree; 1: one differs, or
+    nothing can be said of one, and then nothing is marked verified.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ from bench.store.bundle import Bundle, write_bundle
 from bench.store.bundle_import import Outcome
 from bench.sweep import fingerprint, verify
 from bench.sweep.reporters import Display
-from bench.sweep.verify import Check, compare, counted, draw, lead, obstacles
+from bench.sweep.verify import Check, Place, compare, counted, draw, lead, obstacles, without_lifts
 
 
 @pytest.fixture(scope="module")
@@ -270,18 +270,60 @@ def test_another_sort_of_device_contradicts_no_accuracy() -> None:
         outcome_of((100, 300), (100, 300), (200, 800)),
         outcome_of((100, 300), (100, 380), (200, 800)),
     )
-    assert compare(stated, far, devices=("cuda:0", "cuda:1"))[0] == "differs"
-    finding, detail = compare(stated, far, devices=("cuda:0", "cpu"))
+    gpu, cpu = Place("cuda"), Place("cpu", "Intel", 1)
+    assert compare(stated, far, places=(gpu, gpu))[0] == "differs"
+    finding, detail = compare(stated, far, places=(gpu, cpu))
     assert finding is None
     assert "48.00 %" in detail
     assert "cuda" in detail
     near = outcome_of((100, 300), (100, 305), (200, 800))
-    assert compare(stated, near, devices=("cuda:0", "cpu"))[0] == "close"
-    assert compare(stated, Outcome("diverged", "p", (), {}), "why", ("cpu", "cuda:0"))[0] is None
-    assert compare(stated, far, devices=("", "cpu"))[0] == "differs", "a bundle that names no device"
+    assert compare(stated, near, places=(gpu, cpu))[0] == "close"
+    assert compare(stated, Outcome("diverged", "p", (), {}), "why", (cpu, gpu))[0] is None
+    assert compare(stated, far, places=(Place(), cpu))[0] == "differs", "a bundle that names no device"
     for outcome_there in (far, Outcome("diverged", "p", (), {})):
         other_clients = replace(outcome_there, partition_hash="q")
-        assert compare(stated, other_clients, devices=("cpu", "cuda:0"))[0] == "differs"
+        assert compare(stated, other_clients, places=(cpu, gpu))[0] == "differs"
+
+
+@pytest.mark.parametrize(
+    ("other", "finding"),
+    [
+        (Place("cpu", "Intel", 1), "differs"),
+        (Place("cpu", "Intel", 2), None),
+        (Place("cpu", "AMD", 1), None),
+        (Place("cpu", "", 1), "differs"),  # what is not known is no other
+        (Place("cuda", "H100"), None),
+    ],
+)
+def test_other_roundings_explain_up_to_ten_points(other: Place, finding: str | None) -> None:
+    here = Place("cpu", "Intel", 1)
+    stated = outcome_of((100, 300), (100, 300), (200, 800))
+    for right, expected in ((305, "close"), (306, finding), (400, finding), (401, "differs")):
+        assert (
+            compare(stated, outcome_of((100, 300), (100, right), (200, 800)), "", (other, here))[0]
+            == expected
+        )
+
+
+def test_runs_that_are_all_stated_too_high_differ() -> None:
+    """Of ten coins all ten show heads once in 1,024 times, nine or ten eleven times."""
+
+    def checks(*points: float) -> list[Check]:
+        return [Check(str(place), "", "close", "", value) for place, value in enumerate(points)]
+
+    equal = Check("e", "", "equal", "")
+    lifted = without_lifts([*checks(*[0.1] * 10), equal])
+    assert [check.finding for check in lifted] == ["differs"] * 10 + ["equal"]
+    for honest in (
+        checks(*[0.1] * 9),
+        checks(*[0.1] * 9, -0.1),
+        checks(*[-0.1] * 12),
+        [*checks(*[0.1] * 9), equal, equal],
+        [],
+    ):
+        assert without_lifts(honest) == honest
+    far = [Check(str(place), "", None, "another processor", 3.0) for place in range(10)]
+    assert [check.finding for check in without_lifts(far)] == ["differs"] * 10, "too far to be close"
 
 
 def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
