@@ -2,7 +2,6 @@
 
 ``docs/findings/STUDY_DOCUMENT_FIGURE.png`` is ``REPORT/STUDY/DOCUMENT/FIGURE.png`` in 256 colours, and
 ``docs/leaderboard.png`` the front page of SITE, which needs Chromium on the path and stays as it is without.
-So does a picture that the report does not have, of a report on fewer data sets: that is said.
 """
 
 import shutil
@@ -18,8 +17,8 @@ WINDOW = "1280,1010"
 """Width and height of the picture of the front page, in pixels."""
 
 
-def figure(report: Path, name: str) -> Path | None:
-    """The report's figure of this name, or None; the document is the longest whose name it begins with."""
+def figure(report: Path, name: str) -> Path:
+    """The report's figure of this name; the document is the longest whose name it begins with."""
     study, _, rest = name.partition("_")
     documents = sorted((path.name for path in (report / study).iterdir() if path.is_dir()), key=len)
     for document in reversed(documents):
@@ -29,7 +28,7 @@ def figure(report: Path, name: str) -> Path | None:
         path = report / study / document / f"{document}.png"
         if rest == document and path.is_file():
             return path
-    return None
+    sys.exit(f"docs/findings/{name}.png: no figure of the report is of that name")
 
 
 def write(source: Path, target: Path) -> bool:
@@ -44,13 +43,8 @@ def write(source: Path, target: Path) -> bool:
 def main() -> None:
     """Write every picture, and say which are new."""
     report, site = map(Path, sys.argv[1:])
-    new, missing = [], []
-    for path in sorted((DOCS / "findings").glob("*.png")):
-        source = figure(report, path.stem)
-        if source is None:
-            missing.append(path.name)
-        elif write(source, path):
-            new.append(path.name)
+    pictures = sorted((DOCS / "findings").glob("*.png"))
+    new = [path.name for path in pictures if write(figure(report, path.stem), path)]
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if browser is None:
         print("no Chromium on the path: docs/leaderboard.png stays as it is")
@@ -73,7 +67,6 @@ def main() -> None:
             if write(shot, DOCS / "leaderboard.png"):
                 new.append("leaderboard.png")
     print(f"pictures written anew: {', '.join(new) or 'none'}")
-    print(f"not in this report: {', '.join(missing) or 'none'}")
 
 
 if __name__ == "__main__":
