@@ -77,7 +77,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def use_toy(monkeypatch: pytest.MonkeyPatch) -> Callable[[Data], type[Dataset]]:
     """Makes the data the data set 'toy', the only one there is."""
-    from federation_toys import toy
+    from toy_data import toy
 
     def use(data: Data) -> type[Dataset]:
         kind = toy(data)

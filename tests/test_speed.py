@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from federation_toys import CIRCLE
+from toy_data import CIRCLE
 
 from bench import registry
 from bench.dataset import DATASETS

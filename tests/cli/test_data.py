@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from federation_toys import random_graph, random_hypergraph, random_images
+from toy_data import random_graph, random_hypergraph, random_images
 
 from bench.cli.data import app
 from bench.data import Graph

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from federation_toys import random_hypergraph, random_images
+from toy_data import random_hypergraph, random_images
 
 from bench.dataset import DATASETS, Dataset
 from bench.engine.methods import METHODS

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from federation_toys import CIRCLE
 from rich.console import Console
+from toy_data import CIRCLE
 
 from bench import registry
 from bench.cli.main import main

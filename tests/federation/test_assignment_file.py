@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from federation_toys import random_graph, random_hypergraph, random_images
+from toy_data import random_graph, random_hypergraph, random_images
 
 from bench.cli.main import main
 from bench.data import Data, Graph, Hypergraph

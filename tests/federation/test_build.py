@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from federation_toys import random_graph, random_hypergraph
+from toy_data import random_graph, random_hypergraph
 
 from bench.data import Graph
 from bench.dataset import DATASETS, Dataset

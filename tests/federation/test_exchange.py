@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from federation_toys import random_graph, random_hypergraph, random_images
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from toy_data import random_graph, random_hypergraph, random_images
 
 from bench.data import Data
 from bench.dataset import Dataset

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pymetis
 import pytest
-from federation_toys import random_graph, undirected
+from toy_data import random_graph, undirected
 
 from bench.data import Graph
 from bench.errors import RequestError

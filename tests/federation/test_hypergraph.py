@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from federation_toys import random_graph, random_hypergraph
+from toy_data import random_graph, random_hypergraph
 
 from bench.cli.main import main
 from bench.data import Graph, Hypergraph, Ragged

@@ -140,7 +140,7 @@ def test_a_wider_matrix_of_the_same_numbers_is_another() -> None:
 
 
 def test_the_data_checksum_covers_labels_and_edges() -> None:
-    from federation_toys import random_graph, random_hypergraph
+    from toy_data import random_graph, random_hypergraph
 
     graph, hypergraph = random_graph(30), random_hypergraph(30, 10)
     moved = hypergraph.hyperedges.values.copy()

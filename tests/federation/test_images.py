@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from federation_toys import random_images
 from numpy.typing import NDArray
+from toy_data import random_images
 
 from bench.data import Images
 from bench.errors import RequestError

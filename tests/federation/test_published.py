@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from federation_toys import random_graph
+from toy_data import random_graph
 
 from bench.data import PublishedParts
 from bench.errors import RequestError

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from federation_toys import random_graph
+from toy_data import random_graph
 
 from bench import registry
 from bench.dataset import Dataset

@@ -5,10 +5,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from federation_toys import random_graph, random_hypergraph, undirected
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
+from toy_data import random_graph, random_hypergraph, undirected
 
 from bench.data import Graph, Ragged
 from bench.federation.build import build

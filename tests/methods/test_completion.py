@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypergraph_toys import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from toy_hypergraphs import (
     Recorder,
     centralised,
     clients_of,
@@ -16,9 +19,6 @@ from hypergraph_toys import (
     relative_error,
     rows_of,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from bench.data import Hypergraph
 from bench.engine.methods import METHODS

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypergraph_toys import clients_of, federation_of, hypergraph, learnable, partitioned, spec
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toy_hypergraphs import clients_of, federation_of, hypergraph, learnable, partitioned, spec
 
 from bench.data import Hypergraph
 from bench.engine.execute import run

@@ -7,7 +7,9 @@ from math import sqrt
 import numpy as np
 import pytest
 import torch
-from hypergraph_toys import (
+from hypothesis import given, settings
+from torch.nn import functional
+from toy_hypergraphs import (
     centralised,
     clients_of,
     federation_of,
@@ -18,8 +20,6 @@ from hypergraph_toys import (
     rows_of,
     spec,
 )
-from hypothesis import given, settings
-from torch.nn import functional
 
 from bench.data import Hypergraph, Ragged
 from bench.engine.execute import run

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypergraph_toys import Recorder, clients_of, federation_of, hypergraph, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from toy_hypergraphs import Recorder, clients_of, federation_of, hypergraph, rows_of
 
 from bench.data import Hypergraph, Ragged
 from bench.federation.types import ClientHyperedges

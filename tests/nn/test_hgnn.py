@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from hypergraph_toys import clients_of, federation_of, hypergraph, learnable, spec
 from torch import Tensor, nn
 from torch.nn import functional
+from toy_hypergraphs import clients_of, federation_of, hypergraph, learnable, spec
 
 from bench.data import Hypergraph
 from bench.engine.clients import Block

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from federation_toys import random_graph
+from toy_data import random_graph
 
 from bench.data import Data
 from bench.dataset import Dataset

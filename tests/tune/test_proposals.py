@@ -12,7 +12,7 @@ from optuna.storages.journal import JournalFileBackend
 from bench.errors import RequestError
 from bench.tune.proposals import export, propose
 
-from .tune_toys import go_on, tuning
+from .toy_tuning import go_on, tuning
 
 
 def test_proposals_follow_from_the_trials_and_are_new() -> None:

@@ -17,7 +17,7 @@ from bench.tune import apply
 from bench.tune.apply import configurations, tuned
 from bench.tune.record import Trial, best_of, parse, write
 
-from .tune_toys import EPOCHS, ROUNDS, finished, room, tuning, warm
+from .toy_tuning import EPOCHS, ROUNDS, finished, room, tuning, warm
 
 NAME = "local-cora-non-overlapping-3.json"
 SETTINGS = {"protocol.rounds": ROUNDS, "protocol.local_epochs": EPOCHS}

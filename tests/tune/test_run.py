@@ -31,7 +31,7 @@ from bench.tune.run import Searches, tune
 from bench.tune.search import opened_searches
 from bench.tune.tuning import Tuning
 
-from .tune_toys import PLAIN, ROUNDS, Here, answer, any_federation, cpu, go_on, room, tuning
+from .toy_tuning import PLAIN, ROUNDS, Here, answer, any_federation, cpu, go_on, room, tuning
 
 NAME = "local-cora-non-overlapping-3.json"
 

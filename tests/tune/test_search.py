@@ -13,7 +13,7 @@ from bench.spec import RunSpec
 from bench.tune.record import best_of
 from bench.tune.search import COMPLETED, TrialRun, progress_of, rungs
 
-from .tune_toys import EPOCHS, PLAIN, ROUNDS, final, go_on, plain, reached, tuning, warm
+from .toy_tuning import EPOCHS, PLAIN, ROUNDS, final, go_on, plain, reached, tuning, warm
 
 SMALL = {"client.learning_rate": (0.001, 0.01), "client.dropout": (0.0, 0.5)}
 

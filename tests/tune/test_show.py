@@ -5,7 +5,7 @@ import pytest
 from bench.tune.search import SearchProgress
 from bench.tune.show import SearchStatus, cost
 
-from .tune_toys import go_on, tuning
+from .toy_tuning import go_on, tuning
 
 NINE, ONE = tuning(trials=9), tuning(trials=1)
 

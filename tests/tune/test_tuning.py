@@ -14,7 +14,7 @@ from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.tune.tuning import REPORT_SEEDS, configured, search_seeds, search_space, tunings
 
-from .tune_toys import tuning
+from .toy_tuning import tuning
 
 FAMILIES = {"graph": "cora", "hypergraph": "coraca", "image": "cifar10"}
 

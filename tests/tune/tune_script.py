@@ -12,7 +12,7 @@ from bench.sweep.order import Order
 
 def logged(order: Order) -> RunResult:
     """Leaves a file for every run in the first data root, and takes the seconds that the second names."""
-    from tune_toys import answer
+    from toy_tuning import answer
 
     (Path(order.roots[0]) / f"{time.monotonic_ns()}-{os.getpid()}").write_text(order.spec.canonical())
     time.sleep(float(order.roots[1]))
@@ -21,7 +21,7 @@ def logged(order: Order) -> RunResult:
 
 def main(home: str, log: str, seconds: str, trials: str, slots: str) -> None:
     # Imported here: worker processes import this file, too.
-    from tune_toys import any_federation, cpu, tuning
+    from toy_tuning import any_federation, cpu, tuning
 
     from bench.tune.run import tune
 
