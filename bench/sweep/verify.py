@@ -75,12 +75,12 @@ class Check:
 
 
 class Place(NamedTuple):
-    """What decides how a run's sums are rounded: the sort of device, its model and the number of threads, as
-    far as they are known.
+    """What decides how a run's sums are rounded: the sort of device, the name of the processor or accelerator
+    and the number of threads, as far as they are known.
     """
 
     device: str = ""
-    model: str = ""
+    hardware: str = ""
     threads: int = 0
 
     def rounds_as(self, other: Place) -> bool:
@@ -89,7 +89,7 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}" if self.threads else ""
-        return ", ".join(filter(None, (self.device, self.model, threads)))
+        return ", ".join(filter(None, (self.device, self.hardware, threads)))
 
 
 def _places(source: Bundle | Store) -> dict[int, Place]:
@@ -99,8 +99,8 @@ def _places(source: Bundle | Store) -> dict[int, Place]:
     for run in source.runs().to_dict("records"):
         environment = environments.get(run["environment_id"], {})
         sort, threads = sort_of(run["device"]), environment.get("threads")
-        model = environment.get("accelerator" if sort == "cuda" else "processor")
-        places[run["id"]] = Place(sort, str(model or ""), threads if sort == "cpu" and threads else 0)
+        hardware = environment.get("accelerator" if sort == "cuda" else "processor")
+        places[run["id"]] = Place(sort, str(hardware or ""), threads if sort == "cpu" and threads else 0)
     return places
 
 
@@ -201,13 +201,13 @@ def make_again(
             )
             for (run, bundle_outcome), (new_run, new_outcome) in pairs
         }
-    return without_lifts(
+    return contradict_lifted(
         Check(run["spec_hash"], run_name(run), *findings.get(run["spec_hash"], (None, NOT_MADE, 0.0)))
         for run in sample.to_dict("records")
     )
 
 
-def without_lifts(checks: Iterable[Check]) -> list[Check]:
+def contradict_lifted(checks: Iterable[Check]) -> list[Check]:
     """The checks; where the runs that are not equal are stated above what came out here, too many to be
     roundings (``LIFTED``), those differ.
     """

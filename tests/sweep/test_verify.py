@@ -29,7 +29,7 @@ from bench.store.bundle import Bundle, write_bundle
 from bench.store.bundle_import import Outcome
 from bench.sweep import fingerprint, verify
 from bench.sweep.reporters import Display
-from bench.sweep.verify import Check, Place, compare, counted, draw, lead, obstacles, without_lifts
+from bench.sweep.verify import Check, Place, compare, contradict_lifted, counted, draw, lead, obstacles
 
 
 @pytest.fixture(scope="module")
@@ -312,7 +312,7 @@ def test_runs_that_are_all_stated_too_high_differ() -> None:
         return [Check(str(place), "", "close", "", value) for place, value in enumerate(points)]
 
     equal = Check("e", "", "equal", "")
-    lifted = without_lifts([*checks(*[0.1] * 10), equal])
+    lifted = contradict_lifted([*checks(*[0.1] * 10), equal])
     assert [check.finding for check in lifted] == ["differs"] * 10 + ["equal"]
     for honest in (
         checks(*[0.1] * 9),
@@ -321,9 +321,9 @@ def test_runs_that_are_all_stated_too_high_differ() -> None:
         [*checks(*[0.1] * 9), equal, equal],
         [],
     ):
-        assert without_lifts(honest) == honest
+        assert contradict_lifted(honest) == honest
     far = [Check(str(place), "", None, "another processor", 3.0) for place in range(10)]
-    assert [check.finding for check in without_lifts(far)] == ["differs"] * 10, "too far to be close"
+    assert [check.finding for check in contradict_lifted(far)] == ["differs"] * 10, "too far to be close"
 
 
 def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
