@@ -143,6 +143,8 @@ def lines(cells: Cells) -> list[Figure]:
         parts: Parts = []
         for line, mark in marks_of(cells).items():
             cell = cells.at(column, line)
+            if cells.experiment.main and line.setting:
+                continue  # what the database has beside the usual settings
             aggregate, target = (cell.measured, cell.target) if cell else (None, None)
             means = [("measured", aggregate.n, aggregate.mean, aggregate.std)] if aggregate else []
             if target and target.mean is not None:

@@ -257,6 +257,10 @@ def families() -> list[str]:
     return [NAME, ORIGIN]
 
 
+HINTED = 1.02
+"""Letters that are put on whole pixels take so much more room than their outlines, at the most."""
+
+
 @cache
 def text_width(text: str, size: float) -> float:
     """Inches that the widest line of a text takes at a font size in points."""
@@ -270,7 +274,7 @@ def wrapped_lines(text: str, width: float, size: float) -> list[str]:
     lines: list[str] = []
     for word in WORD.findall(text):
         candidate = f"{lines[-1]} {word}" if lines else word
-        if lines and text_width(candidate, size) <= width:
+        if lines and HINTED * text_width(candidate, size) <= width:
             lines[-1] = candidate
         else:
             lines.append(word)

@@ -67,8 +67,9 @@ class Experiment:
     grid, without ``lines`` one for every method and variant. Cells stand beside the first of
     ``comparisons``, and again beside each further one that prints a value. With ``ranked`` its lines compete
     as those of a main table do. ``reduced`` says what of the papers' protocol is less here: then no value is
-    a target, and the order of the lines alone is compared. ``axis`` names the points' ``x``, ``figures`` what
-    is drawn, of ``FIGURES``. ``guests`` are lines of methods that the grid does not name:
+    a target, and the order of the lines alone is compared. Its verdicts stand in for those of values that no
+    earlier table can judge unless it is ``apart``, under settings that are not the study's usual ones.
+    ``axis`` names the points' ``x``, ``figures`` what is drawn, of ``FIGURES``. ``guests`` are lines of methods that the grid does not name:
     they run in every setting in which it runs the method ``host``.
 
     Raises:
@@ -83,6 +84,7 @@ class Experiment:
     main: bool = False
     ranked: bool = False
     reduced: str = ""
+    apart: bool = False
     columns: tuple[Column, ...] = ()
     lines: tuple[Line, ...] = ()
     points: tuple[Point, ...] = (Point(),)

@@ -30,6 +30,7 @@ class TablePart(Part):
     main: bool = False
     ranked: bool = False
     reduced: str = ""
+    apart: bool = False
     only: ColumnMatch = ColumnMatch()
     axis: str = ""
     figures: tuple[str, ...] = ()

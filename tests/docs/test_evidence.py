@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-TEXT = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text()
+from bench.engine.methods import METHODS
+
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = (DOCS / "evidence.md").read_text()
 PROSE = " ".join(TEXT.split())
 
 
 @pytest.fixture
 def printed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> Callable[[int], str]:
-    """What a block of the page's Python prints, by its number, in an empty home."""
+) -> Callable[[str], str]:
+    """What the Python of a section of the page prints, by its heading, in an empty home."""
     monkeypatch.setenv("BENCH_HOME", str(tmp_path))
 
-    def run(number: int) -> str:
-        exec(re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)[number], {})
+    def run(heading: str) -> str:
+        (section,) = (
+            part for part in re.split(r"^## ", TEXT, flags=re.MULTILINE) if part.startswith(heading)
+        )
+        (block,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+        exec(block, {})
         return capsys.readouterr().out
 
     return run
 
 
 @pytest.mark.slow
-def test_what_fed_pubs_settings_are_worth_is_that_of_the_text(printed: Callable[[int], str]) -> None:
-    differences = re.findall(r": ([+-].*)\n", printed(0))
+def test_what_fed_pubs_settings_are_worth_is_that_of_the_text(printed: Callable[[str], str]) -> None:
+    differences = re.findall(r": ([+-].*)\n", printed("FED-PUB's tau"))
     rows = ("2 local epochs", "200 rounds", "no weight decay")
     cells = [re.search(rf"\| {row} \|(.*)", TEXT) for row in rows]
     texts = [text.strip() for row in cells if row for text in row[1].split("|")[1:4:2]]
@@ -37,8 +45,25 @@ def test_what_fed_pubs_settings_are_worth_is_that_of_the_text(printed: Callable[
 
 
 @pytest.mark.slow
-def test_orders_of_methods_by_two_metrics_are_those_of_the_text(printed: Callable[[int], str]) -> None:
-    found = re.fullmatch(r"10 methods: tau (0\.\d\d)\n25 methods: tau (0\.\d\d)\n", printed(1))
+def test_mean_ranks_under_released_settings_are_those_of_the_findings(printed: Callable[[str], str]) -> None:
+    findings = (DOCS / "findings.md").read_text()
+    titles, *rows = (
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in findings.splitlines()
+        if line.startswith(("| | FedProx |", "| released settings |", "| main tables |"))
+    )
+    found = [
+        {METHODS.named(name).title: rank for name, rank in ast.literal_eval(line).items()}
+        for line in printed("Released client settings").splitlines()
+    ]
+    assert found == [dict(zip(titles[1:], map(float, row[1:]), strict=True)) for row in rows]
+
+
+@pytest.mark.slow
+def test_orders_of_methods_by_two_metrics_are_those_of_the_text(printed: Callable[[str], str]) -> None:
+    found = re.fullmatch(
+        r"10 methods: tau (0\.\d\d)\n25 methods: tau (0\.\d\d)\n", printed("Orders of methods")
+    )
     assert found is not None
     assert (
         f"Kendall's tau of the two orders is {found[1]}. With 0.001 it is {found[2]} over the board's 25"
@@ -47,8 +72,10 @@ def test_orders_of_methods_by_two_metrics_are_those_of_the_text(printed: Callabl
 
 
 @pytest.mark.slow
-def test_pairs_and_generated_neighbours_are_those_of_the_text(printed: Callable[[int], str]) -> None:
-    found = re.fullmatch(r"-(0\.\d)\d \(p (0\.\d\d)\); (\d+) neighbours\n", printed(2))
+def test_pairs_and_generated_neighbours_are_those_of_the_text(printed: Callable[[str], str]) -> None:
+    found = re.fullmatch(
+        r"-(0\.\d)\d \(p (0\.\d\d)\); (\d+) neighbours\n", printed("FedHGN and its baselines")
+    )
     assert found is not None
     difference, p, neighbours = found.groups()
     assert f"lower by 0.2 to {difference} points (p {p} to" in PROSE

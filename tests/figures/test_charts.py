@@ -234,6 +234,7 @@ def test_fedhgn_compares_trimmings_and_lengths_in_figures() -> None:
     assert {each.name for each in FedSheafHN.experiments if "lines" in each.figures} == {
         "ablation",
         "collaboration_gnn",
+        "released_settings",
     }
 
 

@@ -1,6 +1,7 @@
 """Experiments: a grid's runs as lines by points, beside what the paper prints."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -490,7 +491,10 @@ def test_values_taken_over_from_fed_pub_are_compared_with_runs_of_its_protocol()
         assert judged_there[key] in ("reproduced", "compatible", "uninformative")
     assert judged_there["fedper", second] == "not comparable"
     assert "protocol differs" in rows["fedavg", first].reason
-    assert judged_cells([board, cells])[taken(rows["fedprox", first])] is rows["fedprox", first]
+    value = taken(rows["fedprox", first])
+    assert judged_cells([board, cells])[value] is rows["fedprox", first]
+    apart = replace(cells, experiment=replace(cells.experiment, apart=True))
+    assert judged_cells([board, apart])[value].verdict == "not comparable", "other settings"
 
 
 def taken(cell: Cell) -> Published:
