@@ -31,7 +31,7 @@ def judged_cells(experiments: Iterable[Cells], drawn_only: bool = False) -> Judg
     A value that several tables show is judged in the first of those that measured it, if possible in one
     where it is comparable, of these in one on the paper's own clients, which another draw cannot excuse;
     ``drawn_only`` leaves the latter out. Main tables come before experiments. A reduced experiment measures
-    something else, and never stands in for a whole one; one that is apart judges nothing but in its own table.
+    something else, and never stands in for a whole one; one that is apart judges in its own table alone.
     """
     cells: JudgedCells = {}
     for experiment in experiments:

@@ -69,8 +69,8 @@ class Experiment:
     as those of a main table do. ``reduced`` says what of the papers' protocol is less here: then no value is
     a target, and the order of the lines alone is compared. Its verdicts stand in for those of values that no
     earlier table can judge unless it is ``apart``, under settings that are not the study's usual ones.
-    ``axis`` names the points' ``x``, ``figures`` what is drawn, of ``FIGURES``. ``guests`` are lines of methods that the grid does not name:
-    they run in every setting in which it runs the method ``host``.
+    ``axis`` names the points' ``x``, ``figures`` what is drawn, of ``FIGURES``. ``guests`` are lines of
+    methods that the grid does not name: they run in every setting in which it runs the method ``host``.
 
     Raises:
         RequestError: there is no such figure.
