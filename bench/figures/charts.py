@@ -142,9 +142,9 @@ def lines(cells: Cells) -> list[Figure]:
     def panel(column: Column) -> Pairs | None:
         parts: Parts = []
         for line, mark in marks_of(cells).items():
-            cell = cells.at(column, line)
             if cells.experiment.main and line.setting:
                 continue  # what the database has beside the usual settings
+            cell = cells.at(column, line)
             aggregate, target = (cell.measured, cell.target) if cell else (None, None)
             means = [("measured", aggregate.n, aggregate.mean, aggregate.std)] if aggregate else []
             if target and target.mean is not None:

@@ -21,7 +21,6 @@ from bench.spec import RunSpec
 from bench.store.bundle import Bundle
 from bench.store.bundle_import import Finding, Outcome, Reading, check_consistent, outcomes, run_name
 from bench.store.queries import filter_known_runs
-from bench.store.store import Store
 from bench.studies.metric import TITLES
 from bench.sweep import fingerprint
 from bench.sweep.execution import execute
@@ -92,16 +91,13 @@ class Place(NamedTuple):
         return ", ".join(filter(None, (self.device, self.hardware, threads)))
 
 
-def _places(source: Bundle | Store) -> dict[int, Place]:
-    """Where the runs of a source were made, by id."""
-    environments = source.environments().set_index("id")["description"].map(json.loads)
-    places = {}
-    for run in source.runs().to_dict("records"):
-        environment = environments.get(run["environment_id"], {})
-        sort, threads = sort_of(run["device"]), environment.get("threads")
-        hardware = environment.get("accelerator" if sort == "cuda" else "processor")
-        places[run["id"]] = Place(sort, str(hardware or ""), threads if sort == "cpu" and threads else 0)
-    return places
+def _place(run: Mapping[Any, Any], environments: pd.DataFrame) -> Place:
+    """Where a run was made, given the ``environments`` of its source."""
+    descriptions = environments.loc[environments["id"] == run["environment_id"], "description"]
+    environment: dict[str, Any] = next(map(json.loads, descriptions), {})
+    sort, threads = sort_of(run["device"]), environment.get("threads")
+    hardware = environment.get("accelerator" if sort == "cuda" else "processor")
+    return Place(sort, str(hardware or ""), threads if sort == "cpu" and threads else 0)
 
 
 def drawable(bundle: Bundle, filters: Mapping[str, Any] | None = None) -> pd.DataFrame:
@@ -188,14 +184,14 @@ def make_again(
         rows = store.runs().set_index("spec_hash", drop=False)
         part = sample[sample["spec_hash"].isin(rows.index)]
         pairs = zip(outcomes(bundle, part), outcomes(store, rows.loc[part["spec_hash"]]), strict=True)
-        stated_places, new_places = _places(bundle), _places(store)
+        stated_environments, new_environments = bundle.environments(), store.environments()
         findings = {
             run["spec_hash"]: (
                 *compare(
                     bundle_outcome,
                     new_outcome,
                     str(new_run["reason"]),
-                    (stated_places[run["id"]], new_places[new_run["id"]]),
+                    (_place(run, stated_environments), _place(new_run, new_environments)),
                 ),
                 lead(bundle_outcome, new_outcome),
             )

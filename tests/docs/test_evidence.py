@@ -52,11 +52,18 @@ def test_mean_ranks_under_released_settings_are_those_of_the_findings(printed: C
         for line in findings.splitlines()
         if line.startswith(("| | FedProx |", "| released settings |", "| main tables |"))
     )
-    found = [
-        {METHODS.named(name).title: rank for name, rank in ast.literal_eval(line).items()}
+    released, points, main, main_points = (
+        {METHODS.named(name).title: value for name, value in ast.literal_eval(line).items()}
         for line in printed("Released client settings").splitlines()
-    ]
-    assert found == [dict(zip(titles[1:], map(float, row[1:]), strict=True)) for row in rows]
+    )
+    assert [released, main] == [dict(zip(titles[1:], map(float, row[1:]), strict=True)) for row in rows]
+    above = re.search(r"FedProx is (0?[\d.]+) points above FedSheafHN, (.*?); under the main", PROSE)
+    assert above is not None
+    stated = {name: float(value) for name, value in re.findall(r"([\w+-]+) (\d\.\d)", above[2])}
+    assert {"FedProx": float(above[1]), **stated} == {
+        name: value for name, value in points.items() if value > 0
+    }
+    assert (main_points["Local"], main_points["FED-PUB"], main_points["Flow"]) == (1.4, 0.9, -3.1)
 
 
 @pytest.mark.slow

@@ -195,6 +195,23 @@ def test_captions_name_stage_rule_average_and_seeds(folder: Path) -> None:
     assert "(rule best_val, for each stage by itself)" in captions["stages"]
 
 
+def test_a_main_table_is_drawn_beside_its_published_values_in_the_usual_settings(tmp_path: Path) -> None:
+    made = MemoryStore()
+    for seed in (0, 1, 2):
+        made.add("local", seed, [60])
+        made.add("fedavg", seed, [70])
+    for seed in (0, 1):  # fewer runs: not the usual setting
+        made.add("local", seed, [30], hyper={"rate": 0.5})
+    report_of(made, tmp_path, Request())
+    found = {(row["method"], row["kind"]): row["mean"] for row in read(tmp_path, "lines")}
+    assert {key: mean for key, mean in found.items() if key[1] == "measured"} == {
+        ("local", "measured"): "60.0000",
+        ("fedavg", "measured"): "70.0000",
+        ("fedavg_ft", "measured"): "70.0000",  # reads the same runs
+    }
+    assert ("local", "published") in found
+
+
 def test_a_report_of_one_method_draws_what_there_is(tmp_path: Path) -> None:
     made = MemoryStore()
     made.add("fedavg", 0, [50])  # one seed, one client, one evaluation, no cost

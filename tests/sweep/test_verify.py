@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from fake_execute import faulty_itself, outcome
+from fake_execute import faulty_itself, instant, outcome
 from fake_runs import any_federation, cpu, grid
 from rich.console import Console
 from scipy.stats import chisquare
@@ -21,6 +21,7 @@ from stored_runs import change_table, context_of, database, done, opened, set_ce
 
 from bench.cli.main import main
 from bench.engine.result import RunResult
+from bench.environment import processor
 from bench.errors import RequestError
 from bench.grids import expand
 from bench.spec import RunSpec
@@ -494,3 +495,26 @@ def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_pa
         *[("local", None, "not made: others of its method failed alike")] * 2,
     ]
     assert verify.outcome(checks) == "incomplete", "neither agreed nor contradicted"
+
+
+@pytest.mark.parametrize(
+    ("made_on", "finding"), [(processor(), "differs"), ("a processor of 1970", None), ("", "differs")]
+)
+def test_where_runs_were_made_is_read_from_their_environments(
+    tmp_path: Path, made_on: str, finding: str | None
+) -> None:
+    """Of two environments in the bundle the run's own counts."""
+    first, second = expand(grid(("cora",), ("fedavg",), seeds=(0, 1)))
+    with open_store(f"sqlite:///{tmp_path / 'theirs.db'}", create=True) as store:
+        for run, name in ((first, "another"), (second, made_on)):
+            result = outcome(run.spec)
+            result.correct = {key: 5 - counts for key, counts in result.correct.items()}
+            environment = {"processor": name, "threads": 1}
+            store.save(run.spec, result, Context(datetime(2026, 1, 1), environment, "0", 1, 1))
+        write_bundle(store, store.runs(), tmp_path / "theirs")
+    bundle = Bundle(tmp_path / "theirs")
+    sample = bundle.runs(seed=1)
+    reporter = Display(Console(file=io.StringIO()))
+    (check,) = verify.make_again(bundle, sample, (), cpu(1), reporter, instant, any_federation)
+    assert check.finding == finding
+    assert ("1970" in check.detail) == (finding is None)
