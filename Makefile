@@ -31,7 +31,7 @@ lint: $(READY)
 
 docs: $(READY)
 	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
-	BENCH_HOME=build/docs-home $(RUN)python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/docs
+	BENCH_HOME=build/docs-home $(RUN)python -m sphinx --fresh-env --fail-on-warning --keep-going --quiet -b html docs build/docs
 	BENCH_HOME=build/docs-home $(RUN)bench leaderboard build --out build/docs/leaderboard
 	@echo "Documentation: build/docs/index.html"
 

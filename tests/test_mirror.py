@@ -13,6 +13,7 @@ ELSEWHERE = {
     "test_platforms.py": "sweep and report where a system lacks signals and fork",
     "cli/test_entry_points.py": "plug-ins of installed packages, through every command that meets them",
     "datasets/test_raw_datasets.py": "every data set of raw files",
+    "docs/test_links.py": "every page of the repository",
     "docs/test_results_workflow.py": ".github/workflows/results.yml",
     "leaderboard/test_browser.py": "the whole site in a real browser",
     "methods/test_closed_forms.py": "several methods: gradients in closed form against autograd",

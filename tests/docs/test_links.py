@@ -1,0 +1,60 @@
+"""Links among README, docs/ and the other pages lead to a file that is there, and to a heading of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob(".github/**/*.md"), *(ROOT / "docs").glob("*.md")])
+FENCE = re.compile(r"^(`{3,})[^\n]*\n.*?^\1`*$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that GitHub and Sphinx give to a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)).lower().replace(" ", "-")
+        for text in headings
+    }
+
+
+def broken(page: Path) -> list[str]:
+    """A page's relative links that lead nowhere."""
+    targets = [
+        link for link in LINK.findall(prose(page)) if "://" not in link and not link.startswith("mailto:")
+    ]
+    missing = []
+    for target in targets:
+        name, _, anchor = target.partition("#")
+        file = page.parent / name if name else page
+        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
+            missing.append(target)
+    return missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    assert broken(page) == []
+
+
+def test_a_heading_that_is_gone_is_noticed(tmp_path: Path) -> None:
+    other = tmp_path / "other.md"
+    other.write_text(
+        "# Title\n## 5. What `bench` shows, in short\n```\n# no heading\n```\n", encoding="utf-8"
+    )
+    page = tmp_path / "page.md"
+    page.write_text(
+        "[a](other.md) [b](other.md#5-what-bench-shows-in-short) [c](other.md#gone) [d](nowhere.md) "
+        "[e](other.md#no-heading)",
+        encoding="utf-8",
+    )
+    assert broken(page) == ["other.md#gone", "nowhere.md", "other.md#no-heading"]
