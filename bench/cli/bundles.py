@@ -149,9 +149,10 @@ def verify(
     from bench.store.queries import filter_known_runs
     from bench.store.store import knows_bundle
     from bench.sweep import show, workers
+    from bench.sweep.agreement import counted, outcome
     from bench.sweep.plan import data_at_hand
     from bench.sweep.reporters import Display
-    from bench.sweep.verify import counted, draw, drawable, make_again, obstacles, outcome
+    from bench.sweep.verify import draw, drawable, make_again, obstacles
 
     is_shipped = len(bundle.parts) == 1 and not bundle.exists() and (SHIPPED / bundle).is_dir()
     source = Bundle(SHIPPED / bundle if is_shipped else bundle)
