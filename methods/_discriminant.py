@@ -81,7 +81,9 @@ def own_weights(features: Tensor, labels: Tensor, others: Gaussians, ridge: floa
         if not train_mask.any() or not test_mask.any():
             continue
         local = estimate(features[train_mask], labels[train_mask], others.means, ridge)
-        root = torch.linalg.cholesky(shrunken(others.covariance))
+        root, failure = torch.linalg.cholesky_ex(shrunken(others.covariance))
+        if failure:  # no covariance, as an attacker may send: nothing can be told, and both weights stay 0
+            continue
         matrix = torch.linalg.solve_triangular(root, shrunken(local.covariance), upper=False)
         matrix = torch.linalg.solve_triangular(root, matrix.T, upper=False)
         values, vectors = torch.linalg.eigh((matrix + matrix.T) / 2)

@@ -14,6 +14,7 @@ from torch import Tensor
 from bench.engine.batch import PerBlock
 from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
 from bench.engine.stacks import part, prefixed
+from bench.errors import NotApplicableError
 from bench.hyper import tunable
 from bench.nn.gcn import graphs
 
@@ -52,7 +53,7 @@ class AdaFGL(FedAvg):
     - The code propagates labels from a random half of the training nodes; here from every other of a class.
     - 100 rounds, then 200 epochs there; 50 rounds, then 50 steps in OpenFGL; here the protocol's rounds.
     - Q is in a softmax again, and MSE compares logits with probabilities, in both codes and here.
-    - Clients that take no part in the round of the change have the last average all the same.
+    - Clients that take no part in the round of the change have the last average all the same, uncounted.
     """
 
     name = "adafgl"
@@ -120,7 +121,15 @@ class AdaFGL(FedAvg):
         return super().broadcast(round) if round <= self.first_alone else Message()
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """FedAvg's round, or local epochs on both branches."""
+        """FedAvg's round, or local epochs on both branches.
+
+        Raises:
+            NotApplicableError: every local epoch is to be evaluated.
+        """
+        if clients.spec.protocol.evaluate == "epoch":
+            raise NotApplicableError(
+                f"{self.name} trains two branches side by side and has no model after every local epoch"
+            )
         if not self.alone:
             return self.upload(clients.fit(received, trainable=self.task.parameters))
         names = [name for name in received if name.startswith(PERSONAL)]

@@ -75,10 +75,10 @@ class Ditto(FedAvg):
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on v_i, then on w."""
         protocol = clients.spec.protocol
-        if protocol.evaluate == "epoch" and self.hyper.personal_epochs < protocol.local_epochs:
+        if protocol.evaluate == "epoch" and self.hyper.personal_epochs != protocol.local_epochs:
             raise NotApplicableError(
                 f"{self.name} trains what predicts for {self.hyper.personal_epochs} epochs a round: "
-                f"there is none to evaluate after each of {protocol.local_epochs}"
+                f"it cannot be evaluated after each of {protocol.local_epochs}"
             )
 
         def pull(gradients: Mapping[str, Tensor], models: Stack, batch: Batch) -> None:

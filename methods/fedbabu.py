@@ -91,13 +91,13 @@ class FedBABU(FedAvg):
         """Fine-tune a copy, then train the body.
 
         Raises:
-            NotApplicableError: every local epoch is to be evaluated, and the copy has fewer of them.
+            NotApplicableError: every local epoch is to be evaluated, and the copy has another number of them.
         """
         protocol = clients.spec.protocol
-        if protocol.evaluate == "epoch" and self.hyper.fine_tuning < protocol.local_epochs:
+        if protocol.evaluate == "epoch" and self.hyper.fine_tuning != protocol.local_epochs:
             raise NotApplicableError(
                 f"{self.name} fine-tunes what predicts for {self.hyper.fine_tuning} epochs a round: "
-                f"there is none to evaluate after each of {protocol.local_epochs}"
+                f"it cannot be evaluated after each of {protocol.local_epochs}"
             )
         model = {name: value for name, value in received.items() if not name.startswith(COMMON)}
         personal = clients.fit(model, epochs=self.hyper.fine_tuning, new_optimiser=True)

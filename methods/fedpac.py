@@ -83,7 +83,7 @@ class FedPAC(FedAvg):
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Statistics, head, features, prototypes."""
         counts = clients.reduce(received, lambda models, batch: batch.label_counts)
-        sizes = counts.sum(dim=1)
+        sizes = counts.sum(dim=1).clamp_min(1)
         shares = counts / sizes[:, None]
         moments = clients.reduce(received, class_means)
         means, squares = moments[:, :, :-1], moments[:, :, -1]

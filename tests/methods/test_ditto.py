@@ -104,5 +104,6 @@ def test_after_every_epoch_the_personal_model_is_evaluated(images: Federation) -
     )
     assert by_epochs.shape == (4, 3)
     assert np.array_equal(by_epochs[1::2], by_rounds)
-    shorter = run(by_epoch.model_copy(update={"hyper": {"personal_epochs": 1}}), images)
-    assert shorter.state == "not_applicable"
+    for epochs in (1, 3):
+        other = run(by_epoch.model_copy(update={"hyper": {"personal_epochs": epochs}}), images)
+        assert other.state == "not_applicable", "the model that is kept would not be evaluated"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -18,7 +20,7 @@ from bench.engine.execute import run
 from bench.engine.message import Message
 from bench.engine.method import Stack
 from bench.engine.run import Run
-from bench.federation.types import TRAIN, Client, Federation
+from bench.federation.types import TEST, TRAIN, Client, Federation
 from bench.methods._head_mixing import head_weights, on_simplex, without_small
 
 BASE = ("conv1", "bn1", "conv2", "bn2", "fc1")
@@ -226,3 +228,12 @@ def test_heads_are_combined_and_kept_with_the_run(federation: Federation) -> Non
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
     assert weights.min() >= 0
     assert (weights > 0.01).sum() > 5  # not everybody for itself
+
+
+def test_a_client_without_training_items_stops_nobody(federation: Federation) -> None:
+    first, *others = federation.clients
+    unlabelled = replace(first, roles=np.where(first.roles == TRAIN, TEST, first.roles))
+    clients = replace(federation, clients=(unlabelled, *others))
+    result = run(make_spec("fedpac", clients), clients)
+    assert result.state == "done"
+    assert np.isfinite(result.artefacts["collaboration"]).all()

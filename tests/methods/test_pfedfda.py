@@ -11,6 +11,7 @@ from scipy.stats import multivariate_normal
 from torch.nn.functional import cross_entropy
 from toy_federations import furthest, make_spec, permuted, play
 
+from bench.engine.execute import run
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Federation
 from bench.methods._discriminant import (
@@ -23,6 +24,7 @@ from bench.methods._discriminant import (
     own_weights,
     priors,
 )
+from bench.spec import Attack
 
 
 def drawn(
@@ -151,3 +153,22 @@ def test_equal_clients_send_what_the_server_then_has(federation: Federation) -> 
     covariance = it.method.everybodys(it.method.broadcast(3)).covariance  # type: ignore[attr-defined]
     assert float(torch.linalg.eigvalsh(covariance).min()) > 0
     assert furthest({"f": it.own["conv1.weight"][:1]}, {"f": it.own["conv1.weight"][1:2]}) < 1e-6
+
+
+def test_it_has_its_own_head_after_the_last_epoch_alone(federation: Federation) -> None:
+    result = run(make_spec("pfedfda", federation, evaluate="epoch"), federation)
+    assert result.state == "not_applicable"
+    assert "last local epoch" in result.reason
+
+
+def test_statistics_that_are_no_covariance_have_clients_take_the_servers() -> None:
+    z, labels = drawn()
+    broken = Gaussians(torch.zeros(3, 3, dtype=torch.float64), -torch.eye(3, dtype=torch.float64))
+    assert own_weights(z, labels, broken, ridge=0.2).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("kind", ["same", "gaussian"])
+def test_an_attack_on_the_statistics_ends_no_run_in_an_error(federation: Federation, kind: str) -> None:
+    attack = {"kind": kind, "ratio": 0.4, "tau": 5.0}
+    spec = make_spec("pfedfda", federation).model_copy(update={"attack": Attack.model_validate(attack)})
+    assert run(spec, federation).state in ("done", "diverged")
