@@ -247,7 +247,10 @@ def shipped(name: str, db: str | None, own: bool, folder: Path = SHIPPED_FOLDER)
 
 
 def ship() -> None:
-    """Write the frames that come with the suite, and into them what they are made from (``make frames``)."""
+    """Write the frames that come with the suite, and into them what they are made from (``make frames``).
+
+    Not compressed: so that git keeps of a new version what has changed, an eighth of a compressed one.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -258,8 +261,13 @@ def ship() -> None:
         for name, rows in of_studies(source).items():
             table = pa.Table.from_pandas(rows, preserve_index=False)
             made_from = {**table.schema.metadata, MADE_FROM: results_digest()}
-            file = SHIPPED_FOLDER / f"{name}.parquet"
-            pq.write_table(table.replace_schema_metadata(made_from), file, compression="zstd")
+            texts = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
+            pq.write_table(
+                table.replace_schema_metadata(made_from),
+                SHIPPED_FOLDER / f"{name}.parquet",
+                compression="none",
+                use_dictionary=texts,
+            )
 
 
 def results_digest() -> bytes:

@@ -62,6 +62,9 @@ EXPERIMENTS = (
 COMMITTED_RUNS = "committed runs"
 """Table of the runs that FedAux's repository holds, of FedAux and of FED-PUB, seed 42 each."""
 
+REPEATED = ("local", "fedavg")
+"""Methods whose rows in FedAux's table are those of FED-PUB's own."""
+
 SPLIT: Mapping[str, Any] = {"protocol.split": [20.0, 40.0, 40.0]}
 
 FEDIIH: Mapping[str, Mapping[str, Any]] = {
@@ -109,9 +112,9 @@ class FedPubProtocol(Study):
     )
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
-        """Three behind the values that are FED-PUB's own; of FedAux's the number is not known."""
-        is_taken_over = target.table != COMMITTED_RUNS and target.method != "fedaux"
-        return PublishedRuns(3 if is_taken_over else 1)
+        """Three behind what FedAux's table repeats of FED-PUB's; of others the number is not known."""
+        is_taken_over = target.paper == "fedaux" and target.table != COMMITTED_RUNS
+        return PublishedRuns(3 if is_taken_over and target.method in REPEATED else 1)
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
         """The released loop; of FedAux also its width, of the committed run of FED-PUB its sharpness."""
