@@ -185,3 +185,9 @@ def furthest(stack: Any, other_stack: Any) -> float:
     """Largest absolute difference of two stacks."""
     assert stack.keys() == other_stack.keys()
     return max(float((stack[name] - other_stack[name]).abs().max()) for name in stack)
+
+
+def same_counts(loop: Run, other_loop: Run, order: Sequence[int] | slice = slice(None)) -> bool:
+    """Whether two runs count the same correct predictions, the other one for its clients in an ``order``."""
+    other_counts = other_loop.correct()
+    return all(np.array_equal(counts[:, order], other_counts[key]) for key, counts in loop.correct().items())

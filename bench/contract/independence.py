@@ -1,0 +1,167 @@
+"""The rules of who is beside whom: which clients are called, trained or there together changes no number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from bench.contract.broken import Broken, require
+from bench.contract.hooks import Counted, apart, standing_in
+from bench.contract.subject import ROUNDS, SIZES, Subject
+from bench.contract.toys import copied, finish, furthest, permuted, play, same_counts
+from bench.engine.method import Method
+from bench.engine.run import Run
+from bench.federation.types import Federation
+
+ROUND_HOOKS = ("load", "adapt", "update")
+"""Client hooks of a round. What warm-ups exchange methods count themselves; predictions are made by block."""
+
+
+def noted(subject: Subject) -> dict[str, bool]:
+    """Attributes that client hooks change, and whether they are dicts by client number."""
+    state, numbers = vars(subject.short.method), set(range(len(subject.federation)))
+    return {
+        name: isinstance(state.get(name), dict) and state[name].keys() <= numbers
+        for name in subject.watched.noted
+    }
+
+
+def clients_talk_in_messages_alone(subject: Subject) -> None:
+    """No hook reads from an attribute what clients did, but from messages and from what clients keep. A dict
+    by client number may hold what each of them notes for itself.
+    """
+    if not (names := noted(subject)):
+        return
+    everyone = [range(len(subject.federation))]
+    problem = ""
+    try:
+        with standing_in(subject.method, apart(subject.kind, everyone, names, ("warm_up", *ROUND_HOOKS))):
+            loop = play(subject.spec(), subject.federation, clients_type=Counted)
+        is_kept = furthest(subject.short.own, loop.own) == 0 and same_counts(subject.short, loop)
+    except Exception as error:  # whatever a hook raises that misses what it reads
+        is_kept, problem = False, f" ({type(error).__name__} without it)"
+    hooks = " and ".join(f"{hook}() '{name}'" for name, hook in subject.watched.noted.items())
+    require(
+        is_kept,
+        f"what client hooks write into attributes is read by others{problem}, uncounted: {hooks}; upload "
+        "what the server shall know, and keep what clients keep by add_parameters(), or in a dict by client "
+        "number",
+    )
+
+
+GROUPS = ((1,), (0, 2, 3))
+"""Clients that hooks are called for apart from each other."""
+
+
+def clients_do_their_part_alone(subject: Subject) -> None:
+    """Numbers do not depend on which clients a hook is called for at once."""
+    clients_talk_in_messages_alone(subject)
+    names, everyone = noted(subject), [range(len(subject.federation))]
+
+    def called(groups: Sequence[Sequence[int]], hooks: Sequence[str]) -> Run:
+        with standing_in(subject.method, apart(subject.kind, groups, names, hooks)):
+            return play(subject.spec(), subject.federation, clients_type=Counted)
+
+    def are_near(loop: Run, other_loop: Run) -> bool:
+        return furthest(loop.own, other_loop.own) < 1e-4 and same_counts(loop, other_loop)
+
+    loop = called(GROUPS, ROUND_HOOKS)
+    if are_near(subject.short, loop):
+        return
+    together = called(everyone, ROUND_HOOKS)  # copies what hooks return, as it is for groups
+    if are_near(together, loop):
+        return
+    mixing_hooks = [f"{name}()" for name in ROUND_HOOKS if not are_near(together, called(GROUPS, [name]))]
+    raise Broken(
+        f"{' and '.join(mixing_hooks) or 'a client hook'} gives other numbers where it is called for some "
+        f"clients apart (models {furthest(together.own, loop.own):.1g} apart): it mixes clients without a "
+        "message; let the server mix what they upload"
+    )
+
+
+def block_size_changes_nothing(subject: Subject) -> None:
+    """Numbers do not depend on how many clients are trained together."""
+    short_run = subject.short
+    for size in {1, 3, len(SIZES)} - {short_run.block_size}:
+        blocks = subject.play(size)
+        gap = furthest(short_run.own, blocks.own)
+        require(
+            gap < 1e-4 and same_counts(short_run, blocks),
+            f"blocks of {size} clients give other numbers than of {short_run.block_size} "
+            f"(models {gap:.1g} apart): "
+            "a loss or a hook mixes clients of a block, or takes a block's place for a client's number",
+        )
+
+
+def _without_dropout(kind: type[Method]) -> dict[str, float]:
+    """Hyper-parameters that switch a method's own dropout off, whatever it is called."""
+    fields = kind.Hyper.model_fields
+    return {
+        name: 0.0 for name, info in fields.items() if name.endswith("dropout") and info.annotation is float
+    }
+
+
+class _Reordered(Run):
+    """A run on the same clients in another order; the same ones take part in its rounds."""
+
+    def __init__(self, straight_run: Run, federation: Federation, order: Sequence[int]) -> None:
+        super().__init__(straight_run.spec, permuted(federation, order))
+        self._straight_run, self._place = straight_run, torch.tensor(order).argsort()
+
+    def participants(self, round: int) -> torch.Tensor:
+        return self._place[self._straight_run.participants(round)].sort().values
+
+
+def order_of_clients_changes_nothing(subject: Subject) -> None:
+    """Numbers follow the clients when their order changes.
+
+    Streams that belong to a client's number (initial weights, dropout) are taken out by a common
+    initial model and no dropout. So it is where some clients take part in a round, the same ones.
+    """
+    batch = {"batch_size": 1000} if subject.family == "images" else {}  # batches are shuffled by number
+    order = [2, 0, 3, 1]
+    for participation, prefix in ((1.0, ""), (0.5, "with half of the clients in a round, ")):
+        spec = subject.spec(
+            initial="common",
+            participation=participation,
+            client={"dropout": 0.0, **batch},
+            hyper=_without_dropout(subject.kind),
+        )
+        straight_run = play(spec, subject.federation)
+        reordered_run = finish(_Reordered(straight_run, subject.federation, order))
+        gap = furthest({name: value[order] for name, value in straight_run.own.items()}, reordered_run.own)
+        require(
+            gap < 1e-4 and same_counts(straight_run, reordered_run, order),
+            f"{prefix}another order of clients gives other numbers (models {gap:.1g} apart): key a client's "
+            "random streams by its data, and what the server keeps for it by 'participants', change no "
+            "tensor in place that all clients share, such as those of task.common(), or say in the docstring "
+            "why its number matters",
+        )
+
+
+def absent_clients_keep_what_they_have(subject: Subject) -> None:
+    """With half of the clients in a round the others stay as they are, whoever is trained beside them."""
+    ends = []
+    for block_size in (1, len(SIZES)):
+        loop = Run(
+            subject.spec(participation=0.5, rounds=2 * ROUNDS), subject.federation, block_size=block_size
+        )
+        loop.warm_up()
+        for round in range(2 * ROUNDS):
+            before = copied(loop.own)
+            loop.step(round)
+            absent = [row for row in range(len(SIZES)) if row not in loop.participants(round).tolist()]
+            require(len(absent) == 2, f"{len(absent)} clients are absent from round {round}, expected 2")
+            for name, value in loop.own.items():
+                require(
+                    torch.equal(value[absent], before[name][absent]),
+                    f"{name} of a client changes in a round that it takes no part in",
+                )
+        ends.append(loop)
+    gap = furthest(ends[0].own, ends[1].own)
+    require(
+        gap < 1e-4 and same_counts(ends[0], ends[1]),
+        f"with half of the clients in a round, numbers depend on who is trained together ({gap:.1g} "
+        "apart): index what the server keeps for its clients by the participants of a round",
+    )
