@@ -249,7 +249,7 @@ def shipped(name: str, db: str | None, own: bool, folder: Path = SHIPPED_FOLDER)
 def ship() -> None:
     """Write the frames that come with the suite, and into them what they are made from (``make frames``).
 
-    Not compressed: so that git keeps of a new version what has changed, an eighth of a compressed one.
+    Not compressed, so that git can keep of a new version what has changed.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

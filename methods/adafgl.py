@@ -128,7 +128,8 @@ class AdaFGL(FedAvg):
         """
         if clients.spec.protocol.evaluate == "epoch":
             raise NotApplicableError(
-                f"{self.name} trains two branches side by side and has no model after every local epoch"
+                f"{self.name} trains two branches side by side and has no model after every local epoch; "
+                "set protocol.evaluate=round"
             )
         if not self.alone:
             return self.upload(clients.fit(received, trainable=self.task.parameters))

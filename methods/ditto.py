@@ -78,7 +78,8 @@ class Ditto(FedAvg):
         if protocol.evaluate == "epoch" and self.hyper.personal_epochs != protocol.local_epochs:
             raise NotApplicableError(
                 f"{self.name} trains what predicts for {self.hyper.personal_epochs} epochs a round: "
-                f"it cannot be evaluated after each of {protocol.local_epochs}"
+                f"it cannot be evaluated after each of {protocol.local_epochs}; "
+                "set protocol.evaluate=round"
             )
 
         def pull(gradients: Mapping[str, Tensor], models: Stack, batch: Batch) -> None:

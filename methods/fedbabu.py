@@ -97,7 +97,8 @@ class FedBABU(FedAvg):
         if protocol.evaluate == "epoch" and self.hyper.fine_tuning != protocol.local_epochs:
             raise NotApplicableError(
                 f"{self.name} fine-tunes what predicts for {self.hyper.fine_tuning} epochs a round: "
-                f"it cannot be evaluated after each of {protocol.local_epochs}"
+                f"it cannot be evaluated after each of {protocol.local_epochs}; "
+                "set protocol.evaluate=round"
             )
         model = {name: value for name, value in received.items() if not name.startswith(COMMON)}
         personal = clients.fit(model, epochs=self.hyper.fine_tuning, new_optimiser=True)

@@ -121,7 +121,9 @@ class PFedFDA(FedAvg):
             NotApplicableError: every local epoch is to be evaluated.
         """
         if clients.spec.protocol.evaluate == "epoch":
-            raise NotApplicableError(f"{self.name} has its own head after the last local epoch alone")
+            raise NotApplicableError(
+                f"{self.name} has its own head after the last local epoch alone: set protocol.evaluate=round"
+            )
         others = self.everybodys(message)
 
         def common_head(models: Stack, batch: Batch) -> Tensor:
