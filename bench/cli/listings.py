@@ -92,14 +92,13 @@ def scenarios(*, as_json: AsJson = False) -> None:
 
     rows: list[dict[str, Any]] = []
     for name, kind in SCENARIOS.all().items():
-        meaning = " ".join(docstring(kind).split("\n\n")[0].split())
         samples = f"multiples of {kind.samples}" if kind.samples > 1 else "any"
         rows += [
             {
                 "name": f"{name}{parameter}",
                 "families": list(kind.families),
                 "clients": TAKEN.get(name, samples),
-                "summary": re.sub(r" \(facts [^)]*\)|`", "", meaning),
+                "summary": _first_paragraph(docstring(type(kind.parse(parameter)))),
             }
             for parameter in kind.parameters
         ]
@@ -109,6 +108,11 @@ def scenarios(*, as_json: AsJson = False) -> None:
     families = _by_family(rows, ("name", "clients", "summary"))
     console().print(table(("scenario", "clients", "what"), families, whole={"scenario"}))
     say(f"{len(rows)} scenarios; bench sweep -d NAME -s SCENARIO -k CLIENTS ... runs in one")
+
+
+def _first_paragraph(text: str) -> str:
+    """The first paragraph of a docstring in one line, without references and marks."""
+    return re.sub(r" \(facts [^)]*\)|`", "", " ".join(text.split("\n\n")[0].split()))
 
 
 def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -26,6 +26,10 @@ from bench.studies.wording import AVERAGES, ranges, reading_text
 
 PAGE = 6
 """Panels of a figure; of more there is a figure a data set."""
+
+SMALL_DRAWINGS = (
+    " Below, every method has a drawing of its own, with its last value above it and the others in grey."
+)
 
 
 class LineRuns(NamedTuple):
@@ -168,7 +172,7 @@ def figure_of(cells: Cells, kind: str, quantity: str, caption: str, panels: Sequ
     return [
         Figure(
             f"{name}{ending}",
-            f"{caption} Seeds: {ranges(seeds)}.",
+            f"{caption}{SMALL_DRAWINGS if is_crowded(page) else ''} Seeds: {ranges(seeds)}.",
             page,
             f"{cells.study.title}: {cells.experiment.title}. {heading_of(quantity, page)}",
         )
@@ -176,12 +180,17 @@ def figure_of(cells: Cells, kind: str, quantity: str, caption: str, panels: Sequ
     ]
 
 
+def is_crowded(panels: Iterable[Panel]) -> bool:
+    """Whether a panel has more lines than one drawing holds."""
+    return any(panel.is_crowded for panel in panels)
+
+
 def _pages(panels: Sequence[Panel]) -> Iterator[tuple[str, list[Panel]]]:
     """Panels that fit a page, and how a part with them is called: one a federation where its panels are
     crowded, one a data set where they are many. A part's name ends with what it shows.
     """
-    is_crowded = len(panels) > 1 and any(panel.is_crowded for panel in panels)
-    names = ["dataset", "scenario", "clients"] if is_crowded else ["dataset"] * (len(panels) > PAGE)
+    is_split = len(panels) > 1 and is_crowded(panels)
+    names = ["dataset", "scenario", "clients"] if is_split else ["dataset"] * (len(panels) > PAGE)
     parts: dict[str, list[Panel]] = {}
     for panel in panels:
         place = panel.data.iloc[0]

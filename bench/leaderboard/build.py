@@ -35,6 +35,7 @@ from bench.pages import templating
 from bench.pages.grades import GRADES
 from bench.report.captions import LEGEND
 from bench.report.dataset_documents import LEGEND as LEGEND_OF_STATISTICS
+from bench.report.findings import agreement_by_paper
 from bench.report.ranking_views import pairs_record
 from bench.statistics.paired import ALPHA, REGION
 from bench.statistics.summary import DRAWS, LEAST, LEVEL
@@ -101,7 +102,10 @@ class _Writer:
         is_by_accuracy = results.metric == ACCURACY
         subject = "published against measured" if is_by_accuracy else f"by {TITLES[results.metric]}"
         self._title = f"Personalised federated learning, {subject}"
-        self._headlines = [study.findings.headline for study in all_boards.studies]
+        self._headlines = [
+            tuple(filter(None, (*study.findings.headline, agreement_by_paper(study.findings.scores))))
+            for study in all_boards.studies
+        ]
         self._pages = templating.environment("bench.leaderboard")
         self._pages.globals.update(
             {name: value for name, value in vars(folder).items() if name.endswith("_page")},

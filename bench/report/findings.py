@@ -208,8 +208,9 @@ def published_sentence(all_scores: Iterable[Score]) -> str:
     published_count, measured_count = sum(score.published for score in known_scores), counts.total()
     if not counts:
         return f"Of {published_count:,} published values none is measured under its protocol yet."
+    agreeing_count = sum(score.agreeing for score in known_scores)
     outcomes = (
-        (counts["reproduced"] + counts["compatible"], "agrees", "agree", "with the published one"),
+        (agreeing_count, "agrees", "agree", "with the published one"),
         (counts["above"], "lies", "lie", "above it"),
         (counts["below"], "lies", "lie", "below it"),
         (counts["uninformative"] + counts["not comparable"], "cannot", "cannot", "be judged"),
@@ -224,3 +225,12 @@ def published_sentence(all_scores: Iterable[Score]) -> str:
     if measured_count == published_count:
         subject = f"All {published_count:,} published values are"
     return f"{subject} measured, of which {enumeration(parts)}."
+
+
+def agreement_by_paper(all_scores: Iterable[Score]) -> str:
+    """Whose values those are that agree, for a reader without the papers' scores; nothing of one paper."""
+    agreeing = Counter({score.title: score.agreeing for score in all_scores})
+    if len(agreeing) < 2 or not agreeing.total():
+        return ""
+    parts = [f"{count:,} of {title}" for title, count in agreeing.most_common()]
+    return f"The values that agree: {enumeration(parts)}."

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from bench.errors import unknown
 from bench.report.table import Table
+from bench.studies.verdicts import AGREEING
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,11 @@ class Score:
     def measured(self) -> int:
         """Published values that were measured."""
         return sum(count for _, count in self.counts)
+
+    @property
+    def agreeing(self) -> int:
+        """Published values that are reproduced or compatible."""
+        return sum(count for verdict, count in self.counts if verdict in AGREEING)
 
 
 @dataclass(frozen=True)

@@ -140,8 +140,8 @@ def _fine_print(ranking: Ranking) -> tuple[str, ...]:
     tests = "; ".join(f"{task.label(ranking.study)}: {_tests(task.comparisons)}" for task in ranking.tasks)
     return (
         "Every rank is over the tasks that the method has, among the methods measured there, ties sharing "
-        "their mean; nothing is imputed. Tasks: ranked of planned; methods that lack some stand last. "
-        f"Interval: {DRAWS} draws, seed {SEED}. Minus {ranking.baseline_title}: mean difference in "
+        "their mean; nothing is imputed. Tasks: ranked of planned; methods that lack some stand last, in no "
+        f"group. Interval: {DRAWS} draws, seed {SEED}. Minus {ranking.baseline_title}: mean difference in "
         "points over the tasks of both.",
         "Paired t test, two-sided, of the difference of two methods with the same seeds and clients, fixed "
         "before looking at numbers. Its unit is the client (mean over seeds) where all runs of a task share "

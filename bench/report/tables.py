@@ -22,7 +22,7 @@ from bench.studies.experiment import Comparison
 from bench.studies.frame import frame
 from bench.studies.measures import Measure
 from bench.studies.settings import Column
-from bench.studies.verdicts import NOT_COMPARABLE
+from bench.studies.verdicts import AGREEING, NOT_COMPARABLE
 from bench.studies.wording import interval, number, published_text, signed, with_std
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ def _summary(cells: Cells) -> str:
     subject_text = _count(len(subjects), "method" if by_method else "variant")
     text = f"{len(measured_cells):,} numbers of {subject_text} on {_count(len(columns), 'federation')}"
     targets = {cell.target: cell for cell in measured_cells if cell.target and not cell.line.setting}
-    agree = sum(cell.verdict in ("reproduced", "compatible") for cell in targets.values())
+    agree = sum(cell.verdict in AGREEING for cell in targets.values())
     return f"{text}; {agree} of {_count(len(targets), 'published value')} agree." if targets else f"{text}."
 
 

@@ -15,6 +15,9 @@ from bench.studies.published import Published
 GRADES = ("reproduced", "compatible", "uninformative", "above", "below")
 """Verdicts of cells that have numbers and a target."""
 
+AGREEING = GRADES[:2]
+"""Grades of cells whose numbers agree with the published ones."""
+
 NOT_COMPARABLE = "not comparable"
 
 FLOOR = 1.0

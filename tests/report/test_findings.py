@@ -9,7 +9,7 @@ from stored_runs import MemoryStore
 from study_cells import main_tables
 from toy_study import ToyStudy
 
-from bench.report.findings import Findings, judged_cells, published_sentence
+from bench.report.findings import Findings, agreement_by_paper, judged_cells, published_sentence
 from bench.report.printout import Score
 from bench.studies.cells import Selection
 from bench.studies.published import published
@@ -123,8 +123,8 @@ def test_another_leader_on_another_data_set_is_named(citeseer: int, named: set[s
         (
             {"reproduced": 3, "compatible": 2, "uninformative": 1, "below": 4, "not comparable": 1},
             20,
-            "Of 20 published values 11 are measured, of which 5 agree with the published one, 4 lie below it "
-            "and 2 cannot be judged.",
+            "Of 20 published values 11 are measured, of which 5 agree with the published one, "
+            "4 lie below it and 2 cannot be judged.",
         ),
         (
             {"reproduced": 2},
@@ -140,6 +140,14 @@ def test_published_values_are_counted_in_one_sentence(
     pairs = tuple(counts.items())
     papers = [Score("first", pairs[:-1], published - 1), Score("second", pairs[-1:], 1)]
     assert published_sentence(papers) == sentence
+
+
+def test_values_that_agree_are_counted_by_paper() -> None:
+    committed = Score("committed runs", (("reproduced", 7), ("compatible", 64), ("above", 1)), 72)
+    printed = Score("the table", (("compatible", 3), ("below", 9)), 38)
+    sentence = agreement_by_paper([printed, committed])
+    assert sentence.index("71 of committed runs") < sentence.index("3 of the table")
+    assert agreement_by_paper([committed]) == agreement_by_paper([]) == ""
 
 
 def test_every_published_value_is_judged_once_by_the_usual_setting() -> None:
