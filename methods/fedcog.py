@@ -8,9 +8,9 @@ clients' rows are those of propagation over the whole graph. Then a linear class
 No code by the authors is public. FedHGN's (arXiv 2408.05160, Table 3) propagates over the whole graph
 in one process, without messages; its classifier is FedHGN's own, ``hgnn_relu``. It also links nodes
 that have no edge inside their client to the one nearest in features (kNN with k = 2, the node itself
-among them), with two defects: those links are in client-local numbers but join the list of edges in
-global ones, and the list is changed in place, so that links pile up over the 20 runs. Both are in
-``fedcog_released`` alone.
+among them), with two defects: those links are in client-local numbers but are searched for a node's
+global one and join the list of edges in global ones, and the list is changed in place, so that links
+pile up over the 20 runs. Both are in ``fedcog_released`` alone.
 
 Here the rows come by the exchange, counted; the classifier is linear (client model ``hgnn``), and
 the nearest-neighbour links are an option, in the right numbers.
@@ -132,29 +132,31 @@ def nearest_links(client: Client) -> Indices:
     """
     assert client.edges is not None
     lone_nodes = np.setdiff1d(np.arange(len(client.ids)), client.edges[0])
-    return links_to_nearest(client.dense(), lone_nodes)
+    links = pairs_with_nearest(client.dense(), lone_nodes)
+    return np.unique(np.concatenate([links, links[::-1]], axis=1), axis=1)
 
 
-def links_to_nearest(rows: NDArray[np.float32], lone_nodes: Indices) -> Indices:
-    """Edges ``[2, m]``, both directions, from each of the rows ``lone_nodes`` to the nearest other row."""
+def pairs_with_nearest(rows: NDArray[np.float32], places: Indices) -> Indices:
+    """Each place and that of the row nearest to its own, ``[2, len(places)]``; none for a lone row."""
     if len(rows) < 2:
         return np.zeros((2, 0), np.int64)
-    rows64 = rows.astype(np.float64)
-    squares = (rows64**2).sum(axis=1)
-    distances = squares - 2 * rows64[lone_nodes] @ rows64.T  # less the row's own square, the same for all
-    distances[np.arange(len(lone_nodes)), lone_nodes] = np.inf
-    links = np.stack([lone_nodes, distances.argmin(axis=1)])
-    return np.unique(np.concatenate([links, links[::-1]], axis=1), axis=1)
+    matrix = sparse.csr_array(rows.astype(np.float64))  # words of a text are few of all
+    squares = matrix.multiply(matrix).sum(axis=1)
+    # Less the row's own square, which is the same for all.
+    distances = squares - 2 * (matrix[places] @ matrix.T).toarray()
+    distances[np.arange(len(places)), places] = np.inf
+    return np.stack([places, distances.argmin(axis=1)])
 
 
 class FedCogReleased(FedAvg):
     """FedCog as FedHGN's released code has it, with its two defects and without messages.
 
-    A node without an edge inside its client is linked to the nearest node of the client, but the two
-    *positions in the client* are taken for numbers in the whole graph: they link other nodes. The list of
-    edges is never made anew: run number r has the links of the r runs before it as well, whose clients
-    are drawn here by dealing all nodes anew to clients of the same sizes. Propagation is over the whole
-    graph in one place, so no message is counted for it.
+    Every node of a client is paired with the one nearest to it there, by *positions in the client*, which
+    are then taken for numbers in the whole graph (``with_misplaced_links``): few nodes without an edge
+    inside their client are linked, and to others than the nearest. The list of edges is never made anew:
+    run number r has the links of the r runs before it as well, whose clients are drawn here by dealing all
+    nodes anew to clients of the same sizes. Propagation is over the whole graph in one place, so no message
+    is counted for it.
     """
 
     name = "fedcog_released"
@@ -163,6 +165,7 @@ class FedCogReleased(FedAvg):
     families = FedCog.families
     client = FedCog.client
     onboard = Method.onboard
+    numerics = 2
 
     class Hyper(SampleWeights):
         """What the process did before."""
@@ -205,16 +208,20 @@ def whole_graph(clients: Sequence[Client], cross_lists: Sequence[Indices], ids: 
 
 
 def with_misplaced_links(edges: Indices, owner: Indices, rows: NDArray[np.float32]) -> Indices:
-    """The edges, and for every node without one inside its client a link between two wrong nodes.
+    """The edges, and the links that the released loop adds to them, client by client.
 
-    ``owner`` ``[nodes]`` is every node's client. The link joins the nodes whose numbers in the graph are
-    the positions of the node and of the nearest other one among the client's nodes in ascending order.
+    ``owner`` ``[nodes]`` is every node's client. A client's pairs are the position of each of its nodes, in
+    ascending order, and that of the node nearest to it there. They are read as numbers of nodes in the
+    graph: a node without an edge inside its client is linked by the first pair that has its number in it
+    and whose two numbers are both nodes of the client.
     """
-    is_inner = owner[edges[0]] == owner[edges[1]]
-    lone_nodes = np.setdiff1d(np.arange(len(owner)), edges[0, is_inner])
-    edge_lists = [edges]
     for client in np.unique(owner):
         members = np.flatnonzero(owner == client)
-        positions = np.flatnonzero(np.isin(members, lone_nodes))
-        edge_lists.append(links_to_nearest(rows[members], positions))
-    return np.unique(np.concatenate(edge_lists, axis=1), axis=1)
+        is_inner = (owner[edges[0]] == client) & (owner[edges[1]] == client)
+        lone_nodes = np.setdiff1d(members, edges[0, is_inner])
+        pairs = pairs_with_nearest(rows[members], members[members < len(members)])
+        pairs = pairs[:, owner[pairs[1]] == client]
+        numbers, first_ends = np.unique(pairs.T, return_index=True)  # of pair p the ends 2 p and 2 p + 1
+        links = pairs[:, first_ends[np.isin(numbers, lone_nodes)] // 2]
+        edges = np.unique(np.concatenate([edges, links, links[::-1]], axis=1), axis=1)
+    return edges

@@ -67,7 +67,9 @@ class FedSheafHN(Method):
     families = ("graph",)
 
     class Hyper(CollaborationSettings):
-        """Search ranges are those of the final paper's Table 9, for three of its parameters."""
+        """The two learning rates have the search ranges of the final paper's Table 9; that of the warm-up is
+        ours, and what else the table searches is fixed.
+        """
 
         warm_up_epochs: int = tunable(
             50,
@@ -237,7 +239,9 @@ class FedSheafHNPrinted(FedSheafHN):
     Other than in ``FedSheafHN``: the warm-up is as long as a round's training (Algorithm 1: T_c epochs);
     clients are linked to their nearest neighbours (k is ours) with a Laplacian for every layer (Eq. 8);
     attention has neither residual nor scaling (Eq. 10); the output layers start with torch's default
-    weights; the server's gradient is summed over clients (Eqs. 12, 13) and not clipped.
+    weights; the server's gradient is summed over clients (Eqs. 12, 13) and not clipped. Three things stay
+    the release's: the learned factor (1 + tanh eps) of a diffusion step, the Laplacian's D + 1, and
+    embeddings that are used in the round after their report.
     """
 
     name = "fedsheafhn_printed"

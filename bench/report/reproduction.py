@@ -31,7 +31,6 @@ from bench.studies.verdicts import (
     POOLED,
     STATES,
     PartitionSpread,
-    PublishedRuns,
     grade,
     weigh,
 )
@@ -120,9 +119,8 @@ def grade_in_place_of(cell: Cell, values: Sequence[float]) -> str:
     assert target is not None
     assert target.mean is not None
     assert evidence is not None
-    runs = PublishedRuns(evidence.n_p)
     other_evidence = weigh(
-        target.mean, target.std, runs, values, cell.spread, evidence.margin, evidence.control
+        target.mean, target.std, evidence.runs, values, cell.spread, evidence.margin, evidence.control
     )
     return grade(other_evidence, target.mean, len(values))
 

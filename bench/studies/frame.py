@@ -30,7 +30,7 @@ COLUMNS: dict[str, tuple[str, Callable[[Cell], Any]]] = {
     "partitions": ("Int64", lambda cell: cell.spread.partitions or None),
     "published_mean": ("float64", lambda cell: cell.target and cell.target.mean),
     "published_std": ("float64", lambda cell: cell.target and cell.target.std),
-    "n_p": ("Int64", lambda cell: cell.evidence and cell.evidence.n_p),
+    "n_p": ("Int64", lambda cell: cell.evidence and cell.evidence.runs.n),
     "difference": ("float64", lambda cell: cell.difference),
     "low_difference": ("float64", lambda cell: cell.evidence and cell.evidence.low),
     "high_difference": ("float64", lambda cell: cell.evidence and cell.evidence.high),

@@ -58,16 +58,24 @@ OWN, POOLED, UNKNOWN, SAME_CLIENTS, REDRAWN = "own", "pooled", "none", "same cli
 class PublishedRuns:
     """So many runs ``n`` stand behind a published mean; ``redrawn``: each on clients of its own.
 
+    ``population``: the printed deviation is the root of a mean over n, as NumPy's ``std`` is, and not over
+    n - 1.
+
     Raises:
         RequestError: ``n`` is no whole number of at least 1.
     """
 
     n: int
     redrawn: bool = False
+    population: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
             raise RequestError(f"published runs: expected a whole number of at least 1, got {self.n!r}")
+
+    def sample_std(self, printed: float) -> float:
+        """The sample standard deviation of the runs behind a printed one."""
+        return printed * math.sqrt(self.n / (self.n - 1)) if self.population and self.n > 1 else printed
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,8 @@ class PartitionSpread:
 class Evidence:
     """The numbers of a grade, in points. ``low`` and ``high`` are the 90 % interval of measured minus
     published mean; within ``margin`` points around 0 it is a reproduction. Differences up to ``tolerance``
-    are compatible. ``control`` is the mean of the method that learns nothing, on the same clients.
+    are compatible. ``runs`` stand behind the published mean; ``control`` is the mean of the method that
+    learns nothing, on the same clients.
     """
 
     difference: float
@@ -101,7 +110,7 @@ class Evidence:
     low: float
     high: float
     tolerance: float
-    n_p: int
+    runs: PublishedRuns
     control: float | None = None
 
 
@@ -126,11 +135,15 @@ def checked_margin(margin: object) -> float:
     return float(margin)  # type: ignore[arg-type]
 
 
-def _error_terms(s_m: float, n_m: int, s_p: float | None, n_p: int) -> list[tuple[float, float]]:
+def _error_terms(
+    s_m: float, n_m: int, printed_std: float | None, runs: PublishedRuns
+) -> list[tuple[float, float]]:
     """Variances that make up that of the difference of two means, with their degrees of freedom."""
-    if s_p is None:  # ours stands for it
+    n_p = runs.n
+    if printed_std is None:  # ours stands for it
         return [(s_m**2 * (1 / n_m + 1 / n_p), n_m - 1)]
     # The deviation of a single published run cannot have been estimated from it, and is taken as known.
+    s_p = runs.sample_std(printed_std)
     return [(s_m**2 / n_m, n_m - 1), (s_p**2 / n_p, n_p - 1 if n_p > 1 else math.inf)]
 
 
@@ -149,19 +162,19 @@ def half_width(terms: Sequence[tuple[float, float]], level: float) -> float:
 
 def weigh(
     p: float,
-    s_p: float | None,
+    printed_std: float | None,
     runs: PublishedRuns,
     values: Sequence[float],
     spread: PartitionSpread,
     margin: float,
     control: float | None = None,
 ) -> Evidence:
-    """What a published mean ``p`` (printed deviation ``s_p``) and at least two measured values say."""
-    error = _error_terms(stdev(values), len(values), s_p, runs.n)
+    """What a published mean ``p`` (with its printed deviation) and at least two measured values say."""
+    error = _error_terms(stdev(values), len(values), printed_std, runs)
     draws = (spread.draws * (spread.std or 0.0) ** 2, spread.freedom)
     half, difference = half_width(error, EQUIVALENCE_LEVEL), fmean(values) - p
     tolerance = max(FLOOR, half_width([*error, draws], LEVEL))
-    return Evidence(difference, margin, difference - half, difference + half, tolerance, runs.n, control)
+    return Evidence(difference, margin, difference - half, difference + half, tolerance, runs, control)
 
 
 def grade(evidence: Evidence, p: float, n: int) -> str:

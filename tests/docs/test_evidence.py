@@ -87,3 +87,18 @@ def test_pairs_and_generated_neighbours_are_those_of_the_text(printed: Callable[
     difference, p, neighbours = found.groups()
     assert f"lower by 0.2 to {difference} points (p {p} to" in PROSE
     assert f"and {neighbours} and 9 at K = 8" in PROSE
+
+
+@pytest.mark.slow
+def test_what_swapped_masks_change_is_that_of_the_text(printed: Callable[[str], str]) -> None:
+    *by_clients, cells = printed("Swapped masks").splitlines()
+    changes = dict(re.findall(r"(\d) clients, 20 seeds: (\S+) \(p", "\n".join(by_clients)))
+    p_values = dict(re.findall(r"(\d) clients, .* \(p (\d\.\d+)\)", "\n".join(by_clients)))
+    assert re.fullmatch(r"12 of 13 raised, \+0\.46 on average", cells)
+    words = {"9": "0.68 with nine clients", "6": "0.45 with six", "3": "0.41 with three"}
+    for clients, text in words.items():
+        assert float(text.split()[0]) == float(changes[clients])
+        assert text in PROSE
+    assert "raise twelve, by 0.46 on average of thirteen" in PROSE
+    assert (p_values["9"], round(float(p_values["6"]), 2)) == ("0.007", 0.05)
+    assert round(float(changes["1"]), 1) == -0.1

@@ -139,18 +139,46 @@ def test_nearest_links_join_the_graph(seed: int) -> None:
 
 
 def test_released_links_join_the_nodes_with_the_positions_numbers() -> None:
-    """Client 1 holds 2, 3, 4; nodes 3 and 4 have no edge inside it, and are each other's nearest.
+    """Client 1 holds 1, 2, 3, of which none has an edge inside it; 2 and 3 are each other's nearest.
 
-    Their positions there are 1 and 2: nodes 1 and 2 are linked, and 3 and 4 are not.
+    Their positions there are 1 and 2: nodes 1 and 2 are linked, and 3, whose number is no position, is not.
     """
-    features = [[9.0, 0.0], [0.0, 9.0], [5.0, 5.0], [1.0, 0.0], [1.0, 0.1]]
-    federation = split_graph(features, [(0, 1), (0, 3)], [0, 0, 1, 1, 1])
-    # node 2 has no edge at all: its nearest at the client is 4, positions 0 and 2
-    expected = centralised(np.array(features), [(0, 1), (0, 3), (1, 2), (0, 2)])
+    features = [[0.0, 9.0], [9.0, 0.0], [1.0, 0.0], [1.0, 0.1], [5.0, 5.0]]
+    federation = split_graph(features, [(0, 1), (2, 4)], [0, 1, 1, 1, 0])
+    expected = centralised(np.array(features), [(0, 1), (2, 4), (1, 2)])
     traffic = TrafficMeter()
     got = rows(fed("fedcog_released", federation, traffic, runs_before=0), 5)
     np.testing.assert_allclose(got, expected, rtol=1e-5)
     assert traffic.bytes_up == traffic.bytes_down == 0
+
+
+def released_edge_list(pairs: list[tuple[int, int]], owner: dict[int, int], features: Any) -> Any:
+    """The released loop, node by node and edge by edge."""
+    edge_list = list(pairs)
+    for client in sorted(set(owner.values())):
+        nodes = sorted(v for v in owner if owner[v] == client)
+        nearest_pairs = []
+        for place, v in enumerate(nodes):
+            others = [i for i in range(len(nodes)) if i != place]
+            if others:
+                distances = {i: ((features[v] - features[nodes[i]]) ** 2).sum() for i in others}
+                nearest_pairs.append({place, min(others, key=lambda i: (distances[i], i))})
+        inner = [edge for edge in edge_list if set(edge) <= set(nodes)]
+        lone_nodes = set(nodes) - {v for edge in inner for v in edge}
+        for v in lone_nodes:
+            fitting = [pair for pair in nearest_pairs if v in pair and pair <= set(nodes)]
+            edge_list += [(min(fitting[0]), max(fitting[0]))] if fitting else []
+    return edge_list
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_released_links_are_those_of_the_released_loop(seed: int) -> None:
+    federation, features, pairs = random_split(seed, clients=3)
+    owner = {int(v): k for k, client in enumerate(federation.clients) for v in client.ids}
+    edge_list = released_edge_list(pairs, owner, features)
+    assert len(edge_list) > len(pairs)
+    got = rows(fed("fedcog_released", federation, runs_before=0), 40)
+    np.testing.assert_allclose(got, centralised(features, edge_list), rtol=1e-4, atol=1e-6)
 
 
 def test_released_without_a_lone_node_is_the_repaired_one(path: Federation) -> None:

@@ -99,6 +99,30 @@ def test_the_interval_is_welchs(ours: list[float], theirs: list[float]) -> None:
     assert (evidence.low, evidence.high) == pytest.approx((low, high), rel=1e-6, abs=1e-6)
 
 
+@settings(deadline=None)
+@given(ours=sample, theirs=sample)
+def test_a_printed_population_deviation_says_what_the_sample_deviation_says(
+    ours: list[float], theirs: list[float]
+) -> None:
+    by_sample, by_population = (
+        weigh(
+            float(np.mean(theirs)),
+            float(np.std(theirs, ddof=ddof)),
+            PublishedRuns(len(theirs), population=ddof == 0),
+            ours,
+            PartitionSpread(),
+            2.0,
+        )
+        for ddof in (1, 0)
+    )
+    assert (by_population.low, by_population.high) == pytest.approx((by_sample.low, by_sample.high))
+    assert by_population.tolerance == pytest.approx(by_sample.tolerance)
+
+
+def test_the_deviation_of_a_single_run_is_taken_as_printed() -> None:
+    assert PublishedRuns(1, population=True).sample_std(0.5) == 0.5
+
+
 def test_a_noisy_published_cell_cannot_reproduce_and_can_fail() -> None:
     # SE = sqrt(0.5²/5 + 13.28²/5) = 5.94, about four degrees of freedom: 69.81 accepts 53.3 to 86.3.
     assert verdict(69.81, 13.28, around(78.78, 0.5, 5)) == "compatible"
@@ -251,7 +275,7 @@ def test_too_few_partitions_or_runs_tell_nothing() -> None:
 
 
 def test_grades_follow_from_the_evidence_alone() -> None:
-    evidence = Evidence(difference=3.0, margin=2.0, low=2.5, high=3.5, tolerance=3.2, n_p=5, control=10.0)
+    evidence = Evidence(difference=3.0, margin=2.0, low=2.5, high=3.5, tolerance=3.2, runs=FIVE, control=10.0)
     assert grade(evidence, 70.0, 5) == "compatible"
     assert grade(evidence, 12.0, 5) == "uninformative"
 
