@@ -141,20 +141,28 @@ def _check_place(device: str, out: Path | None) -> None:
 
 
 def _measured_rows(work: Callable[[Case], T], cases: Sequence[Case], with_all: bool) -> list[T]:
-    """A row of each case, made in a process of its own; ``with_all`` methods, of those that can run."""
+    """A row of each case that can run, made in a process of its own. A method that was asked for and cannot
+    is named on standard error: what was measured of the others is kept.
+
+    Raises:
+        RequestError: none can run.
+    """
     from bench.speed import apart
 
-    rows = []
+    rows, reasons = [], []
     for case in cases:
         try:
             row = apart(work, case)
         except NotApplicableError as error:
-            if with_all:
-                continue
-            raise RequestError(str(error)) from None
+            reasons.append(f"not measured: {error}")
+            continue
         rows.append(row)
         if with_all:  # minutes a line where a method trains a generator first
             print(row, file=sys.stderr)
+    if not rows:
+        raise RequestError(reasons[0])
+    for reason in () if with_all else dict.fromkeys(reasons):
+        print(f"bench: {reason}", file=sys.stderr)
     return rows
 
 

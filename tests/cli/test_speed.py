@@ -12,7 +12,8 @@ from toy_data import CIRCLE
 from bench import registry
 from bench.cli.main import main
 from bench.cli.speed import table_of_rounds
-from bench.speed import Row
+from bench.errors import NotApplicableError
+from bench.speed import Case, Row
 
 from .conftest import Bench
 
@@ -43,6 +44,22 @@ def test_the_table_says_how_many_times_the_seconds_of_fedavg_a_method_takes(fact
         screen.print(table_of_rounds([row], "cora"))
     (line,) = (line for line in printed.get().splitlines() if "fedprox" in line)
     assert ("1.50" in line) == (factor is not None)
+
+
+@pytest.mark.parametrize("able", ["fedavg", ""])
+def test_what_is_measured_stays_where_another_method_cannot_run(
+    able: str, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(work: object, case: Case) -> Row:
+        if case.method != able:
+            raise NotApplicableError(f"{case.method} needs what is not there")
+        return Row("circle", case.method, "hgnn", 2, 3.0, None, None, 0.0, None, None, 1.0)
+
+    monkeypatch.setattr("bench.speed.apart", measured)
+    ended = bench("speed --threads 1 -d circle -k 2 -m fedavg,fedhgn_hc --rounds 1 --json")
+    assert ended.code == (0 if able else 2)
+    assert "needs what is not there" in ended.err
+    assert [row["method"] for row in json.loads(ended.out or "[]")] == ([able] if able else [])
 
 
 @pytest.mark.slow
