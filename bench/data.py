@@ -41,17 +41,22 @@ class Ragged:
         return cls(offsets, values)
 
 
+PublishedKey = tuple[str, int, tuple[float, float, float]]
+"""Scenario, number of clients, and split in percent of training, validation and test nodes."""
+
+
 @dataclass(frozen=True, eq=False)
-class PublishedParts:
+class PublishedClients:
     """Clients of a graph that papers have published.
 
-    ``parts`` ``[nodes]`` the client of every node; ``roles`` ``[nodes]`` int8 (``bench.federation.types``)
-    for the shares ``split`` of training, validation and test nodes in percent.
+    ``ids[c]`` ``[n_c]`` int64 are the nodes of client ``c``, ``roles`` ``[nodes]`` int8
+    (``bench.federation.types``) those of the graph's nodes. Without roles, the ``permutation``-th
+    permutation of the partition's seed deals them.
     """
 
-    parts: NDArray[np.int64]
-    roles: NDArray[np.int8]
-    split: tuple[float, float, float]
+    ids: tuple[NDArray[np.int64], ...]
+    roles: NDArray[np.int8] | None = None
+    permutation: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +67,7 @@ class Graph:
     ``edges`` ``[2, m]`` int64 holding both directions of every edge, without self-loops or
     repeats, sorted by (source, target). ``hyperedges`` are derived from the edges, for studies that
     set hypergraph methods beside graph methods; clients of such a graph know them, and their edges
-    to nodes of other clients. ``published`` are clients that papers have published, by their number.
+    to nodes of other clients. ``published`` are clients that papers have published.
     """
 
     features: sparse.csr_matrix | NDArray[np.float32]
@@ -70,7 +75,7 @@ class Graph:
     edges: NDArray[np.int64]
     classes: int
     hyperedges: Ragged | None = None
-    published: Mapping[int, PublishedParts] = field(default_factory=dict)
+    published: Mapping[PublishedKey, PublishedClients] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

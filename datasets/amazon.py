@@ -17,7 +17,8 @@ from bench.dataset import Dataset
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
 
-from ._prepare import largest_component, normalise_rows, undirected
+from ._prepare import undirected
+from ._published import SCENARIOS, studied
 
 
 def read_raw(path: Path) -> Graph:
@@ -38,13 +39,12 @@ class _CoPurchases(Dataset, ABC):
     family = "graph"
     homepage = "https://github.com/shchur/gnn-benchmark"
     licence = "MIT (LICENSE of its repository)"
-    scenarios = ("non-overlapping", "overlapping")
+    scenarios = SCENARIOS
     client = ClientSettings()
 
     def load(self, sources: Sources) -> Graph:
         """The largest component with normalised features."""
-        part = largest_component(read_raw(sources.get(self.files[0])))
-        return Graph(normalise_rows(part.features), part.labels, part.edges, part.classes)
+        return studied(read_raw(sources.get(self.files[0])), self.name)
 
 
 def _raw_file(name: str, sha256: str) -> tuple[RawFile, ...]:

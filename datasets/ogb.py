@@ -14,13 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.data import Graph
+from bench.data import Graph, PublishedClients, PublishedKey
 from bench.dataset import Dataset
 from bench.errors import RequestError
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
 
 from ._prepare import largest_component, undirected
+from ._published import FEDPUB, parts, samples
 
 ARCHIVE = RawFile(
     path="ogbn-arxiv/arxiv.zip",
@@ -44,6 +45,25 @@ _OGB_EDGES = _member("edge.csv.gz")
 
 EDGES = RawFile("ogbn-arxiv-edges/edge.csv.gz", also=(_OGB_EDGES.path, *_OGB_EDGES.also))
 """The citations as others hand them on without features, in another order; it makes the same graph."""
+
+PUBLISHED = RawFile(
+    "partitions/published_arxiv.npz", "f828da4e0cc0ab58fa56629136f7e6217d820a62e19f6eb6ef7e16d57aa22a9f"
+)
+"""The clients that FED-PUB's recipe gives on this graph (METIS 5.1.0, seed 1234)."""
+
+
+def read_published(path: Path) -> dict[PublishedKey, PublishedClients]:
+    """The nodes of the published clients; their roles are not in the file and serve no statistic."""
+    with np.load(path, allow_pickle=False) as arrays:
+        published = {
+            ("published", clients, FEDPUB): PublishedClients(parts(arrays[f"ogbn-arxiv.part.{clients}"]))
+            for clients in (5, 10, 20)
+        }
+        for clients in (10, 30, 50):
+            name = f"ogbn-arxiv.fedpub_overlapping.{clients}"
+            nodes = samples(arrays[f"{name}.nodes"], arrays[f"{name}.sizes"])
+            published["published-overlapping", clients, FEDPUB] = PublishedClients(nodes)
+    return published
 
 
 def read_table(path: Path, dtype: type[np.generic], columns: int, rows: int | None = None) -> NDArray[Any]:
@@ -98,9 +118,13 @@ class OgbnArxiv(Dataset):
 
     def structure(self, sources: Sources) -> Graph:
         """The same graph without any feature, from labels and edges alone: they may come from OGB's layout in
-        the folder ``ogbn-arxiv-edges``, where the features are not to be had.
+        the folder ``ogbn-arxiv-edges``, where the features are not to be had. With the clients of the papers'
+        tables of data sets where their file is at hand.
         """
-        return largest_component(_structure(*sources.get_all((*self.files[:3], EDGES))))
+        graph = largest_component(_structure(*sources.get_all((*self.files[:3], EDGES))))
+        if sources.at_hand(PUBLISHED) is None:
+            return graph
+        return replace(graph, published=read_published(sources.get(PUBLISHED)))
 
 
 def _structure(node_list: Path, edge_list: Path, label_list: Path, edge_table: Path) -> Graph:

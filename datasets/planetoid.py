@@ -16,14 +16,15 @@ from typing import IO, ClassVar
 import numpy as np
 from scipy import sparse
 
-from bench.data import Graph, PublishedParts
+from bench.data import Graph
 from bench.dataset import Dataset
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
 
 from ._fedhgn import NeighbourhoodGraph, fedhgn_protocol
 from ._pickles import csr, read_pickle
-from ._prepare import closed_neighbourhoods, largest_component, normalise_rows, undirected
+from ._prepare import closed_neighbourhoods, undirected
+from ._published import SCENARIOS, studied
 
 PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 
@@ -80,35 +81,11 @@ def read_embedded(name: str) -> Graph:
         return unpack(file)
 
 
-def read_published(name: str) -> dict[int, PublishedParts]:
-    """The published clients of a graph's largest component, from the package itself, by their number.
-
-    FED-PUB's generator (METIS, seed 1234, split 20/40/40) made Cora's, as the repository JhuoW/FedAux has
-    committed them; they have the mean edges and clustering of FED-PUB's and FedSheafHN's printed tables.
-    Only node numbers are taken over (subgraph facts 11.1).
-    """
-    file = resources.files(__package__) / "embedded" / f"{name}_published.npz"
-    with file.open("rb") as content, np.load(content, allow_pickle=False) as arrays:
-        return {
-            int(key.removeprefix("part_")): PublishedParts(
-                arrays[key].astype(np.int64), arrays[key.replace("part", "role")], (20.0, 40.0, 40.0)
-            )
-            for key in arrays
-            if key.startswith("part_")
-        }
-
-
-def prepare(graph: Graph) -> Graph:
-    """The largest connected component with normalised features, as all graph studies use it."""
-    part = largest_component(graph)
-    return replace(part, features=normalise_rows(part.features))
-
-
 class _Citations(Dataset, ABC):
     family = "graph"
     homepage = "https://github.com/kimiyoung/planetoid"
     licence = "MIT (LICENSE of its repository)"
-    scenarios: ClassVar[tuple[str, ...]] = ("non-overlapping", "overlapping")
+    scenarios = SCENARIOS
     client = ClientSettings()
 
 
@@ -117,7 +94,7 @@ class _Embedded(_Citations, ABC):
 
     def load(self, sources: Sources) -> Graph:
         """The largest component with normalised features, from the package itself."""
-        return prepare(read_embedded(self.name))
+        return studied(read_embedded(self.name), self.name)
 
 
 class Cora(_Embedded):
@@ -127,11 +104,6 @@ class Cora(_Embedded):
     title = "Cora"
     enlarged = "cora-tenfold"
     protocol = Protocol(rounds=100, local_epochs=3)
-    scenarios = ("non-overlapping", "overlapping", "published")
-
-    def load(self, sources: Sources) -> Graph:
-        """As of all embedded graphs, with the clients that papers published."""
-        return replace(super().load(sources), published=read_published(self.name))
 
 
 class CiteSeer(_Embedded):
@@ -206,4 +178,4 @@ class PubMed(_Citations):
     def load(self, sources: Sources) -> Graph:
         """The largest component (the whole graph) with normalised features."""
         paths = dict(zip(PARTS, sources.get_all(self.files), strict=True))
-        return prepare(read_raw(paths))
+        return studied(read_raw(paths), self.name)

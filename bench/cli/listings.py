@@ -79,6 +79,8 @@ TAKEN = {
     "pathological-distinct": SHARDS,
     "pathological-released": SHARDS,
     "published": "5, 10, 20",
+    "published-fresh": "5, 10, 20",
+    "published-overlapping": "10, 30, 50",
 }
 """Numbers of clients that scenarios take on the suite's data sets, where it is not any, nor ``samples``."""
 

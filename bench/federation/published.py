@@ -1,4 +1,4 @@
-"""Clients that papers published: the parts are a data set's own, nothing but the split is drawn."""
+"""Clients that papers published: nothing but a split may be drawn."""
 
 from __future__ import annotations
 
@@ -13,43 +13,82 @@ from bench.federation.scenario import Assignment, Scenario, Split
 from bench.federation.splits import roles_in_order
 
 
-def legacy_permutation(items: int, seed: int) -> NDArray[np.int64]:
-    """``torch.randperm(items)`` after ``torch.manual_seed(seed)`` on a CPU: Fisher and Yates' shuffle."""
+def legacy_permutation(items: int, seed: int, number: int = 1) -> NDArray[np.int64]:
+    """The ``number``-th ``torch.randperm(items)`` after ``torch.manual_seed(seed)`` on a CPU.
+
+    torch shuffles as Fisher and Yates do, with one draw of a Mersenne twister for every place but the last.
+    """
     twister: Any = np.random.MT19937()
     twister.state = np.random.RandomState(seed).get_state(legacy=False)
+    twister.random_raw((number - 1) * (items - 1))
     order = np.arange(items)
-    for place, number in enumerate(twister.random_raw(items)):
-        target = place + int(number) % (items - place)
+    for place, draw in enumerate(twister.random_raw(items - 1)):
+        target = place + int(draw) % (items - place)
         order[place], order[target] = order[target], order[place]
     return order
 
 
 class Published(Scenario[Graph]):
-    """The parts of the graph that papers trained on, one a client, nodes in ascending order.
+    """The METIS parts that FED-PUB, FedSheafHN and later papers trained on, one a client, nodes ascending.
 
-    Where the data set has published roles for the shares that are asked for, these are the roles (FED-PUB's
-    20/40/40 of Cora); ``partition_seed`` then decides nothing. Otherwise they are dealt as FedSheafHN's
-    released code does, in the order of one ``torch.randperm`` over the graph after seeding torch with the
-    partition's seed, which is 123 there and by default (subgraph facts 1.6, 11.1).
+    A split of 20/40/40 has FED-PUB's roles, and ``partition_seed`` decides nothing. 5 and 10 clients have
+    those of a run over all of its data sets, 20 clients those of a run with 20 clients alone: its printed
+    values agree with these. FedSheafHN's released code deals a split of 40/30/30 in the order of
+    ``torch.randperm`` after seeding torch with the partition's seed, which is 123 there and by default: the
+    first permutation for 10 clients, the second for 20 (subgraph facts 1.6, 11.1).
     """
 
     name = "published"
     papers_own = True
     families: ClassVar[tuple[Family, ...]] = ("graph",)
 
+    def recipe(self, partition_seed: int) -> dict[str, Any]:
+        """Edition of the published clients: the second has FedSheafHN's second permutation."""
+        return {"edition": 2}
+
     def draw(self, data: Graph, clients: int, partition_seed: int, split: Split) -> Assignment:
-        """The published parts of that number."""
-        if clients not in data.published:
-            counts = ", ".join(map(str, sorted(data.published)))
+        """The published clients of that number and split.
+
+        Raises:
+            RequestError: there are none; names those that there are.
+        """
+        published = data.published.get((self.name, clients, split))
+        if published is None:
+            known = [
+                f"{clients} clients with split {'/'.join(f'{share:g}' for share in split)}"
+                for scenario, clients, split in data.published
+                if scenario == self.name
+            ]
             raise RequestError(
-                f"scenario published: expected {counts} clients, whose parts are published, got {clients}"
-                if counts
-                else "scenario published: no parts of this graph are published: use non-overlapping"
+                f"scenario {self.name}: expected {', '.join(known)}, got {clients} clients with split "
+                f"{'/'.join(f'{share:g}' for share in split)}"
+                if known
+                else f"scenario {self.name}: no clients of this graph are published: use non-overlapping"
             )
-        published = data.published[clients]
-        if split == published.split:
-            roles = published.roles
-        else:
-            roles = roles_in_order(legacy_permutation(len(data.labels), partition_seed), split)
-        ids = [np.flatnonzero(published.parts == client) for client in range(clients)]
-        return Assignment(tuple(ids), tuple(roles[part] for part in ids))
+        roles = published.roles
+        if roles is None:
+            order = legacy_permutation(len(data.labels), partition_seed, published.permutation)
+            roles = roles_in_order(order, split)
+        return Assignment(published.ids, tuple(roles[ids] for ids in published.ids))
+
+
+class PublishedFresh(Published):
+    """FED-PUB's parts with the roles of a run that began with this data set, split 20/40/40.
+
+    Repositories that commit FED-PUB's clients have these (FedAux's, for one). On Cora they are those of
+    ``published`` with 5 and 10 clients.
+    """
+
+    name = "published-fresh"
+
+
+class PublishedOverlapping(Published):
+    """Five published half-samples of every METIS part, in the order in which they were drawn.
+
+    A split of 20/40/40 has FED-PUB's samples and roles, one of 40/30/30 FedSheafHN's samples, with roles
+    dealt by the first permutation for 30 clients and the second for 50, as in ``published``.
+    """
+
+    name = "published-overlapping"
+    disjoint: ClassVar[bool] = False
+    samples: ClassVar[int] = 5

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
-from toy_data import random_graph
 
-from bench.data import PublishedParts
 from bench.errors import RequestError
 from bench.federation.build import build
-from bench.federation.published import Published, legacy_permutation
+from bench.federation.published import legacy_permutation
+from bench.federation.scenario import Split
 from bench.federation.statistics import clustering
 from bench.federation.types import TEST, TRAIN, VALIDATION
 
@@ -22,9 +19,11 @@ FEDSHEAFHN = (40.0, 30.0, 30.0)
 
 @pytest.mark.parametrize("seed", [0, 123, 2**32 - 1])
 @pytest.mark.parametrize("items", [1, 2, 7, 2485])
-def test_the_legacy_permutation_is_torchs(items: int, seed: int) -> None:
-    expected = torch.randperm(items, generator=torch.Generator().manual_seed(seed))
-    assert legacy_permutation(items, seed).tolist() == expected.tolist()
+def test_the_legacy_permutations_are_torchs(items: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    for number in (1, 2, 3):
+        expected = torch.randperm(items, generator=generator)
+        assert legacy_permutation(items, seed, number).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize(("clients", "edges", "printed"), [(10, 890.8, 0.259), (20, 421.6, 0.263)])
@@ -47,9 +46,10 @@ def test_fedpubs_split_is_its_own_whatever_the_seed() -> None:
     assert counts == [497, 994, 994]
 
 
-def test_fedsheafhns_split_is_one_permutation_of_torch_over_the_graph() -> None:
+def test_fedsheafhns_split_of_20_clients_is_torchs_second_permutation() -> None:
     federation = build("cora", "published", 20, 123, FEDSHEAFHN, ())
     torch.manual_seed(123)
+    torch.randperm(2485)
     order = torch.randperm(2485).numpy()
     for client in federation.clients:
         assert set(client.ids[client.roles == TRAIN]) <= set(order[:994].tolist())
@@ -58,19 +58,28 @@ def test_fedsheafhns_split_is_one_permutation_of_torch_over_the_graph() -> None:
     assert build("cora", "published", 20, 7, FEDSHEAFHN, ()).hash != federation.hash
 
 
-def test_parts_are_the_clients_in_the_order_of_their_numbers() -> None:
-    roles = np.array([TRAIN, TEST, TRAIN, VALIDATION], np.int8)
-    parts = PublishedParts(np.array([1, 0, 1, 0]), roles, (50.0, 25.0, 25.0))
-    graph = replace(random_graph(4), published={2: parts})
-    drawn = Published().draw(graph, 2, 0, (50.0, 25.0, 25.0))
-    assert [ids.tolist() for ids in drawn.ids] == [[1, 3], [0, 2]]
-    assert [part.tolist() for part in drawn.roles] == [[TEST, VALIDATION], [TRAIN, TRAIN]]
+def test_fresh_roles_of_cora_are_those_of_5_and_10_clients_but_not_of_20() -> None:
+    for clients, is_same in ((5, True), (10, True), (20, False)):
+        roles = [
+            [client.roles.tolist() for client in build("cora", scenario, clients, 123, FEDPUB, ()).clients]
+            for scenario in ("published", "published-fresh")
+        ]
+        assert (roles[0] == roles[1]) == is_same
 
 
 @pytest.mark.parametrize(
-    ("dataset", "clients", "expected"), [("cora", 30, "5, 10, 20"), ("citeseer", 10, "no")]
+    ("dataset", "scenario", "clients", "split", "expected"),
+    [
+        ("cora", "published", 30, FEDPUB, "5 clients with split 20/40/40"),
+        ("cora", "published", 10, (60.0, 20.0, 20.0), "10 clients with split 40/30/30"),
+        ("cora", "published-fresh", 10, FEDSHEAFHN, "10 clients with split 20/40/40"),
+        ("citeseer", "published-overlapping", 20, FEDPUB, "30 clients with split 40/30/30"),
+        ("cora-whole", "published", 10, FEDPUB, "non-overlapping"),
+    ],
 )
-def test_other_clients_are_refused_in_one_line(dataset: str, clients: int, expected: str) -> None:
+def test_other_clients_are_refused_in_one_line(
+    dataset: str, scenario: str, clients: int, split: Split, expected: str
+) -> None:
     with pytest.raises(RequestError, match=expected) as refusal:
-        build(dataset, "published", clients, 123, FEDPUB, ())
+        build(dataset, scenario, clients, 123, split, ())
     assert "\n" not in str(refusal.value)
