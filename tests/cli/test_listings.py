@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -102,12 +103,13 @@ def test_the_list_is_eighty_columns_wide_and_sorts_by_data(
     assert names.index(["any"]) < names.index(["fedavg"]) < names.index(["graph"]) < names.index(["fedpub"])
 
 
-ROLES = (40.0, 30.0, 30.0)
-FIVES, EVENS = (5, 10, 15, 20), (2, 4, 6, 8, 10, 12, 14, 16, 18, 20)
+SPLITS = ((40.0, 30.0, 30.0), (20.0, 40.0, 40.0))
+NUMBERS = (*range(1, 21), 30, 50)
+FIVES, EVENS = (5, 10, 15, 20, 30, 50), (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 30, 50)
 
 
 def test_scenarios_take_the_numbers_of_clients_that_they_say(bench: Bench) -> None:
-    """Drawn from data of the right family: the numbers up to 20 that each takes."""
+    """Drawn from data of the right family: the numbers up to 20, 30 and 50 that each takes by some split."""
     rows = json.loads(bench("scenarios --json").out)
     assert {row["name"] for row in rows} == set(forms())
     images = random_images(items=4000)
@@ -121,16 +123,17 @@ def test_scenarios_take_the_numbers_of_clients_that_they_say(bench: Bench) -> No
         (FIVES, EVENS): "multiples of 5; of 10 classes, of 2",
         (FIVES,): "multiples of 5",
         ((5, 10, 20),): "5, 10, 20",
+        ((10, 30, 50),): "10, 30, 50",
     }
     for row in rows:
         numbers = []
         for data in samples[row["families"][0]]:
             taken = []
-            for clients in range(1, 21):
+            for clients, split in product(NUMBERS, SPLITS):
                 with suppress(RequestError):
-                    parse(row["name"]).draw(data, clients, 0, ROLES)
+                    parse(row["name"]).draw(data, clients, 0, split)
                     taken.append(clients)
-            numbers.append(tuple(taken))
+            numbers.append(tuple(dict.fromkeys(taken)))
         assert row["clients"] == texts.get(tuple(numbers), "any"), row["name"]
         assert row["clients"] != "any" or all({1, 2, 3, 7, 10} <= set(taken) for taken in numbers)
 

@@ -70,7 +70,7 @@ def test_every_scenario_can_be_written_as_its_examples() -> None:
         ("dirichlet-released", "images", ("0.1 or 0.2 or 0.5",)),
         ("dirichlet0.10-released", "images", ("0.1 or 0.2 or 0.5",)),
         ("dirichlet0.1-released-released", "images", ("0.1 or 0.2 or 0.5",)),
-        ("case-study-released", "images", ("unknown scenario", "pathological-released")),
+        ("pathologcal-released", "images", ("unknown scenario", "pathological-released")),
         ("pathological5", "images", ("unknown scenario", "'pathological'")),
         ("dirichlet0.1", "graph", ("for images data", "label-dirichlet", "non-overlapping")),
         ("overlapping", "images", ("for graph data", "toy is images data", "dirichlet0.1")),
