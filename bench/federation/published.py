@@ -28,6 +28,10 @@ def legacy_permutation(items: int, seed: int, number: int = 1) -> NDArray[np.int
     return order
 
 
+FEDPUB = (20.0, 40.0, 40.0)
+"""FED-PUB's split, whose roles are published."""
+
+
 class Published(Scenario[Graph]):
     """The METIS parts that FED-PUB, FedSheafHN and later papers trained on, one a client, nodes ascending.
 
@@ -41,6 +45,10 @@ class Published(Scenario[Graph]):
     name = "published"
     papers_own = True
     families: ClassVar[tuple[Family, ...]] = ("graph",)
+
+    def deals_roles(self, split: Split) -> bool:
+        """All but FED-PUB's."""
+        return split != FEDPUB
 
     def recipe(self, partition_seed: int) -> dict[str, Any]:
         """Edition of the published clients: the second has FedSheafHN's second permutation."""

@@ -39,7 +39,7 @@ class Scenario(ABC, Generic[D]):
     ``samples``: so many clients, one after the other, are samples of one part of the data. They are
     not independent of each other, and tests between methods count them as one.
 
-    ``papers_own``: these are the very clients that a paper's published numbers were measured on.
+    ``papers_own``: the items of every client are those that a paper's published numbers were measured on.
 
     A subclass with a ``name`` of its own is found by the registry. Where the name goes on with a
     parameter, as ``dirichlet0.1`` does, ``name`` is what stands before it, ``parameters`` are examples of
@@ -63,6 +63,10 @@ class Scenario(ABC, Generic[D]):
             ValueError: what was expected instead; the request is refused with it in one line.
         """
         return cls()
+
+    def deals_roles(self, split: Split) -> bool:
+        """Whether the partition seed deals the roles of the papers' own items. Default: it does not."""
+        return False
 
     def recipe(self, partition_seed: int) -> dict[str, Any]:
         """Libraries and options that decide the draw besides the request.

@@ -17,7 +17,7 @@ from bench.studies.results import Results
 from bench.studies.settings import PER_SEED, Column, Settings
 from bench.studies.study import Study
 from bench.studies.tuned import SearchSummary, budget, mark
-from bench.studies.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS, OWN, POOLED
+from bench.studies.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS, OWN, POOLED, SPLIT
 from bench.studies.wording import AVERAGES, RULES, STAGES, enumeration, ranges, reading_text
 
 LEGEND = (
@@ -279,5 +279,7 @@ def tolerances(study: Study, cells: Iterable[Cell]) -> str:
     )
     pooled_places = "; ".join(map(study.column_title, sorted(partitions[POOLED])))
     parts = [f"from their own partitions: {own_places}"] * bool(own_places)
+    split_places = "; ".join(map(study.column_title, sorted(partitions[SPLIT])))
     parts += [f"pooled over the study's cells: {pooled_places}"] * bool(pooled_places)
+    parts += [f"from draws of the split alone: {split_places}"] * bool(split_places)
     return f"Spread between partitions (s_d): {'; '.join(parts) or 'in no verdict'}."

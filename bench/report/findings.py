@@ -15,7 +15,7 @@ from bench.studies.cells import Cell, Cells
 from bench.studies.published import Published, published
 from bench.studies.ranking import Ranking
 from bench.studies.study import Study
-from bench.studies.verdicts import GRADES, NOT_COMPARABLE, SAME_CLIENTS, STATES
+from bench.studies.verdicts import GRADES, NOT_COMPARABLE, SAME_CLIENTS, SPLIT, STATES
 from bench.studies.wording import enumeration
 
 MOST_NAMED_LEADERS = 3
@@ -53,8 +53,8 @@ def _weight(cell: Cell) -> int:
 
 
 def is_on_papers_clients(cell: Cell) -> bool:
-    """Whether a cell's runs are on the clients of the published ones."""
-    return cell.spread.source == SAME_CLIENTS
+    """Whether a cell's runs are on the parts of the published ones."""
+    return cell.spread.source in (SAME_CLIENTS, SPLIT)
 
 
 @dataclass(frozen=True, eq=False)

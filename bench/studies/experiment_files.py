@@ -81,7 +81,9 @@ def _tables(
                 "name": table.name or name,
                 "measures": tuple(measures[measure] for measure in table.measures),
                 "grid": grid_name(place),
-                "columns": _columns(file, table) if table.main or table.ranked else (),
+                "columns": _columns(file, table)
+                if table.main or table.ranked or table.only != ColumnMatch()
+                else (),
                 "lines": ()
                 if table.main
                 else tuple(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from bench.errors import RequestError
 from bench.federation import scenarios
+from bench.federation.scenario import Scenario
 from bench.grids.grid import PARTITION_SEED
 from bench.registry import blaming
 from bench.studies.groups import Aggregate
@@ -20,6 +22,7 @@ from bench.studies.verdicts import (
     POOLED,
     REDRAWN,
     SAME_CLIENTS,
+    SPLIT,
     UNKNOWN,
     PartitionSpread,
     PublishedRuns,
@@ -116,8 +119,16 @@ def _spread(study: Study, cell: CellReading, redrawn: bool) -> PartitionSpread:
     """
     scenario, context = cell.group.column.scenario, (cell.stage, cell.rule, study.average)
     std, partitions = cell.results.between_partitions(cell.group, *context)
-    if _papers_own(scenario):
-        return PartitionSpread(None, partitions, SAME_CLIENTS)
+    papers_own = _papers_own(scenario)
+    if papers_own:
+        if not papers_own.deals_roles(tuple(cell.group.settings["protocol.split"])):
+            return PartitionSpread(None, partitions, SAME_CLIENTS)
+        if std is not None:
+            return PartitionSpread(std, partitions, SPLIT, 2, partitions - 1)
+        pool = study.split_grids and cell.results.pooled_between_partitions(study.split_grids, None, *context)
+        if pool:
+            return PartitionSpread(pool.std, partitions, SPLIT, 2, pool.freedom, pool.datasets)
+        return PartitionSpread(None, partitions, UNKNOWN, 2)
     draws_anew = redrawn, cell.group.settings.get(PARTITION_SEED) == PER_SEED
     if all(draws_anew):
         return PartitionSpread(None, partitions, REDRAWN)
@@ -132,9 +143,10 @@ def _spread(study: Study, cell: CellReading, redrawn: bool) -> PartitionSpread:
     return PartitionSpread(None, partitions, UNKNOWN, draws)
 
 
-def _papers_own(scenario: str) -> bool:
-    """Whether clients of a scenario are those of the papers; not those of a scenario that is unknown here."""
+def _papers_own(name: str) -> Scenario[Any] | None:
+    """The scenario of that name if its clients hold the papers' own items; None where it is unknown here."""
     try:
-        return scenarios.parse(scenario).papers_own
+        scenario = scenarios.parse(name)
     except RequestError:
-        return False
+        return None
+    return scenario if scenario.papers_own else None

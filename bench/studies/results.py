@@ -69,7 +69,7 @@ class Results:
         self._clients: dict[tuple[int | str, ...], pd.DataFrame] = {}
         self._cells_of_grids: dict[tuple[str, ...], UsualCells] = {}
         self._pooled: dict[
-            tuple[tuple[str, ...], frozenset[Column], str, str, Average], PooledSpread | None
+            tuple[tuple[str, ...], frozenset[Column] | None, str, str, Average], PooledSpread | None
         ] = {}
         self.runs = self._load()
         self._all_runs = Runs.of(self.runs)
@@ -328,20 +328,25 @@ class Results:
         return between_partitions(partitions), len(partitions)
 
     def pooled_between_partitions(
-        self, grids: tuple[str, ...], columns: Collection[Column], stage: str, rule: str, average: Average
+        self,
+        grids: tuple[str, ...],
+        columns: Collection[Column] | None,
+        stage: str,
+        rule: str,
+        average: Average,
     ) -> PooledSpread | None:
         """Root mean square of ``between_partitions`` over the cells of these grids (without grids: the usual
-        cells) in these columns whose methods train, and its degrees of freedom: cells of one column have the
-        same partitions, and count once.
+        cells) in these columns (None: in all) whose methods train, and its degrees of freedom: cells of one
+        column have the same partitions, and count once.
 
         None where no cell has an estimate.
         """
-        key = grids, frozenset(columns), stage, rule, average
+        key = grids, None if columns is None else frozenset(columns), stage, rule, average
         if key not in self._pooled:
             spreads: list[float] = []
             freedom: dict[Column, int] = {}
             for group in self._groups_of(grids):
-                if group.column in columns and group.trains:
+                if (columns is None or group.column in columns) and group.trains:
                     spread, partitions = self.between_partitions(group, stage, rule, average)
                     if spread is not None:
                         spreads.append(spread)

@@ -27,7 +27,8 @@ class Study:
     A subclass with a ``name`` of its own in ``reports/`` is found by the registry. ``primary`` is
     the comparison that verdicts rest on, fixed before looking at numbers; ``readings`` are shown
     beside it in main tables. ``lines`` are those of the main tables; they also say how their methods
-    are named, here and in the published numbers. ``grids`` plan the usual settings of their cells.
+    are named, here and in the published numbers. ``grids`` plan the usual settings of their cells,
+    ``split_grids`` draws of the split alone on the papers' own parts.
 
     ``average`` says how clients are averaged. ``baseline`` is the method that clients would use alone;
     ``control`` the one that learns nothing; ``references`` are methods that compete with no other and have no
@@ -49,6 +50,7 @@ class Study:
     primary: ClassVar[Reading]
     readings: ClassVar[tuple[Reading, ...]] = ()
     average: ClassVar[Average] = "clients"
+    split_grids: ClassVar[tuple[str, ...]] = ()
     baseline: ClassVar[str] = "local"
     control: ClassVar[str] = "majority"
     margin: ClassVar[float] = 2.0

@@ -53,6 +53,9 @@ OWN, POOLED, UNKNOWN, SAME_CLIENTS, REDRAWN = "own", "pooled", "none", "same cli
 (it counts as 0); or why there is none: the clients are the paper's, or both sides redraw them in every run.
 """
 
+SPLIT = "split"
+"""The parts are the paper's and the roles are drawn: the spread is that between draws of the split alone."""
+
 
 @dataclass(frozen=True)
 class PublishedRuns:
@@ -83,8 +86,8 @@ class PartitionSpread:
     """How much a cell's mean differs between partitions, training apart.
 
     ``std`` is the standard deviation in points, None where it is not known or not needed; ``source`` is one
-    of ``OWN``, ``POOLED``, ``UNKNOWN``, ``SAME_CLIENTS`` and ``REDRAWN``. ``partitions`` counts those that
-    were run, ``freedom`` the degrees of freedom of ``std``. ``draws`` is how many of the two means, published
+    of ``OWN``, ``POOLED``, ``UNKNOWN``, ``SAME_CLIENTS``, ``REDRAWN`` and ``SPLIT``. ``partitions`` counts
+    those that were run, ``freedom`` the degrees of freedom of ``std``. ``draws`` is how many of the two means, published
     and measured, rest on one draw of clients. ``pooled_over`` are the data sets of the cells that a pooled
     ``std`` is from.
     """
