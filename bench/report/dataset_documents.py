@@ -68,7 +68,8 @@ def dataset_document(study: Study) -> Document | None:
     for row in shipped_statistics():
         if row.paper == description.paper:
             name = description.names.get(row.dataset, row.dataset)
-            statistics.setdefault((name, row.scenario, row.clients, row.quantity), row)
+            scenario = description.scenarios.get(row.scenario, row.scenario)
+            statistics.setdefault((name, scenario, row.clients, row.quantity), row)
     records, views = [], []
     for (paper, table), values in groupby(targets, lambda target: (target[0].paper, target[0].table)):
         rows = []

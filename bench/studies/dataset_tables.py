@@ -20,6 +20,7 @@ from bench.errors import NoDataError
 from bench.federation.build import federate
 from bench.federation.identity import data_checksum, features_checksum
 from bench.federation.prepared import Prepared, prepare
+from bench.federation.scenario import Split
 from bench.federation.statistics import (
     clustering,
     graph_statistics,
@@ -137,12 +138,13 @@ def published_statistics(paper: str, folder: Path) -> dict[tuple[str, str, int, 
 
 @dataclass(frozen=True, eq=False)
 class DataTable(ABC):
-    """How a paper describes data sets: ``names`` are those that its published file calls otherwise. What has
-    a deviation is a mean over so many ``partitions``.
+    """How a paper describes data sets: ``names`` and ``scenarios`` are those that its published file calls
+    otherwise. What has a deviation is a mean over so many ``partitions``.
     """
 
     paper: str
     names: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    scenarios: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     partitions: int = field(default=1, kw_only=True)
 
     @abstractmethod
@@ -178,15 +180,17 @@ class DataTable(ABC):
 
     def beside_published(self, row: Statistic, folder: Path) -> Statistic:
         """A statistic with the value that the paper's file in a folder has of it, if any."""
-        key = (self.names.get(row.dataset, row.dataset), row.scenario, row.clients, row.quantity)
+        dataset = self.names.get(row.dataset, row.dataset)
+        key = (dataset, self.scenarios.get(row.scenario, row.scenario), row.clients, row.quantity)
         return replace(row, published=published_statistics(self.paper, folder).get(key))
 
 
 @dataclass(frozen=True, eq=False)
 class ClientMeans(DataTable):
     """Data of a ``family``, graphs or images, whole and in ``settings``, with their data set's own partition
-    seed and split; without settings, in all of its scenarios with so many ``clients``. Scenarios that are
-    ``left_out`` have none.
+    seed and, without a ``split``, its own split; without settings, in all of its scenarios with so many
+    ``clients``. Scenarios that are ``left_out`` have none. Where the papers' own clients are not at hand,
+    drawn ones stand in for them.
 
     Counts and coefficients are means over clients, ``heterogeneity`` is a median over pairs, ``fewest`` and
     ``most`` are images of one client; ``edges`` are counted in both directions.
@@ -196,6 +200,7 @@ class ClientMeans(DataTable):
     clients: int = 0
     family: Family = "graph"
     left_out: frozenset[str] = frozenset()
+    split: Split | None = None
 
     def at(self, scenario: str | None, clients: int | None) -> Self:
         """The settings with this scenario or this number of clients in place of theirs."""
@@ -223,9 +228,10 @@ class ClientMeans(DataTable):
         for scenario, clients in self.settings or [(name, self.clients) for name in kind.scenarios]:
             if scenario in self.left_out:
                 continue
-            federation = federate(
-                prepared_data, scenario, clients, kind.protocol.partition_seed, kind.protocol.split
-            )
+            split = self.split or kind.protocol.split
+            if not (isinstance(data, Graph) and (scenario, clients, split) in data.published):
+                scenario = self.scenarios.get(scenario, scenario)
+            federation = federate(prepared_data, scenario, clients, kind.protocol.partition_seed, split)
             values_by_setting[scenario, clients] = statistics_of(federation)
         for setting, values in values_by_setting.items():
             for quantity in QUANTITIES[self.family]:

@@ -126,9 +126,9 @@ def _spread(study: Study, cell: CellReading, redrawn: bool) -> PartitionSpread:
         if std is not None:
             return PartitionSpread(std, partitions, SPLIT, 2, partitions - 1)
         pool = study.split_grids and cell.results.pooled_between_partitions(study.split_grids, None, *context)
-        if pool:
-            return PartitionSpread(pool.std, partitions, SPLIT, 2, pool.freedom, pool.datasets)
-        return PartitionSpread(None, partitions, UNKNOWN, 2)
+        if not pool:
+            return PartitionSpread(None, partitions, SPLIT, 2)
+        return PartitionSpread(pool.std, partitions, SPLIT, 2, pool.freedom, pool.datasets)
     draws_anew = redrawn, cell.group.settings.get(PARTITION_SEED) == PER_SEED
     if all(draws_anew):
         return PartitionSpread(None, partitions, REDRAWN)

@@ -87,9 +87,9 @@ class PartitionSpread:
 
     ``std`` is the standard deviation in points, None where it is not known or not needed; ``source`` is one
     of ``OWN``, ``POOLED``, ``UNKNOWN``, ``SAME_CLIENTS``, ``REDRAWN`` and ``SPLIT``. ``partitions`` counts
-    those that were run, ``freedom`` the degrees of freedom of ``std``. ``draws`` is how many of the two means, published
-    and measured, rest on one draw of clients. ``pooled_over`` are the data sets of the cells that a pooled
-    ``std`` is from.
+    those that were run, ``freedom`` the degrees of freedom of ``std``. ``draws`` is how many of the two
+    means, published and measured, rest on one draw of clients. ``pooled_over`` are the data sets of the cells
+    that a pooled ``std`` is from.
     """
 
     std: float | None = None

@@ -100,7 +100,7 @@ class FedPubProtocol(Study):
     experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES, MEASURES)
     primary = Reading("trained", "best_val")
     readings = (Reading("received", "best_val"),)
-    scenarios: ClassVar[Mapping[str, str]] = {"published": "non-overlapping"}
+    scenarios: ClassVar[Mapping[str, str]] = {"published-fresh": "non-overlapping"}
     paper_titles: ClassVar[Mapping[str, str]] = {
         "fedaux": "FedAux",
         "fedaux_runs": "FedAux's committed runs",

@@ -306,19 +306,33 @@ def test_cells_without_partitions_have_the_pooled_spread_of_their_scenario() -> 
     assert (elsewhere.spread.source, elsewhere.spread.std) == ("pooled", flow.spread.std)
 
 
-def test_on_the_papers_own_clients_no_other_draw_explains_anything() -> None:
+@pytest.mark.parametrize(
+    ("split", "expected"),
+    [
+        ((20.0, 40.0, 40.0), ("same clients", None, 0)),
+        # Roles that the partition seed deals: means 73, 71 and 72 of runs without a spread of their own.
+        ((40.0, 30.0, 30.0), ("split", pytest.approx(1.0), 2)),
+    ],
+)
+def test_on_the_papers_own_clients_only_a_dealt_split_explains_anything(
+    split: tuple[float, float, float], expected: tuple[str, Any, int]
+) -> None:
     database = MemoryStore()
     for partition in (123, 1, 2):
+        place = on_partition(partition)
+        place["protocol"] = place["protocol"].model_copy(update={"split": split})
         for seed in (0, 1):
-            database.add("local", seed, [70 + partition % 4], scenario="published", **on_partition(partition))
+            database.add("local", seed, [70 + partition % 4], scenario="published", **place)
     results = Results(database, {})
     column = Column("cora", "published", 10)
-    (group,) = (candidate for candidate in results.groups(column, "local") if not candidate.setting)
+    group = next(
+        group for group in results.groups(column, "local") if "protocol.partition_seed" not in group.setting
+    )
     target = published("toy", ToyStudy.published)[0]
     reading = ToyStudy.primary
     read = CellReading(results, group, reading.stage, reading.rule, ToyStudy.average)
     graded = grade_runs(ToyStudy(), TEST, [read], target)
-    assert (graded.spread.source, graded.spread.std, graded.spread.draws) == ("same clients", None, 0)
+    assert (graded.spread.source, graded.spread.std, graded.spread.draws) == expected
 
 
 def test_a_value_of_unknown_stage_is_judged_by_both_readings() -> None:

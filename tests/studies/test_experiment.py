@@ -60,7 +60,9 @@ def mean(measured_cell: Cell) -> float:
 def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experiment) -> None:
     plan = PLANS[experiment.name]
     own = {digest for (_, _, point), runs in plan.runs.items() if not point.grid for digest in runs.hashes}
-    assert own == {run.spec.hash for run in expand(load_grid(experiment.grid))}
+    planned = [run.spec for run in expand(load_grid(experiment.grid))]
+    shown = [(column.dataset, column.scenario, column.clients) for column in plan.columns]
+    assert own == {spec.hash for spec in planned if (spec.dataset, spec.scenario, spec.clients) in shown}
     assert {line for _, line, _ in plan.runs} == set(plan.lines)
     assert {point for _, _, point in plan.runs} == set(experiment.points)
 
@@ -463,7 +465,7 @@ def test_values_taken_over_from_fed_pub_are_compared_with_runs_of_its_protocol()
     database = MemoryStore()
     for seed in (0, 1):
         for method in ("fedprox", "fedavg", "fedper"):
-            own = spec("fedpub_split", method, seed, PUBLISHED_20)
+            own = spec("fedpub_table", method, seed, PUBLISHED_20)
             right = 50 + 28 * (method == "fedper") + seed
             database.add_run(own, [right], received=[right - 20])
             database.add_run(spec("paper_tables", method, seed), [48 + seed])
@@ -475,7 +477,7 @@ def test_values_taken_over_from_fed_pub_are_compared_with_runs_of_its_protocol()
     }
     assert usual["fedprox"][0] == "not comparable"
     assert "taken over" in usual["fedprox"][1]
-    cells = out("fedpub_tables", database)
+    cells = out("fedpub_table", database)
     rows = {
         (entry.method, entry.comparison.label): entry
         for entry in cells
