@@ -54,12 +54,16 @@ class _Uncached(SourceFileLoader):
 def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
     """A Python file as a module; it is run once. ``named_by`` is what the user named it by.
 
+    The file can import what lies in its folder, where no other module has the name.
+
     Raises:
         RequestError: there is no such file, or running it fails or ends the program.
     """
     path = path.resolve()
     name = f"bench_plugin_{path.stem}"
-    if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path):
+    while name in sys.modules and sys.modules[name].__file__ != str(path):
+        name += "_"  # a file of this name in another folder
+    if name in sys.modules:
         return sys.modules[name]
     spec = spec_from_file_location(name, path, loader=_Uncached(name, str(path)))
     if not path.exists():
@@ -71,6 +75,8 @@ def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
         raise RequestError(f"{named_by}: expected a Python file, got {path}")
     module = module_from_spec(spec)
     sys.modules[name] = module
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
     try:
         with redirect_stdout(sys.stderr):  # what it prints is no part of what a command prints
             spec.loader.exec_module(module)

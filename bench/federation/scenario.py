@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.data import Data, Family
+from bench.own_sources import sources
 from bench.registry import Kind
 
 D = TypeVar("D", bound=Data)
@@ -71,13 +69,11 @@ class Scenario(ABC, Generic[D]):
     def recipe(self, partition_seed: int) -> dict[str, Any]:
         """Libraries and options that decide the draw besides the request.
 
-        Draws are stored and found again by them. Default: the source of a scenario from outside the
+        Draws are stored and found again by them. Default: the files of a scenario from outside the
         suite, nothing for its own.
         """
-        if type(self).__module__.startswith("bench."):
-            return {}
-        source = Path(inspect.getfile(type(self))).read_bytes()
-        return {"source": hashlib.sha256(source).hexdigest()}
+        files = sources(type(self))
+        return {"sources": sorted(files)} if files else {}
 
     @abstractmethod
     def draw(self, data: D, clients: int, partition_seed: int, split: Split) -> Assignment:

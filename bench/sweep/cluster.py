@@ -28,7 +28,7 @@ _shared_workers = cache(LocalWorkers)
 def order_for_node(order: Order) -> Order:
     """The order with the sources that this machine has; its folders no longer depend on where it is read."""
     roots = tuple(str(Path(root).absolute()) for root in order.roots)
-    source = fingerprint.code(order.spec.method, order.spec.client.model).source
+    source = fingerprint.of(order.spec).source
     return replace(order, roots=roots, source=source)
 
 

@@ -62,7 +62,7 @@ def execute(
         torch.cuda.init()  # a run begins by resetting the device's peak memory, which has none before
         torch.backends.cudnn.allow_tf32 = False  # convolutions in float32, as all other products are
     spec = order.spec
-    code = fingerprint.code(spec.method, spec.client.model)
+    code = fingerprint.of(spec)
     if order.source and code.source != order.source:
         raise RequestError("expected the sweep's sources of bench on every machine, this one has others")
     federation = _federation(spec.federation_key, order.roots, order.federation, build)
@@ -99,7 +99,7 @@ def run_checkpoint(spec: RunSpec, federation: Federation, order: Order) -> Check
     """
     if order.checkpoints is None:
         return None
-    made_by = (fingerprint.code(spec.method, spec.client.model).source, torch.__version__)
+    made_by = (fingerprint.of(spec).source, torch.__version__)
     made_on = (order.device.partition(":")[0], str(order.threads))
     identity = " ".join((federation.hash, *made_by, *made_on))
     return Checkpoint(order.checkpoints.path(spec.hash), identity, order.checkpoints.minutes)

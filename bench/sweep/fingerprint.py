@@ -1,7 +1,7 @@
 """Which code makes a run: declared versions of its numbers, and a hash over its sources.
 
-A method's files are read once, as soon as a process asks for the code of any: what is edited after that is
-not what the process runs.
+All files are read once, as soon as a process asks for the code of any run: what is edited after that is not
+what the process runs.
 """
 
 from __future__ import annotations
@@ -11,51 +11,67 @@ import sys
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import bench
 from bench import engine
+from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.engine.result import Code
+from bench.federation.scenario import SCENARIOS
+from bench.federation.scenarios import parse
+from bench.own_sources import sources
+from bench.registry import Kind
+from bench.spec import RunSpec
 
 SHARED = ("engine", "federation", "nn", "streams.py", "data.py", "selection.py")
 """Parts of ``bench`` that every run goes through."""
 
 
-PACKAGE = "bench.methods"
+PACKAGE = "bench.methods."
+
+
+def of(spec: RunSpec) -> Code:
+    """The code of a run's method, client model, data set and scenario, as ``code``."""
+    return code(spec.method, spec.client.model, spec.dataset, spec.scenario)
 
 
 @cache
-def code(method: str, model: str = "") -> Code:
-    """The code of a method and a client model that this process has loaded.
+def code(method: str, model: str = "", dataset: str = "", scenario: str = "") -> Code:
+    """The code that this process has loaded.
 
-    ``source`` covers the modules of the method and its bases, those whose functions or classes they import
-    from ``methods/`` or from the method's own package, and the engine, client models and federations; of a
-    ``model`` from outside the suite, its modules, too.
+    ``source`` covers the engine, client models and federations of the suite; the modules of the method and
+    its bases in ``methods/``, and those whose functions or classes they import from there; and all files of
+    whatever is a plug-in among the method, the client model, the data set and the scenario.
 
     Raises:
-        RequestError: no such method.
+        RequestError: no such method or scenario.
     """
-    kinds = read()
+    models = read()
     kind = METHODS.named(method)
-    modules = _closure(kind) | (_closure(kinds[model]) if model in kinds else set())
+    parts: list[type | None] = [kind, models.get(model), DATASETS.all().get(dataset)]
+    if scenario:
+        parts.append(type(parse(scenario)))
     digest = hashlib.sha256(_shared_hash().encode())
-    for name in sorted(modules):
+    for name in sorted({name for part in parts if part for name in _closure(part)}):
         digest.update(f"{name}\0{_source(name)}\0".encode())
+    files = {file for part in parts if part for file in sources(part)}
+    digest.update("".join(sorted(files)).encode())
     return Code(kind.numerics, engine.NUMERICS, digest.hexdigest())
 
 
 def read() -> dict[str, type]:
-    """Load every method and client model and read its files, for ``code``; returns the client models from
-    outside the suite by name.
-    """
+    """Load all that can be part of a run and read its files, for ``code``; returns the client models."""
     from bench.nn.base import CLIENT_MODELS  # torch
 
-    kinds = {name: kind for name, kind in CLIENT_MODELS.all().items() if _package(kind.__module__) != "bench"}
-    for kind in (*METHODS.all().values(), *kinds.values()):
-        for name in _closure(kind):
+    kinds: tuple[Kind[Any], ...] = (METHODS, CLIENT_MODELS, DATASETS, SCENARIOS)
+    members: list[type] = [member for kind in kinds for member in kind.all().values()]
+    for member in members:
+        sources(member)
+        for name in _closure(member):
             _source(name)
     _shared_hash()
-    return kinds
+    return {**CLIENT_MODELS.all()}
 
 
 @cache
@@ -74,30 +90,25 @@ def _shared_hash() -> str:
     return digest.hexdigest()
 
 
+@cache
 def _closure(kind: type) -> set[str]:
-    """Modules that a method is made of, wherever ``bench`` itself is not."""
-    packages = {_package(kind.__module__), PACKAGE}
-    queue = {base.__module__ for base in kind.__mro__ if _package(base.__module__) in packages}
+    """Modules of the suite that a method is made of, wherever ``bench`` itself is not."""
+    queue = {base.__module__ for base in kind.__mro__ if base.__module__.startswith(PACKAGE)}
     modules: set[str] = set()
     while queue:
         name = queue.pop()
         modules.add(name)
-        queue |= {module for module in _imports(sys.modules[name]) if _package(module) in packages} - modules
+        queue |= _imports(sys.modules[name]) - modules
     return modules
 
 
-def _package(module: str) -> str:
-    """The package that a module's author would call his own."""
-    return PACKAGE if module.startswith(f"{PACKAGE}.") else module.partition(".")[0]
-
-
 def _imports(module: ModuleType) -> set[str]:
-    """Names of the modules that a module's names come from."""
+    """Names of the suite's modules of methods that a module's names come from."""
     names = {
         str(member.__name__ if isinstance(member, ModuleType) else getattr(member, "__module__", ""))
         for member in vars(module).values()
     }
-    return {name for name in names if getattr(sys.modules.get(name), "__file__", None)}
+    return {name for name in names if name.startswith(PACKAGE) and name in sys.modules}
 
 
 def _hash(file: Path) -> str:

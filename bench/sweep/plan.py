@@ -284,7 +284,7 @@ def _step(run: Planned, rows: Mapping[str, Stored], data_gap: Callable[[str], st
     spec = run.spec
     row = rows.get(spec.hash)
     if row is not None and row.state in SETTLED:
-        code = fingerprint.code(spec.method, spec.client.model)
+        code = fingerprint.of(spec)
         change = _numerics_change(row, code)
         if not change:
             is_changed = row.source_hash != code.source
@@ -305,7 +305,7 @@ def serves(row: Stored, step: Step) -> bool:
     Any settled run that is not stale is; but one to redo (``stale``, ``rerun``) has to be by exactly the
     installed code, else the old one itself would serve.
     """
-    code = fingerprint.code(step.spec.method, step.spec.client.model)
+    code = fingerprint.of(step.spec)
     if row.state not in SETTLED or _numerics_change(row, code):
         return False
     is_redone = step.status == "stale" or step.status in SETTLED

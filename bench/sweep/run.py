@@ -88,8 +88,8 @@ def sweep(
         stack.enter_context(thread_variables(slots.threads))
         workers = make_workers(len(slots.devices), execute, limits.timeout)  # they load while this goes on
         stack.callback(workers.stop)  # where there is no scheduler yet that does
-        for method, model in {(step.spec.method, step.spec.client.model) for step in steps}:
-            fingerprint.code(method, model)  # as it is now: files may be edited before a run is stored
+        for step in steps:
+            fingerprint.of(step.spec)  # as it is now: files may be edited before a run is stored
         file = None if slots.elsewhere else FederationFile()
         federations = build_all((step.spec for step in steps), roots, build, file)
         plan.refuse_other_clients(federations.hashes)

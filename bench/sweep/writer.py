@@ -190,7 +190,7 @@ class Writer:
             state = kept_state or result.state
             return kept_state is not None
 
-        code = result.code or fingerprint.code(step.spec.method, step.spec.client.model)
+        code = result.code or fingerprint.of(step.spec)
         context = Context(
             started=started,
             environment=self.made_on(result),

@@ -1,12 +1,22 @@
 """Which code makes a run, by its sources."""
 
-from collections.abc import Iterator
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench import registry
+from bench.engine.methods import METHODS
+from bench.federation.build import build
+from bench.own_sources import sources
+from bench.spec import ClientSettings, RunSpec
+from bench.store.queries import Stored
 from bench.sweep import fingerprint
+from bench.sweep.plan import make_plan, planned
 
 
 def test_fingerprint_differs_by_method_file() -> None:
@@ -60,7 +70,7 @@ def test_a_file_that_is_edited_later_is_not_what_runs(
         fingerprint.code("local")  # whichever is asked for first
         file.write_text(text + "    numerics = 5\n")
         late = fingerprint.code("mine")
-        for function in (fingerprint.code, fingerprint._source):
+        for function in (fingerprint.code, sources):
             function.cache_clear()
         assert fingerprint.code("mine").source != late.source
     finally:
@@ -68,24 +78,105 @@ def test_a_file_that_is_edited_later_is_not_what_runs(
         registry.forget()
 
 
-@pytest.mark.usefixtures("hashed_anew")
-def test_the_sources_of_a_run_are_those_of_a_client_model_of_ones_own_too(
+OWN = """
+import numpy as np
+from bench.data import Graph
+from bench.dataset import Dataset
+from bench.federation.scenario import Assignment, Scenario
+from bench.methods.fedavg import FedAvg
+from bench.nn.gcn import GCN
+from bench.spec import ClientSettings, Protocol
+from near import width
+
+class Own(FedAvg):
+    name = "own"
+
+class OwnModel(GCN):
+    name = "own"
+
+class OwnClients(Scenario):
+    name, families = "own", ("graph",)
+    def draw(self, data, clients, partition_seed, split):
+        nodes = np.arange(len(data.labels))
+        ids = tuple(np.flatnonzero(nodes // width() % clients == client) for client in range(clients))
+        return Assignment(ids, tuple(np.resize(np.array([0, 1, 2], np.int8), len(part)) for part in ids))
+
+class OwnData(Dataset):
+    name, title, family, embedded = "own", "Own", "graph", True
+    scenarios, protocol, client = ("own",), Protocol(), ClientSettings()
+    def load(self, sources):
+        return Graph(np.eye(8, dtype=np.float32), np.arange(8) % width(), np.zeros((2, 0), np.int64), 4)
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Writes a plug-in that takes a number from a module of a module beside it, as a new process finds it."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv(registry.PLUGINS, str(tmp_path / "own.py"))
+
+    def write_files(number: int) -> None:
+        (tmp_path / "own.py").write_text(OWN)
+        (tmp_path / "near.py").write_text("def width():\n    from far.core import WIDTH\n    return WIDTH\n")
+        (tmp_path / "far").mkdir(exist_ok=True)
+        (tmp_path / "far" / "core.py").write_text("from .number import *\n")
+        (tmp_path / "far" / "number.py").write_text(f"WIDTH = {number}  # {'.' * number}\n")
+        for name in ("bench_plugin_own", "near", "far", "far.core", "far.number"):
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        fingerprint.code.cache_clear()
+        registry.forget()
+
+    yield write_files
+    monkeypatch.undo()
+    registry.forget()
+
+
+@pytest.mark.parametrize(
+    ("own", "is_changed"),
+    [
+        ({}, False),
+        ({"method": "own"}, True),
+        ({"client": ClientSettings(model="own")}, True),
+        ({"scenario": "own"}, True),
+        ({"dataset": "own"}, True),
+    ],
+)
+def test_a_run_counts_as_changed_with_a_module_that_its_plug_in_takes_a_number_from(
+    own: dict[str, Any], is_changed: bool, write: Callable[[int], None]
+) -> None:
+    suite = {"dataset": "cora", "scenario": "non-overlapping", "clients": 2, "method": "local", "seed": 0}
+    spec = RunSpec(**suite | own)
+    write(2)
+    made = fingerprint.of(spec)
+    row = Stored(1, "done", "", made.method_numerics, made.engine_numerics, made.source)
+    for number, expected in ((2, False), (3, is_changed)):
+        write(number)
+        (step,) = make_plan([planned(spec)], {spec.hash: row}, lambda dataset: "").steps
+        assert (step.status, step.changed) == ("done", expected)
+
+
+def test_clients_are_drawn_anew_where_such_a_module_was_edited(
+    write: Callable[[int], None], home: Path
+) -> None:
+    for number, ids in ((2, [0, 1, 4, 5, 8]), (3, [0, 1, 2, 6, 7])):
+        write(number)
+        assert build("cora", "own", 2, 0, (40.0, 30.0, 30.0)).clients[0].ids[:5].tolist() == ids
+
+
+def test_plug_ins_of_one_file_name_have_sources_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "wider.py"
-    text = "from bench.nn.gcn import GCN\n\n\nclass Wider(GCN):\n    name = 'wider'\n"
-    sources = []
-    monkeypatch.setenv(registry.PLUGINS, str(file))
-    try:
-        for edited in (text, text + "    batches = True\n"):
-            file.write_text(edited)
-            registry.forget()
-            for function in (fingerprint.code, fingerprint._source):
-                function.cache_clear()
-            sources.append({model: fingerprint.code("local", model).source for model in ("gcn", "wider")})
-    finally:
-        monkeypatch.delenv(registry.PLUGINS)
+    files = [tmp_path / name / "own.py" for name in ("one", "other")]
+    for file in files:
+        file.parent.mkdir()
+        text = (
+            f"from bench.methods.local import Local\n\n\nclass Own(Local):\n    name = '{file.parent.name}'\n"
+        )
+        file.write_text(text)
+    with monkeypatch.context() as patch:
+        patch.setenv(registry.PLUGINS, os.pathsep.join(map(str, files)))
         registry.forget()
-    first, second = sources
-    assert first["gcn"] == second["gcn"] == fingerprint.code("local").source
-    assert len({first["gcn"], first["wider"], second["wider"]}) == 3
+        kinds: list[type] = [METHODS.named(file.parent.name) for file in files]
+        assert sources(kinds[0]) != sources(kinds[1])
+    registry.forget()

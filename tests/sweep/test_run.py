@@ -318,7 +318,7 @@ def test_rerun_redoes_exactly_one_level(work: Scripted, monkeypatch: pytest.Monk
     real.cache_clear()
     other = {"fedavg": "other sources"}
 
-    def code(method: str, model: str) -> Code:
+    def code(method: str, *others: str) -> Code:
         new_code = real(method)
         return replace(new_code, source=other.get(method, new_code.source))
 
