@@ -16,7 +16,7 @@ import pandas as pd
 from bench import __version__
 from bench.engine.method import Method
 from bench.garbage import seldom_collected
-from bench.leaderboard import charts, datasets, exports, folder, pictures, run_shards
+from bench.leaderboard import datasets, exports, folder, pictures, run_shards
 from bench.leaderboard.boards import (
     OTHER_METRICS,
     Boards,
@@ -131,13 +131,10 @@ class _Writer:
         """All files; ``old_site`` is the site that this one replaces."""
         for name in FOLDERS:
             (self._site / name).mkdir()
-        library = charts.library()
-        (self._site / "assets" / library.file).write_text(library.text, encoding="utf-8", newline="\n")
         templating.write_assets(self._site / "assets")
         templating.write_assets(self._site / "assets", "bench.leaderboard")
         ranking, card = self._boards.studies[0].ranking, self._site / "assets" / pictures.CARD
         pictures.draw_card(card, self._title, self._headlines[0][0], ranking)
-        self._pages.globals["vega"] = library.file
         for study in self._boards.studies:
             for dataset, values in study.boards.items():
                 self._write_board(study, dataset, values)
@@ -150,7 +147,7 @@ class _Writer:
         log = exports.log(old_site, table, today)
         exports.write_log(self._site / exports.LOG, log)
         self._page("run.html", "run.html", shards=",".join(shards))
-        self._page("about.html", "about.html", library=library, definitions=_definitions())
+        self._page("about.html", "about.html", definitions=_definitions())
         self._page("feed.xml", "feed.xml", changes=log)
         index = partial(
             self._page,
@@ -207,7 +204,6 @@ class _Writer:
             name=name,
             rows=rows,
             parts=_parts(rows),
-            charts=charts.write(study, dataset, self._site / "data", name),
             waiting=study.waiting_methods,
             metrics=metrics,
             titles=TITLES,
