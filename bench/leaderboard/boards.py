@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from bench.dataset import DATASETS
 from bench.metric_names import ACCURACY, METRICS, Metric
@@ -19,13 +16,12 @@ from bench.pages.templating import records
 from bench.report.captions import protocol_of, protocol_text
 from bench.report.findings import Findings
 from bench.report.spread import MEASURES
-from bench.statistics.paired import PairedTest, Scores, side_by_side
 from bench.statistics.summary import drawn_interval
 from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, Selection, groups_of, reading_of_line
 from bench.studies.collect import collect
 from bench.studies.frame import frame
 from bench.studies.groups import Aggregate
-from bench.studies.ranking import Ranking, Task, cell_groups, client_scores, rank
+from bench.studies.ranking import Ranking, cell_groups, rank
 from bench.studies.results import Results
 from bench.studies.settings import is_special
 from bench.studies.source import Runs, Source
@@ -42,10 +38,6 @@ PUBLISHED = "published"
 OTHER_METRICS = tuple(metric for metric in METRICS if metric != ACCURACY)
 """Metrics that stand beside accuracy on a site by accuracy; no rank and no grade rests on them there."""
 
-
-CIRCLES = 20
-"""Runs of a task that a picture of two methods draws as circles; more are strokes."""
-
 Row = dict[str, Any]
 """A row of a board: the cells' frame's columns, and those of ``StudyBoards._more``."""
 
@@ -56,26 +48,6 @@ class RunLink(NamedTuple):
     seed: int
     spec_hash: str
     state: str
-
-
-@dataclass(frozen=True, eq=False)
-class Difference:
-    """First minus second method in one task, in points: the test over units, and the differences behind it.
-
-    ``clients`` are means over the seeds that both have (empty where the task has several partitions, whose
-    clients are not the same), ``runs`` means over clients.
-    """
-
-    task: str
-    dataset: str
-    test: PairedTest
-    clients: NDArray[np.float64]
-    runs: NDArray[np.float64]
-
-    @property
-    def many_runs(self) -> bool:
-        """Whether the runs are too many for a circle each."""
-        return self.runs.size > CIRCLES
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,31 +84,6 @@ class StudyBoards:
     def measured_rows(self) -> int:
         """Number of rows of main tables with numbers, in the usual settings."""
         return sum(row["usual"] and row["mean"] is not None for rows in self.boards.values() for row in rows)
-
-    @property
-    def pairs(self) -> dict[tuple[str, str], list[Difference]]:
-        """Every two of the ranking's methods that share a task, by name: their differences by task."""
-        pairs: dict[tuple[str, str], list[Difference]] = {}
-        for task in self.ranking.tasks if self.ranking else ():
-            tests = _either_way(task.comparisons)
-            frames = {name: client_scores(cell) for name, cell in task.cells.items() if cell.measured}
-            table = side_by_side(frames)
-            for names in combinations(sorted(frames), 2):
-                if names in tests and tests[names].difference is not None:
-                    pairs.setdefault(names, []).append(_difference(task, tests[names], table))
-        return dict(sorted(pairs.items()))
-
-    @cached_property
-    def overall(self) -> dict[tuple[str, str], list[PairedTest]]:
-        """The tests over tasks, and with data sets as units, of every two methods that have all tasks, by
-        name, either way round.
-        """
-        tests: dict[tuple[str, str], list[PairedTest]] = {}
-        if self.ranking:
-            for comparisons in (self.ranking.comparisons, self.ranking.dataset_comparisons):
-                for names, test in _either_way(comparisons).items():
-                    tests.setdefault(names, []).append(test)
-        return tests
 
     @cached_property
     def _by_metric(self) -> Mapping[Metric, Results]:
@@ -345,26 +292,6 @@ def _order(cell: Cell) -> tuple[int, bool, float]:
     kinds = (DEFAULT, TUNED)
     kind = kinds.index(cell.tuning) if cell.tuning in kinds else len(kinds)
     return kind, cell.measured is None, -cell.measured.mean if cell.measured else 0.0
-
-
-def _either_way(comparisons: Iterable[PairedTest]) -> dict[tuple[str, str], PairedTest]:
-    """Comparisons by the names of the first and the second method, each of the two as the first."""
-    return {(test.first, test.second): test for pair in comparisons for test in (pair, pair.opposite())}
-
-
-def _difference(task: Task, test: PairedTest, table: Scores) -> Difference:
-    difference = table.values[test.first] - table.values[test.second]
-    is_shared = ~np.isnan(difference)
-    runs, clients = is_shared.any(axis=1), is_shared.any(axis=0)
-    weights = np.where(is_shared, table.weights[test.first], 0.0)[runs]
-    place = task.column.description(dataset_title(task.column.dataset))
-    return Difference(
-        ", ".join(filter(None, (place, task.point))),
-        task.column.dataset,
-        test,
-        np.zeros(0) if test.unit == "partition" else np.nanmean(difference[runs][:, clients], axis=0),
-        (np.nan_to_num(difference[runs]) * weights).sum(axis=1) / weights.sum(axis=1),
-    )
 
 
 def dataset_title(name: str) -> str:

@@ -20,14 +20,13 @@ from bench.leaderboard import datasets, exports, folder, pictures, run_shards
 from bench.leaderboard.boards import (
     OTHER_METRICS,
     Boards,
-    Difference,
     Row,
     StudyBoards,
     boards,
     coverage,
     dataset_title,
 )
-from bench.leaderboard.folder import board_page, dataset_page, method_page, pair_page
+from bench.leaderboard.folder import board_page, dataset_page, method_page, pairs_file
 from bench.leaderboard.methods import MethodDescription, about, other_runs
 from bench.leaderboard.pictures import Scale, scale, usual_ends
 from bench.metric_names import ACCURACY, Metric
@@ -45,7 +44,7 @@ from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.studies.wording import AVERAGES, RULES, STAGES, signed, with_std
 
-FOLDERS = ("assets", "board", "data", "dataset", "method", "pair")
+FOLDERS = ("assets", "board", "data", "dataset", "method")
 
 
 @dataclass(frozen=True)
@@ -108,11 +107,10 @@ class _Writer:
         ]
         self._pages = templating.environment("bench.leaderboard")
         self._pages.globals.update(
-            {name: value for name, value in vars(folder).items() if name.endswith("_page")},
+            {name: value for name, value in vars(folder).items() if name.endswith(("_page", "_file"))},
             verdicts=verdicts,
             dataset_title=dataset_title,
             legend=LEGEND_OF_STATISTICS,
-            about=self._about,
             url=url,
             with_std=with_std,
             signed=signed,
@@ -124,7 +122,6 @@ class _Writer:
             card=pictures,
             gap=check_kept(results.metric, *results.metric_coverage()) if not is_by_accuracy else "",
         )
-        self._pages.filters["signed_list"] = lambda values: ", ".join(map(signed, values.tolist()))
         self.runs = 0
 
     def write(self, old_site: Path, release: str, today: date) -> None:
@@ -138,8 +135,7 @@ class _Writer:
         for study in self._boards.studies:
             for dataset, values in study.boards.items():
                 self._write_board(study, dataset, values)
-        method_pairs = self._write_pairs()
-        titles = self._write_methods(method_pairs)
+        titles = self._write_methods()
         descriptions = self._write_datasets()
         shards, self.runs = run_shards.write(self._source, self._site / "data", titles, self._boards_by_run())
         table = frame.frame(cell for study in self._boards.studies for cell in study.cells)
@@ -207,35 +203,13 @@ class _Writer:
             waiting=study.waiting_methods,
             metrics=metrics,
             titles=TITLES,
-            best={_task(row): row["method"] for row in reversed(values) if row["group"] == 1},
-            task=_task,
         )
 
-    def _write_pairs(self) -> dict[str, list[tuple[Study, str, int]]]:
-        """The pages of all pairs; method -> study, the other method and number of tasks of its pairs."""
-        by_method: dict[str, list[tuple[Study, str, int]]] = defaultdict(list)
-        for study in self._boards.studies:
-            for (first, second), differences in study.pairs.items():
-                for name, other in ((first, second), (second, first)):
-                    self._describe(name)
-                    by_method[name].append((study.study, other, len(differences)))
-                self._page(
-                    pair_page(study.study.name, first, second),
-                    "pair.html",
-                    study=study.study,
-                    differences=differences,
-                    first=self._about[first],
-                    second=self._about[second],
-                    axis=_axis_of(differences),
-                    overall=study.overall.get((first, second), ()),
-                )
-            if study.ranking:
-                file = self._site / "data" / f"{folder.file_name(f'{study.study.name}-pairs')}.csv"
-                frame.write(file, pairs_record(study.ranking))
-        return by_method
-
-    def _write_methods(self, by_method: Mapping[str, list[tuple[Study, str, int]]]) -> dict[str, str]:
-        """The pages of all methods; their titles by name."""
+    def _write_methods(self) -> dict[str, str]:
+        """The pages of all methods and the tests of all pairs; the methods' titles by name."""
+        rankings = [study.ranking for study in self._boards.studies if study.ranking]
+        for ranking in rankings:
+            frame.write(self._site / pairs_file(ranking.study.name), pairs_record(ranking))
         runs = self._boards.results.runs
         shown_hashes = {run.spec_hash for rows in self._rows.values() for row in rows for run in row["runs"]}
         unshown_runs = other_runs(runs, shown_hashes)
@@ -249,7 +223,7 @@ class _Writer:
                 preset=self._about.get(description.preset_of),
                 rows=self._rows[name],
                 beside=unshown_runs.get(name, []),
-                pairs=by_method.get(name, []),
+                studies=[ranking.study for ranking in rankings if name in ranking.methods],
             )
         return {name: description.title for name, description in sorted(self._about.items())}
 
@@ -290,13 +264,6 @@ class TaskRows(NamedTuple):
     axis: Scale
     differences: Scale
     rows: list[Row]
-
-
-def _axis_of(differences: Sequence[Difference]) -> Scale:
-    """As far to either side of zero as means and intervals go, a point at least."""
-    ends = [abs(end) for one in differences for end in one.test.interval or (one.test.difference or 0.0,)]
-    reach = max(1.0, 1.05 * max(ends))
-    return Scale(-reach, reach)
 
 
 def _task(row: Row) -> tuple[Any, ...]:

@@ -49,9 +49,9 @@ def dataset_page(dataset: str) -> str:
     return f"dataset/{file_name(dataset)}.html"
 
 
-def pair_page(study: str, first: str, second: str) -> str:
-    """Address of the page of two methods in a study, in either order."""
-    return f"pair/{file_name('-'.join((study, *sorted((first, second)))))}.html"
+def pairs_file(study: str) -> str:
+    """Address of the paired tests of a study."""
+    return f"data/{file_name(f'{study}-pairs')}.csv"
 
 
 def run_page(spec_hash: str) -> str:

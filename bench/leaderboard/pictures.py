@@ -11,7 +11,6 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
-from numpy.typing import NDArray
 
 from bench.figures.layout import settings
 from bench.figures.style import ORIGIN, POINT, fitted_text, text_width, wrapped_lines
@@ -42,12 +41,6 @@ class Scale:
     def beyond(self, value: float) -> int:
         """-1 for a value below the axis, 1 for one above it, 0 for one on it."""
         return int(value > self.high) - int(value < self.low)
-
-    def ticks(self, values: NDArray[np.float64]) -> str:
-        """The values as upright strokes of a path in a box of 100 by 12, each where ``at`` says."""
-        shares = np.clip((values - self.low) / (self.high - self.low or 1.0), 0.0, 1.0)
-        places = np.round(100 * (MARGIN + (1 - 2 * MARGIN) * shares), 2)
-        return "".join(f"M{place:g} 1v10" for place in places.tolist())
 
 
 def scale(values: Iterable[float | None], min_width: float = 0.0) -> Scale:

@@ -1,11 +1,9 @@
-"""The rows of a board: numbers, grades and what stands behind them; what filters offer; two methods."""
+"""The rows of a board: numbers, grades and what stands behind them; what filters offer."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -15,12 +13,10 @@ import pytest
 from scipy import stats
 
 from bench.errors import RequestError
-from bench.leaderboard.folder import board_page, method_page, pair_page
+from bench.leaderboard.folder import board_page, method_page
 from bench.pages.grades import GRADES
-from bench.store import Context, open_store
-from bench.studies.settings import Column
 
-from .pages import BOARD, Page, board, records
+from .pages import BOARD, Page, board
 from .site_database import (
     BASES,
     BUNDLE,
@@ -28,13 +24,9 @@ from .site_database import (
     EVIL,
     REASON,
     TEN,
-    TWENTY,
-    Tiny,
     build_site,
-    done,
     fill,
     means,
-    spec,
 )
 
 
@@ -210,39 +202,8 @@ def test_a_site_by_another_metric_takes_no_other_sites_place(macro_site: Path, d
     build_site(database, macro_site, metric="macro_f1")
 
 
-def test_a_pair_shows_differences_by_task_client_and_seed(site: Path) -> None:
-    page = Page(site / pair_page("tiny", "local", "fedavg"))
-    first = page.links.index("../" + method_page("fedavg")) < page.links.index("../" + method_page("local"))
-    assert first  # in the order of their names
-    rows = {row["Task"]: row for row in records(page.tables[0])}
-    # seeds that both have: 70 - 60 and 71 - 62 at every client; 40 - 50 and 47 - 51
-    ten, twenty = (70 - 60 + 71 - 62) / 2, (40 - 50 + 47 - 51) / 2
-    assert rows[f"Cora, {TEN.scenario}, 10 clients"]["Difference"] == f"{ten:+.2f}"
-    assert rows[f"Cora, {TEN.scenario}, 20 clients"]["Difference"] == f"{twenty:+.2f}"
-    assert rows[f"Cora, {TEN.scenario}, 10 clients"]["Better for"] == "10 of 10 clients, 2 of 2 runs"
-    assert rows[f"Cora, {TEN.scenario}, 20 clients"]["Better for"] == "0 of 20 clients, 0 of 2 runs"
-    # Differences that are the same at every client have no spread: p is 0, of all pairs and of this one.
-    assert rows[f"Cora, {TEN.scenario}, 10 clients"]["p"].count("< 0.001") == 2
-    assert "By seed: +10.00, +9.00." in page.text
+def test_a_methods_page_leads_to_the_paired_tests(site: Path) -> None:
+    assert "../data/tiny-pairs.csv" in Page(site / method_page("fedavg")).links
+    # seeds that both have: 40 - 50 and 47 - 51
     table = pd.read_csv(site / "data" / "tiny-pairs.csv").set_index(["clients", "first", "second"])
-    assert table.loc[(20, "local", "fedavg"), "difference"] == pytest.approx(-twenty)
-
-
-def test_a_pair_begins_with_what_it_comes_to_over_all_tasks_and_over_data_sets(tmp_path: Path) -> None:
-    """FedAvg is 10 and 12 points ahead in the tasks of Cora, 14 and 16 in those of two other graphs: 13 over
-    tasks, (11 + 14 + 16) / 3 over data sets.
-    """
-    citeseer, pubmed = (Column(dataset, "non-overlapping", 10) for dataset in ("citeseer", "pubmed"))
-
-    class ThreeGraphs(Tiny):
-        experiments = (replace(Tiny.experiments[0], columns=(TEN, TWENTY, citeseer, pubmed)),)
-
-    url, now = f"sqlite:///{tmp_path / 'bench.db'}", Context(datetime(2026, 1, 2), {}, "0.1", 1, 2, "source")
-    with open_store(url, create=True) as store:
-        for column, ahead in ((TEN, 10), (TWENTY, 12), (citeseer, 14), (pubmed, 16)):
-            store.save(spec(column, "local", 0), done(40, column.clients), now)
-            store.save(spec(column, "fedavg", 0), done(40 + ahead, column.clients), now)
-    build_site(url, tmp_path / "site", study=ThreeGraphs)
-    text = Page(tmp_path / "site" / pair_page("tiny", "fedavg", "local")).text
-    assert "over 4 tasks: +13.00 points" in text
-    assert "3 data sets as units: +13.67 points" in text
+    assert table.loc[(20, "local", "fedavg"), "difference"] == pytest.approx((50 - 40 + 51 - 47) / 2)

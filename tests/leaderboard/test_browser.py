@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bench.leaderboard.folder import board_page, dataset_page, method_page, pair_page, run_page, server
+from bench.leaderboard.folder import board_page, dataset_page, method_page, run_page, server
 from bench.spec import Protocol
 from bench.store import Context, open_store
 
@@ -33,7 +33,6 @@ PAGES = (
     method_page("fedsheafhn"),
     method_page(EVIL),
     dataset_page("cora"),
-    pair_page("tiny", "fedavg", "local"),
 )
 RUN = run_page(spec(TEN, "fedavg", 2).hash)
 SCREENSHOTS = os.environ.get("BENCH_SCREENSHOTS")

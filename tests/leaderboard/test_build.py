@@ -32,7 +32,6 @@ def test_every_link_leads_to_a_file_and_a_place_of_the_site(site: Path) -> None:
         "board",
         "dataset",
         "method",
-        "pair",
     }
     for path, page in pages.items():
         for link in page.links:
