@@ -24,7 +24,6 @@ def _build(
     db: str | None,
     own: bool,
     shipped: bool,
-    release: str = "",
     url: str = "",
     metric: Metric = ACCURACY,
 ) -> Site:
@@ -34,9 +33,8 @@ def _build(
     from bench.studies.study import STUDIES
 
     folder.check(out, metric)  # before everything is read, which takes longer
-    folder.check_release(out, release)
     with opened_results(db, own, shipped=shipped) as source:
-        return site.build(source, STUDIES.all(), METHODS.all(), out, release, url=url, metric=metric)
+        return site.build(source, STUDIES.all(), METHODS.all(), out, url=url, metric=metric)
 
 
 @app.command
@@ -47,7 +45,6 @@ def build(
     own: Own = False,
     shipped: Shipped = False,
     metric: ByMetric = ACCURACY,
-    release: Annotated[str, Parameter(show_default=False)] = "",
     url: Annotated[str, Parameter(show_default=False)] = "",
 ) -> None:
     """Write a folder of pages; open its index.html, or put it on any web server.
@@ -55,13 +52,11 @@ def build(
     Parameters
     ----------
     out
-        Folder for the site; an earlier site there is replaced, but for its change log and frozen copies.
-    release
-        Also keep a frozen copy of this site under releases/RELEASE.
+        Folder for the site; an earlier site there is replaced.
     url
         Address at which the folder will be published, for the previews that other sites show of its pages.
     """
-    site = _build(out, db, own, shipped, release, url, metric)
+    site = _build(out, db, own, shipped, url, metric)
     print(f"{site.runs:,} runs in {site.files:,} files, {site.bytes / 1e6:.1f} MB: {out / 'index.html'}")
 
 

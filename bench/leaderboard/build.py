@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -61,28 +59,24 @@ def build(
     studies: Mapping[str, type[Study]],
     methods: Mapping[str, type[Method]],
     out: Path,
-    release: str = "",
-    today: date | None = None,
     url: str = "",
     metric: Metric = ACCURACY,
 ) -> Site:
-    """Write the site into ``out``, which is replaced whole, but for its change log and its frozen copies;
-    unchanged results give the same bytes. ``release`` names a frozen copy of this one, ``today`` is the day
-    that changes are noted under, ``url`` the address that the folder is published at, if that is known. By
-    another ``metric`` than accuracy nothing stands beside published values, which are accuracies.
+    """Write the site into ``out``, which is replaced whole; unchanged results give the same bytes. ``url`` is
+    the address that the folder is published at, if that is known. By another ``metric`` than accuracy nothing
+    stands beside published values, which are accuracies.
 
     Raises:
-        RequestError: no runs, none with the metric, ``out`` is something else than a site by this metric or
-            cannot be written, or there is such a release.
+        RequestError: no runs, none with the metric, or ``out`` is something else than a site by this metric
+            or cannot be written.
     """
     folder.check(out, metric)
-    folder.check_release(out, release)
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
     with seldom_collected():
         all_boards = boards(source, studies, suite, metric)
         with folder.replacement(out, metric) as site:
             writer = _Writer(source, all_boards, methods, site, url and url.rstrip("/") + "/")
-            writer.write(out, release, today or date.today())
+            writer.write()
             sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
     return Site(writer.runs, len(sizes), sum(sizes))
 
@@ -124,8 +118,8 @@ class _Writer:
         )
         self.runs = 0
 
-    def write(self, old_site: Path, release: str, today: date) -> None:
-        """All files; ``old_site`` is the site that this one replaces."""
+    def write(self) -> None:
+        """Write all files."""
         for name in FOLDERS:
             (self._site / name).mkdir()
         templating.write_assets(self._site / "assets")
@@ -140,14 +134,11 @@ class _Writer:
         shards, self.runs = run_shards.write(self._source, self._site / "data", titles, self._boards_by_run())
         table = frame.frame(cell for study in self._boards.studies for cell in study.cells)
         exports.write(self._site / "data", self._boards, table, self.runs)
-        log = exports.log(old_site, table, today)
-        exports.write_log(self._site / exports.LOG, log)
         self._page("run.html", "run.html", shards=",".join(shards))
         self._page("about.html", "about.html", definitions=_definitions())
-        self._page("feed.xml", "feed.xml", changes=log)
-        index = partial(
-            self._page,
-            template="index.html",
+        self._page(
+            "index.html",
+            "index.html",
             studies=self._boards.studies,
             headlines=self._headlines,
             coverage=coverage,
@@ -155,13 +146,8 @@ class _Writer:
             datasets=descriptions,
             states=sorted(Counter(self._boards.results.runs["state"]).items()),
             runs=self.runs,
-            changes=log,
             elsewhere=self._boards.runs_outside_tables,
         )
-        folder.freeze(self._site, old_site, release)
-        if release:
-            index(f"{folder.RELEASES}/{release}/index.html", root="", frozen=release, releases=[])
-        index("index.html", frozen="", releases=folder.releases(self._site))
 
     def _page(self, address: str, template: str, **values: Any) -> None:
         """Fill a template; ``root`` leads it back to the site's root."""

@@ -35,7 +35,6 @@ def test_build_writes_the_site_of_a_database(bench: Bench, tmp_path: Path) -> No
         ("build --out {other}", "expected an empty folder or an earlier leaderboard"),
         ("build --out {file}", "expected a folder"),
         ("build --out {new} --db sqlite:////nowhere/bench.db --own", "nowhere"),
-        ("build --out {new} --release ../x", "--release"),
         ("build --ouT x", "--ouT"),
         ("build --out {new} --metric makro_f1", "macro_f1"),
         ("build --out {new} --db {older} --own --metric macro_f1", "'bench sweep --grid NAME'"),

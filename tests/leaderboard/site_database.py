@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -193,15 +193,13 @@ def fill(url: str, bundle_state: str = "unverified", findings: Sequence[str] = (
 def build_site(
     url: str,
     out: Path,
-    release: str = "",
-    today: date = date(2026, 1, 1),
     metric: Metric = "accuracy",
     study: type[Study] = Tiny,
 ) -> Site:
     """The site of a database alone."""
     with open_store(url, create=False) as store:
         source = MergedSource(store, [])
-        return build(source, {study.name: study}, COMPETITORS, out, release, today, metric=metric)
+        return build(source, {study.name: study}, COMPETITORS, out, metric=metric)
 
 
 def build_renamed(folder: Path) -> Path:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import unquote
-from xml.etree import ElementTree
 
 import pytest
 from PIL import Image
@@ -125,8 +124,6 @@ def test_hostile_texts_are_escaped_everywhere(site: Path) -> None:
             assert "default-src 'none'; script-src 'self'" in text
         elif path.suffix == ".js":
             assert not set("<>&\u2028") & set(text)
-        elif path.suffix == ".xml":
-            ElementTree.fromstring(text)
     page = Page(site / method_page(EVIL))
     assert f"Evil {EVIL}" in page.text
     assert "First paragraph <script>window.hacked=1</script> with code <b> in it." in page.text
