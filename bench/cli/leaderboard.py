@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from bench.cli.options import ByMetric, Database, Own, Shipped
 from bench.engine.methods import METHODS
@@ -24,7 +24,6 @@ def _build(
     db: str | None,
     own: bool,
     shipped: bool,
-    url: str = "",
     metric: Metric = ACCURACY,
 ) -> Site:
     from bench.leaderboard import build as site
@@ -34,7 +33,7 @@ def _build(
 
     folder.check(out, metric)  # before everything is read, which takes longer
     with opened_results(db, own, shipped=shipped) as source:
-        return site.build(source, STUDIES.all(), METHODS.all(), out, url=url, metric=metric)
+        return site.build(source, STUDIES.all(), METHODS.all(), out, metric=metric)
 
 
 @app.command
@@ -45,7 +44,6 @@ def build(
     own: Own = False,
     shipped: Shipped = False,
     metric: ByMetric = ACCURACY,
-    url: Annotated[str, Parameter(show_default=False)] = "",
 ) -> None:
     """Write a folder of pages; open its index.html, or put it on any web server.
 
@@ -53,10 +51,8 @@ def build(
     ----------
     out
         Folder for the site; an earlier site there is replaced.
-    url
-        Address at which the folder will be published, for the previews that other sites show of its pages.
     """
-    site = _build(out, db, own, shipped, url, metric)
+    site = _build(out, db, own, shipped, metric)
     print(f"{site.runs:,} runs in {site.files:,} files, {site.bytes / 1e6:.1f} MB: {out / 'index.html'}")
 
 

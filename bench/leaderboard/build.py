@@ -14,7 +14,7 @@ import pandas as pd
 from bench import __version__
 from bench.engine.method import Method
 from bench.garbage import seldom_collected
-from bench.leaderboard import datasets, exports, folder, pictures, run_shards
+from bench.leaderboard import datasets, exports, folder, run_shards
 from bench.leaderboard.boards import (
     OTHER_METRICS,
     Boards,
@@ -59,12 +59,10 @@ def build(
     studies: Mapping[str, type[Study]],
     methods: Mapping[str, type[Method]],
     out: Path,
-    url: str = "",
     metric: Metric = ACCURACY,
 ) -> Site:
-    """Write the site into ``out``, which is replaced whole; unchanged results give the same bytes. ``url`` is
-    the address that the folder is published at, if that is known. By another ``metric`` than accuracy nothing
-    stands beside published values, which are accuracies.
+    """Write the site into ``out``, which is replaced whole; unchanged results give the same bytes. By
+    another ``metric`` than accuracy nothing stands beside published values, which are accuracies.
 
     Raises:
         RequestError: no runs, none with the metric, or ``out`` is something else than a site by this metric
@@ -75,7 +73,7 @@ def build(
     with seldom_collected():
         all_boards = boards(source, studies, suite, metric)
         with folder.replacement(out, metric) as site:
-            writer = _Writer(source, all_boards, methods, site, url and url.rstrip("/") + "/")
+            writer = _Writer(source, all_boards, methods, site)
             writer.write()
             sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
     return Site(writer.runs, len(sizes), sum(sizes))
@@ -85,7 +83,7 @@ class _Writer:
     """Writes the pages of one site."""
 
     def __init__(
-        self, source: Source, all_boards: Boards, methods: Mapping[str, type[Method]], site: Path, url: str
+        self, source: Source, all_boards: Boards, methods: Mapping[str, type[Method]], site: Path
     ) -> None:
         self._source, self._boards, self._methods, self._site = source, all_boards, methods, site
         self._rows: dict[str, list[Row]] = defaultdict(list)
@@ -105,15 +103,12 @@ class _Writer:
             verdicts=verdicts,
             dataset_title=dataset_title,
             legend=LEGEND_OF_STATISTICS,
-            url=url,
             with_std=with_std,
             signed=signed,
             version=__version__,
             by_accuracy=is_by_accuracy,
             quantity=TITLES[results.metric],
             site_title=self._title,
-            finding=self._headlines[0][0],
-            card=pictures,
             gap=check_kept(results.metric, *results.metric_coverage()) if not is_by_accuracy else "",
         )
         self.runs = 0
@@ -124,8 +119,6 @@ class _Writer:
             (self._site / name).mkdir()
         templating.write_assets(self._site / "assets")
         templating.write_assets(self._site / "assets", "bench.leaderboard")
-        ranking, card = self._boards.studies[0].ranking, self._site / "assets" / pictures.CARD
-        pictures.draw_card(card, self._title, self._headlines[0][0], ranking)
         for study in self._boards.studies:
             for dataset, values in study.boards.items():
                 self._write_board(study, dataset, values)
@@ -151,8 +144,7 @@ class _Writer:
 
     def _page(self, address: str, template: str, **values: Any) -> None:
         """Fill a template; ``root`` leads it back to the site's root."""
-        values = {"root": "../" * address.count("/"), "page": address, **values}
-        text = self._pages.get_template(template).render(values)
+        text = self._pages.get_template(template).render(root="../" * address.count("/"), **values)
         (self._site / address).write_text(text, encoding="utf-8", newline="\n")
 
     def _write_board(self, study: StudyBoards, dataset: str, values: Sequence[Row]) -> None:

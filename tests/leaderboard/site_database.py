@@ -37,7 +37,6 @@ BUNDLE = "<b onclick='window.hacked=1'>bundle</b>"
 CHECKED = datetime(2026, 3, 4, 23, 59)
 """When the evil runs were verified, if they were."""
 
-URL = "https://example.org/board"
 PLANNED = expand(load_grid("fedpub_protocol"), Filters(seeds=(0,)))[0]
 
 PARTITION = "abcdef0123456789" * 4
@@ -203,13 +202,13 @@ def build_site(
 
 
 def build_renamed(folder: Path) -> Path:
-    """The site of ``Renamed``, with one run of its experiment, which is published at ``URL``."""
+    """The site of ``Renamed``, with one run of its experiment."""
     url = f"sqlite:///{folder / 'bench.db'}"
     fill(url)
     with open_store(url, create=True) as store:
         now = Context(datetime(2026, 1, 2), {}, "0.1", 1, 2, "source")
         store.save(PLANNED.spec, done(60, PLANNED.spec.clients), now)
-        build(MergedSource(store, []), {"tiny": Renamed}, COMPETITORS, folder / "site", url=URL)
+        build(MergedSource(store, []), {"tiny": Renamed}, COMPETITORS, folder / "site")
     return folder / "site"
 
 
