@@ -227,7 +227,7 @@ class _Writer:
         """The pages of all data sets that a board or a run has."""
         studies = self._boards.studies
         names = {name for study in studies for name in study.boards} | {*self._boards.results.runs["dataset"]}
-        pages = [datasets.about(name, studies, self._source) for name in sorted(names)]
+        pages = [datasets.about(name, studies) for name in sorted(names)]
         for page in pages:
             boards = [study for study in studies if page.name in study.boards]
             self._page(dataset_page(page.name), "dataset.html", about=page, studies=boards, coverage=coverage)
