@@ -22,13 +22,11 @@ def test_the_csv_of_a_board_has_the_same_rows(site: Path) -> None:
     assert float(row["mean"]) == pytest.approx(mean(means(TEN, "fedavg")), abs=1e-4)
 
 
-def test_the_data_for_programs_agree_and_follow_their_schema(site: Path) -> None:
+def test_the_data_for_programs_agree(site: Path) -> None:
     document = json.loads((site / "data" / "leaderboard.json").read_text())
-    schema = json.loads((site / "data" / "leaderboard.schema.json").read_text())
-    assert set(schema["required"]) <= set(document) <= set(schema["properties"])
-    assert set(document["cells"][0]) == set(schema["$defs"]["Cell"]["properties"])
     table = pd.read_csv(site / "data" / "cells.csv")
     assert len(table) == len(document["cells"])
+    assert set(document["cells"][0]) == set(table)
     row = table[(table["method"] == "fedavg") & (table["clients"] == 10)].iloc[0]
     assert row["mean"] == pytest.approx(mean(means(TEN, "fedavg")), abs=1e-4)
     assert {rank["method"] for rank in document["studies"][0]["ranking"]} == {"local", "fedavg", "fedper"}
