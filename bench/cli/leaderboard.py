@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from cyclopts import App
 
-from bench.cli.options import ByMetric, Database, Own, Shipped
+from bench.cli.options import Database, Own, Shipped
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
-from bench.metric_names import ACCURACY, Metric
 
 if TYPE_CHECKING:
     from bench.leaderboard.build import Site
@@ -19,21 +18,15 @@ if TYPE_CHECKING:
 app = App(name="leaderboard", help="Write the results as a site, or serve it on this machine.")
 
 
-def _build(
-    out: Path,
-    db: str | None,
-    own: bool,
-    shipped: bool,
-    metric: Metric = ACCURACY,
-) -> Site:
+def _build(out: Path, db: str | None, own: bool, shipped: bool) -> Site:
     from bench.leaderboard import build as site
     from bench.leaderboard import folder
     from bench.studies.shipped import opened_results
     from bench.studies.study import STUDIES
 
-    folder.check(out, metric)  # before everything is read, which takes longer
+    folder.check(out)  # before everything is read, which takes longer
     with opened_results(db, own, shipped=shipped) as source:
-        return site.build(source, STUDIES.all(), METHODS.all(), out, metric=metric)
+        return site.build(source, STUDIES.all(), METHODS.all(), out)
 
 
 @app.command
@@ -43,7 +36,6 @@ def build(
     db: Database = None,
     own: Own = False,
     shipped: Shipped = False,
-    metric: ByMetric = ACCURACY,
 ) -> None:
     """Write a folder of pages; open its index.html, or put it on any web server.
 
@@ -52,7 +44,7 @@ def build(
     out
         Folder for the site; an earlier site there is replaced.
     """
-    site = _build(out, db, own, shipped, metric)
+    site = _build(out, db, own, shipped)
     print(f"{site.runs:,} runs in {site.files:,} files, {site.bytes / 1e6:.1f} MB: {out / 'index.html'}")
 
 
@@ -64,7 +56,6 @@ def serve(
     db: Database = None,
     own: Own = False,
     shipped: Shipped = False,
-    metric: ByMetric = ACCURACY,
 ) -> None:
     """Serve the site at http://127.0.0.1:PORT, to this machine alone, until interrupted.
 
@@ -75,10 +66,8 @@ def serve(
     out
         Serve this site as it is; default: build one in a temporary folder.
     """
-    if out is not None and (db is not None or own or shipped or metric != ACCURACY):
-        raise RequestError(
-            "--out serves a site as it is: leave --db, --own, --shipped and --metric away, or --out"
-        )
+    if out is not None and (db is not None or own or shipped):
+        raise RequestError("--out serves a site as it is: leave --db, --own and --shipped away, or --out")
 
     from bench.leaderboard.folder import is_site, server
 
@@ -90,7 +79,7 @@ def serve(
         place = out or Path(folder) / "site"
         with server(place, port) as serving:
             if out is None:
-                _build(place, db, own, shipped, metric=metric)
+                _build(place, db, own, shipped)
             print(f"http://127.0.0.1:{serving.server_port}/ (Ctrl-C ends it)", flush=True)
             try:
                 serving.serve_forever()

@@ -36,7 +36,7 @@ PUBLISHED = "published"
 """Trust in a row that has a paper's number alone."""
 
 OTHER_METRICS = tuple(metric for metric in METRICS if metric != ACCURACY)
-"""Metrics that stand beside accuracy on a site by accuracy; no rank and no grade rests on them there."""
+"""Metrics that stand beside accuracy; no rank and no grade rests on them."""
 
 Row = dict[str, Any]
 """A row of a board: the cells' frame's columns, and those of ``StudyBoards._more``."""
@@ -87,9 +87,7 @@ class StudyBoards:
 
     @cached_property
     def _by_metric(self) -> Mapping[Metric, Results]:
-        """The results under ``OTHER_METRICS``; none where the site itself is by one of them."""
-        if self.results.metric != ACCURACY:
-            return {}
+        """The results under ``OTHER_METRICS``."""
         return {metric: self.results.with_metric(metric) for metric in OTHER_METRICS}
 
     @cached_property
@@ -124,9 +122,7 @@ class StudyBoards:
         for cells in self.experiments:
             for column in cells.columns if cells.experiment.main else cells.run_columns:
                 if column.dataset == dataset:
-                    column_cells = [
-                        cell for cell in _scores(cells, self.results.metric) if cell.column == column
-                    ]
+                    column_cells = [cell for cell in _scores(cells) if cell.column == column]
                     column_cells.sort(key=_order)
                     pairs += [(cells, cell) for cell in column_cells]
         table = records(frame(cell for _, cell in pairs))
@@ -213,14 +209,13 @@ def boards(
     source: Source,
     studies: Mapping[str, type[Study]],
     suite: Collection[str],
-    metric: Metric = ACCURACY,
 ) -> Boards:
-    """Every study, with or without runs, by a metric. ``suite`` are the methods that come with the suite.
+    """Every study, with or without runs. ``suite`` are the methods that come with the suite.
 
     Raises:
-        RequestError: the source has no runs, or none with this metric.
+        RequestError: the source has no runs.
     """
-    results, all_cells = collect(source, [study() for study in studies.values()], metric)
+    results, all_cells = collect(source, [study() for study in studies.values()])
     entries = [_study(study, cells, results, suite) for study, cells in all_cells]
     entries.sort(
         key=lambda entry: (not entry.measured_rows, not entry.study.shared_protocol, -entry.measured_rows)
@@ -273,9 +268,9 @@ def _guests(study: Study, tables: Sequence[Cells], suite: Collection[str]) -> tu
     return sorted(name for name in trust if trust[name]), sorted(n for n in trust if not trust[n])
 
 
-def _scores(cells: Cells, metric: Metric) -> Iterator[Cell]:
-    """The cells of an experiment beside its first comparison, read by its first measure of the metric."""
-    first_measure = next((measure for measure in cells.measures if measure.metric == metric), None)
+def _scores(cells: Cells) -> Iterator[Cell]:
+    """The cells of an experiment beside its first comparison, read by its first measure of accuracy."""
+    first_measure = next((measure for measure in cells.measures if measure.metric == ACCURACY), None)
     for cell in cells.own_cells:
         if cell.measure is first_measure and cell.comparison is cells.experiment.comparisons[0]:
             yield cell

@@ -27,7 +27,6 @@ from bench.leaderboard.boards import (
 from bench.leaderboard.folder import board_page, dataset_page, method_page, pairs_file
 from bench.leaderboard.methods import MethodDescription, about, other_runs
 from bench.leaderboard.pictures import Scale, scale, usual_ends
-from bench.metric_names import ACCURACY, Metric
 from bench.pages import templating
 from bench.pages.grades import GRADES
 from bench.report.captions import LEGEND
@@ -37,7 +36,7 @@ from bench.report.ranking_views import pairs_record
 from bench.statistics.paired import ALPHA, REGION
 from bench.statistics.summary import DRAWS, LEAST, LEVEL
 from bench.studies import frame
-from bench.studies.metric import TITLES, check_kept
+from bench.studies.metric import TITLES
 from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.studies.wording import AVERAGES, RULES, STAGES, signed, with_std
@@ -59,20 +58,17 @@ def build(
     studies: Mapping[str, type[Study]],
     methods: Mapping[str, type[Method]],
     out: Path,
-    metric: Metric = ACCURACY,
 ) -> Site:
-    """Write the site into ``out``, which is replaced whole; unchanged results give the same bytes. By
-    another ``metric`` than accuracy nothing stands beside published values, which are accuracies.
+    """Write the site into ``out``, which is replaced whole; unchanged results give the same bytes.
 
     Raises:
-        RequestError: no runs, none with the metric, or ``out`` is something else than a site by this metric
-            or cannot be written.
+        RequestError: no runs, or ``out`` is something else than a site or cannot be written.
     """
-    folder.check(out, metric)
+    folder.check(out)
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
     with seldom_collected():
-        all_boards = boards(source, studies, suite, metric)
-        with folder.replacement(out, metric) as site:
+        all_boards = boards(source, studies, suite)
+        with folder.replacement(out) as site:
             writer = _Writer(source, all_boards, methods, site)
             writer.write()
             sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
@@ -89,10 +85,6 @@ class _Writer:
         self._rows: dict[str, list[Row]] = defaultdict(list)
         self._about: dict[str, MethodDescription] = {}
         self._titles = all_boards.method_titles
-        results = all_boards.results
-        is_by_accuracy = results.metric == ACCURACY
-        subject = "published against measured" if is_by_accuracy else f"by {TITLES[results.metric]}"
-        self._title = f"Personalised federated learning, {subject}"
         self._headlines = [
             tuple(filter(None, (*study.findings.headline, agreement_by_paper(study.findings.scores))))
             for study in all_boards.studies
@@ -106,10 +98,6 @@ class _Writer:
             with_std=with_std,
             signed=signed,
             version=__version__,
-            by_accuracy=is_by_accuracy,
-            quantity=TITLES[results.metric],
-            site_title=self._title,
-            gap=check_kept(results.metric, *results.metric_coverage()) if not is_by_accuracy else "",
         )
         self.runs = 0
 

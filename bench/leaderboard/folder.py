@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import quote
 
 from bench.errors import RequestError
-from bench.metric_names import ACCURACY, Metric
 from bench.replacement import check_replaceable, replacing_folder
 
 PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
@@ -60,25 +59,18 @@ def run_page(spec_hash: str) -> str:
 MARK = "bench-leaderboard.json"
 """File that says that a folder is a site of ours and may be replaced."""
 
+RECORD = {"format": "bench leaderboard", "version": 1}
+"""What that file holds."""
+
 
 def is_site(folder: Path) -> bool:
     """Whether a folder is a site that we wrote."""
     return (folder / MARK).is_file()
 
 
-def _mark(metric: Metric) -> str:
-    """What the mark of a site by a metric says."""
-    record = {"format": "bench leaderboard", "version": 1}
-    return json.dumps(record if metric == ACCURACY else record | {"metric": metric}) + "\n"
-
-
-def check(out: Path, metric: Metric = ACCURACY) -> None:
-    """Raises ``RequestError`` unless ``out`` is absent, an empty folder or a site of ours by the metric."""
+def check(out: Path) -> None:
+    """Raises ``RequestError`` unless ``out`` is absent, an empty folder or a site of ours."""
     check_replaceable(out)
-    if is_site(out) and (out / MARK).read_text(encoding="utf-8") != _mark(metric):
-        raise RequestError(
-            f"--out {out}: a leaderboard by another metric than {metric} is there: name another folder"
-        )
     if out.is_dir() and not is_site(out) and any(out.iterdir()):
         raise RequestError(
             f"--out {out}: expected an empty folder or an earlier leaderboard, found other files: name "
@@ -87,15 +79,15 @@ def check(out: Path, metric: Metric = ACCURACY) -> None:
 
 
 @contextmanager
-def replacement(out: Path, metric: Metric = ACCURACY) -> Iterator[Path]:
+def replacement(out: Path) -> Iterator[Path]:
     """A new folder that takes the place of ``out`` in the end; nothing changes if anything fails.
 
     Raises:
-        RequestError: ``out`` is something else than a site by the metric, or cannot be written.
+        RequestError: ``out`` is something else than a site, or cannot be written.
     """
-    check(out, metric)
+    check(out)
     with replacing_folder(out) as site:
-        (site / MARK).write_text(_mark(metric), encoding="utf-8", newline="\n")
+        (site / MARK).write_text(json.dumps(RECORD) + "\n", encoding="utf-8", newline="\n")
         yield site
 
 

@@ -20,7 +20,6 @@ from bench.engine.result import RunResult
 from bench.grids import Filters, expand, load_grid
 from bench.hyper import HyperParameters, tunable
 from bench.leaderboard.build import Site, build
-from bench.metric_names import Metric
 from bench.spec import Protocol, RunSpec
 from bench.store import Context, open_store
 from bench.store.models import ImportedBundle, Run
@@ -189,16 +188,11 @@ def fill(url: str, bundle_state: str = "unverified", findings: Sequence[str] = (
                 run.bundle_id = bundle.id
 
 
-def build_site(
-    url: str,
-    out: Path,
-    metric: Metric = "accuracy",
-    study: type[Study] = Tiny,
-) -> Site:
+def build_site(url: str, out: Path) -> Site:
     """The site of a database alone."""
     with open_store(url, create=False) as store:
         source = MergedSource(store, [])
-        return build(source, {study.name: study}, COMPETITORS, out, metric=metric)
+        return build(source, {"tiny": Tiny}, COMPETITORS, out)
 
 
 def build_renamed(folder: Path) -> Path:

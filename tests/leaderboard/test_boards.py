@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from statistics import mean, stdev
 
-import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from bench.errors import RequestError
 from bench.leaderboard.folder import board_page, method_page
 from bench.pages.grades import GRADES
 
 from .pages import BOARD, Page, board
 from .site_database import (
-    BASES,
     BUNDLE,
     CHECKED,
     EVIL,
@@ -155,51 +151,6 @@ def test_filters_offer_clients_by_number_and_grades_best_first(renamed: Path) ->
     grades = [verdict for verdict in GRADES if verdict in verdicts]
     assert verdicts == [*grades, *sorted(set(verdicts) - set(grades))]
     assert len(grades) > 1
-
-
-@pytest.fixture(scope="module")
-def macro_site(database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small database by macro-F1, of which the runs that begin at an even count keep the counts."""
-    out = tmp_path_factory.mktemp("macro") / "site"
-    build_site(database, out, metric="macro_f1")
-    return out
-
-
-def test_a_site_by_macro_f1_has_its_means_and_ranks_and_no_verdict(macro_site: Path) -> None:
-    rows = board(macro_site)
-    for (column, method), title in {(TEN, "local"): "Local", (TEN, "fedavg"): "FedAvg"}.items():
-        # All items are of the first of two classes, so that the second has an F1 of 0 or none predicted.
-        values = [
-            np.mean([(200 * (base + c) / (100 + base + c)) / 2 for c in range(column.clients)])
-            for base in BASES[column, method]
-            if base % 2 == 0
-        ]
-        row = rows[column.clients, title]
-        assert float(row["Measured"].split(" ±")[0]) == pytest.approx(float(np.mean(values)), abs=0.006)
-        assert not {"Published", "Difference", "Grade"} & set(row)
-    table = pd.read_csv(macro_site / "data" / "cells.csv")
-    assert set(table["measure"]) == {"macro_f1"}
-    assert table[["published_mean", "difference", "margin"]].isna().all(axis=None)
-    record = json.loads((macro_site / "data" / "leaderboard.json").read_text())
-    assert (record["metric"], [study["verdicts"] for study in record["studies"]]) == ("macro_f1", [{}])
-
-
-def test_every_page_by_macro_f1_says_so_and_how_many_runs_lack_it(macro_site: Path, site: Path) -> None:
-    bases = [base for bases in BASES.values() for base in bases]
-    lacking = sum(base % 2 for base in bases)
-    for page in macro_site.rglob("*.html"):
-        text = Page(page).text
-        assert "macro-F1" in text
-        assert f"{lacking} of {len(bases)} finished runs" in text
-    assert "finished runs have no" not in Page(site / "index.html").text
-
-
-def test_a_site_by_another_metric_takes_no_other_sites_place(macro_site: Path, database: str) -> None:
-    before = sorted((path, path.stat().st_mtime_ns) for path in macro_site.rglob("*"))
-    with pytest.raises(RequestError, match="another metric"):
-        build_site(database, macro_site)
-    assert sorted((path, path.stat().st_mtime_ns) for path in macro_site.rglob("*")) == before
-    build_site(database, macro_site, metric="macro_f1")
 
 
 def test_a_methods_page_leads_to_the_paired_tests(site: Path) -> None:
