@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from bench.dataset import DATASETS
 from bench.metric_names import ACCURACY, METRICS, Metric
 from bench.pages.templating import records
@@ -95,25 +93,6 @@ class StudyBoards:
         tasks = self.ranking.tasks if self.ranking else ()
         return {(task.column, task.point): cell_groups(task) for task in tasks}
 
-    def _trust(self, cell: Cell) -> str:
-        """Who stands behind a row, in a word: the paper alone (``published``), or whoever made its runs
-        (``own``, ``shipped``, or the state of an imported bundle, with the day of its last verification and
-        how many of the row's own runs were made again); several where those are several.
-        """
-        if cell.group is None:
-            return PUBLISHED if cell.target else ""
-        names = ("origin", "bundle", "bundle_state", "bundle_checked", "bundle_sampled", "bundle_close")
-        findings: dict[tuple[str, str], list[Sequence[bool]]] = {}
-        for origin, bundle, state, checked, *finding in zip(
-            *map(cell.group.runs.__getitem__, names), strict=True
-        ):
-            day = f" on {checked:%Y-%m-%d}" if pd.notna(checked) else ""
-            word = f"{state}{day}" if state else "shipped" if origin else "own"
-            findings.setdefault((word, bundle if state not in ("", "unverified") else ""), []).append(finding)
-        return ", ".join(
-            sorted({f"{word}{_share(runs) if bundle else ''}" for (word, bundle), runs in findings.items()})
-        )
-
     def _rows(self, dataset: str) -> list[Row]:
         """The cells on one data set: main tables first, then experiments. In each table by column, settings
         (default, tuned, others) and measured mean, the best first; cells without numbers come last.
@@ -174,7 +153,7 @@ class StudyBoards:
             "others": other_means,
             "by_metric": by_metric,
             "protocol": protocol_text([protocol_of(cell.settings)]) if cell.settings else "",
-            "trust": self._trust(cell),
+            "trust": _trust(cell),
             "runs": links(group.runs) if group else (),
         }
 
@@ -276,11 +255,16 @@ def _scores(cells: Cells) -> Iterator[Cell]:
             yield cell
 
 
-def _share(findings: Sequence[Sequence[bool]]) -> str:
-    """How many of a row's runs of one bundle were made again, and came close; whether each was and did."""
-    sampled, close = map(sum, zip(*findings, strict=True))
-    closeness = f", {close} close but not equal" if close else ""
-    return f" ({sampled} of these {len(findings)} made again{closeness})"
+def _trust(cell: Cell) -> str:
+    """Who stands behind a row: the paper alone (``published``), or whoever made its runs (``own``,
+    ``shipped``, or the state of an imported bundle); several where those are several.
+    """
+    if cell.group is None:
+        return PUBLISHED if cell.target else ""
+    columns = cell.group.runs["bundle_state"], cell.group.runs["origin"]
+    return ", ".join(
+        sorted({state or ("shipped" if origin else "own") for state, origin in zip(*columns, strict=True)})
+    )
 
 
 def _order(cell: Cell) -> tuple[int, bool, float]:
