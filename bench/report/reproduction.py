@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from itertools import product
@@ -11,10 +10,6 @@ from itertools import product
 import pandas as pd
 import scipy  # its stats, slow to import, are loaded with the first test
 
-from bench.dataset import DATASETS
-from bench.engine.methods import METHODS
-from bench.errors import RequestError
-from bench.federation import scenarios
 from bench.report.captions import LEGEND, statistic
 from bench.report.document import Document
 from bench.report.findings import Findings, JudgedCells, is_on_papers_clients, judged_cells
@@ -42,9 +37,6 @@ ALWAYS = [*GRADES, NOT_COMPARABLE, STATES["not_run"]]
 """Verdicts that a score names even where no cell has them."""
 
 ORDER = [*GRADES, NOT_COMPARABLE, *STATES.values(), NO_TABLE]
-
-MOST_NAMED = 5
-"""Unknown names of a paper that the notes list; of more they say how many."""
 
 PRINTED = ("score", "placebos", "clients", "signs")
 """Tables of the score that a terminal shows."""
@@ -241,50 +233,6 @@ def _tau_table(study: Study, taus: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"Methods": shown_taus["methods"].tolist(), "Kendall's tau": tau}, index)
 
 
-def _unknown_names(findings: Findings) -> str:
-    """Names in published values that no table here has, which are unknown here: how many values have them."""
-    study = findings.study
-    experiments = study.experiments
-    lines = [*study.lines, *(line for experiment in experiments for line in experiment.lines)]
-    points = [point for experiment in experiments for point in experiment.points]
-    methods = {*METHODS.all(), *(line.published_name for line in lines)}
-    datasets = {*DATASETS.all(), *study.datasets.values()}
-    datasets.update(name for point in points for name in point.datasets.values())
-    papers = []
-    for paper, values in findings.without_table.items():
-        names = Counter(
-            f"{kind} {name}"
-            for value in values
-            for kind, name, is_known in (
-                ("method", value.method, value.method in methods),
-                ("data set", value.dataset, value.dataset in datasets),
-                ("scenario", value.scenario, _is_scenario(study, value.scenario)),
-            )
-            if not is_known
-        )
-        texts = [f"{name} ({number})" for name, number in names.most_common(MOST_NAMED)]
-        texts += [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
-        if texts:
-            papers.append(f"{study.paper_title(paper)}: {', '.join(texts)}")
-    if not papers:
-        return ""
-    return (
-        "Published values without a table here that name a method, data set or scenario which is unknown "
-        f"here: {'; '.join(papers)}."
-    )
-
-
-def _is_scenario(study: Study, name: str) -> bool:
-    """Whether a published scenario is one of the suite's or what the study calls one."""
-    if name in study.scenarios.values():
-        return True
-    try:
-        scenarios.parse(name)
-    except RequestError:
-        return False
-    return True
-
-
 def reproduction(findings: Findings) -> Document | None:
     """The score of a study's papers; None for fewer than two published cells."""
     study, experiments, values = findings.study, findings.experiments, findings.judged
@@ -343,7 +291,7 @@ def reproduction(findings: Findings) -> Document | None:
         "Kendall's tau-b of measured and published order of the methods whose cells have a grade (of a "
         f"reduced protocol: that were measured), in every column with at least {LEAST_METHODS} of them, in "
         "tables that rank methods: 1 the same order, -1 the opposite. Its mean counts every column alike.",
-        *filter(None, [_spread_note(study, values), _unknown_names(findings)]),
+        *filter(None, [_spread_note(study, values)]),
     )
     long_counts = counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells")
     return statistic(

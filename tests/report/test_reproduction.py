@@ -8,7 +8,7 @@ import pytest
 from stored_runs import CORA as CORA_PROTOCOL
 from stored_runs import MemoryStore
 from study_cells import cells_in, main_tables, plan_of, report_of
-from toy_study import FOLDER, ToyStudy
+from toy_study import ToyStudy
 
 from bench.grids import expand, load_grid
 from bench.report.document import Document
@@ -200,32 +200,6 @@ def test_a_whole_report_counts_what_no_table_shows(cora: MemoryStore) -> None:
     assert whole["published cells"] == str(accuracies)
     # Without experiments nothing but Tables 1 and 2 is shown.
     assert whole["no table here"].startswith(f"{accuracies - 2 * 132} ")
-
-
-def test_names_that_nothing_here_has_are_in_the_notes(cora: MemoryStore, tmp_path: Path) -> None:
-    for name in ("toy.csv", "toy_earlier.csv"):
-        (tmp_path / name).write_text((FOLDER / name).read_text(encoding="utf-8"), encoding="utf-8")
-    rows = [("cora", "non-overlapping", method) for method in ("fedavgg", "fedbabu", "a", "b", "c", "d")]
-    rows += [("Cora", "non-overlapping", "fedavg"), ("cora", "nonoverlapping", "fedavgg")]
-    with (tmp_path / "toy.csv").open("a", encoding="utf-8") as file:
-        for dataset, scenario, method in rows:
-            file.write(f"toy,Table 9,main,{dataset},{scenario},10,{method},,accuracy,70,1,percent,\n")
-
-    class Other(ToyStudy):
-        published = tmp_path
-
-    results, notes = Results(cora, {}), {}
-    for selection in (Selection(), CORA):
-        cells = main_tables(Other(), results, selection)
-        found = reproduction(Findings(Other(), cells, None, selection == Selection()))
-        assert found is not None
-        notes[selection] = [note for note in found.fine_print if "unknown" in note]
-    (note,) = notes[Selection()]
-    # Two values name fedavgg; of seven names five are listed. fedbabu is known, only in no table.
-    assert note.endswith(
-        f"{FINAL}: method fedavgg (2), method a (1), method b (1), method c (1), method d (1), 2 more."
-    )
-    assert notes[CORA] == []
 
 
 def test_compatible_cells_that_rest_on_the_spread_between_partitions_are_counted() -> None:
