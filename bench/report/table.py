@@ -80,6 +80,13 @@ class Table:
             block.append(part)
         yield self._cut(start, block)
 
+    def by_group(self) -> Iterator[Table]:
+        """A table for each group of columns."""
+        start = 0
+        for heading, span in self.groups:
+            yield self._cut(start, [(heading, span)])
+            start += span
+
     def _cut(self, start: int, groups: list[tuple[str, int]]) -> Table:
         columns = slice(start, start + sum(span for _, span in groups))
         rows = [(label, entries[columns]) for label, entries in self.rows]

@@ -236,8 +236,8 @@ def test_experiments_are_counted_and_never_twice(cora: MemoryStore, tmp_path: Pa
 def test_values_that_only_experiments_have_are_counted(cora: MemoryStore, tmp_path: Path) -> None:
     report_of(cora, tmp_path, study=FedSheafHN)
     lines = (tmp_path / "fedsheafhn/reproduction/table.md").read_text(encoding="utf-8").splitlines()
-    heads, rows = (  # in blocks of a few columns
-        [part for line in lines if line.startswith(start) for part in line.strip("| ").split(" | ")]
+    heads, rows = (
+        next(line for line in lines if line.startswith(start)).strip("| ").split(" | ")
         for start in ("| Table |", f"| {PAPER}, Table 4 |")
     )
     counts = dict(zip(heads, rows, strict=True))
