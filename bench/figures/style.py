@@ -11,14 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import product
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from fontTools import subset  # type: ignore[import-untyped]
 from matplotlib import colors
-from matplotlib.font_manager import FontProperties, findfont, fontManager
+from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
@@ -43,8 +40,10 @@ HUES = ("#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#332288", "#8822
 DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
 
+FONT = "DejaVu Sans"
+
 RC: Any = {
-    "font.family": "DejaVu Sans",
+    "font.family": FONT,
     "font.size": 8,
     "axes.titlesize": 8.5,
     "axes.titlelocation": "left",
@@ -207,21 +206,10 @@ def looks_of(study: Study, lines: tuple[Line, ...]) -> Mapping[Line, Look]:
     return looks
 
 
-ORIGIN = "DejaVu Sans"
-
-NAME = "Bench Sans"
-
-LETTERS = ((0x20, 0x24F), (0x370, 0x3FF), (0x2000, 0x206F), (0x2100, 0x22FF), (0x2500, 0x27BF))
-"""Latin, Greek, punctuation, arrows, operators and symbols; others are taken from the whole font."""
-
-UNUSED = ("GSUB", "GPOS", "GDEF", "MATH", "kern", "FFTM")
-
 WORD = re.compile(r"(?:\d+(?:[.,]\d+)*\s+)*\S+")
 """A word, with the numbers before it."""
 
 NUMBER = re.compile(r"\n\d")
-
-_folder = TemporaryDirectory(prefix="bench-font-")
 
 POINT = 1 / 72
 """Inches of a point, the unit of font sizes."""
@@ -233,30 +221,6 @@ NAME_ROOM = 1.6
 """Inches that a name beside the axes may take."""
 
 
-@cache
-def families() -> list[str]:
-    """The fonts in which figures are drawn, in their order; the first is made once a process.
-
-    It is DejaVu Sans without what only typesetting needs. Every PDF embeds the letters it uses. Taking them
-    out of the whole font takes as long as drawing a small figure, most of it for tables of ligatures, scripts
-    and formulas that no figure needs.
-    """
-    options = subset.Options(glyph_names=True, layout_features=[])
-    options.drop_tables += list(UNUSED)
-    font = subset.load_font(findfont(ORIGIN), options)
-    font.recalcTimestamp = False  # equal figures give equal bytes
-    letters = subset.Subsetter(options)
-    letters.populate(unicodes=[code for start, end in LETTERS for code in range(start, end + 1)])
-    letters.subset(font)
-    for record in font["name"].names:
-        if record.nameID in (1, 4, 6, 16):
-            record.string = NAME.replace(" ", "") if record.nameID == 6 else NAME
-    path = Path(_folder.name) / "sans.ttf"
-    font.save(path)
-    fontManager.addfont(path)
-    return [NAME, ORIGIN]
-
-
 HINTED = 1.02
 """Letters that are put on whole pixels take so much more room than their outlines, at the most."""
 
@@ -264,7 +228,7 @@ HINTED = 1.02
 @cache
 def text_width(text: str, size: float) -> float:
     """Inches that the widest line of a text takes at a font size in points."""
-    font = FontProperties(family=ORIGIN, size=size)
+    font = FontProperties(family=FONT, size=size)
     lines = text.splitlines() or [""]
     return max(text_to_path.get_text_width_height_descent(line, font, False)[0] for line in lines) * POINT
 
