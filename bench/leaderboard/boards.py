@@ -250,7 +250,7 @@ def _guests(study: Study, tables: Sequence[Cells], suite: Collection[str]) -> tu
 def _scores(cells: Cells) -> Iterator[Cell]:
     """The cells of an experiment beside its first comparison, read by its first measure of accuracy."""
     first_measure = next((measure for measure in cells.measures if measure.metric == ACCURACY), None)
-    for cell in cells.own_cells:
+    for cell in cells:
         if cell.measure is first_measure and cell.comparison is cells.experiment.comparisons[0]:
             yield cell
 

@@ -38,8 +38,7 @@ def notes(cells: Cells) -> tuple[str, ...]:
         return f"{place}, {point.label}" if point and point.label else place
 
     run_columns = cells.run_columns
-    own_points = [point for point in cells.experiment.points if not point.grid]
-    names = [name(column, point) for column in run_columns for point in own_points]
+    names = [name(column, point) for column in run_columns for point in cells.experiment.points]
     remarks: dict[str, set[tuple[str, str]]] = defaultdict(set)
     groups = [cell.group for cell in cells.primary_cells if cell.group]
     has_others = not all(group.is_own for group in groups)
