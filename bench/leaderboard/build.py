@@ -29,17 +29,14 @@ from bench.leaderboard.methods import MethodDescription, about, other_runs
 from bench.leaderboard.pictures import Scale, scale, usual_ends
 from bench.pages import templating
 from bench.pages.grades import GRADES
-from bench.report.captions import LEGEND
 from bench.report.dataset_documents import LEGEND as LEGEND_OF_STATISTICS
 from bench.report.findings import agreement_by_paper
 from bench.report.ranking_views import pairs_record
-from bench.statistics.paired import ALPHA, REGION
-from bench.statistics.summary import DRAWS, LEAST, LEVEL
 from bench.studies import frame
 from bench.studies.metric import TITLES
 from bench.studies.source import Source
 from bench.studies.study import Study
-from bench.studies.wording import AVERAGES, RULES, STAGES, signed, with_std
+from bench.studies.wording import signed, with_std
 
 FOLDERS = ("assets", "board", "data", "dataset", "method")
 
@@ -116,7 +113,6 @@ class _Writer:
         table = frame.frame(cell for study in self._boards.studies for cell in study.cells)
         exports.write(self._site / "data", self._boards, table, self.runs)
         self._page("run.html", "run.html", shards=",".join(shards))
-        self._page("about.html", "about.html", definitions=_definitions())
         self._page(
             "index.html",
             "index.html",
@@ -263,18 +259,3 @@ def verdicts(groups: Iterable[Iterable[str]]) -> list[str]:
     """All verdicts in some groups: grades first, best first, then states by name."""
     names = {name for group in groups for name in group}
     return [*filter(names.__contains__, GRADES), *sorted(names.difference(GRADES))]
-
-
-def _definitions() -> dict[str, Any]:
-    """The constants that the numbers of the site are computed with, by name."""
-    return {
-        "level": f"{100 * LEVEL:g} %",
-        "stages": STAGES,
-        "rules": RULES,
-        "averages": AVERAGES,
-        "alpha": ALPHA,
-        "region": REGION,
-        "least": LEAST,
-        "draws": DRAWS,
-        "legend": LEGEND,
-    }

@@ -28,7 +28,6 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: chromium 
 BOARD = board_page("tiny", "cora")
 PAGES = (
     "index.html",
-    "about.html",
     BOARD,
     method_page("fedsheafhn"),
     method_page(EVIL),
