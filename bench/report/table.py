@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Annotated, Any, TypeVar
-
-from pydantic import PlainSerializer
+from typing import Any, TypeVar
 
 LABEL_WIDTH = 20
 """Characters of a row's label that stay on one line of a terminal."""
@@ -59,7 +57,7 @@ class Table:
     groups: tuple[tuple[str, int], ...]
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
-    references: Annotated[frozenset[str], PlainSerializer(sorted, list[str])] = frozenset()
+    references: frozenset[str] = frozenset()
     together: int = 0
 
     def blocks(self, width: int) -> Iterator[Table]:

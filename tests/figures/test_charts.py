@@ -87,7 +87,16 @@ def test_unchanged_results_give_byte_identical_files(folder: Path, tmp_path: Pat
     )
     assert first.keys() == second.keys()
     assert [path for path in first if first[path] != second[path]] == []
-    assert {path.suffix for path in first} == {".md", ".tex", ".csv", ".pdf", ".png", ".html", ".json"}
+    assert {path.suffix for path in first} == {
+        ".md",
+        ".tex",
+        ".txt",
+        ".csv",
+        ".pdf",
+        ".png",
+        ".html",
+        ".json",
+    }
 
 
 def test_figures_are_not_blank(folder: Path) -> None:
