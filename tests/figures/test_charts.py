@@ -401,8 +401,8 @@ def test_a_line_has_one_look_in_all_figures_and_that_of_its_method_where_it_is_p
     }
     looks = dict(marks)
     assert len(marks) == len(looks) == len(set(looks.values())) == 3
-    assert looks["Local"] == style.look_of("local")
-    assert looks["FED-PUB"] == style.look_of("fedpub")
+    assert looks["Local"] == style.look_of("local", Study)
+    assert looks["FED-PUB"].colour == style.PROPOSED
     assert style.PROPOSED not in {looks["Local"].colour, looks["Blunt"].colour}
 
 
