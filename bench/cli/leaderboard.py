@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from bench.cli.options import ByMetric, Database, Own, Shipped
+from bench.cli.options import Database, Own, Shipped
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
-from bench.metric_names import ACCURACY, Metric
 
 if TYPE_CHECKING:
     from bench.leaderboard.build import Site
@@ -19,24 +18,15 @@ if TYPE_CHECKING:
 app = App(name="leaderboard", help="Write the results as a site, or serve it on this machine.")
 
 
-def _build(
-    out: Path,
-    db: str | None,
-    own: bool,
-    shipped: bool,
-    release: str = "",
-    url: str = "",
-    metric: Metric = ACCURACY,
-) -> Site:
+def _build(out: Path, db: str | None, own: bool, shipped: bool) -> Site:
     from bench.leaderboard import build as site
     from bench.leaderboard import folder
     from bench.studies.shipped import opened_results
     from bench.studies.study import STUDIES
 
-    folder.check(out, metric)  # before everything is read, which takes longer
-    folder.check_release(out, release)
+    folder.check(out)  # before everything is read, which takes longer
     with opened_results(db, own, shipped=shipped) as source:
-        return site.build(source, STUDIES.all(), METHODS.all(), out, release, url=url, metric=metric)
+        return site.build(source, STUDIES.all(), METHODS.all(), out)
 
 
 @app.command
@@ -46,22 +36,15 @@ def build(
     db: Database = None,
     own: Own = False,
     shipped: Shipped = False,
-    metric: ByMetric = ACCURACY,
-    release: Annotated[str, Parameter(show_default=False)] = "",
-    url: Annotated[str, Parameter(show_default=False)] = "",
 ) -> None:
     """Write a folder of pages; open its index.html, or put it on any web server.
 
     Parameters
     ----------
     out
-        Folder for the site; an earlier site there is replaced, but for its change log and frozen copies.
-    release
-        Also keep a frozen copy of this site under releases/RELEASE.
-    url
-        Address at which the folder will be published, for the previews that other sites show of its pages.
+        Folder for the site; an earlier site there is replaced.
     """
-    site = _build(out, db, own, shipped, release, url, metric)
+    site = _build(out, db, own, shipped)
     print(f"{site.runs:,} runs in {site.files:,} files, {site.bytes / 1e6:.1f} MB: {out / 'index.html'}")
 
 
@@ -73,7 +56,6 @@ def serve(
     db: Database = None,
     own: Own = False,
     shipped: Shipped = False,
-    metric: ByMetric = ACCURACY,
 ) -> None:
     """Serve the site at http://127.0.0.1:PORT, to this machine alone, until interrupted.
 
@@ -84,10 +66,8 @@ def serve(
     out
         Serve this site as it is; default: build one in a temporary folder.
     """
-    if out is not None and (db is not None or own or shipped or metric != ACCURACY):
-        raise RequestError(
-            "--out serves a site as it is: leave --db, --own, --shipped and --metric away, or --out"
-        )
+    if out is not None and (db is not None or own or shipped):
+        raise RequestError("--out serves a site as it is: leave --db, --own and --shipped away, or --out")
 
     from bench.leaderboard.folder import is_site, server
 
@@ -99,7 +79,7 @@ def serve(
         place = out or Path(folder) / "site"
         with server(place, port) as serving:
             if out is None:
-                _build(place, db, own, shipped, metric=metric)
+                _build(place, db, own, shipped)
             print(f"http://127.0.0.1:{serving.server_port}/ (Ctrl-C ends it)", flush=True)
             try:
                 serving.serve_forever()

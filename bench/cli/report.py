@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.text import Text
 
 from bench.cli import options
 from bench.cli.output import console
 from bench.errors import unknown
-
-WIDTH = 80
-"""Columns of the tables where there is no terminal."""
 
 
 def report(
@@ -42,16 +41,16 @@ def report(
         Print this table, such as fedsheafhn_table1, in place of the most important lines.
     """
     from bench import frames, paths
-    from bench.report import folder, terminal
+    from bench.report import folder
     from bench.report.request import Request
 
     if document:
-        check_name(document)
+        check_name(document, _declared_names())
     request = Request(study, filters.dataset, filters.scenario, filters.clients, filters.method, grid, metric)
     folder.check(out)
     stamp = f"{frames.stamp(db, own)} {shipped:d} {request.stamp}"
-    printout = folder.unchanged_printout(out, stamp)
-    if printout is None:
+    contents = folder.unchanged(out, stamp)
+    if contents is None:
         from bench.figures.drawings import Drawings
         from bench.garbage import seldom_collected
         from bench.report.report import compose, write
@@ -65,27 +64,37 @@ def report(
             Drawings(paths.home() / "figures", workers) as drawings,
         ):
             report = compose(source, request, STUDIES.all(), drawings=drawings)
-            if document:
-                report.printout.document(document)  # an unknown name is refused before anything is written
-            write(report, out, drawings, stamp)
-        printout = report.printout
-    screen = console(WIDTH)
+            if document:  # an unknown name is refused before anything is written
+                check_name(document, {each.key for each in report.documents})
+            contents = write(report, out, drawings, stamp)
+    screen = console()
     if document:
-        terminal.show(printout.document(document), screen)
+        tables = folder.tables(out)
+        text = tables[check_name(document, tables)].read_text(encoding="utf-8")
+        screen.print(text, markup=False, soft_wrap=True, end="")
     else:
-        terminal.brief(printout, screen)
-    terminal.closing(printout, out, screen)
+        screen.print(Text.from_ansi(contents.brief.rstrip("\n")), end="\n\n", soft_wrap=True)
+    for text in (contents.remarks, f"Report: {out / folder.INDEX}\n", contents.beside):
+        screen.print(text, markup=False, soft_wrap=True, end="")
 
 
-def check_name(document: str) -> None:
-    """Refuse a name that no document can have, before results are read, which takes long.
+def check_name(document: str, names: Collection[str]) -> str:
+    """The name of a document, of which ``fedsheafhn/table1`` is another way to write ``fedsheafhn_table1``.
 
     Raises:
-        RequestError: the name is of none; the message has the nearest.
+        RequestError: no document has it; the message has the nearest.
     """
+    key = document.replace("/", "_", 1)
+    if key not in names:
+        raise unknown("table", document, names)
+    return key
+
+
+def _declared_names() -> set[str]:
+    """Every name that a document can have; known before results are read, which takes long."""
     from bench.studies.study import STUDIES
 
-    names = {
+    return {
         f"{study.name}_{part}"
         for study in STUDIES.all().values()
         for experiment in study.experiments
@@ -99,5 +108,3 @@ def check_name(document: str) -> None:
             *(claim_list.name for claim_list in study.claims),
         )
     }
-    if document.replace("/", "_", 1) not in names:
-        raise unknown("table", document, names)

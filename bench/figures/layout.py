@@ -21,7 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from bench.figures import style
-from bench.figures.style import POINT, families, in_two_lines, wrapped_lines
+from bench.figures.style import POINT, in_two_lines, wrapped_lines
 
 OUTLINED: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.6}
 """How markers stand out from what is below them."""
@@ -165,7 +165,7 @@ def draw(figure: Figure) -> Canvas:
     key = style.RC["legend.fontsize"] * LINE * 1.6 * POINT if handles else 0.0
     head = len(title) * TITLE * LINE * POINT
     height = head + key + sum(heights) + row_count * (margins.top + margins.bottom) + 2 * EDGE
-    with mpl.rc_context(rc=settings()):
+    with mpl.rc_context(rc=style.RC):
         canvas = Canvas(figsize=(width, height))
         top = height - EDGE
         canvas.text(EDGE / width, top / height, "\n".join(title), fontsize=TITLE, va="top")
@@ -187,8 +187,3 @@ def draw(figure: Figure) -> Canvas:
                 panel.draw_on(canvas, EDGE + place * column + margins.left, bottom)
             top -= high + margins.top + margins.bottom
     return canvas
-
-
-def settings() -> Any:
-    """Matplotlib's settings with the font, which each process makes once."""
-    return {**style.RC, "font.family": families()}

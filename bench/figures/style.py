@@ -7,18 +7,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import product
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from fontTools import subset  # type: ignore[import-untyped]
 from matplotlib import colors
-from matplotlib.font_manager import FontProperties, findfont, fontManager
+from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
@@ -43,8 +40,10 @@ HUES = ("#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#332288", "#8822
 DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
 
+FONT = "DejaVu Sans"
+
 RC: Any = {
-    "font.family": "DejaVu Sans",
+    "font.family": FONT,
     "font.size": 8,
     "axes.titlesize": 8.5,
     "axes.titlelocation": "left",
@@ -105,88 +104,52 @@ def _looks(hues: tuple[str, ...]) -> Iterator[Look]:
 
 
 @cache
-def assign(
-    studies: tuple[type[Study], ...], other_methods: tuple[str, ...] = ()
-) -> tuple[dict[str, Look], dict[str, Look]]:
-    """A look for every method of some studies, and for ``other_methods`` that no study has, each has its own;
-    and those of proposed methods in figures of studies that do not propose them.
-
-    Proposed methods, baselines and references have colours of their own. Another method has the hue that is
-    rarest among those it is compared with in the studies' tables, of several such that of the fewest that it
-    meets in experiments of no more lines than there are hues; who shares a hue in a study differs in dashes
-    and marker.
+def assign(studies: tuple[type[Study], ...], other_methods: tuple[str, ...] = ()) -> dict[str, Look]:
+    """A look for every method of some studies and for ``other_methods``, each has its own. Baselines and
+    references have colours of their own; another method is as unlike those of its studies as can be.
     """
     looks: dict[str, Look] = {}
-    named_looks = (
-        (PROPOSED, [study.proposed for study in studies]),
-        (BASELINE, [study.baseline for study in studies]),
-        (REFERENCE, [name for study in studies for name in study.references]),
-    )
-    for colour, names in named_looks:
-        for name in dict.fromkeys(names):
+    tables = [dict.fromkeys(line.method for line in study.lines) for study in studies]
+    baselines = [study.baseline for study in studies]
+    references = [name for study in studies for name in study.references]
+    others = [*(name for methods in tables for name in methods), *other_methods]
+    for hues, names in (((BASELINE,), baselines), ((REFERENCE,), references), (HUES, others)):
+        for name in names:
             if name and name not in looks:
-                looks[name] = _rarest(looks.values(), looks.values(), (colour,))
-    tables = [{line.method: line for line in study.lines} for study in studies]
-    experiments = [
-        {line.method: line for line in experiment.lines}
-        for study in studies
-        for experiment in study.experiments
-        if len(experiment.lines) <= len(HUES)
-    ]
-
-    def looks_beside(method: str, documents: list[dict[str, Line]]) -> list[Look]:
-        names = {name for methods in documents if method in methods for name in methods}
-        return [looks[name] for name in names & looks.keys()]
-
-    for method in dict.fromkeys([*(name for methods in tables for name in methods), *other_methods]):
-        if method not in looks:
-            rivals = looks_beside(method, tables) or looks.values()
-            looks[method] = _rarest(looks.values(), rivals, HUES, looks_beside(method, experiments))
-    all_looks, guest_looks = dict(looks), {}
-    for method in [method for method, look in looks.items() if look.colour == PROPOSED]:
-        all_looks[method] = guest_looks[method] = _rarest(all_looks.values(), all_looks.values(), HUES)
-    return looks, guest_looks
+                rivals = {rival for methods in tables if name in methods for rival in methods} & looks.keys()
+                looks[name] = _rarest(looks.values(), [looks[rival] for rival in rivals], hues)
+    return looks
 
 
-def _rarest(
-    taken: Iterable[Look], rivals: Collection[Look], hues: tuple[str, ...], neighbours: Iterable[Look] = ()
-) -> Look:
-    """A look that is not taken, as unlike those of the rivals as can be: by hue, then by that of neighbours,
-    then by dashes, then by marker.
-    """
-    neighbour_count = Counter(look.colour for look in neighbours)
-    colour_count = Counter(look.colour for look in rivals)
-    line_count = Counter((look.colour, look.dashes) for look in rivals)
-    point_count = Counter((look.colour, look.marker) for look in rivals)
-    taken_looks = set(taken)
+def _rarest(taken: Collection[Look], rivals: Collection[Look], hues: tuple[str, ...]) -> Look:
+    """A look that is not taken, as unlike those of the rivals as can be: by hue, then dashes, then marker."""
+    colours = Counter(look.colour for look in rivals)
+    lines = Counter((look.colour, look.dashes) for look in rivals)
+    points = Counter((look.colour, look.marker) for look in rivals)
     return min(
-        (look for look in _looks(hues) if look not in taken_looks),
+        (look for look in _looks(hues) if look not in taken),
         key=lambda look: (
-            colour_count[look.colour],
-            neighbour_count[look.colour],
-            line_count[look.colour, look.dashes],
-            point_count[look.colour, look.marker],
+            colours[look.colour],
+            lines[look.colour, look.dashes],
+            points[look.colour, look.marker],
         ),
     )
 
 
-def look_of(method: str, study: Study | None = None) -> Look:
-    """The look of a method: always the same for the same name, also for one that no study or file has.
-
-    In figures of a ``study`` a method that another one proposes has a second look; without a study every
-    proposed method has the reserved colour.
+def look_of(method: str, study: Study) -> Look:
+    """The look of a method: always the same for the same name, also for one that no study or file has. In
+    figures of the study that proposes a method it has the reserved colour.
     """
     # Here and not above: who draws finished panels needs neither studies nor methods.
     from bench.engine.methods import METHODS
     from bench.studies.study import STUDIES
 
-    looks, guest_looks = assign(tuple(STUDIES.all().values()), tuple(sorted(METHODS.all())))
-    if study and method != study.proposed and method in guest_looks:
-        return guest_looks[method]
+    if method == study.proposed:
+        return Look(PROPOSED, DASHES[0], MARKERS[0])
+    looks = assign(tuple(STUDIES.all().values()), tuple(sorted(METHODS.all())))
     if method in looks:
         return looks[method]
-    taken_looks = {*looks.values(), *guest_looks.values()}
-    free_looks = [look for look in dict.fromkeys(_looks(HUES)) if look not in taken_looks]
+    free_looks = [look for look in _looks(HUES) if look not in looks.values()]
     digest = hashlib.blake2b(method.encode(), digest_size=4).digest()
     return free_looks[int.from_bytes(digest, "little") % len(free_looks)]
 
@@ -207,21 +170,10 @@ def looks_of(study: Study, lines: tuple[Line, ...]) -> Mapping[Line, Look]:
     return looks
 
 
-ORIGIN = "DejaVu Sans"
-
-NAME = "Bench Sans"
-
-LETTERS = ((0x20, 0x24F), (0x370, 0x3FF), (0x2000, 0x206F), (0x2100, 0x22FF), (0x2500, 0x27BF))
-"""Latin, Greek, punctuation, arrows, operators and symbols; others are taken from the whole font."""
-
-UNUSED = ("GSUB", "GPOS", "GDEF", "MATH", "kern", "FFTM")
-
 WORD = re.compile(r"(?:\d+(?:[.,]\d+)*\s+)*\S+")
 """A word, with the numbers before it."""
 
 NUMBER = re.compile(r"\n\d")
-
-_folder = TemporaryDirectory(prefix="bench-font-")
 
 POINT = 1 / 72
 """Inches of a point, the unit of font sizes."""
@@ -233,30 +185,6 @@ NAME_ROOM = 1.6
 """Inches that a name beside the axes may take."""
 
 
-@cache
-def families() -> list[str]:
-    """The fonts in which figures are drawn, in their order; the first is made once a process.
-
-    It is DejaVu Sans without what only typesetting needs. Every PDF embeds the letters it uses. Taking them
-    out of the whole font takes as long as drawing a small figure, most of it for tables of ligatures, scripts
-    and formulas that no figure needs.
-    """
-    options = subset.Options(glyph_names=True, layout_features=[])
-    options.drop_tables += list(UNUSED)
-    font = subset.load_font(findfont(ORIGIN), options)
-    font.recalcTimestamp = False  # equal figures give equal bytes
-    letters = subset.Subsetter(options)
-    letters.populate(unicodes=[code for start, end in LETTERS for code in range(start, end + 1)])
-    letters.subset(font)
-    for record in font["name"].names:
-        if record.nameID in (1, 4, 6, 16):
-            record.string = NAME.replace(" ", "") if record.nameID == 6 else NAME
-    path = Path(_folder.name) / "sans.ttf"
-    font.save(path)
-    fontManager.addfont(path)
-    return [NAME, ORIGIN]
-
-
 HINTED = 1.02
 """Letters that are put on whole pixels take so much more room than their outlines, at the most."""
 
@@ -264,7 +192,7 @@ HINTED = 1.02
 @cache
 def text_width(text: str, size: float) -> float:
     """Inches that the widest line of a text takes at a font size in points."""
-    font = FontProperties(family=ORIGIN, size=size)
+    font = FontProperties(family=FONT, size=size)
     lines = text.splitlines() or [""]
     return max(text_to_path.get_text_width_height_descent(line, font, False)[0] for line in lines) * POINT
 

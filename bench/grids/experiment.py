@@ -63,8 +63,7 @@ class Point(Part):
     stands in the columns ``only``. Points are told apart by what they are, not by what they say.
 
     ``printed`` is the setting, and ``datasets`` are data sets' names, under which published tables have it
-    where those are others. With ``grid`` the runs are those that another grid plans. They are shown for
-    comparison; their verdicts stand in that grid's own table.
+    where those are others.
     """
 
     label: str = ""
@@ -72,7 +71,6 @@ class Point(Part):
     printed: str = ""
     datasets: dict[str, str] = Field(default_factory=dict)
     x: float | None = None
-    grid: str = ""
     only: ColumnMatch = ColumnMatch()
 
     __eq__ = object.__eq__
@@ -127,11 +125,7 @@ class ExperimentFile(Grid):
 
     def _settings(self, columns: Columns, line: Line) -> Iterator[Setting]:
         """The runs of a line in some columns: points that stand in the same columns share a setting."""
-        line_points = [
-            point
-            for point in self.points
-            if not point.grid and (line.points is None or point.label in line.points)
-        ]
+        line_points = [point for point in self.points if line.points is None or point.label in line.points]
         for point_columns, points in groupby(line_points, lambda point: point.only):
             variants = tuple({**line.settings, **point.settings} for point in points)
             for dataset in columns.datasets:

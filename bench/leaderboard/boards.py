@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from typing import Any, NamedTuple
-
-import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
 from bench.dataset import DATASETS
 from bench.metric_names import ACCURACY, METRICS, Metric
@@ -19,13 +14,12 @@ from bench.pages.templating import records
 from bench.report.captions import protocol_of, protocol_text
 from bench.report.findings import Findings
 from bench.report.spread import MEASURES
-from bench.statistics.paired import PairedTest, Scores, side_by_side
 from bench.statistics.summary import drawn_interval
 from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, Selection, groups_of, reading_of_line
 from bench.studies.collect import collect
 from bench.studies.frame import frame
 from bench.studies.groups import Aggregate
-from bench.studies.ranking import Ranking, Task, cell_groups, client_scores, rank
+from bench.studies.ranking import Ranking, cell_groups, rank
 from bench.studies.results import Results
 from bench.studies.settings import is_special
 from bench.studies.source import Runs, Source
@@ -40,11 +34,7 @@ PUBLISHED = "published"
 """Trust in a row that has a paper's number alone."""
 
 OTHER_METRICS = tuple(metric for metric in METRICS if metric != ACCURACY)
-"""Metrics that stand beside accuracy on a site by accuracy; no rank and no grade rests on them there."""
-
-
-CIRCLES = 20
-"""Runs of a task that a picture of two methods draws as circles; more are strokes."""
+"""Metrics that stand beside accuracy; no rank and no grade rests on them."""
 
 Row = dict[str, Any]
 """A row of a board: the cells' frame's columns, and those of ``StudyBoards._more``."""
@@ -56,26 +46,6 @@ class RunLink(NamedTuple):
     seed: int
     spec_hash: str
     state: str
-
-
-@dataclass(frozen=True, eq=False)
-class Difference:
-    """First minus second method in one task, in points: the test over units, and the differences behind it.
-
-    ``clients`` are means over the seeds that both have (empty where the task has several partitions, whose
-    clients are not the same), ``runs`` means over clients.
-    """
-
-    task: str
-    dataset: str
-    test: PairedTest
-    clients: NDArray[np.float64]
-    runs: NDArray[np.float64]
-
-    @property
-    def many_runs(self) -> bool:
-        """Whether the runs are too many for a circle each."""
-        return self.runs.size > CIRCLES
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,61 +83,15 @@ class StudyBoards:
         """Number of rows of main tables with numbers, in the usual settings."""
         return sum(row["usual"] and row["mean"] is not None for rows in self.boards.values() for row in rows)
 
-    @property
-    def pairs(self) -> dict[tuple[str, str], list[Difference]]:
-        """Every two of the ranking's methods that share a task, by name: their differences by task."""
-        pairs: dict[tuple[str, str], list[Difference]] = {}
-        for task in self.ranking.tasks if self.ranking else ():
-            tests = _either_way(task.comparisons)
-            frames = {name: client_scores(cell) for name, cell in task.cells.items() if cell.measured}
-            table = side_by_side(frames)
-            for names in combinations(sorted(frames), 2):
-                if names in tests and tests[names].difference is not None:
-                    pairs.setdefault(names, []).append(_difference(task, tests[names], table))
-        return dict(sorted(pairs.items()))
-
-    @cached_property
-    def overall(self) -> dict[tuple[str, str], list[PairedTest]]:
-        """The tests over tasks, and with data sets as units, of every two methods that have all tasks, by
-        name, either way round.
-        """
-        tests: dict[tuple[str, str], list[PairedTest]] = {}
-        if self.ranking:
-            for comparisons in (self.ranking.comparisons, self.ranking.dataset_comparisons):
-                for names, test in _either_way(comparisons).items():
-                    tests.setdefault(names, []).append(test)
-        return tests
-
     @cached_property
     def _by_metric(self) -> Mapping[Metric, Results]:
-        """The results under ``OTHER_METRICS``; none where the site itself is by one of them."""
-        if self.results.metric != ACCURACY:
-            return {}
+        """The results under ``OTHER_METRICS``."""
         return {metric: self.results.with_metric(metric) for metric in OTHER_METRICS}
 
     @cached_property
     def _groups(self) -> Mapping[Any, Mapping[str, int]]:
         tasks = self.ranking.tasks if self.ranking else ()
         return {(task.column, task.point): cell_groups(task) for task in tasks}
-
-    def _trust(self, cell: Cell) -> str:
-        """Who stands behind a row, in a word: the paper alone (``published``), or whoever made its runs
-        (``own``, ``shipped``, or the state of an imported bundle, with the day of its last verification and
-        how many of the row's own runs were made again); several where those are several.
-        """
-        if cell.group is None:
-            return PUBLISHED if cell.target else ""
-        names = ("origin", "bundle", "bundle_state", "bundle_checked", "bundle_sampled", "bundle_close")
-        findings: dict[tuple[str, str], list[Sequence[bool]]] = {}
-        for origin, bundle, state, checked, *finding in zip(
-            *map(cell.group.runs.__getitem__, names), strict=True
-        ):
-            day = f" on {checked:%Y-%m-%d}" if pd.notna(checked) else ""
-            word = f"{state}{day}" if state else "shipped" if origin else "own"
-            findings.setdefault((word, bundle if state not in ("", "unverified") else ""), []).append(finding)
-        return ", ".join(
-            sorted({f"{word}{_share(runs) if bundle else ''}" for (word, bundle), runs in findings.items()})
-        )
 
     def _rows(self, dataset: str) -> list[Row]:
         """The cells on one data set: main tables first, then experiments. In each table by column, settings
@@ -177,9 +101,7 @@ class StudyBoards:
         for cells in self.experiments:
             for column in cells.columns if cells.experiment.main else cells.run_columns:
                 if column.dataset == dataset:
-                    column_cells = [
-                        cell for cell in _scores(cells, self.results.metric) if cell.column == column
-                    ]
+                    column_cells = [cell for cell in _scores(cells) if cell.column == column]
                     column_cells.sort(key=_order)
                     pairs += [(cells, cell) for cell in column_cells]
         table = records(frame(cell for _, cell in pairs))
@@ -231,7 +153,7 @@ class StudyBoards:
             "others": other_means,
             "by_metric": by_metric,
             "protocol": protocol_text([protocol_of(cell.settings)]) if cell.settings else "",
-            "trust": self._trust(cell),
+            "trust": _trust(cell),
             "runs": links(group.runs) if group else (),
         }
 
@@ -266,14 +188,13 @@ def boards(
     source: Source,
     studies: Mapping[str, type[Study]],
     suite: Collection[str],
-    metric: Metric = ACCURACY,
 ) -> Boards:
-    """Every study, with or without runs, by a metric. ``suite`` are the methods that come with the suite.
+    """Every study, with or without runs. ``suite`` are the methods that come with the suite.
 
     Raises:
-        RequestError: the source has no runs, or none with this metric.
+        RequestError: the source has no runs.
     """
-    results, all_cells = collect(source, [study() for study in studies.values()], metric)
+    results, all_cells = collect(source, [study() for study in studies.values()])
     entries = [_study(study, cells, results, suite) for study, cells in all_cells]
     entries.sort(
         key=lambda entry: (not entry.measured_rows, not entry.study.shared_protocol, -entry.measured_rows)
@@ -326,45 +247,30 @@ def _guests(study: Study, tables: Sequence[Cells], suite: Collection[str]) -> tu
     return sorted(name for name in trust if trust[name]), sorted(n for n in trust if not trust[n])
 
 
-def _scores(cells: Cells, metric: Metric) -> Iterator[Cell]:
-    """The cells of an experiment beside its first comparison, read by its first measure of the metric."""
-    first_measure = next((measure for measure in cells.measures if measure.metric == metric), None)
-    for cell in cells.own_cells:
+def _scores(cells: Cells) -> Iterator[Cell]:
+    """The cells of an experiment beside its first comparison, read by its first measure of accuracy."""
+    first_measure = next((measure for measure in cells.measures if measure.metric == ACCURACY), None)
+    for cell in cells:
         if cell.measure is first_measure and cell.comparison is cells.experiment.comparisons[0]:
             yield cell
 
 
-def _share(findings: Sequence[Sequence[bool]]) -> str:
-    """How many of a row's runs of one bundle were made again, and came close; whether each was and did."""
-    sampled, close = map(sum, zip(*findings, strict=True))
-    closeness = f", {close} close but not equal" if close else ""
-    return f" ({sampled} of these {len(findings)} made again{closeness})"
+def _trust(cell: Cell) -> str:
+    """Who stands behind a row: the paper alone (``published``), or whoever made its runs (``own``,
+    ``shipped``, or the state of an imported bundle); several where those are several.
+    """
+    if cell.group is None:
+        return PUBLISHED if cell.target else ""
+    columns = cell.group.runs["bundle_state"], cell.group.runs["origin"]
+    return ", ".join(
+        sorted({state or ("shipped" if origin else "own") for state, origin in zip(*columns, strict=True)})
+    )
 
 
 def _order(cell: Cell) -> tuple[int, bool, float]:
     kinds = (DEFAULT, TUNED)
     kind = kinds.index(cell.tuning) if cell.tuning in kinds else len(kinds)
     return kind, cell.measured is None, -cell.measured.mean if cell.measured else 0.0
-
-
-def _either_way(comparisons: Iterable[PairedTest]) -> dict[tuple[str, str], PairedTest]:
-    """Comparisons by the names of the first and the second method, each of the two as the first."""
-    return {(test.first, test.second): test for pair in comparisons for test in (pair, pair.opposite())}
-
-
-def _difference(task: Task, test: PairedTest, table: Scores) -> Difference:
-    difference = table.values[test.first] - table.values[test.second]
-    is_shared = ~np.isnan(difference)
-    runs, clients = is_shared.any(axis=1), is_shared.any(axis=0)
-    weights = np.where(is_shared, table.weights[test.first], 0.0)[runs]
-    place = task.column.description(dataset_title(task.column.dataset))
-    return Difference(
-        ", ".join(filter(None, (place, task.point))),
-        task.column.dataset,
-        test,
-        np.zeros(0) if test.unit == "partition" else np.nanmean(difference[runs][:, clients], axis=0),
-        (np.nan_to_num(difference[runs]) * weights).sum(axis=1) / weights.sum(axis=1),
-    )
 
 
 def dataset_title(name: str) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,36 +14,31 @@ import pandas as pd
 from bench import __version__
 from bench.engine.method import Method
 from bench.garbage import seldom_collected
-from bench.leaderboard import charts, datasets, exports, folder, pictures, run_shards
+from bench.leaderboard import datasets, exports, folder, run_shards
 from bench.leaderboard.boards import (
     OTHER_METRICS,
     Boards,
-    Difference,
     Row,
     StudyBoards,
     boards,
     coverage,
     dataset_title,
 )
-from bench.leaderboard.folder import board_page, dataset_page, method_page, pair_page
+from bench.leaderboard.folder import board_page, dataset_page, method_page, pairs_file
 from bench.leaderboard.methods import MethodDescription, about, other_runs
 from bench.leaderboard.pictures import Scale, scale, usual_ends
-from bench.metric_names import ACCURACY, Metric
 from bench.pages import templating
 from bench.pages.grades import GRADES
-from bench.report.captions import LEGEND
 from bench.report.dataset_documents import LEGEND as LEGEND_OF_STATISTICS
 from bench.report.findings import agreement_by_paper
 from bench.report.ranking_views import pairs_record
-from bench.statistics.paired import ALPHA, REGION
-from bench.statistics.summary import DRAWS, LEAST, LEVEL
 from bench.studies import frame
-from bench.studies.metric import TITLES, check_kept
+from bench.studies.metric import TITLES
 from bench.studies.source import Source
 from bench.studies.study import Study
-from bench.studies.wording import AVERAGES, RULES, STAGES, signed, with_std
+from bench.studies.wording import signed, with_std
 
-FOLDERS = ("assets", "board", "data", "dataset", "method", "pair")
+FOLDERS = ("assets", "board", "data", "dataset", "method")
 
 
 @dataclass(frozen=True)
@@ -62,28 +55,19 @@ def build(
     studies: Mapping[str, type[Study]],
     methods: Mapping[str, type[Method]],
     out: Path,
-    release: str = "",
-    today: date | None = None,
-    url: str = "",
-    metric: Metric = ACCURACY,
 ) -> Site:
-    """Write the site into ``out``, which is replaced whole, but for its change log and its frozen copies;
-    unchanged results give the same bytes. ``release`` names a frozen copy of this one, ``today`` is the day
-    that changes are noted under, ``url`` the address that the folder is published at, if that is known. By
-    another ``metric`` than accuracy nothing stands beside published values, which are accuracies.
+    """Write the site into ``out``, which is replaced whole; unchanged results give the same bytes.
 
     Raises:
-        RequestError: no runs, none with the metric, ``out`` is something else than a site by this metric or
-            cannot be written, or there is such a release.
+        RequestError: no runs, or ``out`` is something else than a site or cannot be written.
     """
-    folder.check(out, metric)
-    folder.check_release(out, release)
+    folder.check(out)
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
     with seldom_collected():
-        all_boards = boards(source, studies, suite, metric)
-        with folder.replacement(out, metric) as site:
-            writer = _Writer(source, all_boards, methods, site, url and url.rstrip("/") + "/")
-            writer.write(out, release, today or date.today())
+        all_boards = boards(source, studies, suite)
+        with folder.replacement(out) as site:
+            writer = _Writer(source, all_boards, methods, site)
+            writer.write()
             sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
     return Site(writer.runs, len(sizes), sum(sizes))
 
@@ -92,69 +76,46 @@ class _Writer:
     """Writes the pages of one site."""
 
     def __init__(
-        self, source: Source, all_boards: Boards, methods: Mapping[str, type[Method]], site: Path, url: str
+        self, source: Source, all_boards: Boards, methods: Mapping[str, type[Method]], site: Path
     ) -> None:
         self._source, self._boards, self._methods, self._site = source, all_boards, methods, site
         self._rows: dict[str, list[Row]] = defaultdict(list)
         self._about: dict[str, MethodDescription] = {}
         self._titles = all_boards.method_titles
-        results = all_boards.results
-        is_by_accuracy = results.metric == ACCURACY
-        subject = "published against measured" if is_by_accuracy else f"by {TITLES[results.metric]}"
-        self._title = f"Personalised federated learning, {subject}"
         self._headlines = [
             tuple(filter(None, (*study.findings.headline, agreement_by_paper(study.findings.scores))))
             for study in all_boards.studies
         ]
         self._pages = templating.environment("bench.leaderboard")
         self._pages.globals.update(
-            {name: value for name, value in vars(folder).items() if name.endswith("_page")},
+            {name: value for name, value in vars(folder).items() if name.endswith(("_page", "_file"))},
             verdicts=verdicts,
             dataset_title=dataset_title,
             legend=LEGEND_OF_STATISTICS,
-            about=self._about,
-            url=url,
             with_std=with_std,
             signed=signed,
             version=__version__,
-            by_accuracy=is_by_accuracy,
-            quantity=TITLES[results.metric],
-            site_title=self._title,
-            finding=self._headlines[0][0],
-            card=pictures,
-            gap=check_kept(results.metric, *results.metric_coverage()) if not is_by_accuracy else "",
         )
-        self._pages.filters["signed_list"] = lambda values: ", ".join(map(signed, values.tolist()))
         self.runs = 0
 
-    def write(self, old_site: Path, release: str, today: date) -> None:
-        """All files; ``old_site`` is the site that this one replaces."""
+    def write(self) -> None:
+        """Write all files."""
         for name in FOLDERS:
             (self._site / name).mkdir()
-        library = charts.library()
-        (self._site / "assets" / library.file).write_text(library.text, encoding="utf-8", newline="\n")
         templating.write_assets(self._site / "assets")
         templating.write_assets(self._site / "assets", "bench.leaderboard")
-        ranking, card = self._boards.studies[0].ranking, self._site / "assets" / pictures.CARD
-        pictures.draw_card(card, self._title, self._headlines[0][0], ranking)
-        self._pages.globals["vega"] = library.file
         for study in self._boards.studies:
             for dataset, values in study.boards.items():
                 self._write_board(study, dataset, values)
-        method_pairs = self._write_pairs()
-        titles = self._write_methods(method_pairs)
+        titles = self._write_methods()
         descriptions = self._write_datasets()
         shards, self.runs = run_shards.write(self._source, self._site / "data", titles, self._boards_by_run())
         table = frame.frame(cell for study in self._boards.studies for cell in study.cells)
         exports.write(self._site / "data", self._boards, table, self.runs)
-        log = exports.log(old_site, table, today)
-        exports.write_log(self._site / exports.LOG, log)
         self._page("run.html", "run.html", shards=",".join(shards))
-        self._page("about.html", "about.html", library=library, definitions=_definitions())
-        self._page("feed.xml", "feed.xml", changes=log)
-        index = partial(
-            self._page,
-            template="index.html",
+        self._page(
+            "index.html",
+            "index.html",
             studies=self._boards.studies,
             headlines=self._headlines,
             coverage=coverage,
@@ -162,18 +123,12 @@ class _Writer:
             datasets=descriptions,
             states=sorted(Counter(self._boards.results.runs["state"]).items()),
             runs=self.runs,
-            changes=log,
             elsewhere=self._boards.runs_outside_tables,
         )
-        folder.freeze(self._site, old_site, release)
-        if release:
-            index(f"{folder.RELEASES}/{release}/index.html", root="", frozen=release, releases=[])
-        index("index.html", frozen="", releases=folder.releases(self._site))
 
     def _page(self, address: str, template: str, **values: Any) -> None:
         """Fill a template; ``root`` leads it back to the site's root."""
-        values = {"root": "../" * address.count("/"), "page": address, **values}
-        text = self._pages.get_template(template).render(values)
+        text = self._pages.get_template(template).render(root="../" * address.count("/"), **values)
         (self._site / address).write_text(text, encoding="utf-8", newline="\n")
 
     def _write_board(self, study: StudyBoards, dataset: str, values: Sequence[Row]) -> None:
@@ -207,39 +162,16 @@ class _Writer:
             name=name,
             rows=rows,
             parts=_parts(rows),
-            charts=charts.write(study, dataset, self._site / "data", name),
             waiting=study.waiting_methods,
             metrics=metrics,
             titles=TITLES,
-            best={_task(row): row["method"] for row in reversed(values) if row["group"] == 1},
-            task=_task,
         )
 
-    def _write_pairs(self) -> dict[str, list[tuple[Study, str, int]]]:
-        """The pages of all pairs; method -> study, the other method and number of tasks of its pairs."""
-        by_method: dict[str, list[tuple[Study, str, int]]] = defaultdict(list)
-        for study in self._boards.studies:
-            for (first, second), differences in study.pairs.items():
-                for name, other in ((first, second), (second, first)):
-                    self._describe(name)
-                    by_method[name].append((study.study, other, len(differences)))
-                self._page(
-                    pair_page(study.study.name, first, second),
-                    "pair.html",
-                    study=study.study,
-                    differences=differences,
-                    first=self._about[first],
-                    second=self._about[second],
-                    axis=_axis_of(differences),
-                    overall=study.overall.get((first, second), ()),
-                )
-            if study.ranking:
-                file = self._site / "data" / f"{folder.file_name(f'{study.study.name}-pairs')}.csv"
-                frame.write(file, pairs_record(study.ranking))
-        return by_method
-
-    def _write_methods(self, by_method: Mapping[str, list[tuple[Study, str, int]]]) -> dict[str, str]:
-        """The pages of all methods; their titles by name."""
+    def _write_methods(self) -> dict[str, str]:
+        """The pages of all methods and the tests of all pairs; the methods' titles by name."""
+        rankings = [study.ranking for study in self._boards.studies if study.ranking]
+        for ranking in rankings:
+            frame.write(self._site / pairs_file(ranking.study.name), pairs_record(ranking))
         runs = self._boards.results.runs
         shown_hashes = {run.spec_hash for rows in self._rows.values() for row in rows for run in row["runs"]}
         unshown_runs = other_runs(runs, shown_hashes)
@@ -253,7 +185,7 @@ class _Writer:
                 preset=self._about.get(description.preset_of),
                 rows=self._rows[name],
                 beside=unshown_runs.get(name, []),
-                pairs=by_method.get(name, []),
+                studies=[ranking.study for ranking in rankings if name in ranking.methods],
             )
         return {name: description.title for name, description in sorted(self._about.items())}
 
@@ -279,7 +211,7 @@ class _Writer:
         """The pages of all data sets that a board or a run has."""
         studies = self._boards.studies
         names = {name for study in studies for name in study.boards} | {*self._boards.results.runs["dataset"]}
-        pages = [datasets.about(name, studies, self._source) for name in sorted(names)]
+        pages = [datasets.about(name, studies) for name in sorted(names)]
         for page in pages:
             boards = [study for study in studies if page.name in study.boards]
             self._page(dataset_page(page.name), "dataset.html", about=page, studies=boards, coverage=coverage)
@@ -294,13 +226,6 @@ class TaskRows(NamedTuple):
     axis: Scale
     differences: Scale
     rows: list[Row]
-
-
-def _axis_of(differences: Sequence[Difference]) -> Scale:
-    """As far to either side of zero as means and intervals go, a point at least."""
-    ends = [abs(end) for one in differences for end in one.test.interval or (one.test.difference or 0.0,)]
-    reach = max(1.0, 1.05 * max(ends))
-    return Scale(-reach, reach)
 
 
 def _task(row: Row) -> tuple[Any, ...]:
@@ -334,18 +259,3 @@ def verdicts(groups: Iterable[Iterable[str]]) -> list[str]:
     """All verdicts in some groups: grades first, best first, then states by name."""
     names = {name for group in groups for name in group}
     return [*filter(names.__contains__, GRADES), *sorted(names.difference(GRADES))]
-
-
-def _definitions() -> dict[str, Any]:
-    """The constants that the numbers of the site are computed with, by name."""
-    return {
-        "level": f"{100 * LEVEL:g} %",
-        "stages": STAGES,
-        "rules": RULES,
-        "averages": AVERAGES,
-        "alpha": ALPHA,
-        "region": REGION,
-        "least": LEAST,
-        "draws": DRAWS,
-        "legend": LEGEND,
-    }

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 import pandas as pd
 
 from bench.figures.layout import Figure
-from bench.report.printout import Score
 from bench.report.table import Table
-from bench.studies.cells import Cell
+from bench.studies.cells import Cell, groups_of
 from bench.studies.ranking import Ranking
+from bench.studies.source import OWN
 from bench.studies.study import Study
+from bench.studies.verdicts import AGREEING
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +65,27 @@ class Document:
         return self.folder / figure.name.removeprefix(f"{self.key}_")
 
 
+@dataclass(frozen=True)
+class Score:
+    """How the values came out that the paper of a ``title`` prints: ``counts`` of every verdict of measured
+    cells, best first.
+    """
+
+    title: str
+    counts: tuple[tuple[str, int], ...]
+    published: int
+
+    @property
+    def measured(self) -> int:
+        """Published values that were measured."""
+        return sum(count for _, count in self.counts)
+
+    @property
+    def agreeing(self) -> int:
+        """Published values that are reproduced or compatible."""
+        return sum(count for verdict, count in self.counts if verdict in AGREEING)
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """A study in a report. ``ranking`` is None where no two methods can be ranked.
@@ -83,3 +106,33 @@ class Part:
         """The share of its papers' published values that was measured."""
         published = sum(score.published for score in self.scores)
         return sum(score.measured for score in self.scores) / published if published else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A part for each study. ``unrun`` names studies and experiments left out because nothing of them was
+    run; ``elsewhere`` describes runs that no study shows.
+    """
+
+    parts: tuple[Part, ...]
+    unrun: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """The documents of all studies."""
+        return tuple(document for part in self.parts for document in part.documents)
+
+    @property
+    def shipped(self) -> dict[str, int]:
+        """The number of runs shown by bundle."""
+        return Counter(sorted(origin for origin in run_origins(self.documents).values() if origin != OWN))
+
+
+def run_origins(documents: Iterable[Document]) -> dict[int, str]:
+    """The bundle of every run in the cells shown, by its id; ``OWN`` for the user's own."""
+    return {
+        run: origin
+        for group in groups_of(cell for document in documents for cell in document.cells)
+        for run, origin in zip(group.runs["id"].tolist(), group.runs["origin"].tolist(), strict=True)
+    }

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from bench.report.printout import Score
+from bench.report.document import Score
 from bench.statistics.paired import PairedTest, of_one
 from bench.studies.cells import Cell, Cells
 from bench.studies.published import Published, published

@@ -11,7 +11,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from bench.errors import RequestError
 from bench.replacement import check_replaceable
-from bench.report.printout import Printout
 
 INDEX = "index.html"
 """The page that everything else is reached from."""
@@ -23,12 +22,15 @@ CONTENTS = ".bench-report.json"
 @dataclass(frozen=True)
 class Contents:
     """``files`` by their paths within the folder, with hashes; ``stamp`` says what they were made from
-    (empty: nobody knows), ``printout`` what a terminal shows of them.
+    (empty: nobody knows). A terminal shows the ``brief`` text, which has its colours, the ``remarks`` on what
+    is not in the tables, and the line on what lies ``beside`` the front page.
     """
 
     stamp: str
     files: dict[str, str]
-    printout: Printout
+    brief: str
+    remarks: str
+    beside: str
 
 
 ADAPTER = TypeAdapter(Contents)
@@ -42,12 +44,19 @@ def contents(out: Path) -> Contents | None:
         return None
 
 
-def unchanged_printout(out: Path, stamp: str) -> Printout | None:
-    """What to print of a report in a folder, if it is whole and was made from what ``stamp`` names."""
+def unchanged(out: Path, stamp: str) -> Contents | None:
+    """The contents of a report in a folder, if it is whole and was made from what ``stamp`` names."""
     earlier_contents = contents(out) if stamp else None
     if earlier_contents is None or earlier_contents.stamp != stamp or _hashes(out) != earlier_contents.files:
         return None
-    return earlier_contents.printout
+    return earlier_contents
+
+
+def tables(out: Path) -> dict[str, Path]:
+    """The tables of a report as text, by the names of their documents: ``fedsheafhn_table1``."""
+    return {
+        f"{path.parent.parent.name}_{path.parent.name}": path for path in sorted(out.glob("*/*/table.txt"))
+    }
 
 
 def check(out: Path) -> None:
@@ -64,10 +73,11 @@ def check(out: Path) -> None:
         )
 
 
-def seal(folder: Path, stamp: str, printout: Printout) -> None:
-    """Write down what lies in a folder."""
-    folder_contents = Contents(stamp, _hashes(folder), printout)
+def seal(folder: Path, stamp: str, *texts: str) -> Contents:
+    """Write down what lies in a folder; ``texts`` are what a terminal shows of it."""
+    folder_contents = Contents(stamp, _hashes(folder), *texts)
     (folder / CONTENTS).write_bytes(ADAPTER.dump_json(folder_contents) + b"\n")
+    return folder_contents
 
 
 def _files(folder: Path) -> Iterator[str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from bench.grids.experiment import Point
@@ -39,24 +38,20 @@ def notes(cells: Cells) -> tuple[str, ...]:
         return f"{place}, {point.label}" if point and point.label else place
 
     run_columns = cells.run_columns
-    own_points = [point for point in cells.experiment.points if not point.grid]
-    names = [name(column, point) for column in run_columns for point in own_points]
-    published_at: dict[str, set[str]] = defaultdict(set)
+    names = [name(column, point) for column in run_columns for point in cells.experiment.points]
     remarks: dict[str, set[tuple[str, str]]] = defaultdict(set)
     groups = [cell.group for cell in cells.primary_cells if cell.group]
     has_others = not all(group.is_own for group in groups)
     for cell in cells.primary_cells:
         if cell.column in run_columns and cell.comparison is cells.experiment.comparisons[0]:
             title, place = cell.title, name(cell.column, cell.point)
-            if cell.target and not cell.line.setting:
-                published_at[place].add(title)
             for head in _remarkable(cell):
                 remarks[head].add((title, place))
             if has_others and cell.group and cell.group.own_seeds:
                 remarks[_own_runs(cell.group)].add((title, place))
     titles = list(dict.fromkeys(map(cells.study.line_title, cells.lines)))
     lines = [
-        f"{head}: {_where([pair for pair in product(titles, names) if pair in pairs], names, published_at)}"
+        f"{head}: {_where([pair for pair in product(titles, names) if pair in pairs], len(names))}"
         for head, pairs in sorted(remarks.items())
     ]
     idle_names = [name(column) for column in cells.columns if column not in run_columns]
@@ -70,34 +65,17 @@ def notes(cells: Cells) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _where(
-    pairs: Sequence[tuple[str, str]], names: Sequence[str], published_at: Mapping[str, AbstractSet[str]]
-) -> str:
-    """Lines with the columns that they have in common, or columns with their lines, whichever is shorter.
-
-    ``pairs`` are lines and columns by title and name, ``names`` all columns, ``published_at`` the methods
-    that are published in each, in their usual settings.
-    """
+def _where(pairs: Sequence[tuple[str, str]], column_count: int) -> str:
+    """Lines with the columns that they have in common; ``pairs`` are lines and columns by title and name."""
     columns_by_line: dict[str, list[str]] = defaultdict(list)
-    lines_by_column: dict[str, list[str]] = defaultdict(list)
     for title, name in pairs:
         columns_by_line[title].append(name)
-        lines_by_column[name].append(title)
     lines_by_columns: dict[str, list[str]] = defaultdict(list)
     for title, columns in columns_by_line.items():
-        text = "; ".join(columns) if len(columns) <= NAMED else f"{len(columns)} of {len(names)} columns"
-        lines_by_columns["all columns" if columns == names and len(names) > 1 else text].append(title)
-    columns_by_lines: dict[str, list[str]] = defaultdict(list)
-    for name, titles in lines_by_column.items():
-        published = published_at.get(name, set())
-        if len(published) > 1 and published <= set(titles):
-            titles = ["all published methods", *(title for title in titles if title not in published)]
-        columns_by_lines[", ".join(titles)].append(name)
-    return min(
-        "; ".join(f"{', '.join(titles)} ({columns})" for columns, titles in lines_by_columns.items()),
-        "; ".join(f"{titles} ({'; '.join(columns)})" for titles, columns in columns_by_lines.items()),
-        key=len,
-    )
+        is_short = len(columns) <= NAMED
+        place = "; ".join(columns) if is_short else f"{len(columns)} of {column_count} columns"
+        lines_by_columns[place].append(title)
+    return "; ".join(f"{', '.join(titles)} ({place})" for place, titles in lines_by_columns.items())
 
 
 def _own_runs(group: Group) -> str:

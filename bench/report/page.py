@@ -5,7 +5,7 @@ else: no network, no script.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,22 +20,12 @@ from bench.report.captions import LEGEND
 from bench.report.document import Document, Part
 from bench.report.folder import INDEX
 from bench.report.table import Table
-from bench.report.tables import WIDTH
 
 CSS_DPI = 96
 """Pixels of a browser to the inch."""
 
-NARROW = 8
-"""Columns of single words or numbers side by side."""
-
-OPEN = 45
-"""Rows of a main table that the front page shows without being asked."""
-
 SENTENCE = 36
 """Characters above which a text is broken over lines."""
-
-SHORT = 17
-"""Characters of a difference with its verdict of which ``WIDTH`` columns fit; of longer ones one less."""
 
 
 def _image(path: Path) -> dict[str, str | int]:
@@ -43,29 +33,6 @@ def _image(path: Path) -> dict[str, str | int]:
     with Image.open(path) as image:
         width, height = (round(pixels * CSS_DPI / DPI) for pixels in image.size)
     return {"source": path.name, "width": width, "height": height}
-
-
-def _blocks(table: Table) -> Iterator[Table]:
-    """The table in parts that a page of 1,280 pixels shows without being scrolled; whole where rows share
-    names, by which nobody would find them again in another part.
-    """
-    labels = [label for label, _ in table.rows]
-    if len(set(labels)) < len(labels):
-        yield table
-        return
-    judgements = [
-        f"{entry.beside.difference} {entry.beside.verdict}"
-        for _, entries in table.rows
-        for entry in entries
-        if entry.beside
-    ]
-    longest = max(map(len, judgements), default=0)
-    yield from table.blocks((WIDTH if longest <= SHORT else WIDTH - 1) if judgements else NARROW)
-
-
-def _fits(document: Document) -> bool:
-    """Whether a document's tables are short enough to stand open among others."""
-    return sum(len(block.rows) for view in document.views for block in _blocks(view)) <= OPEN
 
 
 def _wordy(table: Table) -> frozenset[int]:
@@ -86,8 +53,6 @@ def save(parts: Sequence[Part], folder: Path) -> None:
     templates = environment("bench.report")
     words = {**GRADES, **ANSWERS}
     templates.globals.update(
-        blocks=_blocks,
-        fits=_fits,
         wordy=_wordy,
         kinds=_kinds,
         grades=GRADES,

@@ -10,7 +10,6 @@ from bench.figures.layout import Figure
 from bench.pages.grades import GRADES, grade_look
 from bench.report.document import Document
 from bench.report.table import Entry, SideNote, Table
-from bench.report.tables import WIDTH
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -90,7 +89,7 @@ def markdown(document: Document, figures: Mapping[Figure, str]) -> str:
     parts = [f"# {escape_markdown(document.full_title)}", *map(escape_markdown, caption)]
     for view in document.views:
         parts.append(f"## {escape_markdown(view.title)}")
-        parts += [markdown_table(block) for block in view.blocks(WIDTH)]
+        parts += [markdown_table(block) for block in view.by_group()]
     for figure, name in figures.items():
         parts += [f"![{name}]({name}.png)", f"*{escape_markdown(figure.caption)}*"]
     all_notes = [*document.notes, *document.fine_print]
@@ -144,7 +143,7 @@ def latex(document: Document) -> str:
     r"""A document's views as ``table*`` environments, which need ``booktabs`` alone."""
     parts = [r"% \usepackage{booktabs}"]
     for view in document.views:
-        blocks = "\n\n\\medskip\n\n".join(map(latex_table, view.blocks(WIDTH)))
+        blocks = "\n\n\\medskip\n\n".join(map(latex_table, view.by_group()))
         caption = (
             f"{document.full_title}. {view.title}.",
             *document.caption,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from bench.errors import RequestError, unknown
@@ -14,19 +13,18 @@ from bench.figures.layout import Figure
 from bench.grids import load_grid
 from bench.metric_names import ACCURACY
 from bench.replacement import replacing_folder
-from bench.report import folder, page, render, tables
+from bench.report import folder, page, render, tables, terminal
 from bench.report.claim_views import claims
 from bench.report.dataset_documents import dataset_document
-from bench.report.document import Document, Part
+from bench.report.document import Document, Part, Report
 from bench.report.findings import Findings
-from bench.report.printout import PrintedDocument, PrintedStudy, Printout
 from bench.report.ranking_views import ranking_document
 from bench.report.reproduction import reproduction
 from bench.report.request import Request
 from bench.report.spread import spread
 from bench.report.tuning import tuning
 from bench.studies import frame as frames
-from bench.studies.cells import Cells, Selection, groups_of
+from bench.studies.cells import Cells, Selection
 from bench.studies.collect import plans_of, results_of, selected_cells
 from bench.studies.experiment import ExperimentPlan
 from bench.studies.metric import TITLES, check_kept
@@ -34,25 +32,9 @@ from bench.studies.planned import GridCells, UsualCells, grid_cells, usual_cells
 from bench.studies.ranking import rank
 from bench.studies.results import Results
 from bench.studies.settings import Column
-from bench.studies.source import OWN, Source
+from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.tune.apply import Configurations
-
-ROOM = 24
-"""Lines that a report's only table may take to be printed without being asked for."""
-
-
-@dataclass(frozen=True, eq=False)
-class Report:
-    """A part for each study, and what a terminal shows of it."""
-
-    parts: tuple[Part, ...]
-    printout: Printout
-
-    @property
-    def documents(self) -> tuple[Document, ...]:
-        """The documents of all studies."""
-        return tuple(document for part in self.parts for document in part.documents)
 
 
 def _check_names(kind: str, names: Iterable[str], known_names: Iterable[str]) -> None:
@@ -280,51 +262,13 @@ def compose(
         sorted((part for part in parts if part.documents), key=lambda part: part.measured_share, reverse=True)
     )
     return Report(
-        full_parts,
-        _printout(
-            full_parts, (*omitted_names, *unrun_names), _columns_outside_tables(results, plans_by_study)
-        ),
+        full_parts, (*omitted_names, *unrun_names), _columns_outside_tables(results, plans_by_study)
     )
 
 
-def _printout(
-    parts: Sequence[Part], unrun_names: tuple[str, ...], columns_outside_tables: tuple[str, ...]
-) -> Printout:
-    studies = {
-        part.study: PrintedStudy(
-            part.title,
-            len(_run_origins(part.documents)),
-            part.sentences,
-            part.scores,
-            {document.key: printed_document(document) for document in part.documents},
-        )
-        for part in parts
-    }
-    documents = [document for part in parts for document in part.documents]
-    shipped_runs = Counter(sorted(origin for origin in _run_origins(documents).values() if origin != OWN))
-    figures = sum(len(document.figures) for document in documents)
-    return Printout(studies, unrun_names, columns_outside_tables, dict(shipped_runs), figures)
-
-
-def printed_document(document: Document) -> PrintedDocument:
-    """What a terminal shows of a document."""
-    notes = document.notes if any(cell.group for cell in document.cells) else ()
-    lines = sum(len(table.rows) + 4 for table in document.printed) + len(notes)
-    is_short = 0 < lines <= ROOM and bool(document.primary_cells)
-    return PrintedDocument(document.full_title, document.printed, notes, is_short)
-
-
-def _run_origins(documents: Iterable[Document]) -> dict[int, str]:
-    """The bundle of every run in the cells shown, by its id; ``OWN`` for the user's own."""
-    return {
-        run: origin
-        for group in groups_of(cell for document in documents for cell in document.cells)
-        for run, origin in zip(group.runs["id"].tolist(), group.runs["origin"].tolist(), strict=True)
-    }
-
-
-def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> None:
-    """Put a report in the place of an earlier one; unchanged results give byte-identical files.
+def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> folder.Contents:
+    """Put a report in the place of an earlier one, and say what it holds; unchanged results give
+    byte-identical files.
 
     ``stamp`` says what the report was made from (see ``bench.report.folder``).
 
@@ -344,6 +288,7 @@ def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> Non
                 for kind, text in (
                     ("md", render.markdown(document, file_names)),
                     ("tex", render.latex(document)),
+                    ("txt", terminal.text_of(terminal.show, document)),
                 ):
                     (place / f"table.{kind}").write_text(text, encoding="utf-8", newline="\n")
                 frames.write(place / "table.csv", frames.frame(document.cells))
@@ -355,7 +300,12 @@ def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> Non
             frames.frame(cell for document in report.documents for cell in document.primary_cells),
         )
         page.save(report.parts, new_folder)
-        folder.seal(new_folder, stamp, report.printout)
+        texts = (
+            terminal.text_of(terminal.brief, report, colours=True),
+            terminal.text_of(terminal.remarks, report),
+            terminal.text_of(terminal.beside, report),
+        )
+        return folder.seal(new_folder, stamp, *texts)
 
 
 def build(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from itertools import product
@@ -11,10 +10,6 @@ from itertools import product
 import pandas as pd
 import scipy  # its stats, slow to import, are loaded with the first test
 
-from bench.dataset import DATASETS
-from bench.engine.methods import METHODS
-from bench.errors import RequestError
-from bench.federation import scenarios
 from bench.report.captions import LEGEND, statistic
 from bench.report.document import Document
 from bench.report.findings import Findings, JudgedCells, is_on_papers_clients, judged_cells
@@ -27,7 +22,6 @@ from bench.studies.study import Study
 from bench.studies.verdicts import (
     GRADES,
     NOT_COMPARABLE,
-    OWN,
     POOLED,
     STATES,
     PartitionSpread,
@@ -44,10 +38,7 @@ ALWAYS = [*GRADES, NOT_COMPARABLE, STATES["not_run"]]
 
 ORDER = [*GRADES, NOT_COMPARABLE, *STATES.values(), NO_TABLE]
 
-MOST_NAMED = 5
-"""Unknown names of a paper that the notes list; of more they say how many."""
-
-PRINTED = ("score", "placebos", "clients", "signs", "earlier")
+PRINTED = ("score", "placebos", "clients", "signs")
 """Tables of the score that a terminal shows."""
 
 
@@ -99,18 +90,6 @@ def agreements(tables: Iterable[Cells]) -> pd.DataFrame:
         if rows
         else pd.DataFrame(columns=["paper", "tau", "methods"])
     )
-
-
-def earlier_rule(cell: Cell) -> str:
-    """The verdict by the rule that stood here before grades: deviations in place of standard errors, a single
-    reading of every value, and no partitions but the cell's own.
-    """
-    if cell.evidence is None or cell.measured is None or cell.target is None:
-        return cell.verdict
-    spread = cell.spread.std if cell.spread.source == OWN else None
-    tolerance = max(1.0, 2 * math.hypot(cell.target.std or 0.0, cell.measured.std or 0.0, spread or 0.0))
-    difference = cell.evidence.difference
-    return "reproduced" if abs(difference) <= tolerance else "above" if difference > 0 else "below"
 
 
 def grade_in_place_of(cell: Cell, values: Sequence[float]) -> str:
@@ -254,50 +233,6 @@ def _tau_table(study: Study, taus: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"Methods": shown_taus["methods"].tolist(), "Kendall's tau": tau}, index)
 
 
-def _unknown_names(findings: Findings) -> str:
-    """Names in published values that no table here has, which are unknown here: how many values have them."""
-    study = findings.study
-    experiments = study.experiments
-    lines = [*study.lines, *(line for experiment in experiments for line in experiment.lines)]
-    points = [point for experiment in experiments for point in experiment.points]
-    methods = {*METHODS.all(), *(line.published_name for line in lines)}
-    datasets = {*DATASETS.all(), *study.datasets.values()}
-    datasets.update(name for point in points for name in point.datasets.values())
-    papers = []
-    for paper, values in findings.without_table.items():
-        names = Counter(
-            f"{kind} {name}"
-            for value in values
-            for kind, name, is_known in (
-                ("method", value.method, value.method in methods),
-                ("data set", value.dataset, value.dataset in datasets),
-                ("scenario", value.scenario, _is_scenario(study, value.scenario)),
-            )
-            if not is_known
-        )
-        texts = [f"{name} ({number})" for name, number in names.most_common(MOST_NAMED)]
-        texts += [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
-        if texts:
-            papers.append(f"{study.paper_title(paper)}: {', '.join(texts)}")
-    if not papers:
-        return ""
-    return (
-        "Published values without a table here that name a method, data set or scenario which is unknown "
-        f"here: {'; '.join(papers)}."
-    )
-
-
-def _is_scenario(study: Study, name: str) -> bool:
-    """Whether a published scenario is one of the suite's or what the study calls one."""
-    if name in study.scenarios.values():
-        return True
-    try:
-        scenarios.parse(name)
-    except RequestError:
-        return False
-    return True
-
-
 def reproduction(findings: Findings) -> Document | None:
     """The score of a study's papers; None for fewer than two published cells."""
     study, experiments, values = findings.study, findings.experiments, findings.judged
@@ -306,7 +241,6 @@ def reproduction(findings: Findings) -> Document | None:
     data = frame(values.values()).assign(
         paper=[value.paper for value in values],
         printed=[value.table for value in values],
-        earlier=[earlier_rule(cell) for cell in values.values()],
     )
     counts = _counts(data, ["paper"], "verdict", ORDER)
     counts[NO_TABLE] = pd.Series({paper: len(rest) for paper, rest in findings.without_table.items()})
@@ -317,7 +251,6 @@ def reproduction(findings: Findings) -> Document | None:
     score = _score(counts, placebos, taus).rename(columns=study.paper_title)
     by_table = _counts(data, ["paper", "printed"], "verdict", counts.columns.drop(NO_TABLE, errors="ignore"))
     by_table.insert(0, "cells", by_table.sum(axis=1))
-    measured_rows = data[data["earlier"].isin([*GRADES, NOT_COMPARABLE])]
     rounded_signs = signs.rename(study.title_of, level="dataset").assign(
         mean=[f"{value:+.2f}" for value in signs["mean"]], p=[f"{value:.2g}" for value in signs["p"]]
     )
@@ -341,13 +274,6 @@ def reproduction(findings: Findings) -> Document | None:
             ),
         ),
         _table(study, "signs", "Which side of the published value cells lie on", "Data set", rounded_signs),
-        _table(
-            study,
-            "earlier",
-            "Verdicts by the earlier rule (rows) and grades",
-            "Earlier rule",
-            _counts(measured_rows, ["paper", "earlier"], "verdict", [*GRADES, NOT_COMPARABLE]).sort_index(),
-        ),
         _table(study, "tau", "Order of methods", "Column", _tau_table(study, taus)),
     )
     views = tuple(view for view in views if view.rows)
@@ -361,12 +287,11 @@ def reproduction(findings: Findings) -> Document | None:
         LEGEND,
         f"Placebos: what {study.title_of(study.baseline)} and {study.title_of(study.control)} would score "
         "beside the published values of the other methods that have a grade. Sign tests are two-sided, over "
-        "cells with a grade, which share clients and are not independent. Earlier rule: reproduced up to "
-        "max(1 point, 2 sqrt(s_p² + s_m² + s_d²)), s_d of the cell's own partitions alone.",
+        "cells with a grade, which share clients and are not independent.",
         "Kendall's tau-b of measured and published order of the methods whose cells have a grade (of a "
         f"reduced protocol: that were measured), in every column with at least {LEAST_METHODS} of them, in "
         "tables that rank methods: 1 the same order, -1 the opposite. Its mean counts every column alike.",
-        *filter(None, [_spread_note(study, values), _unknown_names(findings)]),
+        *filter(None, [_spread_note(study, values)]),
     )
     long_counts = counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells")
     return statistic(

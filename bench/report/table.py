@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Annotated, Any, TypeVar
-
-from pydantic import PlainSerializer
+from typing import Any, TypeVar
 
 LABEL_WIDTH = 20
 """Characters of a row's label that stay on one line of a terminal."""
@@ -59,7 +57,7 @@ class Table:
     groups: tuple[tuple[str, int], ...]
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
-    references: Annotated[frozenset[str], PlainSerializer(sorted, list[str])] = frozenset()
+    references: frozenset[str] = frozenset()
     together: int = 0
 
     def blocks(self, width: int) -> Iterator[Table]:
@@ -79,6 +77,13 @@ class Table:
                 start, block = start + width_so_far, []
             block.append(part)
         yield self._cut(start, block)
+
+    def by_group(self) -> Iterator[Table]:
+        """A table for each group of columns."""
+        start = 0
+        for heading, span in self.groups:
+            yield self._cut(start, [(heading, span)])
+            start += span
 
     def _cut(self, start: int, groups: list[tuple[str, int]]) -> Table:
         columns = slice(start, start + sum(span for _, span in groups))

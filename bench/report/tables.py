@@ -184,14 +184,12 @@ def details(cells: Cells) -> tuple[Table, ...]:
         columns = [
             column
             for column in cells.run_columns
-            if any(cell.column == column and cell.comparison is comparison for cell in cells.own_cells)
+            if any(cell.column == column and cell.comparison is comparison for cell in cells)
         ]
         name = comparison.label.lower().replace(" ", "_")
         title = f"Measured beside {comparison.label}"
         tables.append(_table(cells, name, title, columns, comparison))
-    published_columns = {
-        cell.column for cell in cells.own_cells if cell.target and cell.comparison is first_comparison
-    }
+    published_columns = {cell.column for cell in cells if cell.target and cell.comparison is first_comparison}
     idle_columns = [
         column for column in cells.columns if column in published_columns and column not in cells.run_columns
     ]
@@ -202,7 +200,7 @@ def details(cells: Cells) -> tuple[Table, ...]:
 
 def every_number(cells: Cells) -> Table:
     """Every measured cell under every reading with its seeds, intervals and what its grade rests on."""
-    rows = frame(cells.own_cells).query("n > 0")
+    rows = frame(cells).query("n > 0")
     title = "Every number: all readings, seeds, intervals and margins"
     return listing("every_number", title, "Line", map(_number_row, rows.to_dict("records")))
 
@@ -326,7 +324,7 @@ def document(cells: Cells, figures: Iterable[Figure] = ()) -> Document:
         details=details(cells),
         printed=printed_tables(cells) if cells.run_columns else (),
         primary_cells=tuple(cells.primary_cells),
-        cells=tuple(cells.own_cells),
+        cells=tuple(cells),
         fine_print=fine_print(cells),
         figures=tuple(figures),
     )

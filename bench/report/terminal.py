@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+import io
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
 
 from rich.console import Console, Group
 from rich.markup import escape
@@ -11,15 +12,30 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from bench.pages.grades import GRADES, grade_look
-from bench.report.folder import INDEX
-from bench.report.printout import PrintedDocument, PrintedStudy, Printout, Score
+from bench.report.document import Document, Part, Report, Score, run_origins
 from bench.report.table import LABEL_WIDTH, Entry, Table
+
+WIDTH = 80
+"""Columns of a terminal."""
+
+ROOM = 24
+"""Lines that a report's only table may take to be printed without being asked for."""
 
 LISTED = 3
 """Further lines of a kind that are printed; the report's files have all."""
 
 BAR = 40
 """Characters of a bar of verdicts."""
+
+Shown = TypeVar("Shown", Document, Report)
+
+
+def text_of(show: Callable[[Shown, Console], None], shown: Shown, colours: bool = False) -> str:
+    """What is shown of a document or report, with the escapes of a terminal's colours if they are wanted."""
+    file = io.StringIO()
+    system: Literal["standard"] | None = "standard" if colours else None
+    show(shown, Console(file=file, width=WIDTH, force_terminal=colours, color_system=system, highlight=False))
+    return file.getvalue()
 
 
 def rich_table(table: Table) -> RichTable:
@@ -48,37 +64,49 @@ def _markup(entry: Entry) -> str:
     return f"[{look.terminal}]{markup}[/]" if look else markup
 
 
-def show(document: PrintedDocument, console: Console) -> None:
+def show(document: Document, console: Console) -> None:
     """Print a document's tables and notes."""
-    if not document.tables and not document.notes:
-        _line(console, f"{document.title}: nothing run yet")
+    notes = _notes(document)
+    if not document.printed and not notes:
+        _line(console, f"{document.full_title}: nothing run yet")
         return
-    console.print(document.title, markup=False, highlight=False, style="bold")
-    for table in document.tables:
+    console.print(document.full_title, markup=False, highlight=False, style="bold")
+    for table in document.printed:
         console.print(rich_table(table))
-    if any(entry.text[-2:-1] == " " for table in document.tables for _, row in table.rows for entry in row):
+    if any(entry.text[-2:-1] == " " for table in document.printed for _, row in table.rows for entry in row):
         _line(console, ", ".join(f"{look.mark} {name}" for name, look in GRADES.items()))
-    for note in document.notes:
+    for note in notes:
         _line(console, f"- {note}")
 
 
-def brief(printout: Printout, console: Console) -> None:
+def _notes(document: Document) -> tuple[str, ...]:
+    """The notes of a document of which something was run."""
+    return document.notes if any(cell.group for cell in document.cells) else ()
+
+
+def _is_short(document: Document) -> bool:
+    lines = sum(len(table.rows) + 4 for table in document.printed) + len(_notes(document))
+    return 0 < lines <= ROOM and bool(document.primary_cells)
+
+
+def brief(report: Report, console: Console) -> None:
     """Print what every study comes to, and its table where there is one short one."""
-    for study in printout.studies.values():
-        console.print(Text.assemble((study.title, "bold"), (f"  {study.runs:,} runs", "dim")))
+    for study in report.parts:
+        runs = len(run_origins(study.documents))
+        console.print(Text.assemble((study.title, "bold"), (f"  {runs:,} runs", "dim")))
         headline = 2 if study.scores else 1
         _line(console, " ".join(study.sentences[:headline]))
         console.print(_scores(study))
         for sentence in study.sentences[headline:]:
             _line(console, sentence)
-        short_documents = [document for document in study.documents.values() if document.short]
+        short_documents = [document for document in study.documents if _is_short(document)]
         for document in short_documents if len(short_documents) == 1 else ():
-            for table in document.tables:
+            for table in document.printed:
                 console.print(rich_table(table))
         console.print()
 
 
-def _scores(study: PrintedStudy) -> Group:
+def _scores(study: Part) -> Group:
     """For each paper a bar of its measured values' verdicts, and their numbers."""
     return Group(*(part for score in study.scores for part in (_bar(score), _counts(score))))
 
@@ -104,19 +132,22 @@ def _counts(score: Score) -> Text:
     return Text("  ").join(parts) if parts else Text("none measured under its protocol", "dim")
 
 
-def closing(printout: Printout, out: Path, console: Console) -> None:
-    """Print what is not in the report's tables, whose the runs are, and where everything lies."""
-    if printout.unrun:
-        _line(console, f"Nothing run yet of {_first_names(printout.unrun)}")
-    if printout.elsewhere:
-        _line(console, f"In no study's table: {_first_names(printout.elsewhere)}")
-    if printout.shipped:
-        runs = sum(printout.shipped.values())
+def remarks(report: Report, console: Console) -> None:
+    """Print what is not in the report's tables, and whose the runs are."""
+    if report.unrun:
+        _line(console, f"Nothing run yet of {_first_names(report.unrun)}")
+    if report.elsewhere:
+        _line(console, f"In no study's table: {_first_names(report.elsewhere)}")
+    if report.shipped:
+        runs = sum(report.shipped.values())
         _line(console, f"{runs:,} of these runs come with the suite; --own leaves them out")
-    # A path is not folded: people copy it.
-    console.print(f"Report: {out / INDEX}", markup=False, highlight=False, soft_wrap=True)
-    names = [name for study in printout.studies.values() for name in study.documents]
-    contents_text = f"Beside it: {len(names)} tables, {printout.figures} figures, cells.csv"
+
+
+def beside(report: Report, console: Console) -> None:
+    """Print what lies beside the front page."""
+    names = [document.key for document in report.documents]
+    figures = sum(len(document.figures) for document in report.documents)
+    contents_text = f"Beside it: {len(names)} tables, {figures} figures, cells.csv"
     _line(console, f"{contents_text}; --print {names[0]} prints one")
 
 

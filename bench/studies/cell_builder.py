@@ -198,8 +198,6 @@ class CellBuilder:
         self, comparison: Comparison, measure: Measure, column: Column, line: Line, point: Point
     ) -> Published | None:
         """The first published value of a cell; None where no table has one."""
-        if point.grid:
-            return None
         for target in comparison.targets:
             key = self._study.key(target, column, self._study.row(line))
             key = key._replace(dataset=point.datasets.get(column.dataset, key.dataset))
@@ -215,8 +213,6 @@ class CellBuilder:
         """Titles of the data sets on which the published tables have this line, point and measure; none where
         the column's own is one of them, with other clients.
         """
-        if point.grid:
-            return []
         study, settings = self._study, _printed_settings(line, point, measure)
         name = study.row(line).published_name
         datasets = {

@@ -173,14 +173,9 @@ class Cells:
         return [cell for cell in self if (cell.comparison, cell.measure) == main_key]
 
     @property
-    def own_cells(self) -> list[Cell]:
-        """The cells whose verdicts stand here: those of other grids' runs have another table."""
-        return [cell for cell in self if not cell.point.grid]
-
-    @property
     def primary_cells(self) -> list[Cell]:
         """The cells that verdicts rest on."""
-        return [cell for cell in self.own_cells if not cell.measure.is_extra]
+        return [cell for cell in self if not cell.measure.is_extra]
 
     @property
     def primary_measures(self) -> list[Measure]:
@@ -189,8 +184,8 @@ class Cells:
 
     @property
     def run_columns(self) -> tuple[Column, ...]:
-        """Columns where anything of the experiment's own was run."""
-        run_columns = {cell.column for cell in self.own_cells if cell.group}
+        """Columns where anything was run."""
+        run_columns = {cell.column for cell in self if cell.group}
         return tuple(column for column in self.columns if column in run_columns)
 
     @property

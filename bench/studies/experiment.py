@@ -120,26 +120,22 @@ class ExperimentPlan:
 
     def __init__(self, experiment: Experiment, rows: tuple[Line, ...] = ()) -> None:
         self.experiment = experiment
-        self._grids: dict[str, tuple[Grid, list[Planned], set[tuple[Any, ...]]]] = {}
         self.lines, self.columns = experiment.lines or rows, experiment.columns
         if not experiment.main:
-            grid, runs, _ = self._grid("")
+            grid, runs = self._grid
             self.lines = (*experiment.lines, *experiment.guests) if experiment.lines else _variants(grid)
             places = dict.fromkeys(Column(*run.names[:3]) for run in runs)
             self.columns = experiment.columns or tuple(places)
 
-    def _grid(self, name: str) -> tuple[Grid, list[Planned], set[tuple[Any, ...]]]:
-        """A grid, its runs of the first seed (those of the others differ in nothing else) and their keys."""
-        name = name or self.experiment.grid
-        if name not in self._grids:
-            grid = load_grid(name)
-            settings = grid.settings
-            for guest in self.experiment.guests:
-                settings += grid.settings_beside(self.experiment.host, guest.runs, guest.settings)
-            grid = grid.model_copy(update={"settings": settings})
-            runs = expand(grid, Filters(seeds=grid.seeds[:1]))
-            self._grids[name] = grid, runs, set(map(_key, runs))
-        return self._grids[name]
+    @cached_property
+    def _grid(self) -> tuple[Grid, list[Planned]]:
+        """The grid and its runs of the first seed; those of the others differ in nothing else."""
+        grid = load_grid(self.experiment.grid)
+        settings = grid.settings
+        for guest in self.experiment.guests:
+            settings += grid.settings_beside(self.experiment.host, guest.runs, guest.settings)
+        grid = grid.model_copy(update={"settings": settings})
+        return grid, expand(grid, Filters(seeds=grid.seeds[:1]))
 
     @cached_property
     def runs(self) -> dict[Place, PlannedCell]:
@@ -148,18 +144,20 @@ class ExperimentPlan:
         Raises:
             RequestError: a line of which the grid plans nothing.
         """
+        if self.experiment.main:
+            return {}
         cells = {}
-        for point in () if self.experiment.main else self.experiment.points:
-            grid, _, run_keys = self._grid(point.grid)
-            for column, line in product(self.columns, self.lines):
-                if _has_place(line, point, column):
-                    variant = {**line.settings, **point.settings}
-                    place = column.dataset, column.scenario, column.clients, line.runs
-                    run = plan(grid, *place, variant, grid.seeds[0])
-                    if _key(run) in run_keys:
-                        cells[column, line, point] = planned_cell(grid, run)
+        grid, grid_runs = self._grid
+        run_keys = set(map(_key, grid_runs))
+        for point, column, line in product(self.experiment.points, self.columns, self.lines):
+            if _has_place(line, point, column):
+                variant = {**line.settings, **point.settings}
+                place = column.dataset, column.scenario, column.clients, line.runs
+                run = plan(grid, *place, variant, grid.seeds[0])
+                if _key(run) in run_keys:
+                    cells[column, line, point] = planned_cell(grid, run)
         planned_lines = {line for _, line, _ in cells}
-        for line in () if self.experiment.main else self.lines:
+        for line in self.lines:
             if line not in planned_lines:
                 settings = difference_text(line.settings, {})
                 raise RequestError(
@@ -173,7 +171,7 @@ class ExperimentPlan:
         """Spec hashes of the runs that the experiment's own grid plans; none of a main table."""
         if self.experiment.main:
             return frozenset()
-        grid, runs, _ = self._grid("")
+        grid, runs = self._grid
         hashes = (run.spec.hashes(grid.seeds, grid.partition_per_seed) for run in runs)
         return frozenset(chain.from_iterable(hashes))
 

@@ -101,7 +101,7 @@ def _collect(source: Source, metric: Metric = ACCURACY) -> StudyCells:
 def _cells(studies: StudyCells) -> pd.DataFrame:
     """The cells of all studies; ``primary`` are those that verdicts rest on."""
     parts = [
-        frame(cells.own_cells).assign(primary=[not cell.measure.is_extra for cell in cells.own_cells])
+        frame(cells).assign(primary=[not cell.measure.is_extra for cell in cells])
         for _, study_cells in studies
         for cells in study_cells
     ]

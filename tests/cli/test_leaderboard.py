@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from pathlib import Path
 
 import pytest
-from leaderboard.site_database import TEN, done, fill, spec
-
-from bench.store import Context, open_store
+from leaderboard.site_database import fill
 
 from .conftest import Bench
 
@@ -35,14 +32,10 @@ def test_build_writes_the_site_of_a_database(bench: Bench, tmp_path: Path) -> No
         ("build --out {other}", "expected an empty folder or an earlier leaderboard"),
         ("build --out {file}", "expected a folder"),
         ("build --out {new} --db sqlite:////nowhere/bench.db --own", "nowhere"),
-        ("build --out {new} --release ../x", "--release"),
         ("build --ouT x", "--ouT"),
-        ("build --out {new} --metric makro_f1", "macro_f1"),
-        ("build --out {new} --db {older} --own --metric macro_f1", "'bench sweep --grid NAME'"),
+        ("build --out {new} --metric macro_f1", "--metric"),
         ("serve --out {new}", "no leaderboard is there"),
         ("serve --out {other} --own", "--own"),
-        ("serve --out {other} --metric macro_f1", "--metric"),
-        ("serve --metric macro_f1 --port 0 --db {older} --own", "'bench sweep --grid NAME'"),
         ("serve --port 70000", "expected a number from 0 to 65535"),
     ],
 )
@@ -52,12 +45,8 @@ def test_a_wrong_request_is_one_line_and_writes_nothing(
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("mine")
     (tmp_path / "file").write_text("mine")
-    older = f"sqlite:///{tmp_path / 'older.db'}"
-    with open_store(older, create=True) as store:  # no counts by class: the first count is odd
-        now = Context(datetime(2026, 1, 2), {}, "0.1", 1, 2, "source")
-        store.save(spec(TEN, "local", 0), done(61, TEN.clients), now)
     before = sorted(tmp_path.rglob("*"))
-    places = {"older": older} | {name: str(tmp_path / name) for name in ("other", "file", "new")}
+    places = {name: str(tmp_path / name) for name in ("other", "file", "new")}
     code, text, error = bench("leaderboard " + words.format(**places))
     assert (code, text, error.count("\n")) == (2, "", 1)
     assert said in error

@@ -87,7 +87,16 @@ def test_unchanged_results_give_byte_identical_files(folder: Path, tmp_path: Pat
     )
     assert first.keys() == second.keys()
     assert [path for path in first if first[path] != second[path]] == []
-    assert {path.suffix for path in first} == {".md", ".tex", ".csv", ".pdf", ".png", ".html", ".json"}
+    assert {path.suffix for path in first} == {
+        ".md",
+        ".tex",
+        ".txt",
+        ".csv",
+        ".pdf",
+        ".png",
+        ".html",
+        ".json",
+    }
 
 
 def test_figures_are_not_blank(folder: Path) -> None:
@@ -392,8 +401,8 @@ def test_a_line_has_one_look_in_all_figures_and_that_of_its_method_where_it_is_p
     }
     looks = dict(marks)
     assert len(marks) == len(looks) == len(set(looks.values())) == 3
-    assert looks["Local"] == style.look_of("local")
-    assert looks["FED-PUB"] == style.look_of("fedpub")
+    assert looks["Local"] == style.look_of("local", Study)
+    assert looks["FED-PUB"].colour == style.PROPOSED
     assert style.PROPOSED not in {looks["Local"].colour, looks["Blunt"].colour}
 
 

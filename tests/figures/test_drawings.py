@@ -14,6 +14,7 @@ from bench.figures.curves import Curves
 from bench.figures.drawings import Drawings
 from bench.figures.layout import Figure, Mark
 from bench.statistics.summary import with_intervals
+from bench.studies.study import Study
 
 LOOKS_AT_FIGURES = True
 
@@ -22,7 +23,7 @@ def figure(last: float, name: str = "curve") -> Figure:
     """A curve that ends at a number."""
     place = {"dataset": "cora", "scenario": "non-overlapping", "clients": 10, "method": "local"}
     rows = pd.DataFrame({**place, "round": [1, 2], "n": 3, "mean": [50.0, last], "std": 0.0})
-    panel = Curves("Cora", with_intervals(rows), (Mark("local", "Local", style.look_of("local")),))
+    panel = Curves("Cora", with_intervals(rows), (Mark("local", "Local", style.look_of("local", Study)),))
     return Figure(name, "", [panel], "Test accuracy")
 
 

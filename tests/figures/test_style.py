@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -20,13 +21,13 @@ EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "clustered.py"
 def test_no_two_methods_of_a_study_share_colour_and_dashes() -> None:
     for study in STUDIES.all().values():
         methods = dict.fromkeys(line.method for line in study.lines)
-        lines = [(look.colour, look.dashes) for look in map(style.look_of, methods)]
+        lines = [(look.colour, look.dashes) for look in map(partial(style.look_of, study=study), methods)]
         assert len(set(lines)) == len(lines), study.name
 
 
 def test_no_two_methods_look_alike() -> None:
     listed = {line.method for study in STUDIES.all().values() for line in study.lines}
-    looks = {name: style.look_of(name) for name in (*METHODS.all(), *listed, "a_new_method")}
+    looks = {name: style.look_of(name, Study) for name in (*METHODS.all(), *listed, "a_new_method")}
     for one, other in combinations(looks, 2):
         assert looks[one] != looks[other], (one, other)
 
@@ -67,28 +68,19 @@ def study(methods: tuple[str, ...], proposed: str, baseline: str, *references: s
 
 def test_hues_are_used_up_before_one_is_used_twice() -> None:
     first, second = (tuple(f"{name}{number}" for number in range(8)) for name in "ab")
-    looks, _ = style.assign((study(first, "a0", "a1"), study((*second, "a1"), "b0", "a1", "b7")))
+    looks = style.assign((study(first, "a0", "a1"), study((*second, "a1"), "b0", "a1", "b7")))
     assert len({looks[name].colour for name in first}) == 8
-    assert len({looks[name].colour for name in (*second, "a1")}) == 9
+    assert looks["a1"].colour == style.BASELINE
+    assert looks["b7"].colour == style.REFERENCE
     assert len(set(looks.values())) == 16
-
-
-def test_the_lines_of_a_small_experiment_are_told_apart_by_colour() -> None:
-    sizes = set()
-    for kind in STUDIES.all().values():
-        for experiment in kind.experiments:
-            if len(experiment.lines) <= len(style.HUES):
-                colours = [look.colour for look in style.looks_of(kind(), experiment.lines).values()]
-                assert len(set(colours)) == len(colours), (kind.name, experiment.name)
-                sizes.add(len(colours))
-    assert max(sizes) > 5
 
 
 GONE = """
 import os
 from bench import registry
+from bench.studies.study import Study
 os.environ[registry.PLUGINS] = {example!r}
-style.look_of("a_new_method")
+style.look_of("a_new_method", Study)
 del os.environ[registry.PLUGINS]
 registry.forget()
 """
@@ -98,9 +90,12 @@ registry.forget()
 @pytest.mark.slow
 @pytest.mark.parametrize("before", ["", GONE.format(example=str(EXAMPLE))], ids=["fresh", "plug-in gone"])
 def test_the_look_of_an_unknown_method_is_the_same_in_every_process(before: str) -> None:
-    script = f"from bench.figures import style\n{before}\nprint(style.look_of('a_new_method'))"
+    script = (
+        "from bench.figures import style\nfrom bench.studies.study import Study\n"
+        f"{before}\nprint(style.look_of('a_new_method', Study))"
+    )
     other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert other.stdout.strip() == str(style.look_of("a_new_method"))
+    assert other.stdout.strip() == str(style.look_of("a_new_method", Study))
 
 
 def test_text_in_a_methods_colour_can_be_read_on_white() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,6 @@ from bench.engine.result import RunResult
 from bench.grids import Filters, expand, load_grid
 from bench.hyper import HyperParameters, tunable
 from bench.leaderboard.build import Site, build
-from bench.metric_names import Metric
 from bench.spec import Protocol, RunSpec
 from bench.store import Context, open_store
 from bench.store.models import ImportedBundle, Run
@@ -37,7 +36,6 @@ BUNDLE = "<b onclick='window.hacked=1'>bundle</b>"
 CHECKED = datetime(2026, 3, 4, 23, 59)
 """When the evil runs were verified, if they were."""
 
-URL = "https://example.org/board"
 PLANNED = expand(load_grid("fedpub_protocol"), Filters(seeds=(0,)))[0]
 
 PARTITION = "abcdef0123456789" * 4
@@ -190,28 +188,21 @@ def fill(url: str, bundle_state: str = "unverified", findings: Sequence[str] = (
                 run.bundle_id = bundle.id
 
 
-def build_site(
-    url: str,
-    out: Path,
-    release: str = "",
-    today: date = date(2026, 1, 1),
-    metric: Metric = "accuracy",
-    study: type[Study] = Tiny,
-) -> Site:
+def build_site(url: str, out: Path) -> Site:
     """The site of a database alone."""
     with open_store(url, create=False) as store:
         source = MergedSource(store, [])
-        return build(source, {study.name: study}, COMPETITORS, out, release, today, metric=metric)
+        return build(source, {"tiny": Tiny}, COMPETITORS, out)
 
 
 def build_renamed(folder: Path) -> Path:
-    """The site of ``Renamed``, with one run of its experiment, which is published at ``URL``."""
+    """The site of ``Renamed``, with one run of its experiment."""
     url = f"sqlite:///{folder / 'bench.db'}"
     fill(url)
     with open_store(url, create=True) as store:
         now = Context(datetime(2026, 1, 2), {}, "0.1", 1, 2, "source")
         store.save(PLANNED.spec, done(60, PLANNED.spec.clients), now)
-        build(MergedSource(store, []), {"tiny": Renamed}, COMPETITORS, folder / "site", url=URL)
+        build(MergedSource(store, []), {"tiny": Renamed}, COMPETITORS, folder / "site")
     return folder / "site"
 
 

@@ -8,10 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import unquote
-from xml.etree import ElementTree
 
 import pytest
-from PIL import Image
 
 from bench.errors import RequestError
 from bench.leaderboard.build import build
@@ -20,19 +18,17 @@ from bench.store import open_store
 from bench.studies.source import MergedSource
 
 from .pages import Page, board, loaded, records
-from .site_database import BASES, BUNDLE, COMPETITORS, EVIL, URL, Tiny
+from .site_database import BASES, BUNDLE, COMPETITORS, EVIL, Tiny
 
 
 def test_every_link_leads_to_a_file_and_a_place_of_the_site(site: Path) -> None:
     pages = {path: Page(path) for path in site.rglob("*.html")}
     assert {path.relative_to(site).parts[0] for path in pages} == {
         "index.html",
-        "about.html",
         "run.html",
         "board",
         "dataset",
         "method",
-        "pair",
     }
     for path, page in pages.items():
         for link in page.links:
@@ -97,22 +93,11 @@ def test_a_method_has_one_name_in_ranking_list_and_page(renamed: Path) -> None:
     assert f'<a href="{method_page("fedavg")}">Plain averaging</a>' in listed
 
 
-def test_every_page_says_what_it_is_about_and_where_it_is_if_that_is_known(site: Path, renamed: Path) -> None:
-    for folder, url in ((site, ""), (renamed, f"{URL}/")):
-        headline = re.search(r'class="headline">([^<]+)<', (folder / "index.html").read_text())
-        assert headline
-        for path in folder.rglob("*.html"):
-            text = path.read_text(encoding="utf-8")
-            said = dict(re.findall(r'<meta (?:property|name)="([^"]+)" content="([^"]+)"', text))
-            assert all(len(said[name]) > 1 for name in ("description", "og:title"))
-            assert said.get("og:url", "") == (url and url + path.relative_to(folder).as_posix())
-            image = folder / said["og:image"].removeprefix(url) if url else path.parent / said["og:image"]
-            with Image.open(image) as picture:
-                assert picture.format == "PNG"
-                size = tuple(int(said[f"og:image:{side}"]) for side in ("width", "height"))
-                assert picture.size == size == (1200, 630)
-            assert said["og:image:alt"] == headline[1]
-            assert said["twitter:card"] == "summary_large_image"
+def test_every_page_says_what_it_is_about(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        described = re.search(r'<meta name="description" content="([^"]+)"', path.read_text(encoding="utf-8"))
+        assert described
+        assert len(described[1]) > 1
 
 
 def test_hostile_texts_are_escaped_everywhere(site: Path) -> None:
@@ -126,8 +111,6 @@ def test_hostile_texts_are_escaped_everywhere(site: Path) -> None:
             assert "default-src 'none'; script-src 'self'" in text
         elif path.suffix == ".js":
             assert not set("<>&\u2028") & set(text)
-        elif path.suffix == ".xml":
-            ElementTree.fromstring(text)
     page = Page(site / method_page(EVIL))
     assert f"Evil {EVIL}" in page.text
     assert "First paragraph <script>window.hacked=1</script> with code <b> in it." in page.text

@@ -1,9 +1,8 @@
-"""Data sets' pages: statistics with verdicts, and clients' labels, from what ships and from stored runs."""
+"""Data sets' pages: statistics with verdicts, from what ships."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
@@ -39,7 +38,7 @@ class Photos(Tiny):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
-    """The page of a data set with one run, which keeps its counts by class."""
+    """The page of a data set with one run."""
     folder = tmp_path_factory.mktemp("photos")
     with open_store(f"sqlite:///{folder / 'bench.db'}", create=True) as store:
         now = Context(datetime(2026, 1, 2), {}, "0.1", 1, 2, "source")
@@ -75,23 +74,6 @@ def test_papers_go_by_their_titles(page: Page) -> None:
     name = FEDSHEAFHN.data_table.paper
     assert FEDSHEAFHN.paper_titles[name] in page.text
     assert name not in page.text
-
-
-def test_test_labels_come_from_a_run_where_items_do_not_ship(page: Page) -> None:
-    table = next(table for table in page.tables if table[0][0] == "Client")
-    # all hundred test items of every client are of the first of two classes
-    assert table[1:] == [[str(client), "100", "0"] for client in range(TEN.clients)]
-    assert f"run.html#{spec(TEN, 'local', 0).hash}" in " ".join(page.links)
-    unknown = page.text.split("Not shown")[1]
-    assert f"{THIRTY.scenario}, {THIRTY.clients} clients" in unknown
-    assert f"{TEN.scenario}, {TEN.clients} clients" not in unknown
-
-
-def test_a_data_sets_page_counts_labels(site: Path) -> None:
-    page = Page(site / dataset_page("cora"))
-    ten = next(table for table in page.tables if table[0][0] == "Client" and len(table) == 11)
-    held = [sum(map(int, row[1:])) for row in ten[1:]]
-    assert sum(held) == 2485  # nodes of Cora's largest connected component, none shared
 
 
 def test_every_data_set_of_the_suite_says_under_what_terms_its_source_gives_it(page: Page) -> None:

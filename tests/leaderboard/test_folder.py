@@ -1,19 +1,17 @@
-"""The site's folder: names of its files, its replacement as a whole, frozen releases, and serving it."""
+"""The site's folder: names of its files, its replacement as a whole, and serving it."""
 
 from __future__ import annotations
 
 import threading
-from datetime import date
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
 from bench.errors import RequestError
-from bench.leaderboard import exports, folder
+from bench.leaderboard import folder
 from bench.leaderboard.folder import HOST, file_name, server
 
-from .pages import BOARD, Page
 from .site_database import EVIL, build_site
 
 
@@ -34,13 +32,11 @@ def written(out: Path, text: str) -> None:
         (made / "index.html").write_text(text)
 
 
-def test_an_earlier_site_is_replaced_whole(database: str, site: Path, own_site: Path) -> None:
+def test_an_earlier_site_is_replaced_whole(database: str, own_site: Path) -> None:
     (own_site / "board" / "stale.html").write_text("old")
-    build_site(database, own_site, today=date(2026, 1, 2))
+    build_site(database, own_site)
     assert not (own_site / "board" / "stale.html").exists()
     assert [path.name for path in own_site.parent.iterdir()] == ["site"]
-    # the results have not changed, and so there is nothing new
-    assert (own_site / exports.LOG).read_bytes() == (site / exports.LOG).read_bytes()
 
 
 def test_a_site_that_cannot_be_put_in_place_leaves_the_earlier_one(
@@ -59,27 +55,6 @@ def test_a_site_that_cannot_be_put_in_place_leaves_the_earlier_one(
     with pytest.raises(RequestError, match="cannot write there: Permission denied"):
         written(out, "second")
     assert (out / "index.html").read_text() == "first"
-
-
-def test_a_release_is_frozen_and_kept(database: str, tmp_path: Path) -> None:
-    out = tmp_path / "site"
-    build_site(database, out, release="0.1.0", today=date(2026, 1, 1))
-    frozen = out / "releases" / "0.1.0"
-    before = {path: path.read_bytes() for path in frozen.rglob("*") if path.is_file()}
-    assert frozen / BOARD in before
-    assert frozen / "data" / "runs-0000.js" in before
-    assert "Frozen copy of release 0.1.0" in (frozen / "index.html").read_text()
-    (out / exports.CELLS).unlink()
-    build_site(database, out, release="0.2.0", today=date(2026, 1, 2))
-    assert {path: path.read_bytes() for path in frozen.rglob("*") if path.is_file()} == before
-    links = Page(out / "index.html").links
-    assert [link for link in links if link.startswith("releases/")] == [
-        "releases/0.2.0/index.html",
-        "releases/0.1.0/index.html",
-    ]
-    for name in ("0.2.0", "../x", ".", "a/b"):
-        with pytest.raises(RequestError, match="--release"):
-            build_site(database, out, release=name)
 
 
 def test_the_server_answers_this_machine_alone(site: Path) -> None:

@@ -1,18 +1,13 @@
-"""Small pictures in the rows of a board, and the card that other sites show beside a link."""
+"""Small pictures in the rows of a board."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from PIL import Image
 
-from bench.leaderboard import pictures
 from bench.leaderboard.pictures import Scale, usual_ends
 
 from .pages import BOARD
@@ -25,8 +20,6 @@ def test_a_picture_holds_every_number_in_its_place() -> None:
     assert axis.at(65) == pytest.approx((first + middle) / 2)
     assert (axis.at(-5), axis.at(500)) == (first, last)
     assert 0 < first < last < 100
-    strokes = axis.ticks(np.array([60.0, 65.0, 500.0]))
-    assert [float(part.split()[0]) for part in strokes.split("M")[1:]] == [first, axis.at(65), last]
 
 
 def test_an_axis_leaves_room_to_most_values_and_points_to_the_others() -> None:
@@ -54,68 +47,3 @@ def test_a_difference_is_a_bar_as_long_as_it_is_large(site: Path) -> None:
     by_task = {round(length / difference, 1) for difference, length in lengths.items()}
     assert len(by_task) < len(lengths)  # one factor a task
     assert min(by_task) > 0
-
-
-def ranking(methods: int, group: int = 1) -> Any:
-    """So many methods, all of one group, whose names want all the room there is, over three tasks."""
-    return SimpleNamespace(
-        table=pd.DataFrame(
-            {
-                "title": [f"$method_{number}$ " + "with a long name " * 4 for number in range(methods)],
-                "rank": np.arange(1.0, methods + 1),
-                "low": [None] + [1.0] * (methods - 1),
-                "high": [None] + [methods + 0.5] * (methods - 1),
-                "group": [group] * methods,
-                "tasks": [3] * methods,
-            }
-        ),
-        tasks=range(3),
-        groups={"one": 1},
-    )
-
-
-def pixels(path: Path) -> Any:
-    with Image.open(path) as image:
-        assert image.format == "PNG"
-        return np.asarray(image.convert("RGB"), np.int16)
-
-
-def near(picture: Any, colour: str) -> Any:
-    """Where a picture has a colour, ``[rows, columns]``."""
-    wanted = [int(colour[start : start + 2], 16) for start in (1, 3, 5)]
-    return (abs(picture - np.array(wanted, np.int16)) <= 3).all(axis=2)
-
-
-@pytest.mark.parametrize(("methods", "words"), [(2, 1), (40, 200), (None, 8)])
-def test_all_stays_within_the_picture_and_equal_ranks_give_equal_bytes(
-    methods: int | None, words: int, tmp_path: Path
-) -> None:
-    paths = [tmp_path / name for name in ("one.png", "two.png")]
-    for path in paths:
-        pictures.draw_card(path, "A title " * 12, "word " * words, methods and ranking(methods))
-    assert paths[0].read_bytes() == paths[1].read_bytes()
-    picture = pixels(paths[0])
-    assert picture.shape == (630, 1200, 3)
-    ground = near(picture, pictures.GROUND)
-    margin = np.ones_like(ground)
-    margin[20:-20, 30:-30] = False
-    assert ground[margin].all()
-    assert not ground[20:-20, 30:-30].all()
-
-
-def test_methods_that_cannot_be_told_from_the_best_are_coloured(tmp_path: Path) -> None:
-    shares = []
-    for group in (1, 2):
-        pictures.draw_card(tmp_path / "card.png", "Title", "Sentence.", ranking(5, group))
-        shares.append(near(pixels(tmp_path / "card.png"), pictures.ACCENT)[:500].sum())
-    assert shares[0] > 1000
-    assert shares[1] == 0
-
-
-def test_methods_that_lack_a_task_are_not_drawn_among_the_others(tmp_path: Path) -> None:
-    few, more = ranking(2), ranking(5)
-    more.table["tasks"] = [3, 3, 2, 2, 2]
-    few.table["high"] = more.table["high"][:2]
-    for name, one in (("few", few), ("more", more)):
-        pictures.draw_card(tmp_path / name, "Title", "Sentence.", one)
-    assert (pixels(tmp_path / "few")[:500] == pixels(tmp_path / "more")[:500]).all()

@@ -9,8 +9,8 @@ from stored_runs import MemoryStore
 from study_cells import main_tables
 from toy_study import ToyStudy
 
+from bench.report.document import Score
 from bench.report.findings import Findings, agreement_by_paper, judged_cells, published_sentence
-from bench.report.printout import Score
 from bench.studies.cells import Selection
 from bench.studies.published import published
 from bench.studies.ranking import Ranking, rank

@@ -388,11 +388,7 @@ def test_the_pages_pass_axe(built: tuple[Report, Path], browser: Any, scheme: st
     opened.close()
 
 
-def test_no_table_is_cut_off_on_a_wide_screen_and_no_page_on_a_narrow_one(
-    wide: tuple[Report, Path], browser: Any
-) -> None:
-    table = next(each for each in wide[0].documents if each.key == INSIDE).views[0]
-    assert len(table.columns) == 7
+def test_no_page_is_wider_than_the_screen(wide: tuple[Report, Path], browser: Any) -> None:
     for width in (1280, 360):
         opened = browser.new_page(viewport={"width": width, "height": 800})
         for place in PLACES:
@@ -401,11 +397,6 @@ def test_no_table_is_cut_off_on_a_wide_screen_and_no_page_on_a_narrow_one(
                 "document.querySelectorAll('main > details, section > details').forEach(e => e.open = true)"
             )
             assert opened.evaluate("document.documentElement.scrollWidth") <= width
-            cut = opened.evaluate(
-                """[...document.querySelectorAll('.scroll')].filter(
-                    box => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1).length"""
-            )
-            assert width < 1280 or cut == 0
         opened.close()
 
 

@@ -19,7 +19,7 @@ from study_cells import csv_rows, report_of
 from bench.figures.plots import Ranks
 from bench.report.document import Document
 from bench.report.ranking_views import ranking_document
-from bench.report.report import Report, printed_document
+from bench.report.report import Report
 from bench.report.request import Request
 from bench.report.terminal import show
 from bench.studies.ranking import Ranking
@@ -219,8 +219,8 @@ def test_the_figure_has_every_method_with_its_rank_and_group(
 
 def test_the_terminal_shows_ranking_and_score_after_the_tables(built: Report) -> None:
     console = Console(width=80, record=True, file=io.StringIO())
-    for name in built.printout.studies["toy"].documents:
-        show(built.printout.document(name), console)
+    for each in built.documents:
+        show(each, console)
     text = console.export_text()
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
@@ -244,7 +244,7 @@ def test_latex_of_the_statistics_is_ascii(built: Report, folder: Path) -> None:
 def test_one_task_is_no_ranking_on_the_terminal() -> None:
     def shown(tasks_: Sequence[tuple[str, int]]) -> str:
         written = io.StringIO()
-        show(printed_document(document(filled(tasks_))), Console(file=written, width=100))
+        show(document(filled(tasks_)), Console(file=written, width=100))
         return written.getvalue()
 
     assert "Mean rank" not in shown(CORA_TASKS[:1])

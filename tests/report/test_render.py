@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pydantic import TypeAdapter
-from rich.console import Console
 from stored_runs import CORA, MemoryStore
 from study_cells import cells_in, csv_rows, main_tables, plan_of, report_of
 from toy_study import ToyStudy
@@ -25,7 +23,7 @@ from bench.report.report import Report, write
 from bench.report.request import Request
 from bench.report.table import NOWHERE, Entry, SideNote, Table
 from bench.report.tables import verdict_map, views
-from bench.report.terminal import brief, closing, show
+from bench.report.terminal import beside, brief, remarks, show, text_of
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.studies.frame import TYPES
 from bench.studies.planned import usual_cells
@@ -495,33 +493,26 @@ def test_an_earlier_report_is_replaced_whole(tmp_path: Path) -> None:
     } <= names
 
 
-def test_what_is_kept_of_a_table_is_in_the_same_order_in_every_process() -> None:
-    labels = [f"method {letter}" for letter in "badcfe"]
-    table = Table("name", "Title", "Method", (), (), (), frozenset(labels))
-    assert json.loads(TypeAdapter(Table).dump_json(table))["references"] == sorted(labels)
-
-
 def test_an_unchanged_report_is_printed_again_without_being_made(tmp_path: Path) -> None:
     built = report(tmp_path / "a")
     with Drawings() as drawings:
-        write(built, tmp_path / "a", drawings, "of these results")
-    assert folder.unchanged_printout(tmp_path / "a", "of these results") == built.printout
-    assert folder.unchanged_printout(tmp_path / "a", "of others") is None
-    assert folder.unchanged_printout(tmp_path / "b", "of these results") is None
+        contents = write(built, tmp_path / "a", drawings, "of these results")
+    assert folder.unchanged(tmp_path / "a", "of these results") == contents
+    assert folder.unchanged(tmp_path / "a", "of others") is None
+    assert folder.unchanged(tmp_path / "b", "of these results") is None
     (tmp_path / "a" / "cells.csv").write_text("changed by hand")
-    assert folder.unchanged_printout(tmp_path / "a", "of these results") is None
+    assert folder.unchanged(tmp_path / "a", "of these results") is None
 
 
 def test_runs_of_no_study_are_mentioned(tmp_path: Path) -> None:
     source = database()
     source.add("local", 0, [50], dataset="mine", clients=3)
-    assert report(tmp_path, source=source).printout.elsewhere == ("mine non-overlapping 3: local",)
+    assert report(tmp_path, source=source).elsewhere == ("mine non-overlapping 3: local",)
 
 
 def printed(built: Report, name: str = "toy_table1") -> str:
-    console = Console(width=80, record=True, file=io.StringIO())
-    show(built.printout.document(name), console)
-    return console.export_text()
+    (document,) = [document for document in built.documents if document.key == name]
+    return text_of(show, document)
 
 
 def test_the_terminal_shows_measured_published_difference_and_verdict(built: Report) -> None:
@@ -538,7 +529,6 @@ def test_the_terminal_shows_measured_published_difference_and_verdict(built: Rep
     assert max(map(len, text.splitlines())) <= 80
     assert "Cora, 10 clients" in text
     assert "CiteSeer 10" not in text
-    assert printed(built, "toy/table1") == text
 
 
 @pytest.fixture(scope="module")
@@ -560,24 +550,21 @@ def test_many_columns_become_an_overview_with_marks(wide: Report) -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
-def in_brief(built: Report, out: Path) -> str:
-    console = Console(width=80, record=True, file=io.StringIO())
-    brief(built.printout, console)
-    closing(built.printout, out, console)
-    return console.export_text()
+def in_brief(built: Report) -> str:
+    return "".join(text_of(part, built) for part in (brief, remarks, beside))
 
 
-def test_a_report_in_brief_says_who_is_first_and_what_was_measured(wide: Report, tmp_path: Path) -> None:
-    text = " ".join(in_brief(wide, tmp_path).split())
+def test_a_report_in_brief_says_who_is_first_and_what_was_measured(wide: Report) -> None:
+    text = " ".join(in_brief(wide).split())
     assert "21 runs" in text  # two seeds of two methods in five columns, and one failed run
     assert re.search(
         r"Local has the best mean rank of .*, 1\.0", text
     )  # Local before FedAvg in all five: (71.25 > 60), (55 > 50)
-    (final, earlier) = wide.printout.studies["toy"].scores
+    ((final, earlier),) = [part.scores for part in wide.parts]
     assert final.measured == 10
     assert f"10 of {final.published}" in text
     assert f"{earlier.measured} of {earlier.published}" in text
-    assert "index.html" in text
+    assert "cells.csv" in text
 
 
 def test_the_only_table_is_printed_unasked_where_it_is_short(tmp_path: Path) -> None:
@@ -585,15 +572,9 @@ def test_the_only_table_is_printed_unasked_where_it_is_short(tmp_path: Path) -> 
     for seed in (0, 1):
         source.add("local", seed, [72, 70 + seed])
     request = Request(methods=("local",), datasets=("cora",), clients=(10,), scenarios=("non-overlapping",))
-    text = in_brief(report(tmp_path, request, source), tmp_path)
+    text = in_brief(report(tmp_path, request, source))
     assert "71.25 ± 0.35" in text
-    assert max(len(line) for line in text.splitlines() if not line.startswith("Report: ")) <= 80
-
-
-def test_an_unknown_table_is_refused_with_the_nearest_name(built: Report) -> None:
-    assert built.printout.document("toy_table1").tables
-    with pytest.raises(RequestError, match="toy_table1'"):
-        built.printout.document("toy_tabel1")
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_the_report_imports_without_torch() -> None:

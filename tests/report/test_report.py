@@ -99,7 +99,7 @@ def test_the_whole_report_holds_the_experiments_that_have_runs(tmp_path: Path) -
     assert digests[0] == digests[1]
     names = {document.name for document in built.documents}
     assert {"table1", "convergence", "malicious"} <= names
-    assert "fedsheafhn server_cost" in built.printout.unrun
+    assert "fedsheafhn server_cost" in built.unrun
     all_rows = csv_rows(tmp_path / "one" / "cells.csv")
     assert {row["dataset"] for row in all_rows} == {"cora"}
     (attacked,) = [
@@ -127,7 +127,7 @@ def test_filters_reach_the_columns_that_only_experiments_have(tmp_path: Path) ->
     database.add_run(spec("server_cost", "fedsheafhn", 0, large), [50], seconds={"server": 1.0})
     built = build(database, Request(clients=(100,)), {"fedsheafhn": FedSheafHN}, tmp_path)
     assert [document.key for document in built.documents] == ["fedsheafhn_server_cost"]
-    assert built.printout.elsewhere == ()
+    assert built.elsewhere == ()
 
 
 def test_an_unrun_experiment_that_is_asked_for_says_so(tmp_path: Path) -> None:

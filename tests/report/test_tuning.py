@@ -105,7 +105,7 @@ def test_the_tuned_cells_are_compared_with_each_other(home: Path, tmp_path: Path
 def test_the_terminal_has_default_and_tuned(home: Path, tmp_path: Path) -> None:
     report = built(filled(home), tmp_path / "out")
     console = Console(width=80, record=True, file=(tmp_path / "screen").open("w"))
-    show(report.printout.document("toy/tuned"), console)
+    show(document(report), console)
     lines = {line.split("│")[1].strip(): line for line in console.export_text().splitlines() if "│" in line}
     assert lines["Local"].count("75.00") == 2
     assert "default won" in lines["Local"]

@@ -223,7 +223,7 @@ def report_on(
     """Write a report on Cora, 10 clients; how many of its runs are from which bundle."""
     request = Request(datasets=("cora",), clients=(10,), scenarios=("non-overlapping",))
     with shipped.opened_results(url, own, folder=measured, shipped=only_shipped) as source:
-        return report_of(source, out, request, PlannedToy).printout.shipped
+        return report_of(source, out, request, PlannedToy).shipped
 
 
 def test_a_fresh_clone_shows_what_is_shipped(measured: Path, tmp_path: Path) -> None:

@@ -35,8 +35,13 @@ def reported(tmp_path: Path, seeds: tuple[int, ...] = (0, 1)) -> str:
 
 def rows(text: str) -> dict[str, str]:
     """What stands behind FedAvg's name in the rows that are tuned, by what is said of the tuning."""
-    found = [line.split("|") for line in text.splitlines() if line.startswith(r"| FedAvg \[")]
-    return {name.partition("[")[2].strip("] \\"): " ".join(cells) for _, name, *cells in found}
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        if line.startswith(r"| FedAvg \["):
+            _, name, *cells = line.split("|")
+            tuning = name.partition("[")[2].strip("] \\")
+            found[tuning] = " ".join([found.get(tuning, ""), *cells])
+    return found
 
 
 @pytest.fixture
