@@ -10,7 +10,7 @@ from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
 from bench.errors import RequestError
-from bench.sweep.policy import Level, check, checked, sort_of
+from bench.sweep.policy import Level, Limits, check, sort_of
 
 if TYPE_CHECKING:
     from bench.sweep.plan import Plan
@@ -29,7 +29,6 @@ def sweep(
     machines: options.Machines = options.LOCAL,
     timeout_seconds: options.Positive | None = None,
     budget_hours: options.Positive | None = None,
-    fail_fast: options.Flag = False,
     max_failures: options.Count | None = None,
     checkpoint_minutes: options.Positive = 10.0,
     rerun: Level | None = None,
@@ -55,8 +54,6 @@ def sweep(
         How long a run may take; then it counts as failed.
     budget_hours
         How long the sweep may take: nothing starts that is expected to end later.
-    fail_fast
-        Start nothing new once a run has failed.
     max_failures
         Start nothing new once so many runs have failed.
     checkpoint_minutes
@@ -72,7 +69,7 @@ def sweep(
     probe
         First run two, one and three rounds of every kind whose time is unknown, and store nothing of them.
     """
-    limits = checked(fail_fast, max_failures, timeout_seconds, budget_hours)
+    limits = Limits(max_failures, timeout_seconds, budget_hours * 3600 if budget_hours else None)
     for option, value in (("--probe", probe), ("--save-models", save_models)):
         if value and machines.backend != "local":
             raise RequestError(f"{option} is for runs on this machine: it goes with --backend local")

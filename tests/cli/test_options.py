@@ -71,7 +71,6 @@ def test_a_level_to_redo_reaches_the_plan(swept: Callable[..., dict[str, Any]], 
     [
         (("--timeout-seconds", "90"), "timeout", 90),
         (("--budget-hours", "0.5"), "budget", 1800),
-        (("--fail-fast",), "failures", 1),
         (("--max-failures", "7"), "failures", 7),
     ],
 )

@@ -121,7 +121,6 @@ def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:
         (f"{CORA} --checkpoint-minutes 0", 'value "0.0" for --checkpoint-minutes'),
         (f"{CORA} --budget-hours -1", "--budget-hours"),
         (f"{CORA} --max-failures 0", "--max-failures"),
-        (f"{CORA} --max-failures 2 --fail-fast", "exclude each other"),
         (f"{CORA} --save-models --backend ray", "--save-models"),
     ],
 )
