@@ -35,7 +35,6 @@ def sweep(
     use_tuned: options.Flag = False,
     save_models: options.Flag = False,
     dry_run: options.Flag = False,
-    probe: options.Flag = False,
     as_json: options.AsJson = False,
 ) -> int:
     """Run what is not done yet; the same command again goes on where it stopped.
@@ -66,13 +65,10 @@ def sweep(
         Redo exactly the runs that are stale, failed, or made by other sources (changed), and no others.
     dry_run
         Print what is done, what would be run and what that costs, and run nothing.
-    probe
-        First run two, one and three rounds of every kind whose time is unknown, and store nothing of them.
     """
     limits = Limits(max_failures, timeout_seconds, budget_hours * 3600 if budget_hours else None)
-    for option, value in (("--probe", probe), ("--save-models", save_models)):
-        if value and machines.backend != "local":
-            raise RequestError(f"{option} is for runs on this machine: it goes with --backend local")
+    if save_models and machines.backend != "local":
+        raise RequestError("--save-models is for runs on this machine: it goes with --backend local")
     check(machines)
     roots = paths.data_roots(data_root)
 
@@ -86,7 +82,6 @@ def sweep(
     from bench.sweep import show
     from bench.sweep.execution import execute
     from bench.sweep.plan import data_at_hand, make_plan
-    from bench.sweep.probe import probe as run_probe
     from bench.sweep.reporters import Display
     from bench.sweep.run import opened_backend
     from bench.sweep.run import sweep as run_sweep
@@ -112,9 +107,6 @@ def sweep(
         if is_on_gpu:  # a CPU tells what memory runs take that were never made on a GPU here
             history += [timing for timing in shipped.values() if sort_of(timing.device) != slots.sort]
         plan = plan.timed(history, slots.sort)
-        if probe:
-            measured = run_probe(plan, roots, slots, Display(console(errors=True)))
-            plan = plan.timed([*history, *measured], slots.sort)
         if dry_run:
             count = sum(step.spec.hash in shipped for step in plan.ready)
             whole_plan = plan.timed(plan.history, slots.sort, shipped.values())

@@ -154,21 +154,6 @@ def test_a_grid_of_a_study_that_does_not_exist_is_refused(home: Path, bench: Ben
         assert not home.exists()
 
 
-@pytest.mark.slow
-def test_a_probe_says_what_unknown_kinds_take_and_stores_nothing(home: Path, bench: Bench) -> None:
-    ended = bench(BOTH, "--set protocol.rounds=60 --seed 0-1 --dry-run --probe --json")
-    plan = json.loads(ended.out)
-    assert plan["unknown_times"] == 0
-    times = {(run["method"], run["seed"]): run["seconds"] for run in plan["runs"]}
-    assert times["local", 0] == times["local", 1] > 0
-    assert plan["seconds"] == pytest.approx(sum(times.values()))
-    assert plan["device_hours"] == pytest.approx(sum(times.values()) / 3600)
-    # Two, one and three rounds of one run of local were run, of sixty; majority has one round anyway.
-    assert len([line for line in ended.err.splitlines() if ": done" in line]) == 4
-    assert not (home / "bench.db").exists()
-    assert not (home / "sweeps").exists()
-
-
 @pytest.mark.parametrize("words", ["runs list", "db check", "db upgrade"])
 def test_reading_without_a_database(home: Path, bench: Bench, words: str) -> None:
     ended = bench(words)

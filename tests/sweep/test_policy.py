@@ -200,7 +200,6 @@ def test_three_seeds_of_one_cell_are_one_cell_and_the_place_counts() -> None:
         (["--backend", "slurm", "--slurm", "partition"], "'partition'"),
         (["--backend", "slurm", "--slurm", "=3"], "'=3'"),
         (["--backend", "slurm", "--slurm", "mem_gb="], "'mem_gb='"),
-        (["--backend", "ray", "--probe"], "--probe is for runs on this machine"),
         (["--backend", "rya"], "rya"),
     ],
 )
