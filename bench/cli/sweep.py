@@ -60,7 +60,7 @@ def sweep(
     use_tuned
         Run every cell in its tuned configuration (bench tune); refused where one has none.
     save_models
-        Keep the trained models of the runs that are made, under BENCH_HOME/models (bench runs save-models).
+        Keep the trained models under BENCH_HOME/models; done runs without models are made again.
     rerun
         Redo exactly the runs that are stale, failed, or made by other sources (changed), and no others.
     dry_run
@@ -99,7 +99,7 @@ def sweep(
     saving = Saving(paths.home() / "models") if save_models else None
     database = db or paths.default_database()
     rows, history = stored_runs(database, write=not dry_run)
-    plan = make_plan(runs, rows, data_at_hand(roots), rerun)
+    plan = make_plan(runs, rows, data_at_hand(roots), rerun, saving.lacks if saving else None)
     notes = console(errors=as_json)
     with opened_backend(machines, len(plan.to_run), paths.home()) as (slots, make_workers):
         is_on_gpu = slots.sort != "cpu"

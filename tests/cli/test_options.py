@@ -27,7 +27,7 @@ def swept(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> Callable[..., dict[s
     """What reaches ``make_plan`` and ``run_sweep`` from ``bench sweep`` with some words; nothing runs."""
     seen: dict[str, Any] = {}
 
-    def planning(planned: Any, stored: Any, lacking: Any, rerun: Any = None) -> Any:
+    def planning(planned: Any, stored: Any, lacking: Any, rerun: Any, lacks_models: Any) -> Any:
         seen.update(planned=list(planned), rerun=rerun)
         return make_plan(seen["planned"], stored, lacking)
 
