@@ -70,18 +70,26 @@ def load_grid(name_or_path: str) -> Grid:
         RequestError: no such grid or file, not TOML (with the line), an unknown key (with the
             nearest one), a value of the wrong kind, an override that matches nothing in the grid.
     """
+    text, study = read_grid(name_or_path)
+    return parse_grid(text, name_or_path, study)
+
+
+def read_grid(name_or_path: str) -> tuple[str, str]:
+    """The text of a grid's file and the grid's study, if any.
+
+    Raises:
+        RequestError: no such grid or file.
+    """
     grids = _files_by_name()
     path = Path(name_or_path)
     if name_or_path in grids:
         file, study = grids[name_or_path]
-        return parse_grid(file.read_text(encoding="utf-8"), name_or_path, study)
+        return file.read_text(encoding="utf-8"), study
     if path.suffix == ".toml" or len(path.parts) > 1:
-        if not path.is_file():
-            raise RequestError(f"grid file {name_or_path}: no such file; 'bench grids' lists names")
         try:
-            return parse_grid(path.read_text(encoding="utf-8"), name_or_path)
+            return path.read_text(encoding="utf-8"), ""
         except (OSError, UnicodeDecodeError) as error:
-            raise RequestError(f"grid file {name_or_path}: cannot read it as text: {error}") from None
+            raise RequestError(f"grid file {name_or_path}: {error}; 'bench grids' lists names") from None
     raise unknown("grid", name_or_path, grids)
 
 

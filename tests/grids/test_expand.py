@@ -244,7 +244,7 @@ points = [{ settings = { "method.mu" = 0.5 } }]
 def test_unknown_grids() -> None:
     with pytest.raises(RequestError, match="did you mean 'quickstart'"):
         load_grid("quickstrat")
-    with pytest.raises(RequestError, match="no such file"):
+    with pytest.raises(RequestError, match="No such file"):
         load_grid("./nowhere.toml")
 
 
