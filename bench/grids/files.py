@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from bench.dataset import DATASETS
-from bench.errors import RequestError, problem_of, unknown
+from bench.errors import RequestError, unknown
 from bench.grids.experiment import ExperimentFile, Line, Point
 from bench.grids.grid import MODEL, ColumnMatch, Columns, Grid, Match, Override, Setting
 
@@ -137,10 +137,10 @@ def _explain(error: ValidationError, name: str) -> RequestError:
     if first_error["type"] == "missing":
         return RequestError(f"grid {name}: the key '{place}' is missing")
     if not place:
-        return RequestError(f"grid {name}: {problem_of(first_error)}")
+        return RequestError(f"grid {name}: {first_error['msg']}")
     if first_error["type"] == "tuple_type" and isinstance(first_error["input"], dict):
         return RequestError(f"grid {name}: write [[{place}]], with two brackets: there may be several")
-    return RequestError(f"grid {name}: {place}: {problem_of(first_error)}, got {first_error['input']!r}")
+    return RequestError(f"grid {name}: {place}: {first_error['msg']}, got {first_error['input']!r}")
 
 
 def _check_matches(grid: Grid, name: str) -> None:
