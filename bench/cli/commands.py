@@ -6,7 +6,6 @@ import cyclopts
 
 from bench import __version__
 from bench.cli.output import Screen
-from bench.cli.refusals import refusal
 from bench.errors import RequestError
 
 app = cyclopts.App(
@@ -60,5 +59,5 @@ def run(words: list[str]) -> int:
         _say_all(words)
         outcome = app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except cyclopts.CycloptsError as error:
-        raise RequestError(refusal(error)) from None
+        raise RequestError(str(error)) from None
     return outcome if isinstance(outcome, int) else 0

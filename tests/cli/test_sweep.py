@@ -88,6 +88,8 @@ def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        ("sweep --gird quickstart", "Did you mean --grid?"),
+        ("sweep weight_decay --dry-run", "weight_decay"),
         ("sweep --grid quickstrat", "did you mean 'quickstart'"),
         ("sweep --grid quickstart -d citeseer", "dataset in this grid"),
         ("sweep -d cora", "--grid"),
