@@ -13,7 +13,7 @@ from bench import registry
 from bench.cli.main import main
 from bench.cli.speed import table_of_rounds
 from bench.errors import NotApplicableError
-from bench.speed import Case, Row
+from bench.timing.speed import Case, Row
 
 from .conftest import Bench
 
@@ -55,7 +55,7 @@ def test_what_is_measured_stays_where_another_method_cannot_run(
             raise NotApplicableError(f"{case.method} needs what is not there")
         return Row("circle", case.method, "hgnn", 2, 3.0, None, None, 0.0, None, None, 1.0)
 
-    monkeypatch.setattr("bench.speed.apart", measured)
+    monkeypatch.setattr("bench.timing.speed.apart", measured)
     ended = bench("speed --threads 1 -d circle -k 2 -m fedavg,fedhgn_hc --rounds 1 --json")
     assert ended.code == (0 if able else 2)
     assert "needs what is not there" in ended.err
@@ -105,7 +105,7 @@ def test_a_wrong_request_is_one_line_before_anything_is_measured(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for name in ("measure_machine", "apart"):
-        monkeypatch.setattr(f"bench.speed.{name}", None)
+        monkeypatch.setattr(f"bench.timing.speed.{name}", None)
     with pytest.raises(SystemExit) as caught:
         main(["speed", *request_, *(() if "--threads" in request_ else ("--threads", "1"))])
     assert caught.value.code == 2

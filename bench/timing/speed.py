@@ -32,7 +32,6 @@ from bench.engine.conditions import run_conditions
 from bench.engine.costs import peak_memory, reset_peak_memory
 from bench.engine.execute import run
 from bench.engine.methods import METHODS
-from bench.engine.reference import SequentialClients
 from bench.engine.result import RunResult
 from bench.engine.run import Run
 from bench.errors import NoDataError, NotApplicableError, RequestError
@@ -42,6 +41,7 @@ from bench.nn.base import CLIENT_MODELS
 from bench.process import end_with_parent
 from bench.resolve import Overrides, check_specs, resolve
 from bench.spec import RunSpec
+from bench.timing.reference import SequentialClients
 
 WARM_UP_ROUNDS = 2
 WHOLE_RUNS = 3
