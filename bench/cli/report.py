@@ -53,14 +53,12 @@ def report(
     printout = folder.unchanged_printout(out, stamp)
     if printout is None:
         from bench.figures.drawings import Drawings
-        from bench.garbage import seldom_collected
         from bench.report.report import compose, write
         from bench.studies.shipped import opened_results
         from bench.studies.study import STUDIES
 
         workers = os.cpu_count() or 1
         with (
-            seldom_collected(),
             opened_results(db, own, shipped=shipped) as source,
             Drawings(paths.home() / "figures", workers) as drawings,
         ):

@@ -15,7 +15,6 @@ import pandas as pd
 
 from bench import __version__
 from bench.engine.method import Method
-from bench.garbage import seldom_collected
 from bench.leaderboard import charts, datasets, exports, folder, pictures, run_shards
 from bench.leaderboard.boards import (
     OTHER_METRICS,
@@ -79,12 +78,11 @@ def build(
     folder.check(out, metric)
     folder.check_release(out, release)
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
-    with seldom_collected():
-        all_boards = boards(source, studies, suite, metric)
-        with folder.replacement(out, metric) as site:
-            writer = _Writer(source, all_boards, methods, site, url and url.rstrip("/") + "/")
-            writer.write(out, release, today or date.today())
-            sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
+    all_boards = boards(source, studies, suite, metric)
+    with folder.replacement(out, metric) as site:
+        writer = _Writer(source, all_boards, methods, site, url and url.rstrip("/") + "/")
+        writer.write(out, release, today or date.today())
+        sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
     return Site(writer.runs, len(sizes), sum(sizes))
 
 

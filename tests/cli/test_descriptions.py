@@ -20,11 +20,11 @@ def test_one_method_is_described_with_its_hyper_parameters(bench: Bench) -> None
     parameters = {parameter["name"]: parameter for parameter in row["hyper_parameters"]}
     assert set(parameters) == set(FedProx.Hyper.model_fields)
     assert parameters["mu"]["default"] == str(FedProx.Hyper().mu)
-    assert parameters["mu"]["limits"] == "0 or more"
+    assert parameters["mu"]["limits"] == "≥ 0"
     assert parameters["mu"]["meaning"]
     words = " ".join(bench("methods fedprox").out.split())
     assert "FedAvg with a proximal term in the local objective." in words
-    assert "0 or more" in words
+    assert "≥ 0" in words
 
 
 @pytest.mark.usefixtures("plugins")
