@@ -90,7 +90,7 @@ def speed(
     with_all = method == ("all",)
     chosen_cases = cases(dataset, scenario, clients, method, whole)
     roots = data_roots()
-    check(chosen_cases, roots, overrides, None if whole else rounds)
+    check(chosen_cases, overrides, None if whole else rounds)
     subject, place = f"{data.title}, {scenario}", f"{threads} threads, {devices}"
     rows: list[Row] | list[WholeRow]
     if whole:

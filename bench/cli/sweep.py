@@ -74,7 +74,7 @@ def sweep(
 
     from bench.grids import expand, requested_grid
     from bench.model_files import Saving, check_installed
-    from bench.resolve import check_specs, parse_overrides
+    from bench.resolve import check_fit, parse_overrides
     from bench.store import connect
     from bench.store.bundle import SHIPPED, read_timings
     from bench.store.store import stored_runs
@@ -91,7 +91,8 @@ def sweep(
     base = requested_grid(grid, choice)
     check_study(base)
     runs = expand(base, choice, parse_overrides(settings))
-    check_specs([run.spec for run in runs], roots, are_named=grid is None)
+    if grid is None:
+        check_fit(run.spec for run in runs)
     if use_tuned:
         runs = tuned(runs)
     if save_models:

@@ -103,9 +103,7 @@ def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:
         (f"{CORA} -k 0", "--clients expects 1 or more, got 0"),
         (f"{CORA} -s overlaping", "did you mean 'overlapping'"),
         (f"{CORA} -s published -k 30", "expected 5, 10, 20 clients"),
-        (f"{CORA} -s published -k 30 --dry-run", "expected 5, 10, 20 clients"),
-        (f"{CORA} -s overlapping -k 7 --dry-run", "expected a multiple of 5 clients"),
-        ("tune -d cora -m fedavg -s published -k 30 --dry-run", "expected 5, 10, 20 clients"),
+        (f"{CORA} -s overlapping -k 7", "expected a multiple of 5 clients"),
         (
             "sweep -d cifar10 -m fedhgn",
             "fedhgn runs on hypergraph and graph data, but cifar10 is images data",
