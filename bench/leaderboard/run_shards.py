@@ -22,7 +22,7 @@ from bench.leaderboard.folder import dataset_page, method_page
 from bench.metric_names import ACCURACY
 from bench.spec import RunSpec
 from bench.studies.source import Source
-from bench.sweep.run_details import public_command
+from bench.sweep.run_details import command
 
 BLOCK = 1000
 """Runs whose results are in memory at a time."""
@@ -111,7 +111,7 @@ def _records(
         for run in block.to_dict("records"):
             number, method, cell = run["id"], run["method"], run["cell"] or run["spec_hash"]
             if cell not in commands:
-                commands[cell] = public_command(RunSpec.model_validate_json(run["spec"]), [-1])
+                commands[cell] = command(RunSpec.model_validate_json(run["spec"]), [-1])
             record = {
                 **_record(run),
                 "command": commands[cell].replace("--seed -1", f"--seed {run['seed']}"),
