@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
-    from pydantic_core import ErrorDetails
 
 
 class RequestError(Exception):
@@ -34,44 +33,11 @@ class DivergedError(Exception):
     """A loss or a logit is no longer finite; a run ends as ``diverged``."""
 
 
-LIST, TABLE, TEXT, WHOLE, NUMBER = "a list", "a table of keys", "text", "a whole number", "a number"
-EXPECTED = {
-    "tuple_type": LIST,
-    "list_type": LIST,
-    "dict_type": TABLE,
-    "model_type": TABLE,
-    "dataclass_type": TABLE,
-    "string_type": TEXT,
-    "int_type": WHOLE,
-    "int_from_float": WHOLE,
-    "int_parsing": WHOLE,
-    "float_type": NUMBER,
-    "float_parsing": NUMBER,
-    "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "literal_error": "{expected}",
-    "too_short": "a list of at least {min_length}",
-    "greater_than": "more than {gt}",
-    "greater_than_equal": "{ge} or more",
-    "less_than": "less than {lt}",
-    "less_than_equal": "{le} or less",
-}
-"""What was expected where pydantic reports an error of that type, with the values that it reports."""
-
-
-def problem_of(detail: ErrorDetails) -> str:
-    """What pydantic refused, in words of a file's author; its own where there are none."""
-    if detail["type"] in EXPECTED:
-        return f"expected {EXPECTED[detail['type']].format(**detail.get('ctx', {}))}"
-    return detail["msg"].removeprefix("Value error, ")
-
-
 def first_problem(error: ValidationError, section: str = "", with_input: bool = False) -> str:
     """The first thing that pydantic refused: where, below a ``section``, and why; what came, if asked for."""
     detail = error.errors()[0]
     place = ".".join(str(part) for part in (*filter(None, [section]), *detail["loc"]))
-    return f"{place}: {problem_of(detail)}" + (f", got {detail['input']!r}" if with_input else "")
+    return f"{place}: {detail['msg']}" + (f", got {detail['input']!r}" if with_input else "")
 
 
 LISTED = {

@@ -66,22 +66,11 @@ def hyper_parameters(settings_type: type[HyperParameters]) -> Iterator[HyperPara
         yield HyperParameter(name, str(field.default), limits, search, settings_type.meaning(name))
 
 
+SIGNS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+
+
 def _limits(schema: Mapping[str, Any]) -> str:
-    """The values that a field takes, in words: ``0 or more, below 1``, ``a, b or c``."""
-    options = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
-    if "enum" in options[0]:
-        *first_choices, last_choice = map(str, options[0]["enum"])
-        return f"{', '.join(first_choices)} or {last_choice}" if first_choices else last_choice
-    if options[0].get("type") == "boolean":
-        return "True or False"
-    words = (
-        ("minimum", "{} or more"),
-        ("exclusiveMinimum", "above {}"),
-        ("maximum", "{} or less"),
-        ("exclusiveMaximum", "below {}"),
-    )
-    number = {"integer": "whole number", "number": "number"}.get(options[0].get("type", ""), "")
-    return (
-        ", ".join([phrase.format(f"{options[0][key]:g}") for key, phrase in words if key in options[0]])
-        or number
-    )
+    """The values that a field takes: ``≥ 0, < 1``, or ``a, b, c``."""
+    part = schema.get("anyOf", [schema])[0]
+    bounds = [f"{sign} {part[key]:g}" for key, sign in SIGNS.items() if key in part]
+    return ", ".join(map(str, part.get("enum", bounds))) or str(part["type"])

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
-from bench.errors import RequestError
-from bench.metric_names import ACCURACY
+from bench.errors import NotApplicableError, RequestError
 from bench.replacement import check_replaceable, replacing_folder
 from bench.spec import RunSpec
-from bench.store.bundle_import import run_name
-from bench.studies.source import OWN, Source
 from bench.sweep.execution import execute
 from bench.sweep.order import Order
-from bench.sweep.policy import Slots
-from bench.sweep.reporters import Reporter
-from bench.sweep.run import temporary_runs
-from bench.sweep.run_details import rows_of_cell
 
 if TYPE_CHECKING:
     from bench.engine.batch import Stack
@@ -34,9 +24,6 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-
-Tested = dict[int, tuple[int, int]]
-"""Client -> correct predictions and items of its test split."""
 
 
 def check_installed(find: Callable[[str], object] = find_spec) -> None:
@@ -120,101 +107,19 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptMod
         correct = models.correct(*read_models(new_folder))[TEST]
         for client in clients:
             row = client["client"]
-            client |= {"test_correct": int(correct[row]), "test_samples": int(samples[row])}
-        _compare(
-            manifest,
-            {
-                row: (int(result.correct["trained", "test"][models.rounds[row], row]), int(samples[row]))
-                for row in range(len(clients))
-            },
-        )
+            counted = int(result.correct["trained", "test"][models.rounds[row], row])
+            client |= {
+                "test_correct": int(correct[row]),
+                "test_samples": int(samples[row]),
+                "test_accuracy": int(correct[row]) / int(samples[row]) if samples[row] else None,
+                "stored_test_accuracy": counted / int(samples[row]) if samples[row] else None,
+                "as_stored": not samples[row] or int(correct[row]) == counted,
+            }
         _write(new_folder, manifest)
 
 
 def _write(folder: Path, manifest: dict[str, Any]) -> None:
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
-
-
-def _compare(manifest: dict[str, Any], stored_counts: Tested) -> int:
-    """Set the stored accuracies beside those of the files; returns how many clients have others."""
-    for client in manifest["clients"]:
-        correct, samples = client["test_correct"], client["test_samples"]
-        stored_correct, stored_samples = stored_counts.get(client["client"], (0, 0))
-        client["test_accuracy"] = correct / samples if samples else None
-        client["stored_test_accuracy"] = stored_correct / stored_samples if stored_samples else None
-        client["as_stored"] = not samples or (correct, samples) == (stored_correct, stored_samples)
-    return sum(not client["as_stored"] for client in manifest["clients"])
-
-
-@dataclass(frozen=True)
-class StoredRun:
-    """A finished run, and what every client's trained model scores where the rule reads it."""
-
-    name: str
-    spec: RunSpec
-    partition_hash: str
-    tested: Tested
-
-
-@dataclass(frozen=True)
-class SavedModels:
-    """What came of a run's models. ``as_stored``: they are those that the stored numbers are of."""
-
-    run: str
-    folder: str
-    as_stored: bool
-    text: str
-
-
-def stored_runs(source: Source, cells: Collection[str], seeds: Collection[int], rule: str) -> list[StoredRun]:
-    """The finished runs of some cells (``DATASET/SCENARIO/CLIENTS/METHOD``) or with some ids.
-
-    Runs of a cell whose models are not kept, as those with newcomers, are left out as long as others remain.
-
-    Raises:
-        RequestError: there is no such cell or id, none of its runs is done, or no models are kept of them.
-    """
-    runs = source.runs()
-    chosen_runs: dict[str, StoredRun] = {}
-    for cell in cells:
-        if cell.isdecimal():
-            rows = runs[(runs["id"].astype(str) == cell) & (runs["origin"] == OWN)]
-        else:
-            rows = rows_of_cell(runs, cell)
-        if rows.empty:
-            raise RequestError(f"no run {cell}: 'bench runs list' prints the ids")
-        rows = rows[rows["seed"].isin(seeds)] if seeds else rows
-        done_rows = rows[rows["state"] == "done"].drop_duplicates("spec_hash")
-        if done_rows.empty:
-            states = ", ".join(f"{count} {state}" for state, count in Counter(rows["state"]).items())
-            raise RequestError(f"{cell}: expected a finished run, got {states or 'none of these seeds'}")
-        chosen_runs |= _runs_with_models(source, done_rows, rule)
-    return list(chosen_runs.values())
-
-
-def _runs_with_models(source: Source, rows: pd.DataFrame, rule: str) -> dict[str, StoredRun]:
-    """By spec hash, those of some runs whose models can be kept; raises ``RequestError`` if there is none."""
-    from bench.engine.kept_models import refuse
-    from bench.errors import NotApplicableError
-
-    kept_runs: dict[str, StoredRun] = {}
-    reasons = []
-    for run in rows.to_dict("records"):
-        spec = RunSpec.model_validate_json(run["spec"])
-        try:
-            refuse(spec)
-        except NotApplicableError as error:
-            reasons.append(f"{run_name(run)}: {error}")
-            continue
-        results = source.client_results(
-            [run["id"]], stage="trained", split="test", rule=rule, metric=ACCURACY
-        )
-        values = zip(results["client"], results["value"], results["samples"], strict=True)
-        counts = {int(client): (round(value * samples), int(samples)) for client, value, samples in values}
-        kept_runs[spec.hash] = StoredRun(run_name(run), spec, run["partition_hash"], counts)
-    if not kept_runs:
-        raise RequestError(reasons[0])
-    return kept_runs
 
 
 @dataclass(frozen=True)
@@ -224,13 +129,12 @@ class Saving:
     """
 
     folder: Path
-    rule: str = "best_val"
 
     def __call__(self, order: Order) -> RunResult:
         """The outcome of an order. Models that cannot be written are said so and left out: the run stays."""
         from bench.engine.kept_models import KeptModels
 
-        models = KeptModels(self.rule)
+        models = KeptModels("best_val")
         result = execute(order, kept=models)
         if result.state == "done":
             spec = order.spec
@@ -240,53 +144,16 @@ class Saving:
                 print(f"no models of {spec.hash}: {error}", file=sys.stderr)
         return result
 
+    def lacks(self, spec: RunSpec) -> bool:
+        """Whether the models of a run can be kept, and are not here."""
+        from bench.engine.kept_models import refuse
+
+        with suppress(NotApplicableError):
+            refuse(spec)
+            return not (self.folder / spec.hash / MANIFEST).exists()
+        return False
+
     def summary(self, specs: Sequence[RunSpec]) -> str:
         """How many of some runs have their models here."""
         count = sum((self.folder / spec.hash / MANIFEST).exists() for spec in specs)
-        hint = "" if count == len(specs) else "; bench runs save-models writes those of stored runs"
-        return f"models of {count:,} of {len(specs):,} runs are in {self.folder}{hint}"
-
-    def again(
-        self, runs: Sequence[StoredRun], roots: tuple[Path, ...], slots: Slots, reporter: Reporter
-    ) -> Iterator[SavedModels]:
-        """Make stored runs again, write their models, and say of each whether they score what is stored.
-
-        Raises:
-            RequestError: the folder cannot be written, or a federation cannot be what a spec says.
-        """
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            scratch = tempfile.TemporaryDirectory(prefix=".", dir=self.folder)
-        except OSError as error:
-            raise RequestError(
-                f"--out {self.folder}: cannot write there: {error.strerror or error}"
-            ) from None
-        with scratch as name:
-            saving = Saving(Path(name), self.rule)
-            with temporary_runs((run.spec for run in runs), roots, slots, reporter, saving) as store:
-                outcomes = store.runs().set_index("spec_hash")[["state", "reason"]].to_dict("index")
-            for run in runs:
-                folder = saving.folder / run.spec.hash
-                if not (folder / MANIFEST).exists():
-                    outcome = outcomes.get(run.spec.hash, {"state": "not made", "reason": ""})
-                    text = f"no models: {outcome['state']} {outcome['reason']}".strip()
-                    yield SavedModels(run.name, "", False, text)
-                    continue
-                yield self._put(folder, run)
-
-    def _put(self, folder: Path, run: StoredRun) -> SavedModels:
-        """Compare the models in a folder with what is stored of their run, and put them in their place."""
-        manifest = json.loads((folder / MANIFEST).read_text())
-        difference_count = _compare(manifest, run.tested)
-        clients = len(manifest["clients"])
-        place = self.folder / run.spec.hash
-        _write(folder, manifest)
-        with replacing_folder(place) as new_folder:
-            for path in folder.iterdir():
-                path.rename(new_folder / path.name)
-        text = f"{clients} models in {place}"
-        problem = f"{difference_count} with another test accuracy than stored" if difference_count else ""
-        if manifest["partition_hash"] != run.partition_hash:
-            problem = "of other clients than the stored run's"
-        text = f"{text}, {problem or 'test accuracies as stored'}"
-        return SavedModels(run.name, str(place), not problem, text)
+        return f"models of {count:,} of {len(specs):,} runs are in {self.folder}"

@@ -8,7 +8,6 @@ wrong is a ``RequestError`` with the nearest valid name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -160,7 +159,7 @@ def resolve(
     )
 
 
-def _check_fit(specs: Iterable[RunSpec]) -> None:
+def check_fit(specs: Iterable[RunSpec]) -> None:
     """Refuse methods and data sets that were asked for by name and do not fit: a method that runs on none of
     the data sets, or one that none of the methods runs on. In a grid such runs are not applicable.
 
@@ -193,32 +192,3 @@ def check_number(name: str, clients: int) -> None:
         raise RequestError(
             f"scenario {name}: expected a multiple of {scenario.samples} clients, got {clients}"
         )
-
-
-def check_specs(specs: Sequence[RunSpec], roots: tuple[Path, ...], are_named: bool) -> None:
-    """Refuse what cannot be run before anything is planned: what was named by the user, not by a grid, and
-    does not fit, and numbers of clients that a scenario does not give, as far as that is known before any are
-    drawn: samples of parts, groups, and clients that were published for a data set that is at hand.
-
-    Raises:
-        RequestError: what runs on which data, or which numbers there are.
-    """
-    from bench.federation import cache
-    from bench.federation.prepared import prepare
-    from bench.sources import Sources
-
-    if are_named:
-        _check_fit(specs)
-    for key in dict.fromkeys(spec.federation_key for spec in specs):
-        data = DATASETS.named(key.dataset)
-        scenario = scenarios.find(key.scenario, key.dataset, data.family)
-        sources = Sources(roots, download=False)
-        if any(sources.at_hand(file) is None for file in data.files):
-            continue
-        try:
-            check_number(key.scenario, key.clients)
-            if scenario.papers_own and data.family == "graph":
-                scenario.draw(prepare(key.dataset, roots, False).data, key.clients, *key[3:])
-        except RequestError:
-            if not cache.imported_path(key, prepare(key.dataset, roots, False).checksum).exists():
-                raise

@@ -172,19 +172,19 @@ class RunSpec(_Part):
 
     def hashes(self, seeds: Iterable[int], partition_per_seed: bool = False) -> tuple[str, ...]:
         """The hash with each of other seeds, which draw the partition, too, if asked for."""
-        if not partition_per_seed:
-            head = _without_seed(self.canonical())
-            return tuple(sha256(f'{head},"seed":{seed}}}') for seed in seeds)
         tree = self.tree()
-        protocol = tree["protocol"]
-        return tuple(
-            _digest(tree | {"seed": seed, "protocol": protocol | {"partition_seed": seed}}) for seed in seeds
-        )
+        hashes = []
+        for seed in seeds:
+            tree["seed"] = seed
+            if partition_per_seed:
+                tree["protocol"]["partition_seed"] = seed
+            hashes.append(_digest(tree))
+        return tuple(hashes)
 
     @property
     def cell(self) -> str:
         """What the run is a sample of: SHA-256 of the canonical form without the seed, hexadecimal."""
-        return cell_of(self.canonical())
+        return _digest(self.cell_tree())
 
     @property
     def cell_on_any_partition(self) -> str:
@@ -234,12 +234,9 @@ class RunSpec(_Part):
 
 def cell_of(canonical: str) -> str:
     """``RunSpec.cell`` of a spec's canonical form."""
-    return sha256(f"{_without_seed(canonical)}}}")
-
-
-def _without_seed(canonical: str) -> str:
-    """All of a canonical form before the seed, which is the last of its keys."""
-    return canonical.rpartition(',"seed":')[0]
+    tree = json.loads(canonical)
+    del tree["seed"]
+    return _digest(tree)
 
 
 def _digest(tree: Mapping[str, Any]) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from stored_runs import done, opened, spec_of
+from stored_runs import spec_of
 
 from bench import model_files
 from bench.contract.subject import Subject
@@ -18,9 +16,8 @@ from bench.engine.execute import run
 from bench.engine.kept_models import KeptModels
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.model_files import MANIFEST, Saving, check_installed, read_models, stored_runs, write_models
+from bench.model_files import MANIFEST, Saving, check_installed, read_models, write_models
 from bench.spec import RunSpec
-from bench.studies.source import MergedSource
 
 needs_safetensors = pytest.mark.skipif(
     model_files.find_spec("safetensors") is None, reason="the extra 'models' is not installed"
@@ -90,52 +87,6 @@ def test_an_earlier_folder_stays_where_the_new_one_cannot_be_written(
     assert [path.name for path in tmp_path.iterdir()] == ["models"]
 
 
-def source(tmp_path: Path, *runs: tuple[RunSpec, RunResult]) -> Any:
-    return opened(tmp_path / "a.db", runs)
-
-
-def test_finished_runs_are_found_by_cell_seed_and_id(tmp_path: Path) -> None:
-    runs = [(spec_of(seed=seed), done(shift=seed)) for seed in (0, 1)]
-    runs.append((spec_of(seed=2), RunResult("failed", reason="bug")))
-    with source(tmp_path, *runs) as store:
-        merged = MergedSource(store, [])
-        cell = "cora/non-overlapping/2/local"
-        assert [stored_run.spec.seed for stored_run in stored_runs(merged, [cell], (), "best_val")] == [0, 1]
-        assert [
-            stored_run.spec.seed for stored_run in stored_runs(merged, [cell, "2"], (1,), "best_val")
-        ] == [1]
-        (first, _) = stored_runs(merged, [cell], (), "last")
-        last = done().correct["trained", "test"][-1]
-        assert [correct for correct, _ in first.tested.values()] == last.tolist()
-        for words, message in (
-            (["cora/non-overlapping/2/lokal"], "did you mean"),
-            (["9"], "no run 9"),
-            (["3"], "got 1 failed"),
-        ):
-            with pytest.raises(RequestError, match=message):
-                stored_runs(merged, words, (), "best_val")
-        with pytest.raises(RequestError, match="none of these seeds"):
-            stored_runs(merged, [cell], (7,), "best_val")
-
-
-def test_stored_accuracies_of_two_classes_are_not_their_areas_under_the_roc_curve(tmp_path: Path) -> None:
-    result = done(roc_auc={("trained", "last"): np.array([0.5, 0.25])})
-    with source(tmp_path, (spec_of(), result)) as store:
-        (run,) = stored_runs(MergedSource(store, []), ["1"], (), "last")
-    assert [correct for correct, _ in run.tested.values()] == result.correct["trained", "test"][-1].tolist()
-
-
-def test_runs_whose_models_are_not_kept_are_left_out_of_a_cell_and_refused_alone(tmp_path: Path) -> None:
-    spec = spec_of()
-    every_epoch = spec.with_settings({"protocol.evaluate": "epoch"})
-    cell = "cora/non-overlapping/2/local"
-    with source(tmp_path, (every_epoch, done()), (spec, done())) as store:
-        merged = MergedSource(store, [])
-        assert [stored_run.spec for stored_run in stored_runs(merged, [cell], (), "best_val")] == [spec]
-        with pytest.raises(RequestError, match="models are not kept"):
-            stored_runs(merged, ["1"], (), "best_val")
-
-
 def test_without_the_extra_the_line_says_how_to_get_it() -> None:
     with pytest.raises(RequestError, match=r"pip install 'pfl-bench\[models\]'"):
         check_installed(lambda package: None)
@@ -146,4 +97,5 @@ def test_the_summary_counts_what_is_there(tmp_path: Path) -> None:
     (tmp_path / specs[0].hash).mkdir()
     (tmp_path / specs[0].hash / MANIFEST).write_text("{}")
     assert "1 of 2" in Saving(tmp_path).summary(specs)
-    assert replace(Saving(tmp_path), rule="last").rule == "last"
+    assert [Saving(tmp_path).lacks(spec) for spec in specs] == [False, True]
+    assert not Saving(tmp_path).lacks(specs[1].with_settings({"protocol.evaluate": "epoch"}))

@@ -6,7 +6,7 @@ import json
 import secrets
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -22,7 +22,6 @@ SHOWN = 10
 def export(
     out: Path,
     *,
-    to: Literal["mlflow", "tensorboard", "trackio", "wandb"] | None = None,
     filters: options.RunFilters = options.ALL_RUNS,
     grid: str | None = None,
     largest_array_kib: Annotated[int, Parameter(validator=Number(gte=0, lte=1024))] = 4,
@@ -31,15 +30,12 @@ def export(
 ) -> None:
     """Write runs that have an outcome as a bundle: a folder of JSON and Parquet files.
 
-    The states done, diverged, not_applicable and oom are outcomes. With --to, the finished runs with
-    their settings, curves and accuracies go into a folder that an experiment tracker opens.
+    The states done, diverged, not_applicable and oom are outcomes.
 
     Parameters
     ----------
     out
-        The bundle's folder: a new one, or a bundle, which is replaced. For a tracker: a new or empty one.
-    to
-        The tracker to write for; each needs the extra of its name: pip install 'pfl-bench[mlflow]'.
+        The bundle's folder: a new one, or a bundle, which is replaced.
     grid
         Only the runs of this grid, a name or a TOML file.
     largest_array_kib
@@ -49,7 +45,6 @@ def export(
     from bench.store import open_store
     from bench.store.bundle import write_bundle
     from bench.store.queries import filter_known_runs
-    from bench.store.trackers import export_to_tracker
     from bench.sweep import show
 
     with open_store(db or paths.default_database(), create=False) as store:
@@ -58,17 +53,13 @@ def export(
             hashes = {run.spec.hash for run in expand(load_grid(grid))}
             runs = runs[runs["spec_hash"].isin(hashes)]
         runs = filter_known_runs(runs, filters.columns)
-        if to is not None:
-            count = export_to_tracker(to, store, runs, out)
-            summary: dict[str, Any] = {"tracker": to, "folder": str(out.resolve()), "runs": count}
-            line = f"{out.resolve()}: {show.runs(count)} for {to}"
-        else:
-            count = write_bundle(store, runs, out, largest_array_kib * 1024)
-            files = {path.name: path.stat().st_size for path in sorted(out.iterdir())}
-            size = sum(files.values())
-            summary = {"bundle": str(out.resolve()), "runs": count, "bytes": size, "files": files}
-            line = f"{out.resolve()}: {show.runs(count)}, {size:,} bytes"
-    print(json.dumps(summary) if as_json else line)
+        count = write_bundle(store, runs, out, largest_array_kib * 1024)
+    files = {path.name: path.stat().st_size for path in sorted(out.iterdir())}
+    size = sum(files.values())
+    if as_json:
+        print(json.dumps({"bundle": str(out.resolve()), "runs": count, "bytes": size, "files": files}))
+    else:
+        print(f"{out.resolve()}: {show.runs(count)}, {size:,} bytes")
 
 
 def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: options.AsJson = False) -> None:

@@ -89,8 +89,8 @@ def check_gpu(*, devices: str = "cuda") -> int:
 
     import torch
 
-    from bench.gpu import Sizes, examine
     from bench.paths import data_roots
+    from bench.timing.gpu import Sizes, examine
 
     names = ["cuda", *gpus]
     if devices not in names:

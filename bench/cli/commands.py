@@ -6,7 +6,6 @@ import cyclopts
 
 from bench import __version__
 from bench.cli.output import Screen
-from bench.cli.refusals import refusal
 from bench.errors import RequestError
 
 app = cyclopts.App(
@@ -28,7 +27,7 @@ for name, place, summary in (
     ("datasets", "listings:datasets", "List the data sets and say which are at hand, or describe one."),
     ("scenarios", "listings:scenarios", "List the scenarios, and the numbers of clients that they take."),
     ("grids", "listings:grids", "List the grids that come with the suite, or describe one."),
-    ("runs", "runs:app", "List runs, show one, say what runs now, save trained models."),
+    ("runs", "runs:app", "List runs, show one, and say what runs now."),
     ("export", "bundles:export", "Write results as a bundle of files that others can read."),
     ("import", "bundles:import_bundle", "Check a bundle and write its runs into the database."),
     ("verify", "bundles:verify", "Make a sample of a bundle's runs again and compare."),
@@ -39,8 +38,7 @@ for name, place, summary in (
     ("db", "db:app", "Check or back up the database, or bring its schema up to date."),
     ("speed", "speed:speed", "Measure seconds a round, or of whole runs."),
 ):
-    names = [name, "run"] if name == "runs" else name  # bench run save-models
-    app.command(f"bench.cli.{place}", name=names, help=summary)  # imported on use: each needs other libraries
+    app.command(f"bench.cli.{place}", name=name, help=summary)  # imported on use: each needs other libraries
 
 
 def _say_all(words: list[str]) -> None:
@@ -61,5 +59,5 @@ def run(words: list[str]) -> int:
         _say_all(words)
         outcome = app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except cyclopts.CycloptsError as error:
-        raise RequestError(refusal(error)) from None
+        raise RequestError(str(error)) from None
     return outcome if isinstance(outcome, int) else 0

@@ -93,14 +93,18 @@ def describe_dataset(kind: type[Dataset], roots: tuple[Path, ...], as_json: bool
     """
     from bench.errors import NoDataError
     from bench.federation.prepared import prepare
-    from bench.grids.description import grid_summaries
+    from bench.grids import grid_names, load_grid
     from bench.sources import Sources
 
     try:
         sizes = _data_sizes(prepare(kind.name, roots, download=False).data)
     except NoDataError:
         sizes = {}
-    grids = [summary for summary in grid_summaries() if kind.name in summary.datasets]
+    grids = [
+        name
+        for name in grid_names()
+        if any(kind.name in setting.datasets for setting in load_grid(name).settings)
+    ]
     description = {
         "name": kind.name,
         "title": kind.title,
@@ -116,7 +120,7 @@ def describe_dataset(kind: type[Dataset], roots: tuple[Path, ...], as_json: bool
             for section, part in (("protocol", kind.protocol), ("client", kind.client))
             for name, value in part.model_dump(mode="json").items()
         },
-        "grids": [grid.name for grid in grids],
+        "grids": grids,
     }
     if as_json:
         print(json.dumps(description, indent=1))
@@ -156,33 +160,19 @@ def _data_sizes(data: Data) -> dict[str, int]:
 
 
 def describe_grid(name: str, as_json: bool) -> None:
-    """Print what a grid runs, sets and varies.
+    """Print a grid's file and the number of its runs.
 
     Raises:
         RequestError: as ``bench.grids.load_grid``.
     """
-    from bench.grids.description import grid_description
-    from bench.studies.wording import ranges
+    from bench.grids import expand, load_grid
+    from bench.grids.files import read_grid
 
-    description = grid_description(name)
+    grid = load_grid(name)
+    runs = len(expand(grid))
     if as_json:
-        print(json.dumps(description.record(), indent=1))
+        print(json.dumps({"name": name, "runs": runs, **grid.model_dump(mode="json")}, indent=1))
         return
-    say(f"{description.name}: {description.title}")
-    study = f" of study {description.study}" if description.study else ""
-    drawn = ", which draw other clients each" if description.partition_per_seed else ""
-    _paragraph(f"{description.runs:,} runs{study}, seeds {ranges(description.seeds)}{drawn}")
-    _listed("methods", description.methods)
-    screen = console()
-    federations = [
-        (dataset, scenario, " ".join(map(str, clients)))
-        for (dataset, scenario), clients in description.federations.items()
-    ]
-    screen.print(table(("dataset", "scenario", "clients"), federations, whole={"dataset"}))
-    if description.settings:
-        settings = [
-            (setting.key, ", ".join(map(str, setting.values)), setting.runs or "all")
-            for setting in description.settings
-        ]
-        screen.print(table(("setting", "values", "runs"), settings, whole={"setting"}))
-    say(f"bench sweep --grid {description.name} --dry-run says what it would cost")
+    text, _ = read_grid(name)
+    say(text)
+    say(f"{runs:,} runs; bench sweep --grid {name} --dry-run says what they would cost")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from operator import itemgetter
 from typing import Any
 
 from bench import paths
@@ -34,7 +34,7 @@ def datasets(name: str | None = None, /, *, data_root: DataRoot = None, as_json:
         A data set; default: a line for each.
     """
     from bench.dataset import DATASETS
-    from bench.grids.description import client_counts
+    from bench.grids import grid_names, load_grid
     from bench.sources import Sources
 
     roots = paths.data_roots(data_root)
@@ -42,14 +42,17 @@ def datasets(name: str | None = None, /, *, data_root: DataRoot = None, as_json:
         describe_dataset(DATASETS.named(name), roots, as_json)
         return
     sources = Sources(roots, download=False)
-    numbers = client_counts()
+    numbers: dict[str, set[int]] = {}
+    for setting in (setting for grid in grid_names() for setting in load_grid(grid).settings):
+        for dataset in setting.datasets:
+            numbers.setdefault(dataset, set()).update(setting.clients)
     rows: list[dict[str, Any]] = [
         {
             "name": name,
             "title": kind.title,
             "family": kind.family,
             "scenarios": list(kind.scenarios),
-            "clients": list(numbers.get(name, ())),
+            "clients": sorted(numbers.get(name, ())),
             "where": kind.whereabouts(sources),
         }
         for name, kind in DATASETS.all().items()
@@ -118,9 +121,9 @@ def _first_paragraph(text: str) -> str:
 
 
 def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
-    """List the grids, or describe one: its federations and methods, what it sets and what it varies.
+    """List the grids below their studies, or print one: its file, and how many runs it plans.
 
-    A line has the study that each is of, how many runs it plans, and what it is. 'bench sweep --grid NAME
+    'bench sweep --grid NAME
     --dry-run' says what of one is done and what the rest costs. A TOML file of your own is a grid, too
     (docs/extending.md).
 
@@ -129,20 +132,21 @@ def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     name
         A grid or a TOML file; default: a line for each.
     """
-    from bench.grids.description import grid_summaries
+    from bench.grids import grid_names, load_grid
 
     if name is not None:
         describe_grid(name, as_json)
         return
-    summaries = grid_summaries()
+    grids = {name: load_grid(name) for name in grid_names()}
+    rows = [{"name": name, "study": grid.study or "", "title": grid.title} for name, grid in grids.items()]
     if as_json:
-        print(json.dumps([asdict(summary) for summary in summaries], indent=1))
+        print(json.dumps(rows, indent=1))
         return
-    studies: dict[str, list[tuple[str, str, str]]] = {}
-    for grid in summaries:
-        studies.setdefault(grid.study, []).append((grid.name, f"{grid.runs:,}", grid.title))
-    console().print(table(("grid", "runs", "what"), studies, right={"runs"}, whole={"grid", "runs"}))
-    say(f"{len(summaries)} grids; bench grids NAME describes one")
+    studies: dict[str, list[tuple[str, str]]] = {}
+    for row in sorted(rows, key=itemgetter("study")):
+        studies.setdefault(row["study"], []).append((row["name"], row["title"]))
+    console().print(table(("grid", "what"), studies, whole={"grid"}))
+    say(f"{len(rows)} grids; bench grids NAME prints one")
 
 
 def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:

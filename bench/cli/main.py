@@ -7,20 +7,14 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import sys
 
 from bench.errors import RequestError
-
-WIDTH = re.compile("[2-9][0-9]|[1-9][0-9]{2,3}")
-"""Columns that a terminal may have; rich, which writes tables, would print nothing in none."""
 
 
 def main(words: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 something failed, 2 wrong request, 130 interrupted."""
     try:
-        _settle_streams()
-        _check_working_directory()
         from bench.cli.commands import run
 
         code = run(sys.argv[1:] if words is None else words)
@@ -35,29 +29,10 @@ def main(words: list[str] | None = None) -> None:
         _drop_output()
         sys.exit(0)
     except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        sys.stderr.write(f"bench: {error}\n")
+        print(f"bench: {error}", file=sys.stderr)
         _drop_output()
-        sys.exit(1)
+        sys.exit(1 if error.errno == errno.ENOSPC else 2)
     sys.exit(code)
-
-
-def _settle_streams() -> None:
-    """Ignore a width that no terminal has, and let what goes to a stream closed by ``>&-`` go nowhere."""
-    if not WIDTH.fullmatch(os.environ.get("COLUMNS", "")):
-        os.environ.pop("COLUMNS", None)
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - till the end
-
-
-def _check_working_directory() -> None:
-    """Raises ``RequestError`` where somebody has deleted it; libraries fail on that at many places."""
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        raise RequestError("the working directory was deleted: change into another folder") from None
 
 
 def _drop_output() -> None:

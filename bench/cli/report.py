@@ -52,14 +52,12 @@ def report(
     contents = folder.unchanged(out, stamp)
     if contents is None:
         from bench.figures.drawings import Drawings
-        from bench.garbage import seldom_collected
         from bench.report.report import compose, write
         from bench.studies.shipped import opened_results
         from bench.studies.study import STUDIES
 
         workers = os.cpu_count() or 1
         with (
-            seldom_collected(),
             opened_results(db, own, shipped=shipped) as source,
             Drawings(paths.home() / "figures", workers) as drawings,
         ):

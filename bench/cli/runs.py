@@ -1,11 +1,10 @@
-"""``bench runs``: what the database holds of single runs, what runs now, and their trained models."""
+"""``bench runs``: what the database holds of single runs, and what runs now."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import App, Parameter
 from rich.live import Live
@@ -17,7 +16,7 @@ from bench.cli.output import console, say, table
 from bench.engine.states import State
 from bench.errors import RequestError
 
-app = App(name="runs", help="List stored runs, show one, say what runs now, and save trained models.")
+app = App(name="runs", help="List stored runs, show one, and say what runs now.")
 
 COLUMNS = ("id", "cell", "seed", "rounds", "state", "seconds", "test", "reason")
 
@@ -28,9 +27,6 @@ HASH = 12
 """Digits of a hash that a table shows."""
 
 ACCURACY_COLUMNS = ("mean", "std", "min")
-
-Rule = Literal["best_val", "client_best_val", "last"]
-"""Selection rules that choose a round without a look at test items."""
 
 
 @app.command(name="list")
@@ -143,58 +139,6 @@ def _show_cell(name: str, db: str | None, as_json: bool) -> None:
         headings = ("seed", "state", "test", "device", "clients", "spec")
         console().print(table(headings, rows, right={"seed", "test"}))
     say("test: percent, trained model, round of best validation; hashes in full: --json")
-
-
-@app.command
-def save_models(
-    *cells: str,
-    seed: options.Seeds = (),
-    rule: Rule = "best_val",
-    out: Path | None = None,
-    db: options.Database = None,
-    data_root: options.DataRoot = None,
-    machine: options.Machine = options.THIS_MACHINE,
-    as_json: options.AsJson = False,
-) -> int:
-    """Make stored runs again and write every client's trained model as a safetensors file.
-
-    A run's folder is called by its spec's hash and has a manifest.json: spec, hashes, and for every client
-    its file, its round, and the test accuracy of the model as it was read back, beside the stored one
-    (docs/results-format.md). Exit code 1: one differs, as on a processor that sums in another order, or a run
-    could not be made. Needs the extra models: pip install 'pfl-bench[models]'.
-
-    Parameters
-    ----------
-    cells
-        DATASET/SCENARIO/CLIENTS/METHOD, or a run's id; results that come with the suite count, too.
-    seed
-        Only this seed, or several, such as 0-4,7.
-    rule
-        The round whose models are written.
-    out
-        Folder of the runs' folders; default: BENCH_HOME/models.
-    """
-    if not cells:
-        raise RequestError("expected a cell such as cora/non-overlapping/10/fedavg, or a run's id")
-    roots = paths.data_roots(data_root)
-
-    from bench.model_files import Saving, check_installed, stored_runs
-    from bench.studies.shipped import opened_results
-    from bench.sweep.reporters import Display
-    from bench.sweep.workers import choose
-
-    with opened_results(db, own=False) as source:
-        runs = stored_runs(source, cells, seed, rule)
-    check_installed()  # last: who installs an extra should not be refused afterwards
-    slots = choose(machine.devices, machine.jobs, machine.threads, len(runs))
-    saving = Saving(out or paths.home() / "models", rule)
-    saved_models = list(saving.again(runs, roots, slots, Display(console(errors=True))))
-    if as_json:
-        print(json.dumps([asdict(models) for models in saved_models], indent=1))
-    else:
-        for models in saved_models:
-            say(f"{models.run}: {models.text}")
-    return int(not all(models.as_stored for models in saved_models))
 
 
 @app.command

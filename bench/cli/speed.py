@@ -19,7 +19,7 @@ from bench.errors import NotApplicableError, RequestError, unknown
 from bench.paths import data_roots
 
 if TYPE_CHECKING:
-    from bench.speed import Case, Row, WholeRow
+    from bench.timing.speed import Case, Row, WholeRow
 
     T = TypeVar("T", Row, WholeRow)
 
@@ -76,7 +76,7 @@ def speed(
 
     from bench.dataset import DATASETS
     from bench.resolve import parse_overrides
-    from bench.speed import WHOLE_RUNS, cases, check, measure, measure_machine, measure_whole
+    from bench.timing.speed import WHOLE_RUNS, cases, check, measure, measure_machine, measure_whole
 
     if whole and (rounds is not None or settings):
         raise RequestError("--whole times the data set's protocol as it is: leave out --rounds and --set")
@@ -90,7 +90,7 @@ def speed(
     with_all = method == ("all",)
     chosen_cases = cases(dataset, scenario, clients, method, whole)
     roots = data_roots()
-    check(chosen_cases, roots, overrides, None if whole else rounds)
+    check(chosen_cases, overrides, None if whole else rounds)
     subject, place = f"{data.title}, {scenario}", f"{threads} threads, {devices}"
     rows: list[Row] | list[WholeRow]
     if whole:
@@ -147,7 +147,7 @@ def _measured_rows(work: Callable[[Case], T], cases: Sequence[Case], with_all: b
     Raises:
         RequestError: none can run.
     """
-    from bench.speed import apart
+    from bench.timing.speed import apart
 
     rows, reasons = [], []
     for case in cases:

@@ -10,7 +10,7 @@ from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
 from bench.errors import RequestError
-from bench.sweep.policy import Level, check, checked, sort_of
+from bench.sweep.policy import Level, Limits, check, sort_of
 
 if TYPE_CHECKING:
     from bench.sweep.plan import Plan
@@ -29,14 +29,12 @@ def sweep(
     machines: options.Machines = options.LOCAL,
     timeout_seconds: options.Positive | None = None,
     budget_hours: options.Positive | None = None,
-    fail_fast: options.Flag = False,
     max_failures: options.Count | None = None,
     checkpoint_minutes: options.Positive = 10.0,
     rerun: Level | None = None,
     use_tuned: options.Flag = False,
     save_models: options.Flag = False,
     dry_run: options.Flag = False,
-    probe: options.Flag = False,
     as_json: options.AsJson = False,
 ) -> int:
     """Run what is not done yet; the same command again goes on where it stopped.
@@ -55,8 +53,6 @@ def sweep(
         How long a run may take; then it counts as failed.
     budget_hours
         How long the sweep may take: nothing starts that is expected to end later.
-    fail_fast
-        Start nothing new once a run has failed.
     max_failures
         Start nothing new once so many runs have failed.
     checkpoint_minutes
@@ -64,24 +60,21 @@ def sweep(
     use_tuned
         Run every cell in its tuned configuration (bench tune); refused where one has none.
     save_models
-        Keep the trained models of the runs that are made, under BENCH_HOME/models (bench runs save-models).
+        Keep the trained models under BENCH_HOME/models; done runs without models are made again.
     rerun
         Redo exactly the runs that are stale, failed, or made by other sources (changed), and no others.
     dry_run
         Print what is done, what would be run and what that costs, and run nothing.
-    probe
-        First run two, one and three rounds of every kind whose time is unknown, and store nothing of them.
     """
-    limits = checked(fail_fast, max_failures, timeout_seconds, budget_hours)
-    for option, value in (("--probe", probe), ("--save-models", save_models)):
-        if value and machines.backend != "local":
-            raise RequestError(f"{option} is for runs on this machine: it goes with --backend local")
+    limits = Limits(max_failures, timeout_seconds, budget_hours * 3600 if budget_hours else None)
+    if save_models and machines.backend != "local":
+        raise RequestError("--save-models is for runs on this machine: it goes with --backend local")
     check(machines)
     roots = paths.data_roots(data_root)
 
     from bench.grids import expand, requested_grid
     from bench.model_files import Saving, check_installed
-    from bench.resolve import check_specs, parse_overrides
+    from bench.resolve import check_fit, parse_overrides
     from bench.store import connect
     from bench.store.bundle import SHIPPED, read_timings
     from bench.store.store import stored_runs
@@ -89,7 +82,6 @@ def sweep(
     from bench.sweep import show
     from bench.sweep.execution import execute
     from bench.sweep.plan import data_at_hand, make_plan
-    from bench.sweep.probe import probe as run_probe
     from bench.sweep.reporters import Display
     from bench.sweep.run import opened_backend
     from bench.sweep.run import sweep as run_sweep
@@ -99,7 +91,8 @@ def sweep(
     base = requested_grid(grid, choice)
     check_study(base)
     runs = expand(base, choice, parse_overrides(settings))
-    check_specs([run.spec for run in runs], roots, are_named=grid is None)
+    if grid is None:
+        check_fit(run.spec for run in runs)
     if use_tuned:
         runs = tuned(runs)
     if save_models:
@@ -107,7 +100,7 @@ def sweep(
     saving = Saving(paths.home() / "models") if save_models else None
     database = db or paths.default_database()
     rows, history = stored_runs(database, write=not dry_run)
-    plan = make_plan(runs, rows, data_at_hand(roots), rerun)
+    plan = make_plan(runs, rows, data_at_hand(roots), rerun, saving.lacks if saving else None)
     notes = console(errors=as_json)
     with opened_backend(machines, len(plan.to_run), paths.home()) as (slots, make_workers):
         is_on_gpu = slots.sort != "cpu"
@@ -115,9 +108,6 @@ def sweep(
         if is_on_gpu:  # a CPU tells what memory runs take that were never made on a GPU here
             history += [timing for timing in shipped.values() if sort_of(timing.device) != slots.sort]
         plan = plan.timed(history, slots.sort)
-        if probe:
-            measured = run_probe(plan, roots, slots, Display(console(errors=True)))
-            plan = plan.timed([*history, *measured], slots.sort)
         if dry_run:
             count = sum(step.spec.hash in shipped for step in plan.ready)
             whole_plan = plan.timed(plan.history, slots.sort, shipped.values())

@@ -29,7 +29,6 @@ def tune(
     machines: options.Machines = options.LOCAL,
     batch: options.Count = 1,
     dry_run: options.Flag = False,
-    plots: Path | None = None,
     optuna: Path | None = None,
     as_json: options.AsJson = False,
 ) -> int:
@@ -54,8 +53,6 @@ def tune(
         Trials of a search side by side. More of them fill a larger machine, and take another way.
     dry_run
         Print the searches, how far they are and how long the rest takes, and run nothing.
-    plots
-        Folder for figures of the trials that are done; nothing is run.
     optuna
         File for the trials that are done, for optuna-dashboard; nothing is run.
     """
@@ -63,7 +60,7 @@ def tune(
     roots = paths.data_roots(data_root)
 
     from bench.grids import expand, requested_grid
-    from bench.resolve import check_specs, parse_overrides
+    from bench.resolve import check_fit, parse_overrides
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
     from bench.sweep.plan import Estimator, data_at_hand
@@ -72,10 +69,6 @@ def tune(
     from bench.tune.search import opened_searches
     from bench.tune.tuning import search_seeds, tunings
 
-    if plots is not None:
-        from bench.tune.plots import check as check_plots
-
-        check_plots(plots)
     seeds = search_seeds(filters.seed)
     choice = filters.of_grid()
     # One partition is tuned on, that of protocol.partition_seed, also where a grid has one a seed.
@@ -83,23 +76,19 @@ def tune(
     check_study(base)
     base = base.model_copy(update={"seeds": seeds[:1], "partition_per_seed": False})
     runs = expand(base, replace(choice, seeds=()), parse_overrides(settings))
-    check_specs([run.spec for run in runs], roots, are_named=grid is None)
+    if grid is None:
+        check_fit(run.spec for run in runs)
     requests, reasons = tunings(runs, trials, seeds)
     home = paths.home()
     database = db or f"sqlite:///{home / 'tuning.db'}"
     notes = console(errors=as_json)
 
-    if plots is not None or optuna is not None:
-        from bench.tune.plots import draw
+    if optuna is not None:
         from bench.tune.proposals import export
 
         searches, _ = opened_searches(database, home, requests, batch)
-        trials_of = [(search.tuning, search.progress.trials) for search in searches]
-        for path in draw(trials_of, plots) if plots is not None else ():
-            print(path)
-        if optuna is not None:
-            export(trials_of, optuna)
-            print(optuna)
+        export([(search.tuning, search.progress.trials) for search in searches], optuna)
+        print(optuna)
         return 0
     _, history = stored_runs(paths.default_database(), write=False)
     with opened_backend(machines, len(requests) * trials * len(seeds), home) as (slots, make_workers):

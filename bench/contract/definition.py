@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from bench.contract.broken import Broken, require
 from bench.contract.subject import Subject
 from bench.engine.method import Method
-from bench.errors import problem_of, unknown
+from bench.errors import unknown
 from bench.spec import ClientSettings, Protocol
 
 
@@ -45,7 +45,7 @@ def refused(model: type[BaseModel], values: Mapping[str, Any]) -> list[str]:
         model.model_validate(dict(values))
     except ValidationError as error:
         return [
-            f"{detail['loc'][0]}: {problem_of(detail)}, got {detail['input']!r}"
+            f"{detail['loc'][0]}: {detail['msg']}, got {detail['input']!r}"
             for detail in error.errors()
             if detail["loc"] and detail["loc"][0] in values
         ]

@@ -4,6 +4,4 @@ from __future__ import annotations
 
 from typing import Literal
 
-State = Literal[
-    "done", "searched", "diverged", "oom", "failed", "not_applicable", "no_data", "not_implemented"
-]
+State = Literal["done", "searched", "diverged", "oom", "failed", "not_applicable", "no_data"]

@@ -25,7 +25,6 @@ from PIL import Image
 
 from bench.figures import layout, style
 from bench.figures.layout import DPI, Figure
-from bench.garbage import seldom_collected
 from bench.studies.frame import write
 
 KINDS = ("pdf", "png")
@@ -109,7 +108,7 @@ def save(figure: Figure, folder: Path) -> list[Path]:
 def _draw_files(digest: str, figure: Figure, folder: Path) -> None:
     stem = folder / f"{digest}.{os.getpid()}"
     pdf, png = (stem.with_suffix(f".{kind}.part") for kind in KINDS)
-    with seldom_collected(), mpl.rc_context(rc=style.RC):
+    with mpl.rc_context(rc=style.RC):
         canvas = layout.draw(figure)
         canvas.savefig(pdf, format="pdf", dpi=DPI, metadata={"CreationDate": None})
         canvas.set_dpi(DPI)

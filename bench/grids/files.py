@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from bench.dataset import DATASETS
-from bench.errors import RequestError, problem_of, unknown
+from bench.errors import RequestError, unknown
 from bench.grids.experiment import ExperimentFile, Line, Point
-from bench.grids.grid import MODEL, ColumnMatch, Columns, Grid, Match, Override, Setting
+from bench.grids.grid import ColumnMatch, Columns, Grid, Match, Override, Setting
 
 FOLDER = "experiments"
 """Where a study, a package, keeps the files of its experiments."""
@@ -70,18 +68,26 @@ def load_grid(name_or_path: str) -> Grid:
         RequestError: no such grid or file, not TOML (with the line), an unknown key (with the
             nearest one), a value of the wrong kind, an override that matches nothing in the grid.
     """
+    text, study = read_grid(name_or_path)
+    return parse_grid(text, name_or_path, study)
+
+
+def read_grid(name_or_path: str) -> tuple[str, str]:
+    """The text of a grid's file and the grid's study, if any.
+
+    Raises:
+        RequestError: no such grid or file.
+    """
     grids = _files_by_name()
     path = Path(name_or_path)
     if name_or_path in grids:
         file, study = grids[name_or_path]
-        return parse_grid(file.read_text(encoding="utf-8"), name_or_path, study)
+        return file.read_text(encoding="utf-8"), study
     if path.suffix == ".toml" or len(path.parts) > 1:
-        if not path.is_file():
-            raise RequestError(f"grid file {name_or_path}: no such file; 'bench grids' lists names")
         try:
-            return parse_grid(path.read_text(encoding="utf-8"), name_or_path)
+            return path.read_text(encoding="utf-8"), ""
         except (OSError, UnicodeDecodeError) as error:
-            raise RequestError(f"grid file {name_or_path}: cannot read it as text: {error}") from None
+            raise RequestError(f"grid file {name_or_path}: {error}; 'bench grids' lists names") from None
     raise unknown("grid", name_or_path, grids)
 
 
@@ -99,8 +105,6 @@ def parse_experiment(text: str, name: str) -> ExperimentFile:
         tree = json.dumps(tomllib.loads(text), default=str)
     except ValueError as error:  # of TOML, or of a number with more digits than Python reads
         raise RequestError(f"grid {name} is not valid TOML: {error}") from None
-    except RecursionError:
-        raise RequestError(f"grid {name}: tables or lists are nested too deeply") from None
     try:
         return ExperimentFile.model_validate_json(tree)
     except ValidationError as error:
@@ -108,31 +112,16 @@ def parse_experiment(text: str, name: str) -> ExperimentFile:
 
 
 def _explain(error: ValidationError, name: str) -> RequestError:
-    # A line is a name or a table: what came says which was meant, and the other one's errors say nothing.
-    details = [
-        detail
-        for detail in error.errors()
-        if detail["loc"][2:3] != ("str",) or not isinstance(detail["input"], dict)
-    ]
-    # A key that is unknown is often one that is missing, misspelt: it is named first.
-    first_error = min(details, key=lambda detail: detail["type"] not in UNKNOWN_KEY)
-    parts = [part for part in first_error["loc"] if part not in (Line.__name__, "str")]
-    place = ".".join(map(str, parts))
-    if first_error["type"] in UNKNOWN_KEY:
-        *parents, key = parts
-        model: Any = ExperimentFile
-        for part in parents:
-            model = PARTS.get(str(part), model)
-        problem = unknown(f"key '{place}' of grid {name}:", str(key), model.__pydantic_fields__)
-        below = f" (what stands below [[{parents[0]}]] belongs to it)" if len(parents) == 2 else ""
-        return RequestError(f"{problem}{below}")
-    if first_error["type"] == "missing":
-        return RequestError(f"grid {name}: the key '{place}' is missing")
-    if not place:
-        return RequestError(f"grid {name}: {problem_of(first_error)}")
-    if first_error["type"] == "tuple_type" and isinstance(first_error["input"], dict):
-        return RequestError(f"grid {name}: write [[{place}]], with two brackets: there may be several")
-    return RequestError(f"grid {name}: {place}: {problem_of(first_error)}, got {first_error['input']!r}")
+    """An unknown key, which is often a missing one, misspelt; else the error deepest in the file."""
+    first_error = max(error.errors(), key=lambda detail: (detail["type"] in UNKNOWN_KEY, len(detail["loc"])))
+    *parents, key = map(str, first_error["loc"] or ("",))
+    place = ".".join([*parents, key])
+    if first_error["type"] not in UNKNOWN_KEY:
+        return RequestError(f"grid {name}: {place}: {first_error['msg']}")
+    model: Any = ExperimentFile
+    for part in parents:
+        model = PARTS.get(part, model)
+    return unknown(f"key '{place}' of grid {name}:", key, model.__pydantic_fields__)
 
 
 def _check_matches(grid: Grid, name: str) -> None:
@@ -141,20 +130,9 @@ def _check_matches(grid: Grid, name: str) -> None:
         "scenario": {setting.scenario for setting in grid.settings},
         "clients": {str(clients) for setting in grid.settings for clients in setting.clients},
         "method": {method for setting in grid.settings for method in grid.methods_of(setting)},
-        "model": set(_models(grid)),
     }
     for index, override in enumerate(grid.override):
         for key, values in override.match.model_dump(exclude_none=True).items():
             for value in map(str, values):
-                if value not in names_by_kind[key]:
+                if value not in names_by_kind.get(key, {value}):
                     raise unknown(f"override.{index}.match.{key} of grid {name}:", value, names_by_kind[key])
-
-
-def _models(grid: Grid) -> Iterator[str]:
-    """The client models that a grid or its data sets name."""
-    for setting in grid.settings:
-        datasets = [DATASETS.all().get(name) for name in setting.datasets]
-        yield from (dataset.client.model for dataset in datasets if dataset)
-        yield from (str(variant[MODEL]) for variant in setting.variants if MODEL in variant)
-    if "model" in grid.client:
-        yield str(grid.client["model"])

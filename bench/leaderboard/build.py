@@ -13,7 +13,6 @@ import pandas as pd
 
 from bench import __version__
 from bench.engine.method import Method
-from bench.garbage import seldom_collected
 from bench.leaderboard import datasets, exports, folder, run_shards
 from bench.leaderboard.boards import (
     OTHER_METRICS,
@@ -63,12 +62,11 @@ def build(
     """
     folder.check(out)
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
-    with seldom_collected():
-        all_boards = boards(source, studies, suite)
-        with folder.replacement(out) as site:
-            writer = _Writer(source, all_boards, methods, site)
-            writer.write()
-            sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
+    all_boards = boards(source, studies, suite)
+    with folder.replacement(out) as site:
+        writer = _Writer(source, all_boards, methods, site)
+        writer.write()
+        sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
     return Site(writer.runs, len(sizes), sum(sizes))
 
 

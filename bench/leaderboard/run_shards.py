@@ -19,9 +19,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bench.leaderboard.folder import dataset_page, method_page
+from bench.metric_names import ACCURACY
 from bench.spec import RunSpec
 from bench.studies.source import Source
-from bench.sweep.run_details import public_command
+from bench.sweep.run_details import command
 
 BLOCK = 1000
 """Runs whose results are in memory at a time."""
@@ -105,12 +106,12 @@ def _records(
     for start in range(0, len(runs), BLOCK):
         block = runs.iloc[start : start + BLOCK]
         ids = block.loc[block["state"] == "done", "id"].tolist()
-        tests = _tested_clients(source.counts(ids))
+        tests = _tested_clients(source.client_results(ids, metric=ACCURACY))
         curves = _curves(source, ids, tests)
         for run in block.to_dict("records"):
             number, method, cell = run["id"], run["method"], run["cell"] or run["spec_hash"]
             if cell not in commands:
-                commands[cell] = public_command(RunSpec.model_validate_json(run["spec"]), [-1])
+                commands[cell] = command(RunSpec.model_validate_json(run["spec"]), [-1])
             record = {
                 **_record(run),
                 "command": commands[cell].replace("--seed -1", f"--seed {run['seed']}"),
@@ -151,13 +152,18 @@ def _record(run: Mapping[Any, Any]) -> dict[str, Any]:
     }
 
 
-def _tested_clients(counts: pd.DataFrame) -> Tests:
-    """What was tested in some runs, from ``Source.counts``."""
+def _tested_clients(results: pd.DataFrame) -> Tests:
+    """What was tested in some runs, from ``Source.client_results``."""
+    keys = ["run_id", "split", "stage", "rule"]
+    rows = results[results["split"].isin(SPLITS) & (results["samples"] > 0)].sort_values([*keys, "client"])
+    right = np.rint(rows["value"] * rows["samples"]).astype(np.int64)
+    texts = rows.assign(right=right)[["client", "samples", "right"]].astype(str)
+    counts = texts.groupby([rows[key] for key in keys], observed=True).agg(",".join).reset_index()
     readings = counts["stage"].map(_json) + "," + counts["rule"].map(_json)
     parts = (
         counts.assign(right="[" + readings + ",[" + counts["right"] + "]]")
         .groupby(["run_id", "split"])
-        .agg({"clients": "first", "samples": "first", "right": ",".join})
+        .agg({"client": "first", "samples": "first", "right": ",".join})
     )
     return dict(zip(parts.index, parts.itertuples(index=False, name=None), strict=True))
 

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Unpack
 
@@ -21,7 +20,6 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from bench.errors import RequestError, first_problem
-from bench.metric_names import ACCURACY
 from bench.replacement import replacing_folder
 from bench.spec import canonical_json, cell_of, sha256
 from bench.store.bundle_check import (
@@ -37,7 +35,7 @@ from bench.store.bundle_check import (
     refuse,
 )
 from bench.store.models import ClientResult, pack_array, unpack_array
-from bench.store.queries import COUNTS, RUN_COLUMNS, TIMED, Readings, Timing, filter_runs
+from bench.store.queries import RUN_COLUMNS, TIMED, Readings, Timing, filter_runs
 from bench.store.store import Store
 
 MANIFEST_BYTES = 4 * 2**20
@@ -224,20 +222,6 @@ class Bundle:
             if value is not None:
                 is_wanted &= results[name] == value
         return results[is_wanted]
-
-    def counts(self, run_ids: Iterable[int]) -> pd.DataFrame:
-        """As ``Queries.counts``."""
-        rows = self._filtered_results(run_ids, {"metric": ACCURACY})
-        keys = list(COUNTS[:4])
-        rows = rows[rows["samples"] > 0].sort_values([*keys, "client"], ignore_index=True)
-        rows["right"] = np.rint(rows["value"] * rows["samples"]).astype(np.int64)
-        starts = np.flatnonzero((rows[keys] != rows[keys].shift()).any(axis=1)).tolist()
-        spans = [slice(*ends) for ends in pairwise([*starts, len(rows)])]
-        texts = {}
-        for name, column in zip(COUNTS[4:], ("client", "samples", "right"), strict=True):
-            numbers = list(map(str, rows[column].tolist()))
-            texts[name] = [",".join(numbers[span]) for span in spans]
-        return _with_texts(rows.loc[starts, keys].reset_index(drop=True), keys[1:]).assign(**texts)
 
     def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
         """As ``Store.curves``; a bundle keeps the curves of the test split alone."""

@@ -56,8 +56,6 @@ NO_PRIVILEGE = "42501"
 """SQLSTATE of what the user of a server may not do."""
 
 MAGIC = b"SQLite format 3\0"
-PARTS = ("", "-journal", "-shm", "-wal")
-"""Endings of the files that a database consists of while it is open."""
 
 CONNECT_SECONDS = 10
 LOCK = 0x62656E6368
@@ -103,10 +101,10 @@ class Database(ABC):
         return ""
 
     def backup(self, target: Path) -> None:
-        """Copy the database, as it is at one moment, into a file; the copy is complete or absent.
+        """Copy the database, as it is at one moment, into a new file; the copy is complete or absent.
 
         Raises:
-            RequestError: it cannot be read, the file cannot be written or is a part of it, or this is
+            RequestError: the database cannot be read, the file exists or cannot be written, or this is
                 another program's task.
         """
         raise RequestError(f"database {self.name}: use pg_dump, or 'bench export' for results alone")
@@ -281,39 +279,16 @@ class SQLite(Database):
         return f"{len(orphans)} rows without their run" if orphans else ""
 
     def backup(self, target: Path) -> None:
-        """Copy the file while others write. A damaged one is refused: it could take the place of its last
-        good copy.
-        """
+        """Copy the file while others write."""
         self.check(write=False)
-        mode = self._reading_mode() | {"mode": "ro"}
-        url = f"file:{quote(str(self.path.absolute()))}?{urlencode(mode)}"
+        if target.exists():
+            raise RequestError(f"--out {target}: the file already exists")
+        url = f"file:{quote(str(self.path.absolute()))}?{urlencode(self._reading_mode() | {'mode': 'ro'})}"
         try:
-            self._refuse(target)
-            with (
-                replacing_file(target) as temporary,
-                closing(sqlite3.connect(url, uri=True)) as source,
-                closing(sqlite3.connect(temporary)) as copy,
-            ):
-                source.backup(copy)
-                copy.execute("PRAGMA journal_mode = DELETE")
-                ((finding, *_), *_) = copy.execute("PRAGMA quick_check")
-                if finding != "ok":
-                    raise RequestError(f"database {self.name} is damaged and not copied: {finding}")
+            with replacing_file(target) as temporary, closing(sqlite3.connect(url, uri=True)) as source:
+                source.execute("VACUUM INTO ?", (str(temporary),))
         except (OSError, sqlite3.Error) as error:
             raise RequestError(f"database {self.name}: cannot copy it to {target}: {error}") from None
-
-    def _refuse(self, target: Path) -> None:
-        """Refuse a file that cannot take a copy, or that belongs to the database itself."""
-        if target.is_dir():
-            raise RequestError(f"--out expects a file, got a folder: {target}")
-        if not target.parent.is_dir():
-            raise RequestError(f"--out {target}: there is no folder {target.parent}, make it first")
-        path = self.path.resolve()
-        part = target.resolve() in [path.with_name(path.name + ending) for ending in PARTS]
-        if part or (target.exists() and target.samefile(path)):
-            raise RequestError(f"--out {target} is the database itself: name another file")
-        if target.exists() and not (target.is_file() and _head(target) in (b"", MAGIC)):
-            raise RequestError(f"--out {target} is there and no database: name another file")
 
 
 def _is_locked(context: ExceptionContext) -> bool:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, Engine, Integer, Select, String, cast, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, Select, func, select
 
 from bench.errors import RequestError, unknown
-from bench.metric_names import ACCURACY
 from bench.spec import FederationKey, RunSpec, sha256
 from bench.store.models import (
     Artefact,
@@ -50,10 +48,6 @@ says whether that is ``unverified``, ``verified`` or ``contradicted``; both are 
 numbers."""
 
 IDS_PER_QUERY = 10_000  # below SQLite's limit of variables in one statement
-
-
-COUNTS = ("run_id", "split", "stage", "rule", "clients", "samples", "right")
-"""Columns of ``Queries.counts``."""
 
 COMPLETE = ("done", "searched")
 """States of runs that were taken to their end."""
@@ -247,35 +241,6 @@ class Queries:
         parts = [self._numbers(statement.where(ClientResult.run_id.in_(ids))) for ids in _portions(run_ids)]
         return pd.concat(parts, ignore_index=True).assign(**constants)[[column.name for column in columns]]
 
-    def counts(self, run_ids: Iterable[int]) -> pd.DataFrame:
-        """What ``client_results`` says of accuracies, a row for every run, split, stage and rule, ordered by
-        these: columns ``COUNTS``, the last three the clients with samples, how many each has and how many
-        are right, as numbers with commas between, by client.
-        """
-        import pandas as pd
-
-        columns = ClientResult.__table__.columns
-        keys = [columns[name] for name in ("run_id", "split", "stage", "rule")]
-        correct = cast(func.round(columns["value"] * columns["samples"]), Integer)
-        # Text that the database makes: as rows these would be millions, which take ten times as long.
-        texts = [
-            func.aggregate_strings(cast(number, String), ",")
-            for number in (columns["client"], columns["samples"], correct)
-        ]
-        statement = (
-            select(*keys, *texts)
-            .where(columns["metric"] == ACCURACY, columns["samples"] > 0)
-            .group_by(*keys)
-            .order_by(*keys)
-        )
-        with self._engine.connect() as connection:
-            rows = [
-                (*row[:4], *by_client(*row[4:]))
-                for ids in _portions(run_ids)
-                for row in connection.execute(statement.where(ClientResult.run_id.in_(ids)))
-            ]
-        return pd.DataFrame(rows, columns=list(COUNTS))
-
     def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
         """Run and stage -> correct predictions ``[rows, clients]``, of those runs that have a curve."""
         columns = (Curve.run_id, Curve.stage, Curve.data, Curve.rows, Curve.clients)
@@ -328,22 +293,6 @@ class Queries:
     def bundles(self) -> pd.DataFrame:
         """One row an imported bundle: id, name, source, hash, imported, state, sample (JSON), checked."""
         return self._table(ImportedBundle)
-
-
-def by_client(clients: str, *numbers: str) -> tuple[str, ...]:
-    """Numbers with commas between, brought into the order of the clients: a database promises none."""
-    order = _order(clients)
-    if order is None:
-        return clients, *numbers
-    return tuple(",".join(text.split(",")[place] for place in order) for text in (clients, *numbers))
-
-
-@lru_cache(maxsize=1000)
-def _order(clients: str) -> list[int] | None:
-    """Places of the clients by their numbers; None where they are in order."""
-    numbers = [int(client) for client in clients.split(",")]
-    order = sorted(range(len(numbers)), key=numbers.__getitem__)
-    return None if order == list(range(len(numbers))) else order
 
 
 def _portions(run_ids: Iterable[int]) -> list[list[int]]:

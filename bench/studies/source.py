@@ -23,9 +23,6 @@ class Source(Protocol):
     def client_results(self, run_ids: Iterable[int], **only: Unpack[Readings]) -> pd.DataFrame:
         """Columns run_id, client, stage, split, rule, metric, value, samples."""
 
-    def counts(self, run_ids: Iterable[int]) -> pd.DataFrame:
-        """As ``bench.store.queries.Queries.counts``."""
-
     def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
         """Run and stage -> correct predictions ``[rows, clients]``, of those runs that have a curve."""
 
@@ -118,10 +115,6 @@ class MergedSource:
     def client_results(self, run_ids: Iterable[int], **only: Unpack[Readings]) -> pd.DataFrame:
         """As ``Store.client_results``."""
         return self._from_sources(run_ids, lambda source, ids: source.client_results(ids, **only))
-
-    def counts(self, run_ids: Iterable[int]) -> pd.DataFrame:
-        """As ``Queries.counts``, ordered so within each source."""
-        return self._from_sources(run_ids, lambda source, ids: source.counts(ids))
 
     def _from_sources(
         self, run_ids: Iterable[int], answer: Callable[[Source, Iterable[int]], pd.DataFrame]

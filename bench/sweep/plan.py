@@ -259,24 +259,28 @@ def make_plan(
     rows: Mapping[str, Stored],
     data_gap: Callable[[str], str],
     rerun: Level | None = None,
+    lacks_models: Callable[[RunSpec], bool] | None = None,
 ) -> Plan:
     """Compare a grid's runs with what a database holds.
 
     A settled run (done, diverged, not applicable) is ``stale`` when its method's or the engine's
     numerics version was older than the installed code's. ``data_gap`` says why a data set is not at
-    hand. To run is whatever is not settled or stale; with ``rerun`` exactly the runs of that level.
+    hand. To run is whatever is not settled or stale, and what is done and ``lacks_models``; with ``rerun``
+    exactly the runs of that level.
     """
     steps = (_step(run, rows, data_gap) for run in runs)
-    return Plan(tuple(replace(step, to_run=_is_wanted(step, rerun)) for step in steps))
+    return Plan(tuple(replace(step, to_run=_is_wanted(step, rerun, lacks_models)) for step in steps))
 
 
-def _is_wanted(step: Step, rerun: Level | None) -> bool:
+def _is_wanted(step: Step, rerun: Level | None, lacks_models: Callable[[RunSpec], bool] | None) -> bool:
     if rerun == "changed":
         return step.changed
     if rerun == "failed":
         return step.status in FAILURES
     if rerun == "stale":
         return step.status == "stale"
+    if step.status == "done" and lacks_models is not None:
+        return lacks_models(step.spec)
     return step.status not in SETTLED
 
 
@@ -302,14 +306,16 @@ def _step(run: Planned, rows: Mapping[str, Stored], data_gap: Callable[[str], st
 def serves(row: Stored, step: Step) -> bool:
     """Whether a run that is stored now is what a step wants, though the plan did not know of it.
 
-    Any settled run that is not stale is; but one to redo (``stale``, ``rerun``) has to be by exactly the
-    installed code, else the old one itself would serve.
+    Any settled run that is not stale is; but in place of one to redo (``stale``, ``rerun``, without models)
+    it has to be another one, by exactly the installed code.
     """
     code = fingerprint.of(step.spec)
     if row.state not in SETTLED or _numerics_change(row, code):
         return False
-    is_redone = step.status == "stale" or step.status in SETTLED
-    return not is_redone or row.source_hash == code.source
+    if step.status != "stale" and step.status not in SETTLED:
+        return True
+    is_new = step.stored is None or row.started != step.stored.started
+    return is_new and row.source_hash == code.source
 
 
 def _numerics_change(row: Stored, code: Code) -> str:

@@ -88,22 +88,6 @@ class Limits:
     budget: float | None = None
 
 
-def checked(
-    fail_fast: bool,
-    max_failures: int | None,
-    timeout: float | None,
-    budget_hours: float | None,
-) -> Limits:
-    """The limits that the command line's options name.
-
-    Raises:
-        RequestError: two numbers of failures at once.
-    """
-    if fail_fast and max_failures is not None:
-        raise RequestError("--fail-fast and --max-failures exclude each other: --fail-fast stops after one")
-    return Limits(1 if fail_fast else max_failures, timeout, budget_hours * 3600 if budget_hours else None)
-
-
 # Packing ------------------------------------------------------------------------------------------
 
 

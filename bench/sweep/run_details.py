@@ -28,54 +28,29 @@ from bench.studies.source import Source
 def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
     """A ``bench sweep`` line with whatever differs from the defaults written out.
 
-    ``seeds`` makes the same runs with these seeds, in place of the spec's own.
-
-    Raises:
-        RequestError: the method or data set is not installed.
+    ``seeds`` makes the same runs with these seeds, in place of the spec's own. A method or data set of a file
+    of the user's is loaded from ``FILE.py``; where it is not loaded here, every setting is written out.
     """
-    default = resolve(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
-    words = _sweep_words(spec, seeds)
-    for key, (value, _) in difference(spec, default).items():
-        if key in spec.settings():
-            # JSON writes numbers, truth values, lists and quoted texts as TOML does.
-            words += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
-    return shlex.join(words)
-
-
-def command_or_hint(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
-    """As ``command``; where the method or data set is not loaded, the line that loads it from a file, with a
-    remark that says so.
-    """
+    words = ["bench", "sweep", "-d", spec.dataset, "-s", spec.scenario, "-k", str(spec.clients)]
+    words += ["-m", spec.method, "--seed", ",".join(map(str, seeds or (spec.seed,)))]
+    changed_settings = spec.settings()
     try:
-        return command(spec, seeds)
-    except RequestError as error:
-        reason = str(error).partition("'")[0].strip()  # without the name, which may hold line breaks
-        remark = f"{reason} here: FILE.py is the file that has it; --set what differs from its defaults"
-        return f"{PLUGINS}=FILE.py {shlex.join(_sweep_words(spec, seeds))}  # {remark}"
-
-
-def public_command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
-    """As ``command_or_hint``, for readers elsewhere: a hint, too, where method or data set come from a
-    plug-in file that this process has loaded, and that they have to name themselves.
-    """
-    line = command_or_hint(spec, seeds)
-    files = plugin_files()
-    words = [f"method {spec.method}"] if METHODS.origins().get(spec.method) in files else []
-    words += [f"dataset {spec.dataset}"] if DATASETS.origins().get(spec.dataset) in files else []
-    if line.startswith(PLUGINS) or not words:
+        default = resolve(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
+    except RequestError:
+        is_own = True
+    else:
+        origins = (METHODS.origins().get(spec.method), DATASETS.origins().get(spec.dataset))
+        is_own = any(origin in plugin_files() for origin in origins)
+        changed_settings = {
+            key: value for key, (value, _) in difference(spec, default).items() if key in changed_settings
+        }
+    for key, value in changed_settings.items():
+        # JSON writes numbers, truth values, lists and quoted texts as TOML does.
+        words += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
+    line = shlex.join(words)
+    if not is_own:
         return line
-    return f"{PLUGINS}=FILE.py {line}  # FILE.py is the file that has {' and '.join(words)}"
-
-
-def _sweep_words(spec: RunSpec, seeds: Sequence[int]) -> list[str]:
-    options = {
-        "-d": spec.dataset,
-        "-s": spec.scenario,
-        "-k": str(spec.clients),
-        "-m": spec.method,
-        "--seed": ",".join(map(str, seeds or (spec.seed,))),
-    }
-    return ["bench", "sweep", *(word for option in options.items() for word in option)]
+    return f"{PLUGINS}=FILE.py {line}  # FILE.py is the file that has the method or the data set"
 
 
 def _tests(source: Source | Store, run_ids: Iterable[int]) -> dict[Any, float]:
@@ -102,7 +77,7 @@ def run_list(store: Store, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def run_detail(store: Store, run_id: int) -> dict[str, Any]:
     """Everything stored of a run but its arrays, the log it left if it failed here, and the command that
-    makes it again or, where its method or data set is not loaded, what would.
+    makes it again.
 
     Accuracies are mean, sample standard deviation (None for one client) and minimum over clients.
 
@@ -126,7 +101,7 @@ def run_detail(store: Store, run_id: int) -> dict[str, Any]:
     row["arrays"] = store.artefact_names(run_id)
     log = paths.home() / "logs" / f"{row['spec_hash']}.log"
     row["log"] = str(log) if log.exists() else None
-    row["command"] = command_or_hint(RunSpec.model_validate(row["spec"]))
+    row["command"] = command(RunSpec.model_validate(row["spec"]))
     return row
 
 
@@ -185,5 +160,5 @@ def cell(source: Source, name: str) -> list[CellPart]:
         origins = tuple(sorted(set(part["origin"])))
         entries = tuple(json.loads(part.sort_values("seed")[names].to_json(orient="records")))
         states = dict(Counter(part["state"]))
-        parts.append(CellPart(command_or_hint(specs[0], seeds), seeds, states, origins, entries))
+        parts.append(CellPart(command(specs[0], seeds), seeds, states, origins, entries))
     return sorted(parts, key=lambda part: (-len(part.seeds), part.command))

@@ -70,17 +70,6 @@ class Winner(_Part):
     validation: Accuracy
 
 
-STATED = {
-    "used": "what the trials used is not what is stated",
-    "budget": "the client epochs are not those of so many trials",
-    "winner": "the winner is not the trial of best validation accuracy",
-    "cell": "the cell is not written in full",
-    "default_validation": "the default's validation accuracy is not that of the default configuration's "
-    "trial",
-}
-"""Parts of a record that follow from its search and trials, and what is wrong where they do not."""
-
-
 class Record(_Part):
     """A finished search, called ``study`` in its file. ``cell`` is the default configuration's spec without
     its seed, ``clients`` the hash of the federation that the trials were made on.
@@ -103,27 +92,8 @@ class Record(_Part):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if [trial.number for trial in self.trials] != list(range(len(self.trials))):
-            raise ValueError("the trials are not numbered one after the other")
-        for trial in self.trials:
-            if trial.parameters.keys() != self.space.keys() or not all(
-                trial.parameters[key] in values for key, values in self.space.items()
-            ):
-                raise ValueError(f"trial {trial.number} is outside of the space")
-            if trial.reached:
-                raise ValueError(f"trial {trial.number} says what it reached at its rungs")
-        tuning = self.tuning
-        try:
-            outcome = _outcome(tuning, self.trials)
-        except (AttributeError, KeyError):
-            raise ValueError("the space has settings that the cell has not") from None
-        if not ended(tuning, self.trials):
-            raise ValueError("the budget was not used up")
-        for part, problem in STATED.items():
-            if getattr(self, part) != outcome[part]:
-                raise ValueError(problem)
-        if self.used.client_epochs > tuning.budget + EPSILON:
-            raise ValueError(STATED["budget"])
+        if self.winner != winner_of(self.trials):
+            raise ValueError("the winner is not the trial of best validation accuracy")
         return self
 
     @property
@@ -164,18 +134,12 @@ def dearest(tuning: Tuning, trials: Sequence[Trial]) -> float:
     return max([tuning.run_epochs, *(trial.client_epochs for trial in trials)])
 
 
-def _outcome(tuning: Tuning, trials: Sequence[Trial]) -> dict[str, Any]:
-    """The parts of a record that follow from search and trials; the winner is None where there is none."""
-    lead = best_of(trials)
-    default = (trial.validation for trial in trials if trial.parameters == tuning.default)
-    return {
-        "cell": tuning.spec.cell_tree(),
-        "budget": Budget(trials=tuning.trials, client_epochs=tuning.budget),
-        "used": Budget(trials=len(trials), client_epochs=client_epochs(trials)),
-        "winner": lead
-        and Winner(number=lead.number, overrides=lead.parameters, validation=lead.validation or 0.0),
-        "default_validation": next(default, None),
-    }
+def winner_of(trials: Sequence[Trial]) -> Winner | None:
+    """The winner among these trials; None where none gave a number."""
+    best = best_of(trials)
+    if best is None:
+        return None
+    return Winner(number=best.number, overrides=best.parameters, validation=best.validation or 0.0)
 
 
 class NoWinnerError(RequestError):
@@ -188,24 +152,28 @@ def record(tuning: Tuning, clients: str, trials: Sequence[Trial]) -> Record:
     Raises:
         NoWinnerError: no trial gave a number, or the default configuration takes more than the budget.
     """
-    outcome = _outcome(tuning, trials)
-    if outcome["winner"] is None:
+    winner, epochs = winner_of(trials), client_epochs(trials)
+    if winner is None:
         raise NoWinnerError(f"none of {len(trials)} trials gave a number: {trials[-1].reason}")
-    epochs = outcome["used"].client_epochs
     if epochs > tuning.budget + EPSILON:
         raise NoWinnerError(
             f"its trials took {epochs:,.0f} client epochs, {tuning.trials} grant {tuning.budget:,}: expected "
             "more --trials"
         )
+    defaults = (trial.validation for trial in trials if trial.parameters == tuning.default)
     return Record(
         study=tuning.name,
+        cell=tuning.spec.cell_tree(),
         clients=clients,
         space=tuning.space,
         seeds=tuning.seeds,
+        budget=Budget(trials=tuning.trials, client_epochs=tuning.budget),
+        used=Budget(trials=len(trials), client_epochs=epochs),
         numerics=tuning.numerics,
         packages={"bench": __version__, **{name: version(name) for name in PACKAGES}},
+        winner=winner,
+        default_validation=next(defaults, None),
         trials=tuple(trial.model_copy(update={"reached": {}}) for trial in trials),
-        **outcome,
     )
 
 
@@ -241,6 +209,7 @@ def parse(text: bytes, name: str) -> Record:
     """
     try:
         result = Record.model_validate_json(text)
+        expected_name = file_name(result.spec)
     except ValidationError as error:
         first_error = error.errors(include_input=False)[0]
         place = ".".join(map(str, first_error["loc"])) or "the whole"
@@ -248,6 +217,6 @@ def parse(text: bytes, name: str) -> Record:
             f"tuned configuration {name}: {place}: {' '.join(first_error['msg'].split())}; "
             "remove it or run bench tune again"
         ) from None
-    if name != file_name(result.spec):
-        raise RequestError(f"tuned configuration {name}: it is that of {file_name(result.spec)}; rename it")
+    if name != expected_name:
+        raise RequestError(f"tuned configuration {name}: it is that of {expected_name}; rename it")
     return result

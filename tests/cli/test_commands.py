@@ -55,7 +55,7 @@ def test_the_list_of_commands_has_a_line_for_each_and_imports_none() -> None:
     text = " ".join(process.stdout.split())
     assert "sweep Run what is not done yet of a grid. " in text.replace("│", "")
     assert "Exit code 0: all agree" not in text
-    assert text.endswith("['bench.cli.main', 'bench.cli.output', 'bench.cli.refusals', 'bench.cli.commands']")
+    assert text.endswith("['bench.cli.main', 'bench.cli.output', 'bench.cli.commands']")
 
 
 WORK = {

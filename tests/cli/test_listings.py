@@ -69,14 +69,11 @@ def test_clients_are_those_of_the_grids(bench: Bench) -> None:
     assert rows["dblp4k"]["scenarios"] == ["label-dirichlet"]
 
 
-@pytest.mark.slow
-def test_every_grid_has_its_study_title_and_number_of_runs(bench: Bench) -> None:
+def test_every_grid_has_its_study_and_title(bench: Bench) -> None:
     rows = {row["name"]: row for row in json.loads(bench("grids --json").out)}
     assert sorted(rows) == grid_names()
     assert rows["fedhgn_tables"]["study"] == "fedhgn"
     assert rows["ablation"]["title"] == load_grid("ablation").title
-    planned = json.loads(bench("sweep --grid quickstart --dry-run --json").out)
-    assert rows["quickstart"]["runs"] == len(planned["runs"])
 
 
 def test_the_list_has_each_below_its_study(bench: Bench) -> None:

@@ -27,7 +27,7 @@ def swept(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> Callable[..., dict[s
     """What reaches ``make_plan`` and ``run_sweep`` from ``bench sweep`` with some words; nothing runs."""
     seen: dict[str, Any] = {}
 
-    def planning(planned: Any, stored: Any, lacking: Any, rerun: Any = None) -> Any:
+    def planning(planned: Any, stored: Any, lacking: Any, rerun: Any, lacks_models: Any) -> Any:
         seen.update(planned=list(planned), rerun=rerun)
         return make_plan(seen["planned"], stored, lacking)
 
@@ -71,7 +71,6 @@ def test_a_level_to_redo_reaches_the_plan(swept: Callable[..., dict[str, Any]], 
     [
         (("--timeout-seconds", "90"), "timeout", 90),
         (("--budget-hours", "0.5"), "budget", 1800),
-        (("--fail-fast",), "failures", 1),
         (("--max-failures", "7"), "failures", 7),
     ],
 )

@@ -1,4 +1,4 @@
-"""``bench runs``: what filters leave, which are refused, and the models of stored runs."""
+"""``bench runs``: what filters leave, and which are refused."""
 
 from __future__ import annotations
 
@@ -113,7 +113,6 @@ def test_what_no_run_has_is_refused_in_one_line(
         "sweep -d cora -k 3 -m local --dry-run",
         "runs show 1",
         "runs show cora/non-overlapping/3/local",
-        "runs save-models cora/non-overlapping/3/local",
         "tune -d cora -k 3 -m local --dry-run",
     ],
 )
@@ -130,43 +129,14 @@ def test_a_spec_that_was_changed_by_hand_is_refused_with_its_runs_number(
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("safetensors") is None, reason="the extra 'models' is not installed")
-def test_models_are_saved_by_a_sweep_and_again_from_what_is_stored(tmp_path: Path, bench: Bench) -> None:
-    """Both ways write the same files; a stored number that another run made is found out."""
+def test_a_done_run_without_models_is_made_again_for_them(tmp_path: Path, bench: Bench) -> None:
     # The database has made-up runs on the clients of the default partition.
-    where = "-d cora -k 3 -m fedper --set protocol.partition_seed=5 --set protocol.rounds=2 --jobs 1"
-    swept = bench("sweep", where, "--seed 7 --save-models")
+    command = "sweep -d cora -k 3 -m fedper --set protocol.partition_seed=5 --set protocol.rounds=2 --jobs 1"
+    assert bench(command).code == 0
+    swept = bench(command, "--save-models")
     assert swept.code == 0
+    assert "[1/1]" in swept.out
     assert "models of 1 of 1 runs" in swept.out
     (folder,) = (tmp_path / "models").iterdir()
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert len(before) == 3 + 1
-
-    cell = "cora/non-overlapping/3/fedper"
-    saved = bench("run save-models", cell, f"--seed 7 --out {tmp_path / 'again'} --jobs 1 --json")
-    (model,) = json.loads(saved.out)
-    assert (saved.code, model["as_stored"], Path(model["folder"]).name) == (0, True, folder.name)
-    assert {path.name: path.read_bytes() for path in Path(model["folder"]).iterdir()} == before
-
-    with sqlite3.connect(tmp_path / "bench.db") as database:
-        database.execute("update client_results set value = 0.5 where stage = 'trained' and split = 'test'")
-    differs = bench("runs save-models", cell, "--seed 7 --jobs 1")
-    assert differs.code == 1
-    assert "3 with another test accuracy than stored" in differs.out
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("", "expected a cell"),
-        pytest.param("cora/non-overlapping/3/fedavgg", "unknown cell", marks=pytest.mark.slow),
-        ("cora/non-overlapping/3/local --rule best_test", "--rule"),
-        ("1 --data-root /nowhere", "--data-root"),
-    ],
-)
-def test_models_of_what_is_not_there_are_refused(
-    words: str, message: str, tmp_path: Path, bench: Bench
-) -> None:
-    ended = bench("runs save-models", words)
-    assert ended.refused
-    assert message in ended.err
-    assert not (tmp_path / "models").exists()
+    assert len(list(folder.iterdir())) == 3 + 1
+    assert "the only run is done" in bench(command, "--save-models").out

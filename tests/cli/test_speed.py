@@ -13,7 +13,7 @@ from bench import registry
 from bench.cli.main import main
 from bench.cli.speed import table_of_rounds
 from bench.errors import NotApplicableError
-from bench.speed import Case, Row
+from bench.timing.speed import Case, Row
 
 from .conftest import Bench
 
@@ -55,7 +55,7 @@ def test_what_is_measured_stays_where_another_method_cannot_run(
             raise NotApplicableError(f"{case.method} needs what is not there")
         return Row("circle", case.method, "hgnn", 2, 3.0, None, None, 0.0, None, None, 1.0)
 
-    monkeypatch.setattr("bench.speed.apart", measured)
+    monkeypatch.setattr("bench.timing.speed.apart", measured)
     ended = bench("speed --threads 1 -d circle -k 2 -m fedavg,fedhgn_hc --rounds 1 --json")
     assert ended.code == (0 if able else 2)
     assert "needs what is not there" in ended.err
@@ -79,7 +79,7 @@ def test_rounds_are_timed_in_the_scenario_that_is_asked_for(bench: Bench) -> Non
         (("--whole", "--rounds", "3"), "leave out --rounds"),
         (("--whole", "--set", "protocol.local_epochs=1"), "leave out --rounds and --set"),
         (("-d", "circle", "-k", "2", "--set", "protocol.epochs=1"), "protocol.epochs"),
-        (("-d", "circle", "-k", "2", "--set", "protocol.rounds=0"), "protocol.rounds: expected 1 or more"),
+        (("-d", "circle", "-k", "2", "--set", "protocol.rounds=0"), "protocol.rounds: Input should be"),
         (("-d", "circle", "-k", "0"), "clients: expected at least 1"),
         (("-m", "nope"), "unknown method 'nope'"),
         (("-m", "nope", "--whole"), "unknown method 'nope'"),
@@ -95,7 +95,6 @@ def test_rounds_are_timed_in_the_scenario_that_is_asked_for(bench: Bench) -> Non
         (("-d", "circle", "-m", "fedsheafhn", "-k", "2", "--rounds", "1"), "but circle is hypergraph data"),
         (("-d", "circle", "-m", "fedsheafhn", "-k", "2", "--whole"), "but circle is hypergraph data"),
         (("-d", "circle", "-s", "overlapping", "-k", "5"), "use label-dirichlet"),
-        (("-d", "cora", "-s", "overlapping", "-k", "7"), "expected a multiple of 5"),
     ],
 )
 def test_a_wrong_request_is_one_line_before_anything_is_measured(
@@ -105,7 +104,7 @@ def test_a_wrong_request_is_one_line_before_anything_is_measured(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for name in ("measure_machine", "apart"):
-        monkeypatch.setattr(f"bench.speed.{name}", None)
+        monkeypatch.setattr(f"bench.timing.speed.{name}", None)
     with pytest.raises(SystemExit) as caught:
         main(["speed", *request_, *(() if "--threads" in request_ else ("--threads", "1"))])
     assert caught.value.code == 2

@@ -1,6 +1,5 @@
 """``bench tune``: what it prints, returns, writes and draws."""
 
-import csv
 import json
 from pathlib import Path
 
@@ -75,7 +74,6 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
         (f"-m local {WHERE} --jobs 0", "--jobs"),
         (f"-m local {WHERE} --batch 0", 'value "0" for --batch'),
         (f"-m local {WHERE} --address here:1", "--address goes with --backend ray"),
-        (f"-m local {WHERE} --plots drawn", "has a trial yet"),
         (f"-m local {WHERE} --optuna drawn", "has a trial yet"),
     ],
 )
@@ -89,28 +87,12 @@ def test_a_wrong_request_writes_nothing(home: Path, bench: Bench, words: str, me
 
 
 @pytest.mark.slow
-def test_figures_and_the_dashboards_file_show_the_trials(home: Path, tmp_path: Path, bench: Bench) -> None:
+def test_the_dashboards_file_has_the_trials(home: Path, tmp_path: Path, bench: Bench) -> None:
     assert bench(LOCAL).code == 0
     before = sorted(home.rglob("*"))
-    (tmp_path / "notes.txt").touch()
-    refused = bench(LOCAL, f"--plots {tmp_path}")
-    assert refused.refused
-    assert "no figure of a search is" in refused.err
-    assert {path.suffix for path in tmp_path.glob("*")} <= {"", ".txt"}, "nothing was drawn"
-    assert bench(LOCAL, f"--plots {tmp_path / 'plots'}").code == 0
-    code, out, _ = bench(LOCAL, f"--plots {tmp_path / 'plots'} --optuna {tmp_path / 'searches.log'}")
-    assert code == 0
-    stem = "local-cora-non-overlapping-3"
-    written = [Path(line).name for line in out.splitlines()]
-    assert written == [
-        f"{stem}-trials.csv",
-        *(f"{stem}-{name}.{kind}" for name in ("history", "slice") for kind in ("pdf", "png")),
-        "searches.log",
-    ]
-    rows = list(csv.DictReader((tmp_path / "plots" / written[0]).read_text().splitlines()))
-    record = configurations(home).by_file[f"{stem}.json"][0].record
-    assert [row["state"] for row in rows] == [trial.state for trial in record.trials]
-    assert [float(row["validation"]) for row in rows] == [trial.validation for trial in record.trials]
+    file = tmp_path / "searches.log"
+    assert bench(LOCAL, f"--optuna {file}") == (0, f"{file}\n", "")
+    assert file.stat().st_size > 0
     assert sorted(home.rglob("*")) == before, "nothing was run"
 
 

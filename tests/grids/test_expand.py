@@ -111,8 +111,6 @@ set = { "protocol.rounds" = 3 }
     rounds = {names: spec.protocol.rounds for names, spec in specs.items()}
     assert rounds["local", "gcn"] == rounds["fedprox", "gcn"] == 3, "cora's own model"
     assert rounds["local", "sage"] == rounds["fedprox", "sage"] != 3
-    with pytest.raises(RequestError, match="did you mean 'gcn'"):
-        parse_grid(text.replace('{ model = "gcn" }', '{ model = "gnc" }'), "models")
 
 
 def test_command_line_overrides_come_last(small: Grid) -> None:
@@ -178,19 +176,19 @@ BAD = {
         SMALL
         + """\n[[settings]]
 datasets = "cora"\nscenario = "overlapping"\nclients = 10\nfoo = 1\n""",
-        "below [[settings]]",
+        "unknown key 'settings.2.foo'",
     ),
     "one bracket": (
         """title = "x"\nmethods = "local"\nseeds = 0\n
 [settings]\ndatasets = "cora"\nscenario = "overlapping"\nclients = 10\n""",
-        "[[settings]]",
+        "settings: Input should be a valid array",
     ),
     "a line without a method": (
         """title = "x"\nseeds = 0\nlines = [{ title = "y" }]\n
 [[columns]]\ndatasets = "cora"\nscenario = "overlapping"\nclients = 10\n""",
-        "'lines.0.method' is missing",
+        "lines.0.Line.method: Field required",
     ),
-    "missing key": (SMALL.replace('title = "small"', ""), "the key 'title' is missing"),
+    "missing key": (SMALL.replace('title = "small"', ""), "title: Field required"),
     "wrong kind": (SMALL.replace("seeds = [0, 1]", 'seeds = ["0"]'), "seeds.0: "),
     "no client": (SMALL.replace("clients = [3, 5]", "clients = [0]"), "clients.0: "),
     "nothing": (SMALL.replace("seeds = [0, 1]", "seeds = []"), "seeds: "),
@@ -244,7 +242,7 @@ points = [{ settings = { "method.mu" = 0.5 } }]
 def test_unknown_grids() -> None:
     with pytest.raises(RequestError, match="did you mean 'quickstart'"):
         load_grid("quickstrat")
-    with pytest.raises(RequestError, match="no such file"):
+    with pytest.raises(RequestError, match="No such file"):
         load_grid("./nowhere.toml")
 
 

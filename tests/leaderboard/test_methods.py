@@ -27,8 +27,8 @@ def test_a_methods_page_describes_it(site: Path) -> None:
     ]
     fedprox = records(Page(site / method_page("fedprox")).tables[0])
     assert {row["Name"]: row["Range"] for row in fedprox} == {
-        "weights": "uniform or samples",
-        "mu": "0 or more",
+        "weights": "uniform, samples",
+        "mu": "≥ 0",
     }
 
 

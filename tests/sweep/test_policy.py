@@ -18,12 +18,10 @@ from bench.sweep.policy import (
     Attempt,
     Demand,
     Device,
-    Limits,
     Pauses,
     Placement,
     after_memory,
     check,
-    checked,
     noted,
     place,
 )
@@ -188,13 +186,6 @@ def test_three_seeds_of_one_cell_are_one_cell_and_the_place_counts() -> None:
     assert [short.ended(spec(clients), failed(1)) is None for clients in (3, 4, 5)] == [True, True, False]
 
 
-def test_limits_from_options() -> None:
-    assert checked(True, None, 5, 0.5) == Limits(1, 5, 1800)
-    assert checked(False, 7, None, None) == Limits(7, None, None)
-    with pytest.raises(RequestError, match="--fail-fast and --max-failures exclude each other"):
-        checked(True, 3, None, None)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -209,7 +200,6 @@ def test_limits_from_options() -> None:
         (["--backend", "slurm", "--slurm", "partition"], "'partition'"),
         (["--backend", "slurm", "--slurm", "=3"], "'=3'"),
         (["--backend", "slurm", "--slurm", "mem_gb="], "'mem_gb='"),
-        (["--backend", "ray", "--probe"], "--probe is for runs on this machine"),
         (["--backend", "rya"], "rya"),
     ],
 )

@@ -23,7 +23,7 @@ from bench.resolve import resolve
 from bench.store import Store, open_store
 from bench.sweep import fingerprint
 from bench.sweep.plan import Step
-from bench.sweep.policy import Limits, Slots, checked
+from bench.sweep.policy import Limits, Slots
 from bench.sweep.status import sweeps
 from bench.sweep.workers import LocalWorkers
 from bench.sweep.writer import RunClaims, Writer
@@ -232,7 +232,7 @@ def begun(work: Scripted) -> set[str]:
 
 def test_the_first_failure_stops_the_sweep_and_what_runs_is_kept(work: Scripted) -> None:
     script = {"local 3 0": ["raise"], "local 3 1": ["after local 3 0"]}
-    result = work.sweep(SIX, script, limits=checked(True, None, None, None))
+    result = work.sweep(SIX, script, limits=Limits(failures=1))
     assert result.counts == {"failed": 1, "done": 1, "missing": 4}
     assert (result.left, result.failed) == ({"stopped after 1 failed": 4}, 1)
     assert begun(work) == {"local 3 0", "local 3 1"}
@@ -241,7 +241,7 @@ def test_the_first_failure_stops_the_sweep_and_what_runs_is_kept(work: Scripted)
 
 def test_so_many_failures_stop_the_sweep(work: Scripted) -> None:
     script = {f"local 3 {seed}": ["raise"] for seed in (0, 2, 3, 5)}
-    result = work.sweep(SIX, script, cpu(1), checked(False, 3, None, None))
+    result = work.sweep(SIX, script, cpu(1), Limits(failures=3))
     assert result.counts == {"failed": 3, "done": 1, "missing": 2}
     assert result.left == {"stopped after 3 failed": 2}
 

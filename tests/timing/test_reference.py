@@ -10,10 +10,10 @@ from plain_gcn import dense_gcn
 from toy_federations import copied, furthest, make_spec, play, random_federation
 
 from bench.engine.clients import Clients
-from bench.engine.reference import SequentialClients
 from bench.engine.run import Run
 from bench.errors import NotApplicableError
 from bench.federation.types import TRAIN, Federation
+from bench.timing.reference import SequentialClients
 
 
 @pytest.fixture(scope="module", params=["sparse", "dense"])

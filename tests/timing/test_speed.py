@@ -16,7 +16,7 @@ from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
 from bench.engine.run import Run
 from bench.spec import RunSpec
-from bench.speed import Case, Machine, Row, cases, measure, measure_whole
+from bench.timing.speed import Case, Machine, Row, cases, measure, measure_whole
 
 
 @pytest.fixture(autouse=True)

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from bench import gpu
 from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.engine.run import Run
 from bench.nn.base import CLIENT_MODELS
 from bench.paths import data_roots
-from bench.speed import Machine
+from bench.timing import gpu
+from bench.timing.speed import Machine
 
 MACHINE = Machine(1e9, 1e9)
 TINY = gpu.Sizes(graphs=(5,), albums=2, images=12, side=16, rounds=1)

@@ -32,9 +32,9 @@ from bench.federation.types import TRAIN, Federation
 from bench.nn.base import CLIENT_MODELS, keep_all
 from bench.process import end_with_parent
 from bench.spec import RunSpec
-from bench.speed import Case, Machine, measure, measure_machine
 from bench.sweep.order import of_run
 from bench.sweep.policy import Attempt, after_memory, noted
+from bench.timing.speed import Case, Machine, measure, measure_machine
 
 TOLERANCE = 1e-5
 """Largest difference of two models' parameters after an epoch that orders of summation may make."""

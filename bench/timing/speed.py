@@ -32,7 +32,6 @@ from bench.engine.conditions import run_conditions
 from bench.engine.costs import peak_memory, reset_peak_memory
 from bench.engine.execute import run
 from bench.engine.methods import METHODS
-from bench.engine.reference import SequentialClients
 from bench.engine.result import RunResult
 from bench.engine.run import Run
 from bench.errors import NoDataError, NotApplicableError, RequestError
@@ -40,8 +39,9 @@ from bench.federation.build import build
 from bench.federation.types import Federation
 from bench.nn.base import CLIENT_MODELS
 from bench.process import end_with_parent
-from bench.resolve import Overrides, check_specs, resolve
+from bench.resolve import Overrides, check_fit, resolve
 from bench.spec import RunSpec
+from bench.timing.reference import SequentialClients
 
 WARM_UP_ROUNDS = 2
 WHOLE_RUNS = 3
@@ -201,7 +201,6 @@ def prepare(
 
 def check(
     cases: Sequence[Case],
-    roots: tuple[Path, ...],
     overrides: Overrides | None = None,
     rounds: int | None = None,
 ) -> None:
@@ -209,13 +208,13 @@ def check(
 
     Raises:
         RequestError: an unknown name or setting, a value that is not allowed, a method that does not run on
-            such data, a number of clients that the scenario does not give, or rounds that a run has not.
+            such data, or rounds that a run has not.
     """
     specs = []
     for case in cases:
         settings = _settings(case, overrides)
         specs.append(resolve(case.dataset, case.scenario, case.clients, case.method, 0, settings))
-    check_specs(specs, roots, are_named=True)
+    check_fit(specs)
     if rounds is not None:
         for spec in specs:
             _check_rounds(spec, rounds)

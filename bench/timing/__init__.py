@@ -1,0 +1,1 @@
+"""How long runs take, and whether a GPU gives the numbers of a CPU."""
