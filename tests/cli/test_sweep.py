@@ -15,7 +15,7 @@ LOCAL = f"{CORA} --jobs 1 --devices cpu"
 BOTH = f"{LOCAL} -m majority"
 
 
-@pytest.mark.parametrize(("dataset", "clients"), [("cora", 30), ("citeseer", 10)])
+@pytest.mark.parametrize(("dataset", "clients"), [("cora", 30), ("cora-whole", 10)])
 def test_published_clients_that_nobody_published_are_refused(
     home: Path, bench: Bench, dataset: str, clients: int
 ) -> None:
@@ -102,7 +102,7 @@ def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:
         (f"{CORA} -k 99 --set protocol.split=[1,49,50]", "to train on"),
         (f"{CORA} -k 0", "--clients expects 1 or more, got 0"),
         (f"{CORA} -s overlaping", "did you mean 'overlapping'"),
-        (f"{CORA} -s published -k 30", "got 30 clients"),
+        (f"{CORA} -s published -k 30", "expected 5 clients"),
         (f"{CORA} -s overlapping -k 7", "expected a multiple of 5 clients"),
         (
             "sweep -d cifar10 -m fedhgn",
