@@ -66,14 +66,6 @@ class Stored(NamedTuple):
     started: datetime | None = None
 
 
-class OnOtherClients(NamedTuple):
-    """A stored run of a federation that has another hash now."""
-
-    spec: RunSpec
-    state: str
-    partition_hash: str
-
-
 Kind = tuple[str, str, int, str]
 """Data set, scenario, clients and method."""
 
@@ -192,9 +184,9 @@ class Queries:
             rows = connection.execute(select(Run.spec_hash, *STORED))
             return {row[0]: Stored(*row[1:]) for row in rows}
 
-    def on_other_clients(self, hashes: Mapping[FederationKey, str]) -> list[OnOtherClients]:
-        """One's own runs of these federations made on clients of another hash than named here, in their
-        order. Imported ones are left out: what others trained on is said beside their numbers.
+    def on_other_clients(self, hashes: Mapping[FederationKey, str]) -> list[tuple[RunSpec, str, str]]:
+        """Spec, state and partition hash of one's own runs of these federations on clients of another hash.
+        Imported ones are left out: what others trained on is said beside their numbers.
         """
         statement = (
             select(Run.spec, Run.state, Run.partition_hash)
@@ -208,8 +200,8 @@ class Queries:
         )
         with self._engine.connect() as connection:
             rows = connection.execute(statement).all()
-        runs = (OnOtherClients(RunSpec.model_validate_json(spec), *rest) for spec, *rest in rows)
-        return [run for run in runs if run.spec.federation_key in hashes]
+        runs = [(RunSpec.model_validate_json(spec), state, partition) for spec, state, partition in rows]
+        return [run for run in runs if run[0].federation_key in hashes]
 
     def stored(self, spec_hash: str) -> Stored | None:
         """What is stored of one spec; None where nothing is."""

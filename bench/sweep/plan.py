@@ -19,7 +19,7 @@ from bench.errors import RequestError
 from bench.grids import Planned
 from bench.sources import Sources
 from bench.spec import FederationKey, RunSpec
-from bench.store.queries import Kind, OnOtherClients, Stored, Timing
+from bench.store.queries import Kind, Stored, Timing
 from bench.sweep import fingerprint
 from bench.sweep.policy import FAILURES, SETTLED, Attempt, Demand, Level, sort_of
 
@@ -118,11 +118,6 @@ class Step:
     to_run: bool = False
 
     @property
-    def partition(self) -> str:
-        """The hash of the clients that a settled run was made on; empty where it is not settled."""
-        return self.stored.partition_hash if self.stored and self.status in SETTLED else ""
-
-    @property
     def spec(self) -> RunSpec:
         """The run's spec."""
         return self.planned.spec
@@ -194,45 +189,33 @@ class Plan:
         """Expected seconds of the ready runs whose time is known, one after the other."""
         return sum(step.seconds or 0.0 for step in self.ready)
 
-    def refuse_other_clients(self, hashes: Mapping[FederationKey, str]) -> None:
-        """Keep runs on other clients out of one plan: its cells would be means over both, and what was tuned
-        on other clients may have been trained on test items.
-
-        The clients behind a request change with an imported federation, the data set's code, or a
-        library that draws. ``hashes`` are those of the federations of the runs to do.
-
-        Raises:
-            RequestError: a settled run of the same request was made, or a configuration tuned, on other
-                clients.
+    def refuse_tuned_elsewhere(self, hashes: Mapping[FederationKey, str]) -> None:
+        """Raises ``RequestError`` where a configuration was tuned on other clients than those of ``hashes``,
+        as it may have been trained on items that test now.
         """
         for step in self.steps:
-            partition = hashes.get(step.spec.federation_key, step.partition)
-            if not step.to_run and step.partition not in ("", partition):
-                raise RequestError(
-                    f"{step.name} is stored, made on other clients ({step.partition[:8]}) than there are now "
-                    f"({partition[:8]}): runs of this plan would mix both; use another --db"
-                )
-            tuned_on = step.planned.tuned_on
-            if partition and tuned_on not in ("", partition):
+            tuned_on, partition = step.planned.tuned_on, hashes.get(step.spec.federation_key, "")
+            if tuned_on and partition and tuned_on != partition:
                 raise RequestError(
                     f"--use-tuned: {step.name} was tuned on other clients ({tuned_on[:8]}) than there are "
                     f"now ({partition[:8]}): run bench tune for it, or leave it out"
                 )
 
-    def refuse_mixing(self, rows: Iterable[OnOtherClients], hashes: Mapping[FederationKey, str]) -> None:
+    def refuse_mixing(
+        self, rows: Iterable[tuple[RunSpec, str, str]], hashes: Mapping[FederationKey, str]
+    ) -> None:
         """Keep runs on other clients out of one database: a report averages what it holds of a cell, and
-        compares the methods of a federation. ``rows`` are the stored ones on other clients than ``hashes``.
+        compares the methods of a federation. ``rows`` are as ``Queries.on_other_clients`` gives them.
 
         Raises:
             RequestError: one of them is settled, and is not to be made again.
         """
         redone = {step.spec.hash for step in self.to_run}
-        for row in rows:
-            if row.state in SETTLED and row.spec.hash not in redone:
+        for spec, state, partition in rows:
+            if state in SETTLED and spec.hash not in redone:
                 raise RequestError(
-                    f"{Step(planned(row.spec), 'done').name} is stored, made on other clients "
-                    f"({row.partition_hash[:8]}) than there are now ({hashes[row.spec.federation_key][:8]}): "
-                    "the database would hold both; use another --db"
+                    f"{Step(planned(spec), 'done').name} is stored, made on other clients ({partition[:8]}) "
+                    f"than there are now ({hashes[spec.federation_key][:8]}); use another --db"
                 )
 
     @property

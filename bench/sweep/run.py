@@ -92,7 +92,7 @@ def sweep(
             fingerprint.of(step.spec)  # as it is now: files may be edited before a run is stored
         file = None if slots.elsewhere else FederationFile()
         federations = build_all((step.spec for step in steps), roots, build, file)
-        plan.refuse_other_clients(federations.hashes)
+        plan.refuse_tuned_elsewhere(federations.hashes)
         ready_steps = [step for step in steps if step.spec.dataset not in federations.missing_data]
         if not ready_steps and all(step.to_run for step in plan.steps):
             raise next(iter(federations.missing_data.values()))

@@ -179,14 +179,14 @@ def test_a_configuration_of_other_clients_is_not_applied(home: Path, shipped: Pa
     known = configurations(home)
     plan = make_plan(tuned([planned("local"), planned("fedavg")], known), {}, lambda dataset: "")
     key = plan.steps[0].spec.federation_key
-    plan.refuse_other_clients({key: "fake"})
+    plan.refuse_tuned_elsewhere({key: "fake"})
     text = r"--use-tuned: local .* seed 0 was tuned on other clients \(fake\) than there are now \(another\)"
     with pytest.raises(RequestError, match=text) as caught:
-        plan.refuse_other_clients({key: "another"})
+        plan.refuse_tuned_elsewhere({key: "another"})
     assert "\n" not in str(caught.value)
     elsewhere = tuned([planned("local", **{"protocol.partition_seed": 5})], known)
     plan = make_plan(elsewhere, {}, lambda dataset: "")
-    plan.refuse_other_clients({plan.steps[0].spec.federation_key: "another"})
+    plan.refuse_tuned_elsewhere({plan.steps[0].spec.federation_key: "another"})
 
 
 @pytest.mark.parametrize("part", ["method", "engine"])
