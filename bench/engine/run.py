@@ -20,7 +20,6 @@ from bench.engine.evaluation import Evaluation, Evaluator
 from bench.engine.message import Message
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
-from bench.engine.running_statistics import AveragedStatistics
 from bench.engine.selected_rounds import SelectedRounds
 from bench.engine.task import Task
 from bench.errors import NotApplicableError
@@ -93,8 +92,6 @@ class Run:
         task = Task(
             spec, self.model, torch.tensor(sizes, dtype=torch.float32, device=self.device), self.device
         )
-        is_averaged = spec.client.bn_stats == "averaged"
-        self.statistics = AveragedStatistics(self.model, task.train_sizes) if is_averaged else None
         self.method: Method = kind(task, kind.Hyper.model_validate(spec.hyper))
         if spec.newcomers and (reason := self.method.refuses_newcomers()):
             raise NotApplicableError(reason)
@@ -157,10 +154,6 @@ class Run:
         with self.watch.part("server"), torch.no_grad():
             message = self.method.broadcast(round)
         received = self.method.load(self.own, message)
-        if self.statistics is not None:
-            handed_out = self.statistics.hand_out(received, message.model)
-            received = {**received, **handed_out.model}
-            self.traffic.bytes_down += handed_out.of(participants).bytes
         with self.watch.part("client"):
             received = self.method.adapt(self.clients, received, message)
         self._evaluate("received", round, received)
@@ -178,9 +171,6 @@ class Run:
         with self.watch.part("client"):
             update = self.method.update(clients, received, message)
             upload = self.uploaded(update.upload, participants)
-        if self.statistics is not None:
-            message_of_statistics = self.statistics.collect(participants, update.keep, update.upload.model)
-            self.traffic.bytes_up += message_of_statistics.bytes
         self.loss[round] = clients.loss
         if is_full_round:
             self.own = update.keep
