@@ -28,7 +28,6 @@ class Task:
     ) -> None:
         self.clients = len(train_sizes)
         self.rounds = spec.protocol.rounds
-        self.local_epochs = spec.protocol.local_epochs
         self.device = device
         self.train_sizes = train_sizes
         self.shapes = {name: shape for name, shape in model.shapes.items() if name not in model.buffers}

@@ -106,7 +106,6 @@ class Idle(Own):
         return Message()
 
     def update(self, clients, received, message):  # type: ignore[no-untyped-def]
-        clients.losses = torch.zeros(clients.count)
         clients.loss = 0.0
         return self.upload(received)
 
