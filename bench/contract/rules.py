@@ -212,12 +212,13 @@ def received_model_stays(subject: Subject) -> None:
 
 def newcomers_are_sent_what_fits(subject: Subject) -> None:
     """Where it has something for clients that it has never seen, this has a row for each of them."""
-    if subject.short.method.refuses_newcomers():
-        return
     newcomers = Newcomers(ratio=0.75, epochs=1)
     spec = subject.spec(rounds=1).model_copy(update={"newcomers": newcomers})
     with standing_in(subject.method, Watch(subject.kind).kind):
-        loop = play(spec, subject.federation)
+        try:
+            loop = play(spec, subject.federation)
+        except NotApplicableError:
+            return
         arrive(loop, subject.federation, held_out(newcomers, spec.seed, len(subject.federation)))
 
 

@@ -22,7 +22,6 @@ from bench.engine.batch import Batch, Stack
 from bench.engine.clients import Clients
 from bench.engine.message import Message, Update
 from bench.engine.task import Task
-from bench.errors import NotApplicableError
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Federation
 from bench.hyper import HyperParameters
@@ -139,18 +138,13 @@ class Method:
         """Predictions ``[c, items, classes]`` from what clients keep. Default: the client model's."""
         return batch.forward(models).logits
 
-    def refuses_newcomers(self) -> str:
-        """Why the server has nothing for clients that it has never seen; empty where it has."""
-        refuses = type(self).onboard is Method.onboard
-        return f"{self.name} has nothing for clients that it has never seen" if refuses else ""
-
     def onboard(self, newcomers: Clients, message: Message) -> Message:
         """What the server, which no longer learns, sends clients that it has never seen.
 
         ``message`` is theirs after their warm-up; what is left out is completed from their own models.
-        Methods that do not say it are not asked (``refuses_newcomers``).
+        A run with newcomers of a method that does not define it is refused before it begins.
         """
-        raise NotApplicableError(self.refuses_newcomers())
+        raise NotImplementedError
 
     def artefacts(self) -> dict[str, Tensor]:
         """Arrays kept with the run, such as the last collaboration matrix ``[clients, clients]``

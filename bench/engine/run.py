@@ -82,6 +82,8 @@ class Run:
                 f"{spec.method} works on the layers of client model {' or '.join(kind.client_models)}, "
                 f"not {spec.client.model}"
             )
+        if spec.newcomers and kind.onboard is Method.onboard:
+            raise NotApplicableError(f"{spec.method} has nothing for clients that it has never seen")
         self.spec = spec
         self.device = torch.device(device)
         self.watch = Stopwatch(self.device)
@@ -93,8 +95,6 @@ class Run:
             spec, self.model, torch.tensor(sizes, dtype=torch.float32, device=self.device), self.device
         )
         self.method: Method = kind(task, kind.Hyper.model_validate(spec.hyper))
-        if spec.newcomers and (reason := self.method.refuses_newcomers()):
-            raise NotApplicableError(reason)
         members = self.method.prepare_data(hide_held_out(federation), self.traffic).clients
         self.block_size = block_size or default_block_size(self.model, members, self.device)
         self.clients = clients_type(
