@@ -5,8 +5,6 @@ CIKM 2025 (arXiv 2509.00402); released code: Kang-Min-Ku/CUFL.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -21,7 +19,8 @@ from bench.hyper import tunable
 from bench.nn.gcn import graphs
 
 from ._curriculum import Edges, grown, pace, scaled, selected, unscaled, unselected, weights
-from .fedpub import MASK, FedPub
+from ._masks import MASK, masked, with_mask_decay
+from .fedpub import FedPub
 
 EDGES, REFERENCE, SCALE = "edges.", "reference.", "scale."
 """What the names of a client's state begin with: of its edges, of the reference graph's, of its scale."""
@@ -172,8 +171,7 @@ class CUFL(FedPub):
         """Every client's masked model after the pre-training, from the model that all begin with."""
 
         def masked_loss(models: Stack, batch: Batch) -> Tensor:
-            stack = self.masked(models, self.masks(models, prune=0.0))
-            return batch.cross_entropy(batch.forward(stack).logits)
+            return batch.cross_entropy(batch.forward(masked(models, self.matrices)).logits)
 
         trained = {**models, **self.models}
         message = Message({name: trained[name] for name in self.shared()})
@@ -191,13 +189,12 @@ class CUFL(FedPub):
         self, clients: Clients, models: Stack, objective: Objective, epochs: int | None, copy: str
     ) -> Stack:
         """Local epochs on weights and masks, with the masks' own weight decay."""
-        decay = {MASK + name: self.hyper.mask_decay for name in self.matrices}
         return clients.fit(
             models,
             objective=objective,
-            trainable={*self.shared(), *decay},
+            trainable={*self.shared(), *(MASK + name for name in self.matrices)},
             epochs=epochs,
-            optimiser=replace(clients.optimiser, decay_of=decay),
+            optimiser=with_mask_decay(clients.optimiser, self.matrices, self.hyper.mask_decay),
             copy=copy,
         )
 
@@ -211,7 +208,7 @@ class CUFL(FedPub):
 
     def difficulty(self, models: Stack, batch: Batch, edges: Edges, weights: Tensor) -> Tensor:
         """(1 - p_e)^2 with the models' embeddings on a graph whose edges have weights, ``[c, width]``."""
-        stack = self.masked(models, self.masks(models, self.hyper.prune))
+        stack = masked(models, self.matrices, self.hyper.prune)
         z = batch.block.model.embed(stack, edges.weighted(weights), None)
         return edges.difficulty(torch.relu(z))
 
@@ -230,7 +227,7 @@ class CUFL(FedPub):
 
         def masked_loss(models: Stack, batch: Batch) -> Tensor:
             inputs[batch].begin_step()
-            stack = self.masked(models, self.masks(models, prune=0.0))
+            stack = masked(models, self.matrices)
             return batch.cross_entropy(batch.block.model.forward(stack, inputs[batch], batch.drop).logits)
 
         def loss(models: Stack, batch: Batch) -> Tensor:
@@ -239,7 +236,7 @@ class CUFL(FedPub):
         tau = self.hyper.tau
         scale = scaled(part(SCALE, received), clients.reduce(received, loss), 0.6 * tau, 2 * tau)
         trained = self.fit(clients, received, masked_loss, None, "model")
-        self.log_masks(clients, trained, self.masks(trained, self.hyper.prune))
+        self.log_masks(clients, trained)
         self.log(clients, edges, self.reference_weights(received), scale["value"])
         state = {**trained, **prefixed(SCALE, scale)}
         if clients.round % CYCLE == 0:

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
 from bench.engine.stacks import cosines, mix, replaced
 from bench.hyper import HyperParameters, added, tunable
 from bench.nn.gcn import graphs
 
-from ._masked_head import xavier_head
-from ._readout import kernel_means, mean
-from .fedpub import MASK
+from ._masks import masked, ones, with_mask_decay, xavier_head
+
+PAIRS = 2**25
+"""Kernel values held at once: beyond that rows of the kernel are computed in pieces, in training twice."""
 
 PROJECTION = "projection"
 """The auxiliary projection vector a, ``[hidden]``."""
@@ -108,7 +109,8 @@ class FedAux(Method):
         self.models: Stack = {
             name: value.expand(task.clients, *value.shape) for name, value in common.items()
         }
-        self.matrices = tuple(name for name, value in common.items() if value.dim() == 2)
+        matrices = [name for name, value in common.items() if value.dim() == 2]
+        self.matrices = tuple(matrices) if self.hyper.masks else ()
         self.collaboration = torch.full((task.clients, task.clients), 1 / task.clients, device=task.device)
 
     def shared(self) -> Collection[str]:
@@ -119,8 +121,7 @@ class FedAux(Method):
         """a and the head for z, as all begin, and masks of ones."""
         server_layers = {name: self.models[name] for name in (PROJECTION, READOUT)}
         stack = {**models, **server_layers}
-        masks = {MASK + name: stack[name].new_ones(()).expand_as(stack[name]) for name in self.matrices}
-        return {**stack, **masks} if self.hyper.masks else stack
+        return {**stack, **ones(stack, self.matrices)}
 
     def broadcast(self, round: int) -> Message:
         """The client's own mixture."""
@@ -130,21 +131,14 @@ class FedAux(Method):
         """Local epochs on all of it, masks unpruned."""
 
         def objective(models: Stack, batch: Batch) -> Tensor:
-            return batch.cross_entropy(self.outputs(self.masked(models, prune=0.0), batch))
+            return batch.cross_entropy(self.outputs(masked(models, self.matrices), batch))
 
-        decay = {MASK + name: self.hyper.mask_decay for name in self.matrices}
-        optimiser = replace(clients.optimiser, decay_of=decay)
+        optimiser = with_mask_decay(clients.optimiser, self.matrices, self.hyper.mask_decay)
         return self.upload(clients.fit(received, objective=objective, optimiser=optimiser))
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
         """Predictions with pruned masks."""
-        return self.outputs(self.masked(models, self.hyper.prune), batch)
-
-    def masked(self, models: Stack, prune: float) -> Stack:
-        """The effective weights W * M, entries of M of up to ``prune`` at zero."""
-        masks = {name: models[MASK + name] for name in self.matrices if MASK + name in models}
-        gates = {name: functional.hardshrink(mask, prune) if prune else mask for name, mask in masks.items()}
-        return {**models, **{name: models[name] * mask for name, mask in gates.items()}}
+        return self.outputs(masked(models, self.matrices, self.hyper.prune), batch)
 
     def outputs(self, models: Stack, batch: Batch) -> Tensor:
         """Logits ``[c, items, classes]`` of effective weights."""
@@ -189,3 +183,34 @@ class FedAuxControl(FedAux):
     def readout(self, h: Tensor, a: Tensor, batch: Batch) -> Tensor:
         """The mean of h, the same at every node; a, which is still sent, has the gradient 0."""
         return mean(h, graphs(batch.inputs).nodes) + 0 * a[:, None, :]
+
+
+def mean(h: Tensor, node: Tensor) -> Tensor:
+    """The mean of h ``[c, items, d]`` over the nodes, the same at every item."""
+    weights = (node / node.sum(dim=1, keepdim=True))[:, None, :]
+    return torch.bmm(weights, h).expand_as(h)
+
+
+def kernel_means(h: Tensor, scores: Tensor, node: Tensor, sigma: float, pairs: int = PAIRS) -> Tensor:
+    """z_v = sum_u k_vu h_u / sum_u k_vu with k_uv = exp(-(s_u - s_v)^2 / sigma^2), over the nodes u.
+
+    Args:
+        h: ``[c, items, d]``.
+        scores: s ``[c, items]``.
+        node: 1 for nodes and 0 for padding, ``[c, items]``.
+        sigma: width of the kernel.
+        pairs: most kernel values to hold at once.
+    """
+
+    def rows(part: Tensor) -> Tensor:
+        k = torch.exp(-((part[:, :, None] - scores[:, None, :]) ** 2) / sigma**2) * node[:, None, :]
+        total = k.sum(dim=2, keepdim=True).clamp_min(
+            1e-30
+        )  # 1 or more at a node; padding may be far from all
+        return torch.bmm(k, h) / total
+
+    pieces = -(-scores.numel() * scores.shape[1] // pairs)
+    if pieces == 1:
+        return rows(scores)
+    parts = [checkpoint(rows, part, use_reentrant=False) for part in scores.chunk(pieces, dim=1)]
+    return torch.cat(parts, dim=1)

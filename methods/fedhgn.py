@@ -35,9 +35,8 @@ from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client, ClientHyperedges, Federation
 from bench.hyper import HyperParameters
 
-from ._completion import completed, completed_as_released
+from ._completion import LAYERS, Parts, Propagation, completed, completed_as_released, hyperedges
 from ._exposure import exposure
-from ._hypergraph import LAYERS, Parts, Propagation, hyperedges
 from .fedavg import FedAvg, SampleWeights
 from .local import Local
 

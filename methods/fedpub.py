@@ -6,7 +6,6 @@ Baek et al., ICML 2023; released code: JinheonBaek/FED-PUB.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -21,10 +20,7 @@ from bench.engine.stacks import mix, replaced
 from bench.federation.types import UNUSED, Client
 from bench.hyper import HyperParameters, added, tunable
 
-from ._masked_head import xavier_head
-
-MASK = "mask of "
-"""Prefix of a weight matrix's mask."""
+from ._masks import MASK, masked, ones, pruned, with_mask_decay, xavier_head
 
 PROXY_BLOCKS = 5
 PROXY_NODES = 100
@@ -104,40 +100,27 @@ class FedPub(Method):
 
     def add_parameters(self, models: Stack) -> Stack:
         """Masks of ones."""
-        masks = {MASK + name: models[name].new_ones(()).expand_as(models[name]) for name in self.matrices}
-        return {**models, **masks}
+        return {**models, **ones(models, self.matrices)}
 
     def broadcast(self, round: int) -> Message:
         """The client's own average; masks are not part of it."""
         return Message(self.models)
 
-    def masks(self, models: Stack, prune: float) -> dict[str, Tensor]:
-        """mu by the name of its matrix, entries of up to ``prune`` at zero."""
-        masks = {name: models[MASK + name] for name in self.matrices}
-        return {name: functional.hardshrink(mask, prune) if prune else mask for name, mask in masks.items()}
-
-    def masked(self, models: Stack, masks: Stack) -> Stack:
-        """The effective weights W * mu."""
-        return {**models, **{name: models[name] * mask for name, mask in masks.items()}}
-
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on W and mu with the unpruned masks; then h_i."""
 
         def masked_loss(models: Stack, batch: Batch) -> Tensor:
-            return batch.cross_entropy(
-                batch.forward(self.masked(models, self.masks(models, prune=0.0))).logits
-            )
+            return batch.cross_entropy(batch.forward(masked(models, self.matrices)).logits)
 
-        decay = {MASK + name: self.hyper.mask_decay for name in self.matrices}
         trained = clients.fit(
             received,
             objective=masked_loss,
             adjust=self.penalties(clients, received),
-            optimiser=replace(clients.optimiser, decay_of=decay),
+            optimiser=with_mask_decay(clients.optimiser, self.matrices, self.hyper.mask_decay),
         )
-        gates = self.masks(trained, self.hyper.prune)
-        self.log_masks(clients, trained, gates)
-        embeddings = clients.embeddings(self.masked(trained, gates), on=self.proxy)
+        self.log_masks(clients, trained)
+        effective = masked(trained, self.matrices, self.hyper.prune)
+        embeddings = clients.embeddings(effective, on=self.proxy)
         return self.upload(trained, embedding=embeddings)
 
     def penalties(self, clients: Clients, received: Stack) -> Adjustment | None:
@@ -146,7 +129,7 @@ class FedPub(Method):
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
         """Predictions with pruned masks."""
-        return batch.forward(self.masked(models, self.masks(models, self.hyper.prune))).logits
+        return batch.forward(masked(models, self.matrices, self.hyper.prune)).logits
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         """a_ij and the personalised averages, among the clients that took part."""
@@ -157,8 +140,9 @@ class FedPub(Method):
         averages = mix(upload.model, a)
         self.models = {name: replaced(self.models[name], participants, averages[name]) for name in averages}
 
-    def log_masks(self, clients: Clients, trained: Stack, gates: Stack) -> None:
+    def log_masks(self, clients: Clients, trained: Stack) -> None:
         """Mean of each client's mask entries, and the share of them that evaluation prunes."""
+        gates = pruned(trained, self.matrices, self.hyper.prune)
         masks = [trained[MASK + name].flatten(1) for name in self.matrices]
         entries = sum(mask.shape[1] for mask in masks)
         norms = torch.stack([torch.linalg.vector_norm(mask.flatten(1), 0, dim=1) for mask in gates.values()])

@@ -22,7 +22,7 @@ from bench.federation.foreign import Holders, extended, fetch, known_cross_edges
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client, Federation
 
-from ._neighbourhoods import identity
+from ._neighgen import identity
 from .fedavg import FedAvg, SampleWeights
 
 

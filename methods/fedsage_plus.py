@@ -19,8 +19,18 @@ from bench.federation.traffic import TrafficMeter
 from bench.federation.types import TRAIN, Client, Federation
 from bench.hyper import tunable
 
-from ._neighbourhoods import Neighbourhoods, hide, identity, missing_neighbours, with_leaves
-from ._neighgen import LATENT, NeighGen, OwnGraph, greedy_feature_loss, in_use
+from ._neighgen import (
+    LATENT,
+    Neighbourhoods,
+    NeighGen,
+    OwnGraph,
+    greedy_feature_loss,
+    hide,
+    identity,
+    in_use,
+    missing_neighbours,
+    with_leaves,
+)
 from .fedavg import FedAvg
 
 

@@ -21,8 +21,12 @@ from bench.errors import NotApplicableError
 from bench.hyper import added, tunable
 from bench.nn.hypernetwork import Hypernetwork, clip_gradients
 
-from ._attention import client_attention
-from ._collaboration import CollaborationSettings, collaboration_graph, collaboration_network
+from ._collaboration import (
+    CollaborationSettings,
+    client_attention,
+    collaboration_graph,
+    collaboration_network,
+)
 
 
 class FedSheafHN(Method):

@@ -25,8 +25,8 @@ from bench.methods._curriculum import (
     unselected,
     weights,
 )
+from bench.methods._masks import MASK
 from bench.methods.cufl import CUFL, EASE, EDGES, REFERENCE, report
-from bench.methods.fedpub import MASK
 from bench.nn.gcn import graphs
 
 PLAIN = {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0}

@@ -18,7 +18,7 @@ from bench.engine.message import Message
 from bench.engine.method import Stack
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client, Federation
-from bench.methods._conditional_policy import POLICY, context, initial_policy, mmd, personal_mask
+from bench.methods.fedcp import POLICY, context, initial_policy, mmd, personal_mask
 
 WIDTH = 6
 

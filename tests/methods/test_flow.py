@@ -18,8 +18,7 @@ from bench.engine.execute import run
 from bench.engine.method import Message, Stack
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client, Federation
-from bench.methods._routing import hard_gates, routed_gcn, soft_gates
-from bench.methods.flow import LOCAL_COPY, Flow, local_penalty
+from bench.methods.flow import LOCAL_COPY, Flow, hard_gates, local_penalty, routed_gcn, soft_gates
 from bench.nn.gcn import GraphInputs
 
 VARIANTS = ("flow", "flow_stateful", "flow_released")

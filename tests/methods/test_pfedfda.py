@@ -14,7 +14,7 @@ from toy_federations import furthest, make_spec, permuted, play
 from bench.engine.execute import run
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Federation
-from bench.methods._discriminant import (
+from bench.methods.pfedfda import (
     SHRINKAGE,
     SMOOTHING,
     Gaussians,
