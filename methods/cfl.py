@@ -82,11 +82,9 @@ class CFL(Mixing):
         self.updates: Stack = {name: torch.zeros_like(value) for name, value in self.models.items()}
         start = self.hyper.start_round
         self.start_round = max(self.task.rounds // 10, 1) if start is None else start
-        self.round = 0
 
     def broadcast(self, round: int) -> Message:
         """The clusters' models."""
-        self.round = round
         mask = self.together().float()
         self.record(round, collaboration=mask / mask.sum(dim=1, keepdim=True))
         return Message(self.models)

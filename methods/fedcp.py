@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.stacks import part, prefixed, repeated
 from bench.errors import NotApplicableError
 from bench.hyper import tunable
@@ -66,7 +66,6 @@ class FedCP(FedAvg):
     predicts_with = ("round",)
     stage = "trained"
     protocol: ClassVar[dict[str, str]] = {"initial": "common"}
-    onboard = Method.onboard  # newcomers have no head that a context could be read from
 
     class Hyper(SampleWeights):
         """``strength``: lambda, the weight of MMD."""
@@ -112,11 +111,6 @@ class FedCP(FedAvg):
             **prefixed(GLOBAL, head),
             CONTEXT: context(vectors.to(self.task.device)),
         }
-
-    def broadcast(self, round: int) -> Message:
-        """The averages."""
-        self.round = round
-        return super().broadcast(round)
 
     def load(self, own: Stack, message: Message) -> Stack:
         """B_i and CPN are replaced, H_i stays, H_g is new; so is v from the second round on."""

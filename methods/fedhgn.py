@@ -58,7 +58,6 @@ class HypergraphLearning(Method, ABC):
     reference = "arXiv 2408.05160"
     families: ClassVar[tuple[Family, ...]] = ("hypergraph", "graph")
     client: ClassVar[dict[str, str]] = {"model": "hgnn"}
-    onboard = Method.onboard  # the paper has no newcomers, and Z would change with them
 
     def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
         """Every client's features are replaced by its rows of Z."""

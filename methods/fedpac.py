@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench.engine.batch import cross_entropy
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.stacks import mix, repeated, replaced
 from bench.hyper import tunable
 
@@ -59,7 +59,6 @@ class FedPAC(FedAvg):
     title = "FedPAC"
     reference = "Xu et al., ICLR 2023"
     stage = "trained"
-    onboard = Method.onboard  # heads are combined of the clients that are known
 
     class Hyper(SampleWeights):
         """``strength``: lambda of the alignment; ``head_epochs`` on the head before the local epochs."""

@@ -183,7 +183,6 @@ class FedSheafHN(Method):
 
     def broadcast(self, round: int) -> Message:
         """W = H(S(X_0))."""
-        self.round = round
         return Message(self.network.emit(self.features(self.x0, round, self.hyper.generation_dropout)))
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:

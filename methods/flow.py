@@ -15,9 +15,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bench import streams
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.stacks import part, prefixed
-from bench.errors import NotApplicableError
 from bench.hyper import tunable
 from bench.nn.base import Drop
 from bench.nn.gcn import GraphInputs, graphs
@@ -81,7 +80,6 @@ class Flow(FedAvg):
     families = ("graph",)
     client_models = ("gcn",)
     stage = "trained"
-    onboard = Method.onboard  # the paper has no newcomers, and the average alone is not this method
 
     class Hyper(FedAvg.Hyper):
         """``penalty`` is lambda: 0.01 and 0.001 in the released settings. ``data`` of the phases."""
@@ -143,10 +141,6 @@ class Flow(FedAvg):
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """w_l on half A, then psi and w_g on half B."""
-        if clients.spec.protocol.evaluate == "epoch":
-            raise NotApplicableError(
-                f"{self.name} trains in two phases and has no model after every local epoch"
-            )
         first_half, second_half = self.halves(clients)
         personal = clients.fit(part(LOCAL_COPY, received), items=first_half, copy="local")
 

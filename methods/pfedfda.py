@@ -13,7 +13,6 @@ from torch import Tensor
 
 from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.stacks import average, repeated
-from bench.errors import NotApplicableError
 from bench.hyper import added, tunable
 
 from .fedavg import FedAvg, SampleWeights
@@ -124,15 +123,7 @@ class PFedFDA(FedAvg):
         return {**received, **self.unpacked(clients.reduce(received, self.personal(message)))[0]}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Train f under the head of the server's statistics; then statistics and a head of its own.
-
-        Raises:
-            NotApplicableError: every local epoch is to be evaluated.
-        """
-        if clients.spec.protocol.evaluate == "epoch":
-            raise NotApplicableError(
-                f"{self.name} has its own head after the last local epoch alone: set protocol.evaluate=round"
-            )
+        """Train f under the head of the server's statistics; then statistics and a head of its own."""
         others = self.everybodys(message)
 
         def common_head(models: Stack, batch: Batch) -> Tensor:

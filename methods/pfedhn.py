@@ -93,7 +93,6 @@ class PFedHN(Method):
 
     def broadcast(self, round: int) -> Message:
         """theta_i = h(v_i; phi) for all clients."""
-        self.round = round
         return Message(self.network.emit(self.network.features(self.embeddings, None)))
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:

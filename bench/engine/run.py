@@ -84,6 +84,12 @@ class Run:
             )
         if spec.newcomers and kind.onboard is Method.onboard:
             raise NotApplicableError(f"{spec.method} has nothing for clients that it has never seen")
+        self.every_epoch = spec.protocol.evaluate == "epoch" and kind.trains
+        if self.every_epoch and kind.update is not Method.update:
+            raise NotApplicableError(
+                f"{spec.method} has an update of its own, and so no model after every local epoch: "
+                "set protocol.evaluate=round"
+            )
         self.spec = spec
         self.device = torch.device(device)
         self.watch = Stopwatch(self.device)
@@ -103,7 +109,6 @@ class Run:
         self.evaluator = Evaluator(federation.clients, self.device, federation.classes)
         self.selected = SelectedRounds(self.evaluator.samples)
         rows: dict[str, int] = dict.fromkeys(STAGES, spec.protocol.rounds)
-        self.every_epoch = spec.protocol.evaluate == "epoch" and kind.trains
         if self.every_epoch:
             rows["trained"] *= spec.protocol.local_epochs
         self.counts = {
@@ -149,6 +154,7 @@ class Run:
         the server has for it; *trained* on what the client has kept from its last part in a round.
         """
         self.clients.begin_round(round)
+        self.method.round = round
         participants = self.participants(round)
         clients = self.clients.some(participants)
         with self.watch.part("server"), torch.no_grad():
@@ -215,8 +221,6 @@ class Run:
         numbers = participants.cpu().numpy()
 
         def evaluate(epoch: int, batch: Batch, models: Stack) -> None:
-            if epoch >= len(rows):
-                return  # a method that trains longer than the protocol says has no row for it
             with self.watch.part("evaluation"):
                 ids = numbers[batch.rows]
                 rows[epoch].put(ids, self.evaluator.block(self.method, batch, models, ids))

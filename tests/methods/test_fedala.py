@@ -84,6 +84,7 @@ def test_adaptation_equals_a_plain_loop(images: Federation) -> None:
     it.warm_up()
     it.step(0)
     before = copied(it.own)
+    it.method.round = 1
     message = it.method.broadcast(1)
     it.clients.begin_round(1)
     adapted = copied(it.method.adapt(it.clients, it.method.load(it.own, message), message))

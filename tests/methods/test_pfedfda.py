@@ -155,12 +155,6 @@ def test_equal_clients_send_what_the_server_then_has(federation: Federation) -> 
     assert furthest({"f": it.own["conv1.weight"][:1]}, {"f": it.own["conv1.weight"][1:2]}) < 1e-6
 
 
-def test_it_has_its_own_head_after_the_last_epoch_alone(federation: Federation) -> None:
-    result = run(make_spec("pfedfda", federation, evaluate="epoch"), federation)
-    assert result.state == "not_applicable"
-    assert "last local epoch" in result.reason
-
-
 def test_statistics_that_are_no_covariance_have_clients_take_the_servers() -> None:
     z, labels = drawn()
     broken = Gaussians(torch.zeros(3, 3, dtype=torch.float64), -torch.eye(3, dtype=torch.float64))
