@@ -12,13 +12,13 @@ from torch.nn import functional
 
 from bench.engine.batch import Objective, PerBlock
 from bench.engine.method import Batch, Clients, Message, Stack, Update
-from bench.engine.stacks import cosines, mix, part, prefixed, repeated, replaced
+from bench.engine.stacks import cosines, part, prefixed, repeated, replaced
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Federation
 from bench.hyper import tunable
 from bench.nn.gcn import graphs
 
-from ._curriculum import Edges, grown, pace, scaled, selected, unscaled, unselected, weights
+from ._curriculum import Edges, grown, pace, scaled, selected, shares, unscaled, unselected
 from ._masks import MASK, masked, with_mask_decay
 from .fedpub import FedPub
 
@@ -214,11 +214,11 @@ class CUFL(FedPub):
 
     def edge_weights(self, models: Stack) -> Tensor:
         """How much every client's edges weigh in training, ``[clients, width]``."""
-        return weights(part(EDGES, models), self.hyper.threshold) * models[EASE]
+        return shares(part(EDGES, models), self.hyper.threshold) * models[EASE]
 
     def reference_weights(self, models: Stack) -> Tensor:
         """How much the reference graph's edges weigh for every client, ``[clients, SLOTS]``."""
-        return weights(part(REFERENCE, models), self.hyper.threshold)
+        return shares(part(REFERENCE, models), self.hyper.threshold)
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on the selected edges; every fifth round both masks; the report."""
@@ -263,14 +263,10 @@ class CUFL(FedPub):
             TOTAL: trained[TOTAL] + reference["s"],
         }
 
-    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """w_ij and the mixtures, among the clients that took part."""
+    def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
+        """w_ij."""
         similarity = cosines({"reference": upload.extras["reference"].double()})
-        w = torch.softmax(upload.extras["scale"].double()[:, None] * similarity, dim=1).float()
-        rows = w.new_zeros(len(w), self.task.clients).index_copy(1, participants, w)
-        self.collaboration = replaced(self.collaboration.to(w), participants, rows)
-        mixtures = mix(upload.model, w)
-        self.models = {name: replaced(self.models[name], participants, mixtures[name]) for name in mixtures}
+        return torch.softmax(upload.extras["scale"].double()[:, None] * similarity, dim=1)
 
     def log(self, clients: Clients, local: Tensor, reference: Tensor, scale: Tensor) -> None:
         """Shares of edges that a round trains on and that the reference graph has, and the scale."""

@@ -15,8 +15,9 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
-from bench.engine.stacks import cosines, mix, replaced
+from bench.engine.method import Batch, Clients, Message, Stack, Update
+from bench.engine.personalised import Personalised
+from bench.engine.stacks import cosines, repeated
 from bench.hyper import HyperParameters, added, tunable
 from bench.nn.gcn import graphs
 
@@ -32,7 +33,7 @@ READOUT = "head.readout"
 """The head's weights for z, ``[hidden, classes]``."""
 
 
-class FedAux(Method):
+class FedAux(Personalised):
     """Clients are alike whose auxiliary vectors are; a client's vector orders its nodes on a line.
 
     h_v [d] are a client's node embeddings (after ReLU and dropout). A vector a, trained with the model, gives
@@ -93,7 +94,13 @@ class FedAux(Method):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """One common model with a head for [h; z], and one common a."""
+        """One common model with a head for [h; z], one common a, and which matrices have masks."""
+        super().setup_server()
+        matrices = [name for name, value in self.models.items() if value.dim() == 3]
+        self.matrices = tuple(matrices) if self.hyper.masks else ()
+
+    def initial(self) -> Stack:
+        """A random model, the head drawn for [h; z], and a."""
         task = self.task
         common = {name: value[0] for name, value in task.common().items()}
         hidden, classes = common["head.weight"].shape
@@ -106,12 +113,7 @@ class FedAux(Method):
             head = xavier_head(task, {"bias": (classes,), "weight": (2 * hidden, classes)})
             common["head.bias"] = head["bias"]
             common["head.weight"], common[READOUT] = head["weight"].chunk(2)
-        self.models: Stack = {
-            name: value.expand(task.clients, *value.shape) for name, value in common.items()
-        }
-        matrices = [name for name, value in common.items() if value.dim() == 2]
-        self.matrices = tuple(matrices) if self.hyper.masks else ()
-        self.collaboration = torch.full((task.clients, task.clients), 1 / task.clients, device=task.device)
+        return repeated(common, task.clients)
 
     def shared(self) -> Collection[str]:
         """Everything but the masks."""
@@ -122,10 +124,6 @@ class FedAux(Method):
         server_layers = {name: self.models[name] for name in (PROJECTION, READOUT)}
         stack = {**models, **server_layers}
         return {**stack, **ones(stack, self.matrices)}
-
-    def broadcast(self, round: int) -> Message:
-        """The client's own mixture."""
-        return Message(self.models)
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on all of it, masks unpruned."""
@@ -153,18 +151,10 @@ class FedAux(Method):
         scores = functional.cosine_similarity(h, a[:, None, :], dim=2)
         return kernel_means(h, scores, graphs(batch.inputs).nodes, self.hyper.sigma)
 
-    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """w_ij and the mixtures, among the clients that took part."""
+    def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
+        """w_ij."""
         similarity = cosines({PROJECTION: upload.model[PROJECTION].double()})
-        w = torch.softmax(self.hyper.alpha * similarity, dim=1).float()
-        rows = w.new_zeros(len(w), self.task.clients).index_copy(1, participants, w)
-        self.collaboration = replaced(self.collaboration, participants, rows)
-        mixtures = mix(upload.model, w)
-        self.models = {name: replaced(self.models[name], participants, mixtures[name]) for name in mixtures}
-
-    def artefacts(self) -> dict[str, Tensor]:
-        """The last w ``[clients, clients]``."""
-        return {"collaboration": self.collaboration}
+        return torch.softmax(self.hyper.alpha * similarity, dim=1)
 
 
 class FedAuxControl(FedAux):

@@ -15,8 +15,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench.engine.batch import Adjustment
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
-from bench.engine.stacks import mix, replaced
+from bench.engine.method import Batch, Clients, Message, Stack, Update
+from bench.engine.personalised import Personalised
+from bench.engine.stacks import repeated, replaced
 from bench.federation.types import UNUSED, Client
 from bench.hyper import HyperParameters, added, tunable
 
@@ -27,7 +28,7 @@ PROXY_NODES = 100
 PROXY_EDGE_PROBABILITY = 0.1
 
 
-class FedPub(Method):
+class FedPub(Personalised):
     """Personalised averages by functional similarity, and a personal mask on every weight matrix.
 
     Client i's effective weights are W_i * mu_i (the three matrices, biases unmasked). The mask
@@ -85,26 +86,24 @@ class FedPub(Method):
 
     def setup_server(self) -> None:
         """One common model, the proxy graph, and a plain average before anything is known."""
+        super().setup_server()
         task = self.task
-        common = task.common()
-        if self.hyper.initial_head == "xavier":
-            head = xavier_head(task, {name: task.shapes[name] for name in task.head})
-            common |= {name: value.expand(task.clients, *value.shape) for name, value in head.items()}
-        self.models: Stack = {name: common[name] for name in self.shared()}
         self.matrices = tuple(name for name, shape in task.shapes.items() if len(shape) == 2)
         width = task.shapes["conv1.weight"][0]
         self.proxy = proxy_graph(width, task.generator("proxy graph"))
-        self.collaboration = torch.full((task.clients, task.clients), 1 / task.clients)
         self.mask_means: list[Tensor] = []
         self.pruned_shares: list[Tensor] = []
+
+    def initial(self) -> Stack:
+        """One random model, its head by Xavier's rule if asked for."""
+        if self.hyper.initial_head == "fan_in":
+            return self.task.common()
+        head = xavier_head(self.task, {name: self.task.shapes[name] for name in self.task.head})
+        return {**self.task.common(), **repeated(head, self.task.clients)}
 
     def add_parameters(self, models: Stack) -> Stack:
         """Masks of ones."""
         return {**models, **ones(models, self.matrices)}
-
-    def broadcast(self, round: int) -> Message:
-        """The client's own average; masks are not part of it."""
-        return Message(self.models)
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on W and mu with the unpruned masks; then h_i."""
@@ -131,14 +130,10 @@ class FedPub(Method):
         """Predictions with pruned masks."""
         return batch.forward(masked(models, self.matrices, self.hyper.prune)).logits
 
-    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """a_ij and the personalised averages, among the clients that took part."""
+    def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
+        """a_ij."""
         h = functional.normalize(upload.extras["embedding"].double(), dim=1)
-        a = torch.softmax(self.hyper.tau * (h @ h.T), dim=1).float()
-        rows = a.new_zeros(len(a), self.task.clients).index_copy(1, participants, a)
-        self.collaboration = replaced(self.collaboration.to(a), participants, rows)
-        averages = mix(upload.model, a)
-        self.models = {name: replaced(self.models[name], participants, averages[name]) for name in averages}
+        return torch.softmax(self.hyper.tau * (h @ h.T), dim=1)
 
     def log_masks(self, clients: Clients, trained: Stack) -> None:
         """Mean of each client's mask entries, and the share of them that evaluation prunes."""
@@ -158,7 +153,7 @@ class FedPub(Method):
         That is NaN for a client in a round that it took no part in.
         """
         return {
-            "collaboration": self.collaboration,
+            **super().artefacts(),
             "mask_mean": torch.stack(self.mask_means),
             "mask_pruned": torch.stack(self.pruned_shares),
         }
