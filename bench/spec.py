@@ -75,11 +75,6 @@ class ClientSettings(_Part):
     ``batch_size`` None means one full-batch step an epoch. ``dropout`` is rounded to a multiple of
     1/256 (see ``bench.nn.dropout``). ``optimizer_state``: every client's optimiser goes on from its
     last round (``keep``, absent from the canonical form) or starts anew in every round (``reset``).
-    ``bn_stats``: running statistics of batch normalisation stay at their client (``local``, absent from the
-    canonical form), or those of layers that a method uploads are ``averaged`` over a round's clients,
-    weighted by training items, and handed out with the layers. ``precision``: what the client model computes
-    in, forwards and backwards; ``float32`` (absent from the canonical form) in everything that is compared,
-    ``bfloat16`` (parameters, losses and steps stay float32) for a faster look at what a run does.
     """
 
     model: str = "gcn"
@@ -90,8 +85,6 @@ class ClientSettings(_Part):
     weight_decay: Annotated[float, Field(ge=0)] = 5e-4
     batch_size: Count | None = None
     optimizer_state: Annotated[Literal["keep", "reset"], Field(exclude_if=_is_default("keep"))] = "keep"
-    bn_stats: Annotated[Literal["local", "averaged"], Field(exclude_if=_is_default("local"))] = "local"
-    precision: Annotated[Literal["float32", "bfloat16"], Field(exclude_if=_is_default("float32"))] = "float32"
 
 
 class Attack(_Part):

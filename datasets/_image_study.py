@@ -10,7 +10,6 @@ from bench.spec import ClientSettings, Protocol
 SCENARIOS = (
     "dirichlet0.1",
     "pathological",
-    "pathological-distinct",
     "case-study",
     "dirichlet0.1-released",
     "pathological-released",

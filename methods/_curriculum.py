@@ -101,7 +101,7 @@ def selected(state: Stack, threshold: float) -> dict[str, Tensor]:
     return {**state, "selected": edges, "selections": state["selections"] + 1}
 
 
-def weights(state: Stack, threshold: float) -> Tensor:
+def shares(state: Stack, threshold: float) -> Tensor:
     """Of every edge with s above the threshold the share of selections that it was in, ``[clients, width]``.
 
     Before there was a selection that is 1.

@@ -12,8 +12,8 @@ from bench.engine.batch import Batch, Stack
 from bench.errors import NotApplicableError
 from bench.nn.gcn import graphs
 
-from ._discriminant import parity
 from ._disentangled import edges_of
+from .pfedfda import parity
 
 ALIKE = 0.999
 """Predictions with a greater cosine are joined."""

@@ -12,9 +12,8 @@ from pydantic import Field
 from torch import Tensor
 
 from bench.engine.batch import PerBlock
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.stacks import part, prefixed
-from bench.errors import NotApplicableError
 from bench.hyper import tunable
 from bench.nn.gcn import graphs
 
@@ -65,7 +64,6 @@ class AdaFGL(FedAvg):
     prolongable = False
     derived = frozenset({"relations"})
     predicts_with = ("round",)
-    onboard = Method.onboard  # newcomers would have a second step alone, of which the paper says nothing
 
     class Hyper(FedAvg.Hyper):
         """``federated``: share of rounds of the first step; ``alpha`` and ``beta`` of edges; ``choice``."""
@@ -89,7 +87,6 @@ class AdaFGL(FedAvg):
         """FedAvg's, and in which round the first step ends."""
         super().setup_server()
         self.first_alone = max(round(self.hyper.federated * self.task.rounds), 1)
-        self.round = 0
         self.relations = PerBlock(self.related)
 
     def related(self, batch: Batch) -> Relations:
@@ -117,20 +114,10 @@ class AdaFGL(FedAvg):
 
     def broadcast(self, round: int) -> Message:
         """The average, for the last time in the first round of the second step."""
-        self.round = round
         return super().broadcast(round) if round <= self.first_alone else Message()
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """FedAvg's round, or local epochs on both branches.
-
-        Raises:
-            NotApplicableError: every local epoch is to be evaluated.
-        """
-        if clients.spec.protocol.evaluate == "epoch":
-            raise NotApplicableError(
-                f"{self.name} trains two branches side by side and has no model after every local epoch; "
-                "set protocol.evaluate=round"
-            )
+        """FedAvg's round, or local epochs on both branches."""
         if not self.alone:
             return self.upload(clients.fit(received, trainable=self.task.parameters))
         names = [name for name in received if name.startswith(PERSONAL)]

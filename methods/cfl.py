@@ -10,10 +10,9 @@ from pydantic import Field
 from torch import Tensor
 
 from bench.engine.method import Message, Stack
+from bench.engine.personalised import Mixing
 from bench.engine.stacks import cosines, mix, norms, replaced
 from bench.hyper import HyperParameters, added, tunable
-
-from ._mixing import Mixing
 
 
 class CFL(Mixing):
@@ -82,13 +81,12 @@ class CFL(Mixing):
         self.updates: Stack = {name: torch.zeros_like(value) for name, value in self.models.items()}
         start = self.hyper.start_round
         self.start_round = max(self.task.rounds // 10, 1) if start is None else start
-        self.round = 0
 
     def broadcast(self, round: int) -> Message:
         """The clusters' models."""
-        self.round = round
         mask = self.together().float()
-        self.record(round, collaboration=mask / mask.sum(dim=1, keepdim=True))
+        self.collaboration = mask / mask.sum(dim=1, keepdim=True)
+        self.record(collaboration=self.collaboration)
         return Message(self.models)
 
     def together(self) -> Tensor:
@@ -104,7 +102,7 @@ class CFL(Mixing):
         means = self.means(participants, updates)
         mean_norm = norms(means)
         largest_norm = (self.together()[:, participants] * norms(updates)).amax(dim=1)
-        self.record(self.round, mean_norm=mean_norm, largest_norm=largest_norm)
+        self.record(mean_norm=mean_norm, largest_norm=largest_norm)
         is_split = (mean_norm < self.hyper.eps1) & (largest_norm > self.hyper.eps2)
         if self.round >= self.start_round:
             for cluster in self.cluster[is_split].unique().tolist():

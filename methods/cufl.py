@@ -5,8 +5,6 @@ CIKM 2025 (arXiv 2509.00402); released code: Kang-Min-Ku/CUFL.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -14,14 +12,15 @@ from torch.nn import functional
 
 from bench.engine.batch import Objective, PerBlock
 from bench.engine.method import Batch, Clients, Message, Stack, Update
-from bench.engine.stacks import cosines, mix, part, prefixed, repeated, replaced
+from bench.engine.stacks import cosines, part, prefixed, repeated, replaced
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Federation
 from bench.hyper import tunable
 from bench.nn.gcn import graphs
 
-from ._curriculum import Edges, grown, pace, scaled, selected, unscaled, unselected, weights
-from .fedpub import MASK, FedPub
+from ._curriculum import Edges, grown, pace, scaled, selected, shares, unscaled, unselected
+from ._masks import MASK, masked, with_mask_decay
+from .fedpub import FedPub
 
 EDGES, REFERENCE, SCALE = "edges.", "reference.", "scale."
 """What the names of a client's state begin with: of its edges, of the reference graph's, of its scale."""
@@ -172,8 +171,7 @@ class CUFL(FedPub):
         """Every client's masked model after the pre-training, from the model that all begin with."""
 
         def masked_loss(models: Stack, batch: Batch) -> Tensor:
-            stack = self.masked(models, self.masks(models, prune=0.0))
-            return batch.cross_entropy(batch.forward(stack).logits)
+            return batch.cross_entropy(batch.forward(masked(models, self.matrices)).logits)
 
         trained = {**models, **self.models}
         message = Message({name: trained[name] for name in self.shared()})
@@ -191,13 +189,12 @@ class CUFL(FedPub):
         self, clients: Clients, models: Stack, objective: Objective, epochs: int | None, copy: str
     ) -> Stack:
         """Local epochs on weights and masks, with the masks' own weight decay."""
-        decay = {MASK + name: self.hyper.mask_decay for name in self.matrices}
         return clients.fit(
             models,
             objective=objective,
-            trainable={*self.shared(), *decay},
+            trainable={*self.shared(), *(MASK + name for name in self.matrices)},
             epochs=epochs,
-            optimiser=replace(clients.optimiser, decay_of=decay),
+            optimiser=with_mask_decay(clients.optimiser, self.matrices, self.hyper.mask_decay),
             copy=copy,
         )
 
@@ -211,17 +208,17 @@ class CUFL(FedPub):
 
     def difficulty(self, models: Stack, batch: Batch, edges: Edges, weights: Tensor) -> Tensor:
         """(1 - p_e)^2 with the models' embeddings on a graph whose edges have weights, ``[c, width]``."""
-        stack = self.masked(models, self.masks(models, self.hyper.prune))
+        stack = masked(models, self.matrices, self.hyper.prune)
         z = batch.block.model.embed(stack, edges.weighted(weights), None)
         return edges.difficulty(torch.relu(z))
 
     def edge_weights(self, models: Stack) -> Tensor:
         """How much every client's edges weigh in training, ``[clients, width]``."""
-        return weights(part(EDGES, models), self.hyper.threshold) * models[EASE]
+        return shares(part(EDGES, models), self.hyper.threshold) * models[EASE]
 
     def reference_weights(self, models: Stack) -> Tensor:
         """How much the reference graph's edges weigh for every client, ``[clients, SLOTS]``."""
-        return weights(part(REFERENCE, models), self.hyper.threshold)
+        return shares(part(REFERENCE, models), self.hyper.threshold)
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on the selected edges; every fifth round both masks; the report."""
@@ -230,7 +227,7 @@ class CUFL(FedPub):
 
         def masked_loss(models: Stack, batch: Batch) -> Tensor:
             inputs[batch].begin_step()
-            stack = self.masked(models, self.masks(models, prune=0.0))
+            stack = masked(models, self.matrices)
             return batch.cross_entropy(batch.block.model.forward(stack, inputs[batch], batch.drop).logits)
 
         def loss(models: Stack, batch: Batch) -> Tensor:
@@ -239,7 +236,7 @@ class CUFL(FedPub):
         tau = self.hyper.tau
         scale = scaled(part(SCALE, received), clients.reduce(received, loss), 0.6 * tau, 2 * tau)
         trained = self.fit(clients, received, masked_loss, None, "model")
-        self.log_masks(clients, trained, self.masks(trained, self.hyper.prune))
+        self.log_masks(clients, trained)
         self.log(clients, edges, self.reference_weights(received), scale["value"])
         state = {**trained, **prefixed(SCALE, scale)}
         if clients.round % CYCLE == 0:
@@ -266,14 +263,10 @@ class CUFL(FedPub):
             TOTAL: trained[TOTAL] + reference["s"],
         }
 
-    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """w_ij and the mixtures, among the clients that took part."""
+    def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
+        """w_ij."""
         similarity = cosines({"reference": upload.extras["reference"].double()})
-        w = torch.softmax(upload.extras["scale"].double()[:, None] * similarity, dim=1).float()
-        rows = w.new_zeros(len(w), self.task.clients).index_copy(1, participants, w)
-        self.collaboration = replaced(self.collaboration.to(w), participants, rows)
-        mixtures = mix(upload.model, w)
-        self.models = {name: replaced(self.models[name], participants, mixtures[name]) for name in mixtures}
+        return torch.softmax(upload.extras["scale"].double()[:, None] * similarity, dim=1)
 
     def log(self, clients: Clients, local: Tensor, reference: Tensor, scale: Tensor) -> None:
         """Shares of edges that a round trains on and that the reference graph has, and the scale."""

@@ -11,9 +11,8 @@ from typing import ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.stacks import part, prefixed
-from bench.errors import NotApplicableError
 from bench.hyper import tunable
 
 from .fedavg import FedAvg, SampleWeights
@@ -46,7 +45,6 @@ class Ditto(FedAvg):
     reference = "Li et al., ICML 2021"
     stage = "trained"
     protocol: ClassVar[dict[str, str]] = {"initial": "common"}
-    onboard = Method.onboard  # the paper has no newcomers, who would predict with a random model at first
 
     class Hyper(SampleWeights):
         """``mu``: the paper's lambda; ``personal_epochs``: the paper's s, in epochs on v_i a round."""
@@ -74,13 +72,6 @@ class Ditto(FedAvg):
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on v_i, then on w."""
-        protocol = clients.spec.protocol
-        if protocol.evaluate == "epoch" and self.hyper.personal_epochs != protocol.local_epochs:
-            raise NotApplicableError(
-                f"{self.name} trains what predicts for {self.hyper.personal_epochs} epochs a round: "
-                f"it cannot be evaluated after each of {protocol.local_epochs}; "
-                "set protocol.evaluate=round"
-            )
 
         def pull(gradients: Mapping[str, Tensor], models: Stack, batch: Batch) -> None:
             for name, w in batch.of(message.model).items():

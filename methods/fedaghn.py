@@ -12,10 +12,9 @@ from pydantic import Field
 from torch import Tensor
 
 from bench.engine.method import Message, Stack
+from bench.engine.personalised import Mixing
 from bench.engine.stacks import by_layer, cosines, replaced, softmax_over_others
 from bench.hyper import HyperParameters, tunable
-
-from ._mixing import Mixing
 
 
 class FedAGHN(Mixing):
@@ -104,8 +103,9 @@ class FedAGHN(Mixing):
         deltas = by_layer(self.updates, self.task.layers)
         self.cosine = torch.stack([cosines(deltas[layer]) for layer in self.layers])
         self.s, self.alpha = attention(self.cosine, self.p, self.q, self.hyper.self_in_softmax)
-        self.record(round, collaboration=self.alpha, p=self.p, q=self.q)
-        return Message(self.mixtures(self.alpha))
+        self.collaboration = self.alpha.float()
+        self.record(collaboration=self.alpha, p=self.p, q=self.q)
+        return Message(self.mixtures(self.models, self.alpha))
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         """Step 4, on the models that were mixed; then Theta and Delta are those of this round."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.optimiser import Optimiser
 from bench.engine.stacks import part, prefixed
 from bench.hyper import tunable
@@ -60,7 +60,6 @@ class FedALA(FedAvg):
     title = "FedALA"
     reference = "Zhang et al., AAAI 2023"
     stage = "trained"
-    onboard = Method.onboard  # newcomers have no model of their own to aggregate the average with
 
     class Hyper(SampleWeights):
         """``share``: s; ``layers``: p; ``eta``: W's learning rate; ``max_passes`` of the first adaptation."""
@@ -94,11 +93,6 @@ class FedALA(FedAvg):
             **prefixed(WEIGHTS, weights),
             ADAPTED: self.task.train_sizes.new_zeros(self.task.clients),
         }
-
-    def broadcast(self, round: int) -> Message:
-        """Theta_g to all."""
-        self.round = round
-        return super().broadcast(round)
 
     def load(self, own: Stack, message: Message) -> Stack:
         """The lower layers of Theta_g; in round 0 all of it."""

@@ -12,10 +12,9 @@ from pydantic import Field
 from torch import Tensor
 
 from bench.engine.method import Batch, Clients, Message, Stack, Update
+from bench.engine.personalised import Mixing
 from bench.engine.stacks import cosines, mix, softmax_over_others, squared_distances
 from bench.hyper import HyperParameters, tunable
-
-from ._mixing import Mixing
 
 
 class FedAMP(Mixing):
@@ -79,9 +78,9 @@ class FedAMP(Mixing):
     def broadcast(self, round: int) -> Message:
         """u_i, beside the client's own model; nothing in the first round."""
         identity = torch.eye(self.task.clients, device=self.task.device)
-        xi = self.attention().float() if round else identity
-        self.record(round, collaboration=xi)
-        return Message(extras=mix(self.models, xi) if round else {})
+        self.collaboration = self.attention().float() if round else identity
+        self.record(collaboration=self.collaboration)
+        return Message(extras=mix(self.models, self.collaboration) if round else {})
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on the objective of step 3."""

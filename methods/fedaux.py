@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
-from bench.engine.stacks import cosines, mix, replaced
+from bench.engine.method import Batch, Clients, Message, Stack, Update
+from bench.engine.personalised import Personalised
+from bench.engine.stacks import cosines, repeated
 from bench.hyper import HyperParameters, added, tunable
 from bench.nn.gcn import graphs
 
-from ._masked_head import xavier_head
-from ._readout import kernel_means, mean
-from .fedpub import MASK
+from ._masks import masked, ones, with_mask_decay, xavier_head
+
+PAIRS = 2**25
+"""Kernel values held at once: beyond that rows of the kernel are computed in pieces, in training twice."""
 
 PROJECTION = "projection"
 """The auxiliary projection vector a, ``[hidden]``."""
@@ -31,7 +33,7 @@ READOUT = "head.readout"
 """The head's weights for z, ``[hidden, classes]``."""
 
 
-class FedAux(Method):
+class FedAux(Personalised):
     """Clients are alike whose auxiliary vectors are; a client's vector orders its nodes on a line.
 
     h_v [d] are a client's node embeddings (after ReLU and dropout). A vector a, trained with the model, gives
@@ -92,7 +94,13 @@ class FedAux(Method):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """One common model with a head for [h; z], and one common a."""
+        """One common model with a head for [h; z], one common a, and which matrices have masks."""
+        super().setup_server()
+        matrices = [name for name, value in self.models.items() if value.dim() == 3]
+        self.matrices = tuple(matrices) if self.hyper.masks else ()
+
+    def initial(self) -> Stack:
+        """A random model, the head drawn for [h; z], and a."""
         task = self.task
         common = {name: value[0] for name, value in task.common().items()}
         hidden, classes = common["head.weight"].shape
@@ -105,11 +113,7 @@ class FedAux(Method):
             head = xavier_head(task, {"bias": (classes,), "weight": (2 * hidden, classes)})
             common["head.bias"] = head["bias"]
             common["head.weight"], common[READOUT] = head["weight"].chunk(2)
-        self.models: Stack = {
-            name: value.expand(task.clients, *value.shape) for name, value in common.items()
-        }
-        self.matrices = tuple(name for name, value in common.items() if value.dim() == 2)
-        self.collaboration = torch.full((task.clients, task.clients), 1 / task.clients, device=task.device)
+        return repeated(common, task.clients)
 
     def shared(self) -> Collection[str]:
         """Everything but the masks."""
@@ -119,32 +123,20 @@ class FedAux(Method):
         """a and the head for z, as all begin, and masks of ones."""
         server_layers = {name: self.models[name] for name in (PROJECTION, READOUT)}
         stack = {**models, **server_layers}
-        masks = {MASK + name: stack[name].new_ones(()).expand_as(stack[name]) for name in self.matrices}
-        return {**stack, **masks} if self.hyper.masks else stack
-
-    def broadcast(self, round: int) -> Message:
-        """The client's own mixture."""
-        return Message(self.models)
+        return {**stack, **ones(stack, self.matrices)}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on all of it, masks unpruned."""
 
         def objective(models: Stack, batch: Batch) -> Tensor:
-            return batch.cross_entropy(self.outputs(self.masked(models, prune=0.0), batch))
+            return batch.cross_entropy(self.outputs(masked(models, self.matrices), batch))
 
-        decay = {MASK + name: self.hyper.mask_decay for name in self.matrices}
-        optimiser = replace(clients.optimiser, decay_of=decay)
+        optimiser = with_mask_decay(clients.optimiser, self.matrices, self.hyper.mask_decay)
         return self.upload(clients.fit(received, objective=objective, optimiser=optimiser))
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
         """Predictions with pruned masks."""
-        return self.outputs(self.masked(models, self.hyper.prune), batch)
-
-    def masked(self, models: Stack, prune: float) -> Stack:
-        """The effective weights W * M, entries of M of up to ``prune`` at zero."""
-        masks = {name: models[MASK + name] for name in self.matrices if MASK + name in models}
-        gates = {name: functional.hardshrink(mask, prune) if prune else mask for name, mask in masks.items()}
-        return {**models, **{name: models[name] * mask for name, mask in gates.items()}}
+        return self.outputs(masked(models, self.matrices, self.hyper.prune), batch)
 
     def outputs(self, models: Stack, batch: Batch) -> Tensor:
         """Logits ``[c, items, classes]`` of effective weights."""
@@ -159,18 +151,10 @@ class FedAux(Method):
         scores = functional.cosine_similarity(h, a[:, None, :], dim=2)
         return kernel_means(h, scores, graphs(batch.inputs).nodes, self.hyper.sigma)
 
-    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """w_ij and the mixtures, among the clients that took part."""
+    def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
+        """w_ij."""
         similarity = cosines({PROJECTION: upload.model[PROJECTION].double()})
-        w = torch.softmax(self.hyper.alpha * similarity, dim=1).float()
-        rows = w.new_zeros(len(w), self.task.clients).index_copy(1, participants, w)
-        self.collaboration = replaced(self.collaboration, participants, rows)
-        mixtures = mix(upload.model, w)
-        self.models = {name: replaced(self.models[name], participants, mixtures[name]) for name in mixtures}
-
-    def artefacts(self) -> dict[str, Tensor]:
-        """The last w ``[clients, clients]``."""
-        return {"collaboration": self.collaboration}
+        return torch.softmax(self.hyper.alpha * similarity, dim=1)
 
 
 class FedAuxControl(FedAux):
@@ -189,3 +173,34 @@ class FedAuxControl(FedAux):
     def readout(self, h: Tensor, a: Tensor, batch: Batch) -> Tensor:
         """The mean of h, the same at every node; a, which is still sent, has the gradient 0."""
         return mean(h, graphs(batch.inputs).nodes) + 0 * a[:, None, :]
+
+
+def mean(h: Tensor, node: Tensor) -> Tensor:
+    """The mean of h ``[c, items, d]`` over the nodes, the same at every item."""
+    weights = (node / node.sum(dim=1, keepdim=True))[:, None, :]
+    return torch.bmm(weights, h).expand_as(h)
+
+
+def kernel_means(h: Tensor, scores: Tensor, node: Tensor, sigma: float, pairs: int = PAIRS) -> Tensor:
+    """z_v = sum_u k_vu h_u / sum_u k_vu with k_uv = exp(-(s_u - s_v)^2 / sigma^2), over the nodes u.
+
+    Args:
+        h: ``[c, items, d]``.
+        scores: s ``[c, items]``.
+        node: 1 for nodes and 0 for padding, ``[c, items]``.
+        sigma: width of the kernel.
+        pairs: most kernel values to hold at once.
+    """
+
+    def rows(part: Tensor) -> Tensor:
+        k = torch.exp(-((part[:, :, None] - scores[:, None, :]) ** 2) / sigma**2) * node[:, None, :]
+        total = k.sum(dim=2, keepdim=True).clamp_min(
+            1e-30
+        )  # 1 or more at a node; padding may be far from all
+        return torch.bmm(k, h) / total
+
+    pieces = -(-scores.numel() * scores.shape[1] // pairs)
+    if pieces == 1:
+        return rows(scores)
+    parts = [checkpoint(rows, part, use_reentrant=False) for part in scores.chunk(pieces, dim=1)]
+    return torch.cat(parts, dim=1)

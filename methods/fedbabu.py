@@ -55,6 +55,8 @@ class FedBABU(FedAvg):
 
     hyper: Hyper
 
+    onboard = FedAvg.onboard  # the average fits the head that newcomers have, too
+
     def shared(self) -> Collection[str]:
         """The body."""
         return self.task.backbone
@@ -88,18 +90,7 @@ class FedBABU(FedAvg):
         return {**own, **part(COMMON, own), **message.model}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Fine-tune a copy, then train the body.
-
-        Raises:
-            NotApplicableError: every local epoch is to be evaluated, and the copy has another number of them.
-        """
-        protocol = clients.spec.protocol
-        if protocol.evaluate == "epoch" and self.hyper.fine_tuning != protocol.local_epochs:
-            raise NotApplicableError(
-                f"{self.name} fine-tunes what predicts for {self.hyper.fine_tuning} epochs a round: "
-                f"it cannot be evaluated after each of {protocol.local_epochs}; "
-                "set protocol.evaluate=round"
-            )
+        """Fine-tune a copy, then train the body."""
         model = {name: value for name, value in received.items() if not name.startswith(COMMON)}
         personal = clients.fit(model, epochs=self.hyper.fine_tuning, new_optimiser=True)
         trained = clients.fit(model, trainable=self.shared(), copy="body")

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy import sparse
 
-from bench.engine.method import Method
 from bench.federation.foreign import Holders, Indices, fetch, known_cross_edges
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client, Federation
@@ -54,7 +53,6 @@ class FedCog(FedAvg):
     reference = "Lei et al., TPDS 2023"
     families = ("graph",)
     client: ClassVar[dict[str, str]] = {"model": "hgnn"}
-    onboard = Method.onboard  # the clients that newcomers have neighbours at are not among them
 
     class Hyper(SampleWeights):
         """``knn``: link nodes without an edge inside their client as ``nearest_links`` does."""
@@ -164,7 +162,6 @@ class FedCogReleased(FedAvg):
     reference = FedCog.reference
     families = FedCog.families
     client = FedCog.client
-    onboard = Method.onboard
     numerics = 2
 
     class Hyper(SampleWeights):

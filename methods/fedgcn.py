@@ -16,7 +16,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.engine.method import Method
 from bench.federation.foreign import Holders, Indices, extended, fetch, known_cross_edges
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client, Federation
@@ -57,7 +56,6 @@ class FedGCN2Hop(FedGCN0Hop):
 
     name = "fedgcn_2hop"
     title = "FedGCN (2-hop)"
-    onboard = Method.onboard  # the clients that newcomers have neighbours at are not among them
 
     def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
         """Every client's extended graph."""

@@ -13,13 +13,14 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
-from bench.engine.stacks import cosines, mix, replaced
+from bench.engine.method import Batch, Clients, Message, Stack, Update
+from bench.engine.personalised import Personalised
+from bench.engine.stacks import cosines
 from bench.hyper import HyperParameters, tunable
 from bench.nn.gcn import graphs
 
 
-class FedGTA(Method):
+class FedGTA(Personalised):
     """Models are averaged over clients whose propagated predictions have similar moments.
 
     After its local epochs client i predicts soft labels q_v for all of its nodes, and spreads labels over
@@ -77,13 +78,8 @@ class FedGTA(Method):
 
     def setup_server(self) -> None:
         """One common model, and nobody has accepted anybody."""
-        common = self.task.common()
-        self.models: Stack = {name: common[name] for name in self.shared()}
+        super().setup_server()
         self.collaboration = torch.eye(self.task.clients, device=self.task.device)
-
-    def broadcast(self, round: int) -> Message:
-        """The client's own average."""
-        return Message(self.models)
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs; then moments and confidence of what the model predicts."""
@@ -125,19 +121,10 @@ class FedGTA(Method):
         centred = r - raw_moments[0][:, None, :]
         return torch.cat([*raw_moments, *((weights @ centred**p).squeeze(1) for p in powers)], dim=1)
 
-    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """Who accepts whom, and the averages, among the clients that took part."""
+    def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
+        """Who accepts whom."""
         similarity = cosines({"moments": upload.extras["moments"].double()})
-        g = upload.extras["confidence"]
-        a = averaging_weights(similarity, g, self.hyper.threshold)
-        rows = a.new_zeros(len(a), self.task.clients).index_copy(1, participants, a)
-        self.collaboration = replaced(self.collaboration, participants, rows)
-        averages = mix(upload.model, a)
-        self.models = {name: replaced(self.models[name], participants, averages[name]) for name in averages}
-
-    def artefacts(self) -> dict[str, Tensor]:
-        """Everybody's last weights ``[clients, clients]``."""
-        return {"collaboration": self.collaboration}
+        return averaging_weights(similarity, upload.extras["confidence"], self.hyper.threshold)
 
 
 class FedGTALabels(FedGTA):

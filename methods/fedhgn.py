@@ -35,9 +35,8 @@ from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client, ClientHyperedges, Federation
 from bench.hyper import HyperParameters
 
-from ._completion import completed, completed_as_released
+from ._completion import LAYERS, Parts, Propagation, completed, completed_as_released, hyperedges
 from ._exposure import exposure
-from ._hypergraph import LAYERS, Parts, Propagation, hyperedges
 from .fedavg import FedAvg, SampleWeights
 from .local import Local
 
@@ -59,7 +58,6 @@ class HypergraphLearning(Method, ABC):
     reference = "arXiv 2408.05160"
     families: ClassVar[tuple[Family, ...]] = ("hypergraph", "graph")
     client: ClassVar[dict[str, str]] = {"model": "hgnn"}
-    onboard = Method.onboard  # the paper has no newcomers, and Z would change with them
 
     def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
         """Every client's features are replaced by its rows of Z."""

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench.engine.batch import PerBlock
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
-from bench.engine.stacks import replaced
+from bench.engine.method import Batch, Clients, Message, Stack, Update
+from bench.engine.personalised import Personalised
 from bench.errors import NotApplicableError
 from bench.hyper import HyperParameters, tunable
 from bench.nn.gcn import graphs
@@ -26,7 +26,7 @@ USED = ("conv1.weight", "conv1.bias", "head.weight", "head.bias")
 """What of the client model there is: W, b and the head; a second convolution has no part in it."""
 
 
-class FedIIH(Method):
+class FedIIH(Personalised):
     """Node embeddings fall into latent factors, and clients are mixed factor by factor.
 
     The client's network is h = LeakyReLU(x W + b) with as many columns as K factors of width d' have (K d' is
@@ -81,18 +81,13 @@ class FedIIH(Method):
             raise NotApplicableError(
                 f"{self.name} cuts {task.shapes['conv1.bias'][0]} hidden units into {k} factors"
             )
-        common = task.common()
-        self.models: Stack = {name: common[name] for name in self.shared()}
+        super().setup_server()
         self.collaboration = torch.full((k, task.clients, task.clients), 1 / task.clients, device=task.device)
         self.edges = PerBlock(edges_of)
 
     def shared(self) -> Collection[str]:
         """W, b and the head."""
         return USED
-
-    def broadcast(self, round: int) -> Message:
-        """The client's own mixture."""
-        return Message(self.models)
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on cross-entropy; then mu and ln sigma^2 of every factor."""
@@ -132,23 +127,16 @@ class FedIIH(Method):
         x = x.view(*batch.labels.shape, *x.shape[1:]) * nodes[:, :, None, None]
         return x.sum(dim=1) / nodes.sum(dim=1)[:, None, None]
 
-    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """w of every factor, and the mixtures by factor, among the clients that took part."""
-        weights = self.weights(upload.extras["mean"], upload.extras["log_variance"])
-        mixtures = mixed_by_factor(upload.model, weights)
-        self.models = {name: replaced(self.models[name], participants, mixtures[name]) for name in mixtures}
-        rows = weights.new_zeros(*weights.shape[:2], self.task.clients).index_copy(2, participants, weights)
-        self.collaboration = self.collaboration.index_copy(1, participants, rows)
+    def mixtures(self, models: Stack, weights: Tensor) -> Stack:
+        """The mixtures by factor."""
+        return mixed_by_factor(models, weights)
 
-    def weights(self, mean: Tensor, log_variance: Tensor) -> Tensor:
+    def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
         """w ``[factors, clients, clients]``, rows of sum 1."""
+        mean, log_variance = upload.extras["mean"], upload.extras["log_variance"]
         factor_divergences = [divergences(mean[:, k], log_variance[:, k]) for k in range(self.hyper.factors)]
         similarity = 1 - torch.stack(factor_divergences) / math.log(2)
-        return (self.hyper.tau * similarity).softmax(dim=2).float()
-
-    def artefacts(self) -> dict[str, Tensor]:
-        """The last w, a matrix a factor."""
-        return {"collaboration": self.collaboration}
+        return (self.hyper.tau * similarity).softmax(dim=2)
 
 
 class FedIIHAverage(FedIIH):

@@ -5,18 +5,26 @@ Xu et al., ICLR 2023, Algorithm 1.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import Field
+from scipy.optimize import nnls
 from torch import Tensor
 from torch.nn import functional
 
 from bench.engine.batch import cross_entropy
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.stacks import mix, repeated, replaced
 from bench.hyper import tunable
 
-from ._head_mixing import head_weights
 from .fedavg import FedAvg, SampleWeights
+
+JITTER = 1e-8
+"""Share of the mean diagonal that is added to it: the matrices are positive up to rounding."""
+
+SMALLEST = 1e-3
+"""Smaller weights count as none."""
 
 
 class FedPAC(FedAvg):
@@ -34,7 +42,7 @@ class FedPAC(FedAvg):
     The server averages theta by training images and the class means by their images, and combines heads:
     phi_i becomes sum_j a_ij phi_j, where a_i minimises the bound of bias and variance
 
-        sum_j a_j^2 V_j + ||sum_j a_j (h_i - h_j)||^2     on the simplex (``_head_mixing``).
+        sum_j a_j^2 V_j + ||sum_j a_j (h_i - h_j)||^2     on the simplex (``head_weights``).
 
     Weights below 0.001 become 0 and the others are scaled to sum to 1, as in the release; PFLlib does not
     scale. In round 0 there are no prototypes, and no term of theirs.
@@ -51,7 +59,6 @@ class FedPAC(FedAvg):
     title = "FedPAC"
     reference = "Xu et al., ICLR 2023"
     stage = "trained"
-    onboard = Method.onboard  # heads are combined of the clients that are known
 
     class Hyper(SampleWeights):
         """``strength``: lambda of the alignment; ``head_epochs`` on the head before the local epochs."""
@@ -145,3 +152,42 @@ def distance(features: Tensor, targets: Tensor, batch: Batch) -> Tensor:
     """Mean over training items and width of the squares of features less their class's target ``[c]``."""
     class_targets = targets.gather(1, batch.labels.clamp_min(0)[:, :, None].expand_as(features))
     return ((features - class_targets).square().mean(dim=2) * batch.weights).sum(dim=1)
+
+
+def head_weights(h: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Every client's weights of all clients' heads, ``[clients, clients]``; rows sum to 1.
+
+    Row i minimises sum_j a_j^2 V_j + ||sum_j a_j (h_i - h_j)||^2 over the simplex: bias against variance.
+
+    Args:
+        h: class statistics ``[clients, classes x width]``.
+        variances: V ``[clients]``.
+    """
+    rows = []
+    for row in h:
+        differences = row - h
+        rows.append(without_small(on_simplex(np.diag(variances) + differences @ differences.T)))
+    return np.stack(rows)
+
+
+def without_small(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights below ``SMALLEST`` as 0 and the others scaled to sum to 1; the largest always stays."""
+    large_weights = np.where(weights < min(SMALLEST, weights.max()), 0, weights)
+    shares: NDArray[np.float64] = large_weights / large_weights.sum()
+    return shares
+
+
+def on_simplex(q: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The a with a >= 0 and sum a = 1 that minimises a^T q a, for symmetric q >= 0 ``[n, n]``.
+
+    By its Karush-Kuhn-Tucker conditions a is b / sum b, where b >= 0 minimises b^T q b / 2 - sum b. With
+    the Cholesky factor q = l l^T these are non-negative least squares, ||l^T b - l^-1 1||^2, which an
+    active-set method solves exactly.
+    """
+    n = len(q)
+    scale = np.trace(q) / n
+    q = q / scale if scale > 0 else q  # the minimiser does not change
+    factor = np.linalg.cholesky(q + JITTER * np.eye(n))
+    b, _ = nnls(factor.T, np.linalg.solve(factor, np.ones(n)))
+    weights: NDArray[np.float64] = b / b.sum()
+    return weights

@@ -6,7 +6,6 @@ Baek et al., ICML 2023; released code: JinheonBaek/FED-PUB.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -16,22 +15,20 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench.engine.batch import Adjustment
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
-from bench.engine.stacks import mix, replaced
+from bench.engine.method import Batch, Clients, Message, Stack, Update
+from bench.engine.personalised import Personalised
+from bench.engine.stacks import repeated, replaced
 from bench.federation.types import UNUSED, Client
 from bench.hyper import HyperParameters, added, tunable
 
-from ._masked_head import xavier_head
-
-MASK = "mask of "
-"""Prefix of a weight matrix's mask."""
+from ._masks import MASK, masked, ones, pruned, with_mask_decay, xavier_head
 
 PROXY_BLOCKS = 5
 PROXY_NODES = 100
 PROXY_EDGE_PROBABILITY = 0.1
 
 
-class FedPub(Method):
+class FedPub(Personalised):
     """Personalised averages by functional similarity, and a personal mask on every weight matrix.
 
     Client i's effective weights are W_i * mu_i (the three matrices, biases unmasked). The mask
@@ -89,55 +86,40 @@ class FedPub(Method):
 
     def setup_server(self) -> None:
         """One common model, the proxy graph, and a plain average before anything is known."""
+        super().setup_server()
         task = self.task
-        common = task.common()
-        if self.hyper.initial_head == "xavier":
-            head = xavier_head(task, {name: task.shapes[name] for name in task.head})
-            common |= {name: value.expand(task.clients, *value.shape) for name, value in head.items()}
-        self.models: Stack = {name: common[name] for name in self.shared()}
         self.matrices = tuple(name for name, shape in task.shapes.items() if len(shape) == 2)
         width = task.shapes["conv1.weight"][0]
         self.proxy = proxy_graph(width, task.generator("proxy graph"))
-        self.collaboration = torch.full((task.clients, task.clients), 1 / task.clients)
         self.mask_means: list[Tensor] = []
         self.pruned_shares: list[Tensor] = []
 
+    def initial(self) -> Stack:
+        """One random model, its head by Xavier's rule if asked for."""
+        if self.hyper.initial_head == "fan_in":
+            return self.task.common()
+        head = xavier_head(self.task, {name: self.task.shapes[name] for name in self.task.head})
+        return {**self.task.common(), **repeated(head, self.task.clients)}
+
     def add_parameters(self, models: Stack) -> Stack:
         """Masks of ones."""
-        masks = {MASK + name: models[name].new_ones(()).expand_as(models[name]) for name in self.matrices}
-        return {**models, **masks}
-
-    def broadcast(self, round: int) -> Message:
-        """The client's own average; masks are not part of it."""
-        return Message(self.models)
-
-    def masks(self, models: Stack, prune: float) -> dict[str, Tensor]:
-        """mu by the name of its matrix, entries of up to ``prune`` at zero."""
-        masks = {name: models[MASK + name] for name in self.matrices}
-        return {name: functional.hardshrink(mask, prune) if prune else mask for name, mask in masks.items()}
-
-    def masked(self, models: Stack, masks: Stack) -> Stack:
-        """The effective weights W * mu."""
-        return {**models, **{name: models[name] * mask for name, mask in masks.items()}}
+        return {**models, **ones(models, self.matrices)}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on W and mu with the unpruned masks; then h_i."""
 
         def masked_loss(models: Stack, batch: Batch) -> Tensor:
-            return batch.cross_entropy(
-                batch.forward(self.masked(models, self.masks(models, prune=0.0))).logits
-            )
+            return batch.cross_entropy(batch.forward(masked(models, self.matrices)).logits)
 
-        decay = {MASK + name: self.hyper.mask_decay for name in self.matrices}
         trained = clients.fit(
             received,
             objective=masked_loss,
             adjust=self.penalties(clients, received),
-            optimiser=replace(clients.optimiser, decay_of=decay),
+            optimiser=with_mask_decay(clients.optimiser, self.matrices, self.hyper.mask_decay),
         )
-        gates = self.masks(trained, self.hyper.prune)
-        self.log_masks(clients, trained, gates)
-        embeddings = clients.embeddings(self.masked(trained, gates), on=self.proxy)
+        self.log_masks(clients, trained)
+        effective = masked(trained, self.matrices, self.hyper.prune)
+        embeddings = clients.embeddings(effective, on=self.proxy)
         return self.upload(trained, embedding=embeddings)
 
     def penalties(self, clients: Clients, received: Stack) -> Adjustment | None:
@@ -146,19 +128,16 @@ class FedPub(Method):
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
         """Predictions with pruned masks."""
-        return batch.forward(self.masked(models, self.masks(models, self.hyper.prune))).logits
+        return batch.forward(masked(models, self.matrices, self.hyper.prune)).logits
 
-    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """a_ij and the personalised averages, among the clients that took part."""
+    def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
+        """a_ij."""
         h = functional.normalize(upload.extras["embedding"].double(), dim=1)
-        a = torch.softmax(self.hyper.tau * (h @ h.T), dim=1).float()
-        rows = a.new_zeros(len(a), self.task.clients).index_copy(1, participants, a)
-        self.collaboration = replaced(self.collaboration.to(a), participants, rows)
-        averages = mix(upload.model, a)
-        self.models = {name: replaced(self.models[name], participants, averages[name]) for name in averages}
+        return torch.softmax(self.hyper.tau * (h @ h.T), dim=1)
 
-    def log_masks(self, clients: Clients, trained: Stack, gates: Stack) -> None:
+    def log_masks(self, clients: Clients, trained: Stack) -> None:
         """Mean of each client's mask entries, and the share of them that evaluation prunes."""
+        gates = pruned(trained, self.matrices, self.hyper.prune)
         masks = [trained[MASK + name].flatten(1) for name in self.matrices]
         entries = sum(mask.shape[1] for mask in masks)
         norms = torch.stack([torch.linalg.vector_norm(mask.flatten(1), 0, dim=1) for mask in gates.values()])
@@ -174,7 +153,7 @@ class FedPub(Method):
         That is NaN for a client in a round that it took no part in.
         """
         return {
-            "collaboration": self.collaboration,
+            **super().artefacts(),
             "mask_mean": torch.stack(self.mask_means),
             "mask_pruned": torch.stack(self.pruned_shares),
         }

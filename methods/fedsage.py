@@ -17,12 +17,11 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
-from bench.engine.method import Method
 from bench.federation.foreign import Holders, extended, fetch, known_cross_edges
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client, Federation
 
-from ._neighbourhoods import identity
+from ._neighgen import identity
 from .fedavg import FedAvg, SampleWeights
 
 
@@ -60,7 +59,6 @@ class FedSagePlusStandIn(FedSage):
     title = "FedSage+ stand-in (noisy true neighbours)"
     numerics = 2
     reference = "arXiv 2408.05160"
-    onboard = Method.onboard  # the clients that newcomers have neighbours at are not among them
 
     class Hyper(SampleWeights):
         """``noise``: standard deviation that is added to foreign features."""

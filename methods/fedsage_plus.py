@@ -14,13 +14,22 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from bench.engine.method import Method
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import TRAIN, Client, Federation
 from bench.hyper import tunable
 
-from ._neighbourhoods import Neighbourhoods, hide, identity, missing_neighbours, with_leaves
-from ._neighgen import LATENT, NeighGen, OwnGraph, greedy_feature_loss, in_use
+from ._neighgen import (
+    LATENT,
+    Neighbourhoods,
+    NeighGen,
+    OwnGraph,
+    greedy_feature_loss,
+    hide,
+    identity,
+    in_use,
+    missing_neighbours,
+    with_leaves,
+)
 from .fedavg import FedAvg
 
 
@@ -74,7 +83,6 @@ class FedSagePlus(FedAvg):
     reference = "Zhang et al., NeurIPS 2021"
     families = ("graph",)
     stage = "trained"
-    onboard = Method.onboard  # the paper has no newcomers, and the average alone is not this method
 
     class Hyper(FedAvg.Hyper):
         """Defaults are the released ones but for one learning rate; the sources give no ranges.

@@ -17,11 +17,16 @@ from torch import Tensor
 
 from bench.engine.method import Clients, Message, Method, Stack, Update
 from bench.engine.stacks import replaced
+from bench.errors import NotApplicableError
 from bench.hyper import added, tunable
 from bench.nn.hypernetwork import Hypernetwork, clip_gradients
 
-from ._attention import client_attention
-from ._collaboration import CollaborationSettings, collaboration_graph, collaboration_network
+from ._collaboration import (
+    CollaborationSettings,
+    client_attention,
+    collaboration_graph,
+    collaboration_network,
+)
 
 
 class FedSheafHN(Method):
@@ -119,6 +124,13 @@ class FedSheafHN(Method):
 
     hyper: Hyper
 
+    def setup_server(self) -> None:
+        """Refuse newcomers where one-hot inputs or the attention matrix are of the clients at the start."""
+        if self.task.newcomers and self.hyper.inputs == "one-hot":
+            raise NotApplicableError(f"{self.name} knows its clients by number, so it cannot serve new ones")
+        if self.task.newcomers and self.hyper.attention == "matrix":
+            raise NotApplicableError(f"{self.name} has an attention matrix of the clients it was made for")
+
     def shared(self) -> Collection[str]:
         """All but the head."""
         return self.task.backbone
@@ -171,7 +183,6 @@ class FedSheafHN(Method):
 
     def broadcast(self, round: int) -> Message:
         """W = H(S(X_0))."""
-        self.round = round
         return Message(self.network.emit(self.features(self.x0, round, self.hyper.generation_dropout)))
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
@@ -217,14 +228,6 @@ class FedSheafHN(Method):
         features.backward(self.network.pull_back(features.detach(), gradient))
         clip_gradients([*self.theta, *self.phi], self.hyper.clip)
         self.optimiser.step()
-
-    def refuses_newcomers(self) -> str:
-        """One-hot inputs and the attention matrix are of the clients that were there at the start."""
-        if self.hyper.inputs == "one-hot":
-            return f"{self.name} knows its clients by number, so it cannot serve new ones"
-        if self.hyper.attention == "matrix":
-            return f"{self.name} has an attention matrix of the clients it was made for"
-        return ""
 
     def onboard(self, newcomers: Clients, message: Message) -> Message:
         """A generated backbone for each newcomer, which stands in the graph with all known clients."""

@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import Tensor
 
 from bench.engine.batch import PerBlock
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.stacks import repeated
 from bench.hyper import tunable
 from bench.nn.base import glorot_bound
@@ -90,7 +90,6 @@ class FGGP(FedAvg):
     stage = "trained"
     numerics = 2
     derived = frozenset({"graphs"})
-    onboard = Method.onboard  # the paper has no newcomers, and the average alone is not this method
 
     class Hyper(FedAvg.Hyper):
         """Released values. ``neighbours``: k of the global view; ``voters``: k of the prediction."""

@@ -5,23 +5,29 @@ Panchal et al., NeurIPS 2023, ported from images and text to the nodes of a grap
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from bench import streams
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.stacks import part, prefixed
-from bench.errors import NotApplicableError
 from bench.hyper import tunable
-from bench.nn.gcn import graphs
+from bench.nn.base import Drop
+from bench.nn.gcn import GraphInputs, graphs
 
-from ._routing import LOCAL, hard_gates, initial_policy, routed_gcn, soft_gates
 from .fedavg import FedAvg
+
+LAYERS = ("conv1", "conv2", "head")
+"""The gated layers, in order."""
+
+GLOBAL, LOCAL = 0, 1
+"""Columns of a gate."""
 
 Halves = list[NDArray[np.int64]]
 
@@ -74,7 +80,6 @@ class Flow(FedAvg):
     families = ("graph",)
     client_models = ("gcn",)
     stage = "trained"
-    onboard = Method.onboard  # the paper has no newcomers, and the average alone is not this method
 
     class Hyper(FedAvg.Hyper):
         """``penalty`` is lambda: 0.01 and 0.001 in the released settings. ``data`` of the phases."""
@@ -111,7 +116,7 @@ class Flow(FedAvg):
         common = self.broadcast(-1).model
         return {**models, **{name: common[name] for name in self.policy}, **self.local_from(common)}
 
-    def local_from(self, shared: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def local_from(self, shared: Stack) -> dict[str, Tensor]:
         """A local copy that equals the global one."""
         return prefixed(LOCAL_COPY, {name: shared[name] for name in self.task.parameters})
 
@@ -136,10 +141,6 @@ class Flow(FedAvg):
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """w_l on half A, then psi and w_g on half B."""
-        if clients.spec.protocol.evaluate == "epoch":
-            raise NotApplicableError(
-                f"{self.name} trains in two phases and has no model after every local epoch"
-            )
         first_half, second_half = self.halves(clients)
         personal = clients.fit(part(LOCAL_COPY, received), items=first_half, copy="local")
 
@@ -207,3 +208,68 @@ class FlowReleased(Flow):
     def load(self, own: Stack, message: Message) -> Stack:
         """w_l is the average."""
         return {**own, **message.model}
+
+
+def initial_policy(features: int, width: int) -> dict[str, Tensor]:
+    """torch's default weights of one policy, drawn from the stream that is set around the call."""
+    parameters = {}
+    for layer in LAYERS:
+        sizes = {"hidden": (features if layer == LAYERS[0] else width, width), "exit": (width, 2)}
+        for name, (fan_in, fan_out) in sizes.items():
+            linear = nn.Linear(fan_in, fan_out)
+            parameters[f"policy.{layer}.{name}.weight"] = linear.weight.detach().t().contiguous()
+            parameters[f"policy.{layer}.{name}.bias"] = linear.bias.detach()
+    return parameters
+
+
+def soft_gates(policy: Stack, inputs: GraphInputs) -> Tensor:
+    """Probabilities of the global and the local copy, ``[clients, nodes, layers, 2]``."""
+    products = inputs.first_layer(policy["policy.conv1.hidden.weight"])
+    hidden = (
+        products.view(len(inputs.lengths), inputs.items, -1) + policy["policy.conv1.hidden.bias"][:, None, :]
+    )
+    exits: list[Tensor] = []
+    for layer in LAYERS:
+        if exits:
+            hidden = _linear(policy, f"policy.{layer}.hidden", hidden)
+        hidden = torch.relu(hidden)
+        exits.append(_linear(policy, f"policy.{layer}.exit", hidden))
+    return torch.stack(exits, dim=2).softmax(dim=3)
+
+
+def hard_gates(gates: Tensor) -> Tensor:
+    """The likelier copy alone, of the same shape; the global one where both are equally likely."""
+    local = (gates[..., LOCAL] > gates[..., GLOBAL]).to(gates.dtype)
+    return torch.stack([1 - local, local], dim=-1)
+
+
+def routed_gcn(
+    shared: Stack, personal: Stack, gates: Tensor, inputs: GraphInputs, drop: Drop | None
+) -> Tensor:
+    """Logits ``[clients, nodes, classes]`` of the mixed model.
+
+    Layer k maps x to ``g[k, 0] shared_k(x) + g[k, 1] personal_k(x)`` with the node's own gates g;
+    activation and dropout follow the mixture, so neighbours' messages are of mixed states.
+    """
+    clients, nodes = len(inputs.lengths), inputs.items
+
+    def propagate(hidden: Tensor) -> Tensor:
+        return inputs.propagate(hidden.reshape(clients * nodes, -1)).view(clients, nodes, -1)
+
+    def mixed(layer: int, apply: Callable[[Stack], Tensor]) -> Tensor:
+        gate = gates[:, :, layer]
+        return gate[..., :1] * apply(shared) + gate[..., 1:] * apply(personal)
+
+    hidden = mixed(
+        0,
+        lambda copy: propagate(inputs.first_layer(copy["conv1.weight"])) + copy["conv1.bias"][:, None, :],
+    )
+    hidden = torch.relu(hidden)
+    messages = propagate(drop(hidden, 0) if drop else hidden)
+    hidden = torch.relu(mixed(1, lambda copy: _linear(copy, "conv2", messages)))
+    features = drop(hidden, 1) if drop else hidden
+    return mixed(2, lambda copy: _linear(copy, "head", features))
+
+
+def _linear(stack: Stack, name: str, x: Tensor) -> Tensor:
+    return torch.baddbmm(stack[f"{name}.bias"][:, None, :], x, stack[f"{name}.weight"])

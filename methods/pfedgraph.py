@@ -11,7 +11,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.method import Batch, Clients, Message, Stack, Update
+from bench.engine.personalised import Personalised
 from bench.engine.stacks import cosines, mix, norms, project_onto_simplex, replaced
 from bench.hyper import HyperParameters, tunable
 
@@ -19,7 +20,7 @@ ALIKE = 0.9
 """Clients whose displacements have a larger cosine count as the same (released code)."""
 
 
-class PFedGraph(Method):
+class PFedGraph(Personalised):
     """Every client gets its own mixture of all models, weighted by an inferred collaboration graph.
 
     With W_0 the initial common model and W_i client i's trained one, each round the server
@@ -73,11 +74,10 @@ class PFedGraph(Method):
 
     def setup_server(self) -> None:
         """W_0 for everybody, the sizes behind the prior p, and a graph that knows nothing else."""
+        super().setup_server()
         self.sizes = self.task.train_sizes.double()
-        self.collaboration = (self.sizes / self.sizes.sum()).expand(self.task.clients, -1)
-        common = self.task.common()
-        self.models: Stack = {name: common[name] for name in self.shared()}
-        self.initial = {name: value[0] for name, value in self.models.items()}
+        self.collaboration = (self.sizes / self.sizes.sum()).float().expand(self.task.clients, -1)
+        self.start = {name: value[0] for name, value in self.models.items()}
         self.directions: Stack = {}
 
     def broadcast(self, round: int) -> Message:
@@ -106,24 +106,20 @@ class PFedGraph(Method):
 
         return self.upload(clients.fit(received, adjust=alignment if message.extras else None))
 
-    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """The collaboration graph of those that took part, their mixtures and directions."""
-        trained = upload.model
+    def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
+        """x, the collaboration graph of those that took part."""
         prior = self.sizes[participants] / self.sizes[participants].sum()
-        cosine = cosines({name: value - self.initial[name] for name, value in trained.items()})
+        cosine = cosines({name: value - self.start[name] for name, value in upload.model.items()})
         cosine[cosine > ALIKE] = 1
-        graph = project_onto_simplex(prior + cosine / (2 * self.hyper.alpha))
-        rows = graph.new_zeros(len(graph), self.task.clients).index_copy(1, participants, graph)
-        self.collaboration = replaced(self.collaboration, participants, rows)
-        x = graph.float()
-        mixtures, directions = mix(trained, x), mix(trained, x / norms(trained))
-        self.models = {name: replaced(self.models[name], participants, mixtures[name]) for name in mixtures}
+        return project_onto_simplex(prior + cosine / (2 * self.hyper.alpha))
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        """The graph, the mixtures and the directions."""
+        super().aggregate(participants, received, upload)
+        x = self.collaboration[participants][:, participants]
+        directions = mix(upload.model, x / norms(upload.model))
         before = self.directions or {name: torch.zeros_like(value) for name, value in self.models.items()}
         self.directions = {name: replaced(before[name], participants, directions[name]) for name in before}
-
-    def artefacts(self) -> dict[str, Tensor]:
-        """The last collaboration graph, ``[clients, clients]``, rows x_i."""
-        return {"collaboration": self.collaboration.float()}
 
 
 class PFedGraphReleased(PFedGraph):

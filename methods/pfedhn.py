@@ -5,8 +5,7 @@ Shamsian et al., ICML 2021, Algorithm 1.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 import torch
@@ -14,7 +13,6 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bench.engine.method import Message, Method, Stack
-from bench.errors import NotApplicableError
 from bench.hyper import HyperParameters, added, tunable
 from bench.nn.hypernetwork import Hypernetwork, clip_gradients
 
@@ -23,9 +21,6 @@ WIDTH = 100
 
 RESIDUAL_SCALE = 0.1
 """Of the output layers' initial weights where what they give is added to a model."""
-
-CPU_BYTES = 4 * 2**30
-"""What output layers with their gradients and momentum may take on a CPU; accelerators say themselves."""
 
 
 class PFedHN(Method):
@@ -47,7 +42,7 @@ class PFedHN(Method):
     for all, h small at first (theta is the output layers' initial bias, which ``weight_decay`` reaches).
 
     The output layers have 101 weights for every one of the client model: 89 million for the image
-    study's CNN, 1.1 billion for ResNet-18, 9 GB with gradients. More than 4 GiB are refused on a CPU.
+    study's CNN, 1.1 billion for ResNet-18, 9 GB with gradients.
     """
 
     name = "pfedhn"
@@ -80,8 +75,6 @@ class PFedHN(Method):
         task = self.task
         width = int(1 + task.clients / 4)
         shapes = {name: task.shapes[name] for name in self.shared()}
-        if task.device.type == "cpu":
-            self.require_room(shapes)
         with task.seeded("hypernetwork"):
             self.embeddings = nn.Parameter(torch.randn(task.clients, width).to(task.device))
             network = Hypernetwork([width, *[WIDTH] * 4], shapes, dropout_rate=0.0, linear_end=True)
@@ -98,24 +91,8 @@ class PFedHN(Method):
             fused=True,
         )
 
-    def require_room(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Refuse output layers that are too large for a CPU's memory.
-
-        Raises:
-            NotApplicableError: they take more than ``CPU_BYTES``.
-        """
-        weights = (WIDTH + 1) * sum(math.prod(shape) for shape in shapes.values())
-        size = 4 * weights * (3 if self.hyper.momentum else 2)
-        if size > CPU_BYTES:
-            raise NotApplicableError(
-                f"{self.name} generates this model with {weights / 1e6:,.0f} million weights, which take "
-                f"{size / 2**30:.1f} GiB with their gradients: more than {CPU_BYTES / 2**30:.0f} GiB need an "
-                f"accelerator"
-            )
-
     def broadcast(self, round: int) -> Message:
         """theta_i = h(v_i; phi) for all clients."""
-        self.round = round
         return Message(self.network.emit(self.network.features(self.embeddings, None)))
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:

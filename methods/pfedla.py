@@ -12,9 +12,8 @@ from pydantic import Field
 from torch import Tensor
 
 from bench.engine.method import Message, Stack
+from bench.engine.personalised import Mixing
 from bench.hyper import HyperParameters
-
-from ._mixing import Mixing
 
 HIDDEN_LAYERS = 3
 """Layers with ReLU between an embedding and the heads."""
@@ -81,7 +80,7 @@ class PFedLA(Mixing):
         self.networks["heads"] = uniform(0, 1, len(self.layers), self.hyper.hidden, clients)
         self.networks["head_bias"] = uniform(0, 0, len(self.layers), 1, clients)
 
-    def weights(self, networks: Stack) -> Tensor:
+    def alpha(self, networks: Stack) -> Tensor:
         """alpha, step 1: float64 ``[layers, clients, clients]``."""
         x = networks["embedding"][:, None, :]
         for number in range(HIDDEN_LAYERS):
@@ -96,15 +95,16 @@ class PFedLA(Mixing):
 
     def broadcast(self, round: int) -> Message:
         """bar_i, steps 1 and 2."""
-        alpha = self.weights(self.networks)
-        self.record(round, collaboration=alpha)
-        return Message(self.mixtures(alpha))
+        alpha = self.alpha(self.networks)
+        self.collaboration = alpha.float()
+        self.record(collaboration=alpha)
+        return Message(self.mixtures(self.models, alpha))
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         """Step 3, on the models that were mixed; then theta are those of this round."""
         updates = {name: trained - received[name] for name, trained in upload.model.items()}
         leaves = {name: value.requires_grad_() for name, value in self.networks.items()}
-        alpha = self.weights(leaves)
+        alpha = self.alpha(leaves)
         gradients = torch.autograd.grad(alpha, list(leaves.values()), self.pull(participants, updates))
         self.networks = {
             name: (value - self.hyper.learning_rate * gradient).detach()

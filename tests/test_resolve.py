@@ -101,7 +101,6 @@ def test_methods_that_train_nothing_run_one_round() -> None:
         ({"overrides": {"clients.dropout": 0.3}}, ["clients.dropout", "'client'"]),
         ({"overrides": {"protocol.rounds": "many"}}, ["protocol.rounds", "'many'"]),
         ({"overrides": {"protocol.rounds": 0}}, ["protocol.rounds", "0"]),
-        ({"overrides": {"client.bn_stats": "averaged"}}, ["client.bn_stats", "'gcn'"]),
         ({"overrides": {"protocol.participation": 0}}, ["protocol.participation", "0"]),
         ({"overrides": {"protocol.participation": 1.5}}, ["protocol.participation", "1.5"]),
         ({"overrides": {"protocol.participation": float("nan")}}, ["protocol.participation", "nan"]),

@@ -28,8 +28,6 @@ BASE: dict[str, Any] = {
     "client": {
         **ClientSettings().model_dump(),
         "optimizer_state": "keep",
-        "bn_stats": "local",
-        "precision": "float32",
     },
     "hyper": {"mu": 0.001, "weights": "uniform"},
     "attack": Attack(ratio=0.2).model_dump(),
@@ -56,8 +54,6 @@ CHANGES: dict[str, Any] = {
     "client.weight_decay": 0.0,
     "client.batch_size": 16,
     "client.optimizer_state": "reset",
-    "client.bn_stats": "averaged",
-    "client.precision": "bfloat16",
     "hyper.mu": 0.002,
     "hyper.weights": "samples",
     "attack.kind": "gaussian",
@@ -146,7 +142,7 @@ def test_the_hash_is_sha256_of_sorted_compact_json() -> None:
 
 
 def test_settings_of_later_versions_are_absent_from_the_canonical_form_at_their_defaults() -> None:
-    for path in ("protocol.participation", "client.optimizer_state", "client.bn_stats", "client.precision"):
+    for path in ("protocol.participation", "client.optimizer_state"):
         section, _, name = path.partition(".")
         assert name not in RunSpec.model_validate(BASE).canonical()
         spec = RunSpec.model_validate(changed(path, CHANGES[path]))
@@ -167,8 +163,6 @@ def test_participants_are_the_rounded_share(share: float, clients: int, count: i
         ("protocol.participation", 1.5),
         ("protocol.participation", float("nan")),
         ("client.optimizer_state", "half"),
-        ("client.bn_stats", "reset"),
-        ("client.precision", "float16"),
         ("protocol.local_epochs", 0),
         ("protocol.partition_seed", -1),
         ("protocol.split", [40.0, 60.0]),

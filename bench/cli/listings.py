@@ -79,7 +79,6 @@ SHARDS = "multiples of 5; of 10 classes, of 2"
 TAKEN = {
     "case-study": "multiples of 5",
     "pathological": SHARDS,
-    "pathological-distinct": SHARDS,
     "pathological-released": SHARDS,
     "published": "5, 10, 20",
     "published-fresh": "5, 10, 20",

@@ -143,30 +143,6 @@ def held_out_labels_are_not_read(subject: Subject) -> None:
     require(is_same, "other validation and test labels change what is trained: read training labels only")
 
 
-def last_epoch_is_what_clients_keep(subject: Subject) -> None:
-    """Where every local epoch is evaluated, the last one of a round is of the model that clients keep, or the
-    method refuses to be evaluated so.
-    """
-    if not subject.kind.trains:
-        return
-    fast = {"learning_rate": 0.1}  # so that an epoch more is seen in what a model predicts
-    try:
-        by_epoch = subject.play(evaluate="epoch", client=fast)
-    except NotApplicableError:
-        return
-    epochs = by_epoch.spec.protocol.local_epochs
-    kept_counts = subject.play(client=fast).correct()
-    require(
-        all(
-            np.array_equal(counts[epochs - 1 :: epochs], kept_counts[stage, split])
-            for (stage, split), counts in by_epoch.correct().items()
-            if stage == "trained"
-        ),
-        "with protocol.evaluate=epoch a round's last evaluation is not of the model that clients keep: give "
-        "what fit() is told as copy='model' to update(), or raise NotApplicableError there",
-    )
-
-
 class _Watched(Clients):
     """Clients whose ``fit`` notices when the stack it was given changes."""
 
@@ -212,12 +188,13 @@ def received_model_stays(subject: Subject) -> None:
 
 def newcomers_are_sent_what_fits(subject: Subject) -> None:
     """Where it has something for clients that it has never seen, this has a row for each of them."""
-    if subject.short.method.refuses_newcomers():
-        return
     newcomers = Newcomers(ratio=0.75, epochs=1)
     spec = subject.spec(rounds=1).model_copy(update={"newcomers": newcomers})
     with standing_in(subject.method, Watch(subject.kind).kind):
-        loop = play(spec, subject.federation)
+        try:
+            loop = play(spec, subject.federation)
+        except NotApplicableError:
+            return
         arrive(loop, subject.federation, held_out(newcomers, spec.seed, len(subject.federation)))
 
 
@@ -275,7 +252,6 @@ RULES: tuple[Rule, ...] = (
     block_size_changes_nothing,
     order_of_clients_changes_nothing,
     held_out_labels_are_not_read,
-    last_epoch_is_what_clients_keep,
     received_model_stays,
     absent_clients_keep_what_they_have,
     newcomers_are_sent_what_fits,

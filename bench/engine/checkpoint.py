@@ -144,7 +144,6 @@ def _state(run: Run, round: int, seconds: float, identity: str) -> dict[str, Any
         "loss": encode(run.loss),
         "clients": encode(run.clients.state()),
         "enrolment": encode([dict(run.enrolment.model), dict(run.enrolment.extras)]),
-        "statistics": encode({} if run.statistics is None else run.statistics.values),
         "attacked": run.attacker is not None and run.attacker.replaced,
         "method": method_state(run.method),
     }
@@ -160,8 +159,6 @@ def _apply(run: Run, state: dict[str, Any]) -> None:
     run.selected.resume(decode(state["selected"], run.device))
     _fill(run.loss, decode(state["loss"], run.device))
     run.clients.resume(decode(state["clients"], run.device))
-    if run.statistics is not None:
-        run.statistics.values = decode(state["statistics"], run.device)
     if run.attacker is not None:
         run.attacker.replaced = state["attacked"]
     run.enrolment = Message(*decode(state["enrolment"], run.device))

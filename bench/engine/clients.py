@@ -53,8 +53,7 @@ class Clients:
         rows: their rows in a stack of all clients of the run, int64 ``[count]``.
         numbers: their numbers in the run, by which random streams are named.
         training: positions of every client's training items.
-        losses: mean loss (``Batch.logged``) of the last epoch of the last ``fit``, ``[count]``.
-        loss: mean loss of the last ``fit``, over epochs and clients.
+        loss: mean loss (``Batch.logged``) of the last ``fit``, over epochs and clients.
     """
 
     def __init__(
@@ -84,7 +83,6 @@ class Clients:
             for rows in (slice(start, start + block_size) for start in range(0, self.count, block_size))
         ]
         self.training = [items for block in self.blocks for items in block.training]
-        self.losses = torch.full((self.count,), torch.nan, device=device)
         self.loss = float("nan")
         self.after_epoch: AfterEpoch | None = None
         self._round = -1
@@ -225,25 +223,20 @@ class Clients:
         after_epoch = self.after_epoch if copy == "model" else None
         target = models.claim(stack)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
-        losses = []
         for block in self.blocks:
             parameters = {name: target[name][block.rows] for name in stack}
             for name, value in parameters.items():
                 value.copy_(stack[name][block.rows])
-            block_losses = torch.full((len(block.lengths),), torch.nan, device=self.device)
-            for epoch, step in enumerate(training.losses(block, parameters)):
-                total += step.total
-                block_losses = step.by_client
+            for epoch, loss in enumerate(training.losses(block, parameters)):
+                total += loss
                 if after_epoch is not None:
                     after_epoch(epoch, block.evaluation, parameters)
-            losses.append(block_losses)
         if root is not None:
             root.replace(self.rows, models.optimiser)
         if copy == "model":
             self.after_epoch = None
         self._root._calls += 1
         self._root._passes += self.passes_of(epochs, items) * self.count / self._root.count
-        self.losses = torch.cat(losses)
         self.loss = float(total) / (self.count * max(epochs, 1))
         if not np.isfinite(self.loss):
             raise DivergedError("a training loss is not finite")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,13 +19,6 @@ from bench.spec import ClientSettings
 
 Items = Sequence[NDArray[np.int64]]
 """Positions of some items of every client."""
-
-
-class Losses(NamedTuple):
-    """Of one epoch of a block: the sum over its clients as it is logged, and every client's ``[c]``."""
-
-    total: Tensor
-    by_client: Tensor
 
 
 def batch_sizes(items: int, size: int, short_batch: bool) -> list[int]:
@@ -60,11 +52,11 @@ class Training:
     items: Items | None
     short_batch: bool
 
-    def losses(self, block: Block, models: dict[str, Tensor]) -> Iterator[Losses]:
-        """Train the models of a block in place; the losses of an epoch after each."""
+    def losses(self, block: Block, models: dict[str, Tensor]) -> Iterator[Tensor]:
+        """Train the models of a block in place; after every epoch the sum of its clients' losses."""
         return (self._full_batches if self.client.batch_size is None else self._mini_batches)(block, models)
 
-    def _full_batches(self, block: Block, models: dict[str, Tensor]) -> Iterator[Losses]:
+    def _full_batches(self, block: Block, models: dict[str, Tensor]) -> Iterator[Tensor]:
         """One step an epoch on all training items."""
         rate = self.client.dropout
         drop: Drop = keep_all
@@ -84,10 +76,9 @@ class Training:
         for epoch in range(self.epochs):
             if masks is not None:
                 masks.begin_epoch(epoch)
-            losses = self._step(models, batch)
-            yield Losses(losses.sum(), losses)
+            yield self._step(models, batch).sum()
 
-    def _mini_batches(self, block: Block, models: dict[str, Tensor]) -> Iterator[Losses]:
+    def _mini_batches(self, block: Block, models: dict[str, Tensor]) -> Iterator[Tensor]:
         """Shuffled batches; losses are means over an epoch's batches.
 
         Clients whose next batches are of one size step together.
@@ -103,7 +94,6 @@ class Training:
                 for row, items in enumerate(training)
             ]
             total = torch.zeros((), device=block.device)
-            by_client = torch.zeros(len(training), device=block.device)
             for step, widths in enumerate(zip_longest(*sizes, fillvalue=0)):
                 for count in sorted({width for width in widths if width}, reverse=True):
                     rows = np.flatnonzero(np.array(widths) == count)
@@ -119,8 +109,7 @@ class Training:
                             models[name][index] = value
                     shares = torch.from_numpy(1 / batches[rows]).to(losses)
                     total += (losses * shares).sum()
-                    by_client[index] += losses * shares
-            yield Losses(total, by_client)
+            yield total
 
     def _step(self, models: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """One step of the clients of a batch, in place; returns their losses before it ``[c]``."""

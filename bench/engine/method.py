@@ -22,7 +22,6 @@ from bench.engine.batch import Batch, Stack
 from bench.engine.clients import Clients
 from bench.engine.message import Message, Update
 from bench.engine.task import Task
-from bench.errors import NotApplicableError
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Federation
 from bench.hyper import HyperParameters
@@ -43,7 +42,9 @@ class Method:
     the method deploys;
     ``derived`` names attributes that a run which is set up anew has again without a checkpoint;
     ``predicts_with`` those that ``logits`` reads beside the models, and that change over rounds.
-    ``prolongable``: the first rounds of a run are those of one of more rounds, which can go on from its end.
+    ``prolongable``: a run can be continued to more rounds and gives the same numbers as a longer run.
+
+    The engine sets ``round`` at the start of every round; before the first one it is -1.
 
     Whatever else an instance keeps in attributes is saved with a run, and has to be numbers, text,
     tensors, networks, optimisers, generators, or lists, tuples and dicts of them.
@@ -69,6 +70,8 @@ class Method:
     def __init_subclass__(cls) -> None:
         """Raises ``TypeError`` for a stage, hyper-parameters or families that are none."""
         super().__init_subclass__()
+        if "onboard" not in vars(cls) and vars(cls).keys() & {"prepare_data", "broadcast", "load"}:
+            cls.onboard = Method.onboard  # type: ignore[method-assign]
         if cls.stage not in STAGES:
             raise TypeError(f"stage of {cls.__name__}: expected {' or '.join(STAGES)}, got {cls.stage!r}")
         if not (isinstance(cls.Hyper, type) and issubclass(cls.Hyper, HyperParameters)):
@@ -79,6 +82,7 @@ class Method:
     def __init__(self, task: Task, hyper: HyperParameters) -> None:
         self.task = task
         self.hyper = hyper
+        self.round = -1
         self.setup_server()
 
     def setup_server(self) -> None:
@@ -139,18 +143,14 @@ class Method:
         """Predictions ``[c, items, classes]`` from what clients keep. Default: the client model's."""
         return batch.forward(models).logits
 
-    def refuses_newcomers(self) -> str:
-        """Why the server has nothing for clients that it has never seen; empty where it has."""
-        refuses = type(self).onboard is Method.onboard
-        return f"{self.name} has nothing for clients that it has never seen" if refuses else ""
-
     def onboard(self, newcomers: Clients, message: Message) -> Message:
         """What the server, which no longer learns, sends clients that it has never seen.
 
         ``message`` is theirs after their warm-up; what is left out is completed from their own models.
-        Methods that do not say it are not asked (``refuses_newcomers``).
+        It is inherited unless a class changes what clients are sent or what they make of it
+        (``prepare_data``, ``broadcast``, ``load``). A run with newcomers of a method without it is refused.
         """
-        raise NotApplicableError(self.refuses_newcomers())
+        raise NotImplementedError
 
     def artefacts(self) -> dict[str, Tensor]:
         """Arrays kept with the run, such as the last collaboration matrix ``[clients, clients]``

@@ -91,10 +91,6 @@ def arrive(run: Run, federation: Federation, mask: NDArray[np.bool_]) -> Arrival
         message = method.onboard(clients, enrolment.upload)
     run.traffic.bytes_down += message.bytes
     received = method.load(enrolment.keep, message)
-    if run.statistics is not None:
-        handed_out = run.statistics.hand_out(received, message.model)
-        received = {**received, **handed_out.model}
-        run.traffic.bytes_down += handed_out.bytes
     with run.watch.part("client"):
         received = method.adapt(clients, received, message)
     with run.watch.part("evaluation"):

@@ -20,7 +20,6 @@ from bench.engine.evaluation import Evaluation, Evaluator
 from bench.engine.message import Message
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
-from bench.engine.running_statistics import AveragedStatistics
 from bench.engine.selected_rounds import SelectedRounds
 from bench.engine.task import Task
 from bench.errors import NotApplicableError
@@ -83,6 +82,14 @@ class Run:
                 f"{spec.method} works on the layers of client model {' or '.join(kind.client_models)}, "
                 f"not {spec.client.model}"
             )
+        if spec.newcomers and kind.onboard is Method.onboard:
+            raise NotApplicableError(f"{spec.method} has nothing for clients that it has never seen")
+        self.every_epoch = spec.protocol.evaluate == "epoch" and kind.trains
+        if self.every_epoch and kind.update is not Method.update:
+            raise NotApplicableError(
+                f"{spec.method} has an update of its own, and so no model after every local epoch: "
+                "set protocol.evaluate=round"
+            )
         self.spec = spec
         self.device = torch.device(device)
         self.watch = Stopwatch(self.device)
@@ -93,11 +100,7 @@ class Run:
         task = Task(
             spec, self.model, torch.tensor(sizes, dtype=torch.float32, device=self.device), self.device
         )
-        is_averaged = spec.client.bn_stats == "averaged"
-        self.statistics = AveragedStatistics(self.model, task.train_sizes) if is_averaged else None
         self.method: Method = kind(task, kind.Hyper.model_validate(spec.hyper))
-        if spec.newcomers and (reason := self.method.refuses_newcomers()):
-            raise NotApplicableError(reason)
         members = self.method.prepare_data(hide_held_out(federation), self.traffic).clients
         self.block_size = block_size or default_block_size(self.model, members, self.device)
         self.clients = clients_type(
@@ -106,7 +109,6 @@ class Run:
         self.evaluator = Evaluator(federation.clients, self.device, federation.classes)
         self.selected = SelectedRounds(self.evaluator.samples)
         rows: dict[str, int] = dict.fromkeys(STAGES, spec.protocol.rounds)
-        self.every_epoch = spec.protocol.evaluate == "epoch" and kind.trains
         if self.every_epoch:
             rows["trained"] *= spec.protocol.local_epochs
         self.counts = {
@@ -152,15 +154,12 @@ class Run:
         the server has for it; *trained* on what the client has kept from its last part in a round.
         """
         self.clients.begin_round(round)
+        self.method.round = round
         participants = self.participants(round)
         clients = self.clients.some(participants)
         with self.watch.part("server"), torch.no_grad():
             message = self.method.broadcast(round)
         received = self.method.load(self.own, message)
-        if self.statistics is not None:
-            handed_out = self.statistics.hand_out(received, message.model)
-            received = {**received, **handed_out.model}
-            self.traffic.bytes_down += handed_out.of(participants).bytes
         with self.watch.part("client"):
             received = self.method.adapt(self.clients, received, message)
         self._evaluate("received", round, received)
@@ -178,9 +177,6 @@ class Run:
         with self.watch.part("client"):
             update = self.method.update(clients, received, message)
             upload = self.uploaded(update.upload, participants)
-        if self.statistics is not None:
-            message_of_statistics = self.statistics.collect(participants, update.keep, update.upload.model)
-            self.traffic.bytes_up += message_of_statistics.bytes
         self.loss[round] = clients.loss
         if is_full_round:
             self.own = update.keep
@@ -225,8 +221,6 @@ class Run:
         numbers = participants.cpu().numpy()
 
         def evaluate(epoch: int, batch: Batch, models: Stack) -> None:
-            if epoch >= len(rows):
-                return  # a method that trains longer than the protocol says has no row for it
             with self.watch.part("evaluation"):
                 ids = numbers[batch.rows]
                 rows[epoch].put(ids, self.evaluator.block(self.method, batch, models, ids))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -33,16 +32,15 @@ def shuffled_classes(labels: NDArray[np.int64], stream: Stream) -> list[NDArray[
     return [stream.permutation(np.flatnonzero(labels == label)) for label in np.unique(labels)]
 
 
-class _Shards(ImageScenario):
-    """Every class is cut into equal shards, and every client gets as many shards as the others.
+class Pathological(ImageScenario):
+    """Every class is cut into equal shards, which are dealt at random (FedAGHN's released code, facts 1.4).
 
     With ``k`` shards a client, ``N`` clients and ``C`` classes a class has ``k N / C`` shards of
-    ``floor(size / shards)`` images; images beyond those go to nobody.
+    ``floor(size / shards)`` images; images beyond those go to nobody. A client may get several shards of one
+    class, and then has fewer classes than it has shards.
     """
 
-    @abstractmethod
-    def hands(self, classes: int, cuts: int, clients: int, stream: Stream) -> list[NDArray[np.int64]]:
-        """The shards of every client, equally many; class ``c`` has ``c * cuts .. (c + 1) * cuts - 1``."""
+    name = "pathological"
 
     def deal(self, labels: NDArray[np.int64], clients: int, stream: Stream) -> list[NDArray[np.int64]]:
         """Classes are shuffled, cut and dealt.
@@ -67,54 +65,14 @@ class _Shards(ImageScenario):
                 f"images; ask for {clients * count // cuts} clients at most"
             )
         shards = [shard for part in items for shard in np.split(part[: len(part) // cuts * cuts], cuts)]
-        return [
-            np.concatenate([shards[shard] for shard in hand])
-            for hand in self.hands(classes, cuts, clients, stream)
-        ]
-
-
-class Pathological(_Shards):
-    """Shards dealt at random, as FedAGHN's released code does (facts 1.4).
-
-    A client may get several shards of one class, and then has fewer classes than it has shards.
-    """
-
-    name = "pathological"
-
-    def hands(self, classes: int, cuts: int, clients: int, stream: Stream) -> list[NDArray[np.int64]]:
-        """All shards in random order; every client gets the next ones."""
-        return np.split(stream.permutation(classes * cuts), clients)
+        hands = np.split(stream.permutation(classes * cuts), clients)
+        return [np.concatenate([shards[shard] for shard in hand]) for hand in hands]
 
 
 class PathologicalReleased(ReleasedScenario, Pathological):
     """The released partition of the pathological setting."""
 
     name = "pathological-released"
-
-
-class PathologicalDistinct(_Shards):
-    """Every client has exactly as many classes as it has shards, as FedAGHN's text says (facts 1.4)."""
-
-    name = "pathological-distinct"
-
-    def hands(self, classes: int, cuts: int, clients: int, stream: Stream) -> list[NDArray[np.int64]]:
-        """Client after client draws distinct classes, with weights of what is left of them.
-
-        A class of which every later client must get a shard is taken without a draw, so that no draw
-        ends where a client could only get a class twice.
-        """
-        shards = np.full(classes, cuts)
-        hands = []
-        for clients_left in range(clients, 0, -1):
-            hand = np.flatnonzero(shards == clients_left)
-            count = classes * cuts // clients - len(hand)
-            if count:
-                weights = np.where(shards < clients_left, shards, 0)
-                picks = stream.choice(classes, count, replace=False, p=weights / weights.sum())
-                hand = np.concatenate([hand, picks])
-            hands.append((hand + 1) * cuts - shards[hand])
-            shards[hand] -= 1
-        return hands
 
 
 class CaseStudy(ImageScenario):

@@ -60,9 +60,8 @@ class ClientModel(ABC):
     are kept with the client's parameters but neither trained nor sent; ``dropout_widths`` the
     width of the activations at every dropout site; ``batches`` says whether the model can train on
     some of a client's items at a time; ``one_by_one`` whether a CPU is faster with one
-    client in a block, as it is where the activations of one fill the cache; ``precisions`` what it can
-    compute in; ``normalises`` whether it normalises by the statistics of a batch, of which ``buffers`` are
-    the running ones.
+    client in a block, as it is where the activations of one fill the cache; ``normalises`` whether it
+    normalises by the statistics of a batch, of which ``buffers`` are the running ones.
     """
 
     name: ClassVar[str]
@@ -72,7 +71,6 @@ class ClientModel(ABC):
     head: frozenset[str]
     batches: ClassVar[bool] = False
     one_by_one: ClassVar[bool] = False
-    precisions: ClassVar[tuple[str, ...]] = ("float32",)
     normalises: ClassVar[bool] = False
     buffers: frozenset[str] = frozenset()
     dropout_widths: tuple[int, ...] = ()

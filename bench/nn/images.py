@@ -110,12 +110,10 @@ class ImageModel(ClientModel):
     families = ("images",)
     batches = True
     one_by_one = True
-    precisions = ("float32", "bfloat16")
     normalises = True
     head = frozenset({"fc.weight", "fc.bias"})
 
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
-        self._reduced = settings.precision == "bfloat16"
         self.channels, self.height, self.width = clients[0].features.shape[1:]
         if min(self.height, self.width) < SMALLEST:
             raise NotApplicableError(
@@ -142,14 +140,7 @@ class ImageModel(ClientModel):
         Training takes a batch of the same size from every client (``ImageInputs.select``). Evaluation goes
         through all items in pieces; it leaves zeros where there is no item.
         """
-        with self._precision(inputs):
-            return self._embed(stack, inputs, drop is not None).float()
-
-    def _precision(self, inputs: ImageInputs) -> torch.autocast:
-        return torch.autocast(inputs.pixels.device.type, torch.bfloat16, enabled=self._reduced)
-
-    def _embed(self, stack: Stack, inputs: ImageInputs, training: bool) -> Tensor:
-        if not training:
+        if drop is None:
             embeddings = []
             for row, net in enumerate(unstacked(stack)):
                 pieces = inputs.of(row).split(PIECE)
@@ -167,11 +158,10 @@ class ImageModel(ClientModel):
 
     def classify(self, stack: Stack, embedding: Tensor, inputs: ImageInputs, drop: Drop | None) -> Tensor:
         """The last linear layer."""
-        with self._precision(inputs):
-            if not embedding.is_cpu:
-                return _classify(stack, embedding).float()
-            pairs = zip(unstacked(stack), embedding.split(1), strict=True)
-            return torch.cat([_classify(*pair) for pair in pairs]).float()
+        if not embedding.is_cpu:
+            return _classify(stack, embedding)
+        pairs = zip(unstacked(stack), embedding.split(1), strict=True)
+        return torch.cat([_classify(*pair) for pair in pairs])
 
 
 def _classify(stack: Stack, embedding: Tensor) -> Tensor:

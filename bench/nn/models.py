@@ -34,16 +34,6 @@ def check_model(settings: ClientSettings, dataset: str, family: Family) -> type[
             f"client.batch_size: client.model '{settings.model}' normalises by the statistics of a batch, "
             f"got none: set client.batch_size=64"
         )
-    if settings.bn_stats == "averaged" and not kind.normalises:
-        raise RequestError(
-            f"client.bn_stats: client.model '{settings.model}' has no running statistics to average: "
-            f"leave it out"
-        )
-    if settings.precision not in kind.precisions:
-        raise RequestError(
-            f"client.precision: client.model '{settings.model}' computes in {' or '.join(kind.precisions)}, "
-            f"got {settings.precision}"
-        )
     return kind
 
 

@@ -20,7 +20,6 @@ from bench.contract.rules import (
     a_run_goes_on_where_it_was_saved,
     global_generators_are_left_alone,
     hooks_return_what_fits,
-    last_epoch_is_what_clients_keep,
     late_rounds_are_as_the_first,
     learns_a_toy_task,
     majority_share,
@@ -31,7 +30,7 @@ from bench.contract.rules import (
 from bench.contract.subject import Subject
 from bench.contract.toys import permuted
 from bench.data import Family
-from bench.engine.method import Clients, Message, Method, Stack, Update
+from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
 
@@ -106,7 +105,6 @@ class Idle(Own):
         return Message()
 
     def update(self, clients, received, message):  # type: ignore[no-untyped-def]
-        clients.losses = torch.zeros(clients.count)
         clients.loss = 0.0
         return self.upload(received)
 
@@ -150,33 +148,6 @@ def test_a_server_that_changes_what_clients_keep_is_noticed(monkeypatch: pytest.
     with pytest.raises(Broken, match=r"aggregate\(\) changes head.bias"):
         received_model_stays(changing)
     clients_do_their_part_alone(changing)  # which is not to blame
-
-
-class TurnsItsHead(Own):
-    """What a client keeps and predicts with is not what it has trained."""
-
-    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        update = super().update(clients, received, message)
-        turned_head = {name: -value for name, value in update.keep.items() if name.startswith("head.")}
-        return Update({**update.keep, **turned_head}, update.upload)
-
-
-class TrainsOnAlone(Own):
-    """The personal model is trained for an epoch more than the protocol says."""
-
-    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        epochs = clients.spec.protocol.local_epochs + 1
-        personal = clients.fit(received, epochs=epochs)
-        return Update(personal, super().update(clients, received, message).upload)
-
-
-@pytest.mark.parametrize("kind", [TurnsItsHead, TrainsOnAlone])
-def test_a_last_epoch_of_another_model_than_clients_keep_is_noticed(
-    kind: type[Method], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    last_epoch_is_what_clients_keep(subject(Own, monkeypatch))
-    with pytest.raises(Broken, match="evaluate=epoch"):
-        last_epoch_is_what_clients_keep(subject(kind, monkeypatch))
 
 
 class LateDraw(Own):

@@ -14,7 +14,7 @@ from toy_federations import make_spec, play
 from bench.engine.evaluation import Evaluator
 from bench.engine.method import Batch, Stack
 from bench.engine.run import Run
-from bench.errors import DivergedError
+from bench.errors import DivergedError, NotApplicableError
 from bench.federation.types import Federation, hide_held_out
 
 
@@ -61,6 +61,14 @@ def test_held_out_labels_are_hidden(tiny: Federation) -> None:
     assert hidden.clients[0].labels.tolist() == [0, 1, -1]
     assert hidden.clients[1].labels.tolist() == [1, -1, -1, -1]
     assert tiny.clients[0].labels.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("method", ["fedprox", "flow"])
+def test_a_method_that_trains_in_its_own_way_has_no_model_after_every_epoch(
+    federation: Federation, method: str
+) -> None:
+    with pytest.raises(NotApplicableError, match="evaluate=round"):
+        Run(make_spec(method, federation, evaluate="epoch"), federation)
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedper"])

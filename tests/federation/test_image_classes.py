@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bench.data import Images
 from bench.errors import RequestError
 from bench.federation.build import build
-from bench.federation.image_classes import CaseStudy, Pathological, PathologicalDistinct
+from bench.federation.image_classes import CaseStudy, Pathological
 from bench.federation.images import ImageScenario
 from bench.federation.scenario import SCENARIOS
 
@@ -36,41 +36,25 @@ def counts(
 
 
 @pytest.mark.parametrize(("classes", "size"), SETS)
-@pytest.mark.parametrize("scenario", [Pathological(), PathologicalDistinct()])
-def test_pathological_clients_have_equal_shards(scenario: ImageScenario, classes: int, size: int) -> None:
+def test_pathological_clients_have_equal_shards(classes: int, size: int) -> None:
     shares = 5 if classes == 10 else classes // 5
     shard = size // (shares * 20 // classes)
-    table = counts(scenario, balanced(classes, size))
+    table = counts(Pathological(), balanced(classes, size))
     assert (table % shard == 0).all()
     assert (table.sum(axis=1) == shares * shard).all()
     assert (table.sum(axis=0) == size // shard * shard).all()
     assert shares * shard == {10: 3000, 100: 3000, 200: 5480}[classes]  # facts 1.4
-    if scenario.name == "pathological-distinct":
-        assert ((table > 0).sum(axis=1) == shares).all()
 
 
-def test_only_shards_dealt_at_random_repeat_a_class() -> None:
+def test_shards_dealt_at_random_repeat_a_class() -> None:
     labels = balanced(10, 60)
     for seed in range(20):
         repeated = counts(Pathological(), labels, seed=seed).max(axis=1) > 6
         assert repeated.any()
-        assert counts(PathologicalDistinct(), labels, seed=seed).max() == 6
 
 
-def test_distinct_classes_are_dealt_evenly_over_seeds() -> None:
-    """Six clients lack one of six classes each: over seeds everyone lacks every class equally often."""
-    labels = balanced(6, 10)
-    lacking = np.zeros((6, 6))
-    for seed in range(300):
-        lacking += counts(PathologicalDistinct(), labels, clients=6, seed=seed) == 0
-    assert lacking.sum() == 300 * 6
-    expected = 300 / 6
-    assert np.abs(lacking - expected).max() < 5 * np.sqrt(expected)
-
-
-@pytest.mark.parametrize("scenario", [Pathological(), PathologicalDistinct()])
-def test_four_images_of_two_classes_for_two_clients(scenario: ImageScenario) -> None:
-    table = counts(scenario, np.array([0, 1, 1, 0]), clients=2)
+def test_four_images_of_two_classes_for_two_clients() -> None:
+    table = counts(Pathological(), np.array([0, 1, 1, 0]), clients=2)
     assert (table.sum(axis=1) == 2).all()
     assert (table.sum(axis=0) == 2).all()
 
@@ -121,7 +105,6 @@ def test_only_the_case_study_has_groups() -> None:
         ("case-study", 5, 4, 20, "has 4 images"),
         ("pathological", 10, 60, 7, "multiple of 2.*got 7"),
         ("pathological", 10, 9, 20, "has 9 images"),
-        ("pathological-distinct", 100, 3, 20, "has 3 images"),
     ],
 )
 def test_what_classes_do_not_allow_is_one_line(

@@ -59,7 +59,7 @@ def sampled(data: Images, positions: list[int]) -> Images:
     return Images(data.pixels[chosen], data.labels[chosen], data.classes, data.labels, chosen)
 
 
-@pytest.mark.parametrize("scenario", ["dirichlet0.5", "pathological", "pathological-distinct", "case-study"])
+@pytest.mark.parametrize("scenario", ["dirichlet0.5", "pathological", "case-study"])
 def test_clients_of_a_sample_are_those_of_the_complete_set(
     scenario: str, use_toy: Callable[..., object]
 ) -> None:

@@ -8,7 +8,6 @@ import torch
 from plain_gcn import normalised
 from toy_federations import both_ways, copied, furthest, make_spec, play
 
-from bench.engine.execute import run
 from bench.engine.run import Run
 from bench.engine.stacks import part
 from bench.federation.types import TRAIN, Client, Federation
@@ -190,9 +189,3 @@ def test_both_branches_learn(federation: Federation) -> None:
     )
     right = it.correct()["trained", "train"].sum(axis=1)
     assert right[-1] > right[0]
-
-
-def test_it_has_no_model_after_every_epoch(federation: Federation) -> None:
-    result = run(make_spec("adafgl", federation, evaluate="epoch"), federation)
-    assert result.state == "not_applicable"
-    assert "two branches" in result.reason

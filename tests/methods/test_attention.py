@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from bench.methods._attention import ClientAttention, FreeMatrix
+from bench.methods._collaboration import ClientAttention, FreeMatrix
 from bench.nn.randomness import seeded
 
 

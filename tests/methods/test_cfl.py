@@ -33,6 +33,7 @@ def cfl(federation: Federation, **hyper: Any) -> Run:
 
 def play_updates(it: Run, updates: list[list[float]], round: int = 0, who: list[int] | None = None) -> Tensor:
     """A round in which clients change the head's bias alone; returns the models' biases before it."""
+    it.method.round = round
     received = copied(it.method.broadcast(round).model)
     everybody = torch.tensor(who) if who is not None else torch.arange(len(updates))
     here = {name: value[everybody] for name, value in received.items()}
@@ -44,6 +45,7 @@ def play_updates(it: Run, updates: list[list[float]], round: int = 0, who: list[
 
 def parts(it: Run, round: int = 1) -> set[frozenset[int]]:
     """The clusters behind the models that are sent."""
+    it.method.round = round
     it.method.broadcast(round)
     weights = it.method.artefacts()["collaboration"]
     assert torch.allclose(weights.sum(dim=1), torch.ones(len(weights)))

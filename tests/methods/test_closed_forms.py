@@ -15,7 +15,7 @@ from bench.engine.message import Message
 from bench.engine.method import Stack
 from bench.engine.run import Run
 from bench.federation.types import Federation
-from bench.methods.fedpub import MASK
+from bench.methods._masks import MASK
 
 Penalty = Callable[[Stack, Stack, Stack], Tensor]
 """A client's penalty from its models, its received models and the extras that it was sent."""

@@ -27,8 +27,7 @@ from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
 from bench.federation.scenario import Assignment
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client, ClientHyperedges
-from bench.methods._completion import complete, completed
-from bench.methods._hypergraph import LAYERS, Propagation
+from bench.methods._completion import LAYERS, Propagation, complete, completed
 from bench.methods.fedhgn import trimmed
 
 

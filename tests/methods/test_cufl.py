@@ -21,12 +21,12 @@ from bench.methods._curriculum import (
     pace,
     scaled,
     selected,
+    shares,
     unscaled,
     unselected,
-    weights,
 )
+from bench.methods._masks import MASK
 from bench.methods.cufl import CUFL, EASE, EDGES, REFERENCE, report
-from bench.methods.fedpub import MASK
 from bench.nn.gcn import graphs
 
 PLAIN = {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0}
@@ -132,10 +132,10 @@ def test_the_released_rate_leaves_the_reference_graph_empty() -> None:
 
 def test_weights_are_shares_of_selections() -> None:
     state: Stack = {**fresh(3), "s": torch.tensor([[0.5, 0.1, 0.25]])}
-    assert weights(state, 0.2).tolist() == [[1, 0, 1]]  # nothing was selected before
+    assert shares(state, 0.2).tolist() == [[1, 0, 1]]  # nothing was selected before
     state = selected(state, 0.2)
     state = selected({**state, "s": torch.tensor([[0.5, 0.6, 0.1]])}, 0.2)
-    assert weights(state, 0.2).tolist() == [[1, 0.5, 0]]
+    assert shares(state, 0.2).tolist() == [[1, 0.5, 0]]
 
 
 def test_difficulties_and_products_edge_by_edge(tiny: Federation) -> None:

@@ -90,20 +90,3 @@ def test_received_is_the_clients_own_last_model(images: Federation) -> None:
     for split in ("train", "val", "test"):
         before, after = result.correct["received", split], result.correct["trained", split]
         assert np.array_equal(before[1:], after[:-1])
-
-
-def test_after_every_epoch_the_personal_model_is_evaluated(images: Federation) -> None:
-    by_round = image_spec("ditto", 3, rounds=2, epochs=2)
-    by_epoch = by_round.model_copy(
-        update={"protocol": by_round.protocol.model_copy(update={"evaluate": "epoch"})}
-    )
-    longer = {"personal_epochs": 2}
-    by_rounds, by_epochs = (
-        run(spec.model_copy(update={"hyper": longer}), images).correct["trained", "train"]
-        for spec in (by_round, by_epoch)
-    )
-    assert by_epochs.shape == (4, 3)
-    assert np.array_equal(by_epochs[1::2], by_rounds)
-    for epochs in (1, 3):
-        other = run(by_epoch.model_copy(update={"hyper": {"personal_epochs": epochs}}), images)
-        assert other.state == "not_applicable", "the model that is kept would not be evaluated"

@@ -152,6 +152,7 @@ def test_three_rounds_follow_the_algorithm(federation: Federation, sign: str, hy
                 by_p[i] = (np.eye(N)[i] - alpha[i]) / (1 + p[layer][i])
                 by_q[i] = s * (cosine - s @ cosine) / (1 + p[layer][i])
             alphas[layer], bars[layer], steps[layer] = alpha, alpha @ theta[layer], (by_p, by_q)
+        it.method.round = round
         sent = copied(it.method.broadcast(round).model)
         for layer in layers:
             np.testing.assert_allclose(vectors(sent, task.layers[layer]), bars[layer], atol=1e-5)

@@ -17,7 +17,7 @@ from toy_federations import copied, furthest, make_spec, permuted, play
 
 from bench import streams
 from bench.engine.clients import Clients
-from bench.engine.method import Stack
+from bench.engine.method import Batch, Stack
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client, Federation
 from bench.spec import RunSpec
@@ -84,6 +84,7 @@ def test_adaptation_equals_a_plain_loop(images: Federation) -> None:
     it.warm_up()
     it.step(0)
     before = copied(it.own)
+    it.method.round = 1
     message = it.method.broadcast(1)
     it.clients.begin_round(1)
     adapted = copied(it.method.adapt(it.clients, it.method.load(it.own, message), message))
@@ -115,10 +116,19 @@ class Counted(Clients):
     """Clients that remember who learnt in each pass over their slices, and the losses."""
 
     def fit(self, stack: Stack, **options: Any) -> Stack:
-        result = super().fit(stack, **options)
-        if options.get("copy") == "weights":
-            learners = [len(items) > 0 for items in options["items"]]
-            self.passed = [*getattr(self, "passed", []), (learners, self.losses.numpy().copy())]
+        if options.get("copy") != "weights":
+            return super().fit(stack, **options)
+        objective = options.pop("objective")
+        losses = np.zeros(self.count, np.float32)
+
+        def watched(models: Stack, batch: Batch) -> Tensor:
+            loss: Tensor = objective(models, batch)
+            losses[batch.rows] = loss.detach().numpy()
+            return loss
+
+        result = super().fit(stack, objective=watched, **options)
+        learners = [len(items) > 0 for items in options["items"]]
+        self.passed = [*getattr(self, "passed", []), (learners, losses)]
         return result
 
 

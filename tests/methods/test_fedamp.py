@@ -54,6 +54,7 @@ def test_attention_and_mixtures_in_every_round(federation: Federation, method: s
     it.warm_up()
     expected = np.eye(N)
     for round in range(3):
+        it.method.round = round
         sent = it.method.broadcast(round)
         assert not sent.model, "clients go on from their own models"
         assert set(sent.extras) == (set(names) if round else set())
@@ -81,6 +82,7 @@ def test_local_objective_by_autograd(federation: Federation, method: str) -> Non
     names = list(it.model.shapes)
     it.warm_up()
     for round in range(2):
+        it.method.round = round
         mixtures = copied(it.method.broadcast(round).extras)
         w = {name: it.own[name].clone().requires_grad_() for name in names}
         block = it.clients.blocks[0]

@@ -14,9 +14,8 @@ from toy_federations import copied, furthest, make_spec, play
 from bench.engine.method import Stack
 from bench.engine.run import Run
 from bench.federation.types import Federation
-from bench.methods._readout import kernel_means, mean
-from bench.methods.fedaux import PROJECTION, READOUT, FedAux
-from bench.methods.fedpub import MASK
+from bench.methods._masks import MASK, masked
+from bench.methods.fedaux import PROJECTION, READOUT, FedAux, kernel_means, mean
 
 PLAIN = {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0}
 
@@ -186,5 +185,5 @@ def test_pruned_masks_are_zero_in_predictions_alone(tiny: Federation) -> None:
         **{mask: models[mask] * (models[mask].abs() > 0.5) for mask in models if MASK in mask},
     }
     assert torch.equal(outputs(it, models), outputs(it, by_hand))
-    unpruned = it.method.masked(models, prune=0.0)  # type: ignore[attr-defined]
+    unpruned = masked(models, [name.removeprefix(MASK) for name in models if MASK in name])
     assert torch.equal(unpruned["conv1.weight"], models["conv1.weight"] * models[name])

@@ -95,18 +95,6 @@ def test_a_head_that_starts_at_zero_is_refused(
         Run(make_spec("fedbabu", federation), federation)
 
 
-def test_epochs_that_the_copy_does_not_have_cannot_be_evaluated(federation: Federation) -> None:
-    for epochs in (2, 4):
-        spec = make_spec(
-            "fedbabu", federation, evaluate="epoch", local_epochs=3, hyper={"fine_tuning": epochs}
-        )
-        assert run(spec, federation).state == "not_applicable"
-    enough = make_spec("fedbabu", federation, evaluate="epoch", local_epochs=3, hyper={"fine_tuning": 3})
-    by_epoch = run(enough, federation).correct["trained", "train"]
-    by_round = play(make_spec("fedbabu", federation, local_epochs=3, hyper={"fine_tuning": 3}), federation)
-    assert np.array_equal(by_epoch[2::3], by_round.correct()["trained", "train"])
-
-
 def test_a_fit_with_a_new_optimiser_steps_as_the_first_one_did(federation: Federation) -> None:
     """Adam's first step has the learning rate's length in every entry, its later ones have not."""
     it = Run(make_spec("fedavg", federation, client={"dropout": 0.0, "weight_decay": 0.0}), federation)

@@ -18,7 +18,7 @@ from bench.engine.message import Message
 from bench.engine.method import Stack
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client, Federation
-from bench.methods._conditional_policy import POLICY, context, initial_policy, mmd, personal_mask
+from bench.methods.fedcp import POLICY, context, initial_policy, mmd, personal_mask
 
 WIDTH = 6
 
@@ -233,6 +233,6 @@ def test_masks_of_another_round_are_others(federation: Federation) -> None:
     batch = it.clients.blocks[0].evaluation
     with torch.no_grad():
         last = it.method.logits(batch.of(it.own), batch)
-        it.method.broadcast(7)
+        it.method.round = 7
         later = it.method.logits(batch.of(it.own), batch)
     assert (last - later).abs().max() > 1e-3

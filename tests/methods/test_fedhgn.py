@@ -27,7 +27,7 @@ from bench.engine.methods import METHODS
 from bench.engine.run import Run
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import TRAIN, Client, ClientHyperedges
-from bench.methods._hypergraph import Propagation
+from bench.methods._completion import Propagation
 from bench.methods.fedhgn import trimmed
 
 FAMILY = ("local_hgnn", "local_hgnn_hc", "fedhgn", "fedhgn_trim1", "fedhgn_hc", "global_hgnn")

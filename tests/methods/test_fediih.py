@@ -12,6 +12,7 @@ from scipy.stats import norm
 from toy_federations import furthest, make_spec, play
 
 from bench.engine.execute import run
+from bench.engine.message import Message
 from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.methods._disentangled import divergences, edges_of, normalised, route
@@ -117,7 +118,9 @@ def test_mixing_by_factor_by_hand() -> None:
 def test_alike_clients_are_averaged(federation: Federation) -> None:
     it = Run(make_spec("fediih", federation), federation)
     same = torch.ones(4, 2, 8)
-    torch.testing.assert_close(it.method.weights(same, same), torch.full((2, 4, 4), 0.25))  # type: ignore[attr-defined]
+    upload = Message(extras={"mean": same, "log_variance": same})
+    weights = it.method.weights(it.clients.rows, {}, upload)  # type: ignore[attr-defined]
+    torch.testing.assert_close(weights.float(), torch.full((2, 4, 4), 0.25))
     average = play(make_spec("fediih_average", federation), federation)
     count = len(federation)
     torch.testing.assert_close(

@@ -21,7 +21,7 @@ from bench.engine.message import Message
 from bench.engine.method import Stack
 from bench.engine.run import Run
 from bench.federation.types import TEST, TRAIN, Client, Federation
-from bench.methods._head_mixing import head_weights, on_simplex, without_small
+from bench.methods.fedpac import head_weights, on_simplex, without_small
 
 BASE = ("conv1", "bn1", "conv2", "bn2", "fc1")
 STRENGTH = 2.0

@@ -15,7 +15,8 @@ from toy_federations import both_ways, copied, furthest, make_spec, permuted, pl
 from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client, Federation
-from bench.methods.fedpub import MASK, proxy_graph
+from bench.methods._masks import MASK
+from bench.methods.fedpub import proxy_graph
 
 MATRICES = ("conv1.weight", "conv2.weight", "head.weight")
 MASKS = tuple(MASK + name for name in MATRICES)

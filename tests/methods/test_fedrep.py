@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from plain_cnn import federation as image_federation
@@ -14,7 +13,6 @@ from torch import Tensor
 from toy_federations import copied, furthest, make_spec, play
 
 from bench.engine.clients import Clients
-from bench.engine.execute import run
 from bench.engine.message import Message
 from bench.engine.method import Stack
 from bench.engine.run import Run
@@ -101,15 +99,3 @@ def test_without_head_epochs_heads_stay_as_they_were_drawn(federation: Federatio
     heads = {name: it.own[name].clone() for name in it.method.task.head}
     ended = play(it.spec, federation)
     assert furthest({name: ended.own[name] for name in heads}, heads) == 0
-
-
-def test_after_every_epoch_of_the_base_there_is_a_row(images: Federation) -> None:
-    """The head's epochs come before; the last epoch's model is the round's."""
-    by_round = image_spec("fedrep", 3, rounds=2, epochs=2)
-    protocol = by_round.protocol.model_copy(update={"evaluate": "epoch"})
-    by_rounds, by_epochs = (
-        run(spec, images).correct["trained", "train"]
-        for spec in (by_round, by_round.model_copy(update={"protocol": protocol}))
-    )
-    assert by_epochs.shape == (4, 3)
-    assert np.array_equal(by_epochs[1::2], by_rounds)

@@ -17,8 +17,17 @@ from bench.engine.methods import METHODS
 from bench.engine.run import Run
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
-from bench.methods._neighbourhoods import Neighbourhoods, hide, missing_neighbours, with_leaves
-from bench.methods._neighgen import HIDDEN, MeanGNN, NeighGen, OwnGraph, greedy_feature_loss
+from bench.methods._neighgen import (
+    HIDDEN,
+    MeanGNN,
+    Neighbourhoods,
+    NeighGen,
+    OwnGraph,
+    greedy_feature_loss,
+    hide,
+    missing_neighbours,
+    with_leaves,
+)
 from bench.methods.fedsage_plus import FedSagePlus, Mender
 
 GENEROUS = {"generator_epochs": 25, "hidden_portion": 1.0, "federated_epochs": 2}

@@ -14,8 +14,7 @@ from toy_federations import copied, make_spec, play, random_federation
 from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.run import Run
 from bench.federation.types import Federation
-from bench.methods._attention import ClientAttention
-from bench.methods._collaboration import collaboration_graph
+from bench.methods._collaboration import ClientAttention, collaboration_graph
 
 CALM: dict[str, Any] = {"sheaf_dropout": 0.0, "hypernetwork_dropout": 0.0, "warm_up_epochs": 3}
 BACKBONE = ("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias")

@@ -14,12 +14,10 @@ from torch import Tensor
 from torch.nn import functional
 from toy_federations import both_ways, copied, furthest, make_spec, permuted, play, random_federation
 
-from bench.engine.execute import run
 from bench.engine.method import Message, Stack
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client, Federation
-from bench.methods._routing import hard_gates, routed_gcn, soft_gates
-from bench.methods.flow import LOCAL_COPY, Flow, local_penalty
+from bench.methods.flow import LOCAL_COPY, Flow, hard_gates, local_penalty, routed_gcn, soft_gates
 from bench.nn.gcn import GraphInputs
 
 VARIANTS = ("flow", "flow_stateful", "flow_released")
@@ -346,9 +344,3 @@ def test_one_training_node_is_enough_to_run(federation: Federation) -> None:
     trained = it.method.update(it.clients, received, Message()).keep
     assert all(torch.equal(trained[local(name)][0], received[name][0]) for name in it.model.shapes)
     assert not torch.equal(trained["conv1.weight"][0], received["conv1.weight"][0])
-
-
-def test_it_has_no_model_after_every_epoch(federation: Federation) -> None:
-    result = run(make_spec("flow", federation, evaluate="epoch"), federation)
-    assert result.state == "not_applicable"
-    assert "two phases" in result.reason

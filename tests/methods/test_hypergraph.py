@@ -14,8 +14,7 @@ from toy_hypergraphs import Recorder, clients_of, federation_of, hypergraph, row
 
 from bench.data import Hypergraph, Ragged
 from bench.federation.types import ClientHyperedges
-from bench.methods._completion import complete
-from bench.methods._hypergraph import LAYERS, Propagation
+from bench.methods._completion import LAYERS, Propagation, complete
 from bench.methods.fedhgn import trimmed
 
 

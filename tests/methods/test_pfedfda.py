@@ -14,7 +14,7 @@ from toy_federations import furthest, make_spec, permuted, play
 from bench.engine.execute import run
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Federation
-from bench.methods._discriminant import (
+from bench.methods.pfedfda import (
     SHRINKAGE,
     SMOOTHING,
     Gaussians,
@@ -153,12 +153,6 @@ def test_equal_clients_send_what_the_server_then_has(federation: Federation) -> 
     covariance = it.method.everybodys(it.method.broadcast(3)).covariance  # type: ignore[attr-defined]
     assert float(torch.linalg.eigvalsh(covariance).min()) > 0
     assert furthest({"f": it.own["conv1.weight"][:1]}, {"f": it.own["conv1.weight"][1:2]}) < 1e-6
-
-
-def test_it_has_its_own_head_after_the_last_epoch_alone(federation: Federation) -> None:
-    result = run(make_spec("pfedfda", federation, evaluate="epoch"), federation)
-    assert result.state == "not_applicable"
-    assert "last local epoch" in result.reason
 
 
 def test_statistics_that_are_no_covariance_have_clients_take_the_servers() -> None:

@@ -50,6 +50,7 @@ def test_a_round_is_gradient_ascent_through_the_mixtures(federation: Federation,
     for round in range(2):
         models = {name: value.double() for name, value in copied(method.models).items()}
         networks = {name: value.clone().requires_grad_() for name, value in method.networks.items()}
+        method.round = round
         sent = copied(method.broadcast(round).model)
         it.step(round)
         total = torch.zeros((), dtype=torch.float64)

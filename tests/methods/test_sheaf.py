@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from bench.methods._sheaf import SheafDiffusion, apply_laplacian, complete_graph, nearest_neighbours
+from bench.methods._collaboration import SheafDiffusion, apply_laplacian, complete_graph, nearest_neighbours
 from bench.nn.randomness import seeded
 
 

@@ -9,7 +9,6 @@ from collections.abc import Collection
 
 from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.stacks import repeated
-from bench.errors import NotApplicableError
 from bench.hyper import tunable
 from bench.methods.fedavg import FedAvg
 
@@ -49,8 +48,6 @@ class OwnFedBABU(FedAvg):
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Fine-tune a copy, which predicts; then train the body, which is sent."""
-        if clients.spec.protocol.evaluate == "epoch":
-            raise NotApplicableError(f"{self.name} predicts with a copy that has epochs of its own")
         personal = clients.fit(received, epochs=self.hyper.fine_tuning, new_optimiser=True)
         trained = clients.fit(received, trainable=self.shared(), copy="body")
         return Update(personal, Message({name: trained[name] for name in self.shared()}))
