@@ -299,6 +299,8 @@ class FedSheafHNReleased(FedSheafHN):
         generation_dropout: bool = True
         start_at_model: bool = False
 
+    onboard = FedSheafHN.onboard  # of generated biases
+
     def load(self, own: Stack, message: Message) -> Stack:
         """Only the generated biases act."""
         biases = {name: value for name, value in message.model.items() if name.endswith("bias")}

@@ -214,14 +214,14 @@ def test_two_rounds_equal_plain_networks(strength: float) -> None:
 
 
 def check_evaluation(it: Run, plain: list[PlainClient], batch: Batch) -> None:
-    """Predictions mix both heads; masks are those of round 2, whenever they are asked for."""
+    """Predictions mix both heads; masks are those of the last round, whenever they are asked for."""
     logits = it.method.logits(batch.of(it.own), batch)
     assert torch.equal(logits, it.method.logits(batch.of(it.own), batch))
     for place, number in enumerate(batch.block.numbers):
         one = plain[number]
         one.personal.eval()
         r = one.personal[:-1](normalised(one.client.features))
-        draws = torch.rand(len(r), HIDDEN, generator=it.method.task.generator("masks", number, 2))
+        draws = torch.rand(len(r), HIDDEN, generator=it.method.task.generator("masks", number, 1))
         personal, common = one.policy(r * one.context).chunk(2, dim=1)
         mask = torch.sigmoid(personal - common + torch.logit(draws))
         expected = one.personal[-1](r * mask) + one.common[-1](r * (1 - mask))
