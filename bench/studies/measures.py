@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -51,6 +51,54 @@ class CellReading:
 
 Values = tuple[float, ...]
 
+
+class Members(Protocol):
+    """What a measure sees: the runs of all its cells under one reading. A member is a run in a cell."""
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """A row a member, its index: the columns of the runs frame, ``place`` (the cell's number), ``point``
+        (the label of its point), ``baseline`` (the run of Local with the same seed on the same clients).
+        """
+
+    @property
+    def clients(self) -> pd.DataFrame:
+        """Test results: columns member, run, client, value (0 to 1), samples."""
+
+    @property
+    def baseline_clients(self) -> pd.DataFrame:
+        """The same of the baseline's runs, under the member beside which each stands."""
+
+    def accuracy(self, split: str = "test") -> pd.Series[float]:
+        """Accuracy in percent by member, clients averaged as the study does."""
+
+    @property
+    def baseline_accuracy(self) -> pd.Series[float]:
+        """Test accuracy in percent of the baseline's run by member."""
+
+    def curves(self) -> pd.DataFrame:
+        """Test accuracy in percent by round: columns member, row (from 1), value. The curves of a cell are
+        cut to its shortest one.
+        """
+
+    def artefacts(self, name: str) -> pd.Series[Any]:
+        """An array kept with runs by member, of those that keep it."""
+
+    def best_rounds(self) -> pd.Series[int]:
+        """The row of the curve, from 0, that ``best_val`` reads, by member, where that can be told."""
+
+    def setting(self, key: str, default: object = None) -> pd.Series[Any]:
+        """The value of a dotted key in the settings of the cell, by member."""
+
+
+ByMember = Callable[[Members], "pd.Series[float]"]
+"""A number for every member that has one."""
+
+
+def _unread(members: Members) -> pd.Series[float]:
+    raise NotImplementedError("a measure needs by_member, a function of all its runs at once")
+
+
 EXCHANGED = "exchanged_bytes"
 """Name under which a run keeps ``bench.federation.traffic.TrafficMeter.exchanges``."""
 
@@ -69,7 +117,7 @@ class Measure:
     marks the best and second best, the highest. A secondary one is another reading of the experiment's
     first measure: it stands in the experiment's own files and has no row in ``cells.csv``.
     ``not_comparable_reason`` says why no published value is a target for it. ``by_reading`` is False where
-    stage and rule play no part.
+    stage and rule play no part. ``by_member`` gives what ``of`` does, for the runs of all cells at once.
     """
 
     name: str
@@ -84,6 +132,7 @@ class Measure:
     is_extra: bool = False
     not_comparable_reason: str = ""
     by_reading: bool = True
+    by_member: ByMember = _unread
 
 
 def _accuracy(split: str) -> Callable[[CellReading], Values]:
@@ -141,7 +190,42 @@ def exchanged_megabytes(layer: int, coding: int) -> Callable[[CellReading], Valu
     return lambda cell: tuple(map(run_megabytes, cell.artefacts(EXCHANGED)))
 
 
-TEST = Measure("accuracy", "Test", "test accuracy in percent", _accuracy("test"), ranked=True)
+def saved_megabytes(members: Members) -> pd.Series[float]:
+    """Megabytes that a coding as non-zeros saves in the exchanges before training; 0 without any."""
+    saved = members.artefacts(EXCHANGED).map(lambda rows: float((rows[:, 0] - rows[:, 1]).sum()) / 1e6)
+    return saved.reindex(members.rows.index, fill_value=0.0).astype(float)
+
+
+def exchanged(layer: int, coding: int) -> ByMember:
+    """As ``exchanged_megabytes``."""
+
+    def by_member(members: Members) -> pd.Series[float]:
+        exchanges = members.artefacts(EXCHANGED)
+        megabytes = exchanges[exchanges.map(len) > layer].map(
+            lambda rows: float(rows[layer, coding].sum()) / 1e6
+        )
+        return megabytes.reindex(members.rows.index, fill_value=0.0).astype(float)
+
+    return by_member
+
+
+def _clients_below_baseline(members: Members) -> pd.Series[float]:
+    pairs = members.clients.merge(members.baseline_clients, on=["member", "client"], suffixes=("", "_alone"))
+    return (pairs["value"] < pairs["value_alone"]).groupby(pairs["member"]).sum().astype(float)
+
+
+def _all_megabytes(members: Members) -> pd.Series[float]:
+    return (members.rows["bytes_up"] + members.rows["bytes_down"]) / 1e6
+
+
+TEST = Measure(
+    "accuracy",
+    "Test",
+    "test accuracy in percent",
+    _accuracy("test"),
+    ranked=True,
+    by_member=lambda members: members.accuracy(),
+)
 VALIDATION = Measure(
     "validation",
     "Validation",
@@ -149,6 +233,7 @@ VALIDATION = Measure(
     _accuracy("val"),
     metric="validation_accuracy",
     ranked=True,
+    by_member=lambda members: members.accuracy("val"),
 )
 
 
@@ -201,6 +286,7 @@ STD_OVER_CLIENTS = Measure(
     "which deviation it prints)",
     _std_over_clients,
     metric="std_over_clients",
+    by_member=lambda members: 100.0 * members.clients.groupby("member")["value"].std().dropna(),
 )
 BELOW_BASELINE = Measure(
     "below_local",
@@ -208,6 +294,7 @@ BELOW_BASELINE = Measure(
     "number of clients whose test accuracy is lower than under Local with the same seed",
     _below_baseline,
     metric="clients_below_local",
+    by_member=_clients_below_baseline,
 )
 OTHER_MACHINE = "measured on another machine and another definition of what counts"
 SERVER_SECONDS = Measure(
@@ -219,6 +306,7 @@ SERVER_SECONDS = Measure(
     digits=4,
     not_comparable_reason=OTHER_MACHINE,
     by_reading=False,
+    by_member=lambda members: members.rows["seconds_server"] / members.rows["rounds"],
 )
 PEAK_MEMORY = Measure(
     "peak_memory",
@@ -229,6 +317,7 @@ PEAK_MEMORY = Measure(
     digits=0,
     not_comparable_reason=OTHER_MACHINE,
     by_reading=False,
+    by_member=lambda members: members.rows["peak_memory"] / 2**20,
 )
 TOTAL_MEGABYTES = Measure(
     "total_megabytes",
@@ -238,6 +327,7 @@ TOTAL_MEGABYTES = Measure(
     metric="total_megabytes",
     digits=1,
     by_reading=False,
+    by_member=_all_megabytes,
 )
 TOTAL_MEGABYTES_CODED = Measure(
     "total_megabytes_coded",
@@ -247,6 +337,7 @@ TOTAL_MEGABYTES_CODED = Measure(
     metric="total_megabytes_coded",
     digits=1,
     by_reading=False,
+    by_member=lambda members: _all_megabytes(members) - saved_megabytes(members),
 )
 MEASURES = (
     TEST,

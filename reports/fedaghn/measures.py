@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from bench.errors import RequestError
 from bench.federation.scenarios import parse
-from bench.studies.measures import MIXED, CellReading, Measure, Values
+from bench.studies.measures import MIXED, CellReading, Measure, Members, Values
 
 STAGES = {"First": None, "Prior": 6, "Middle": 2, "Final": 1}
 """Stage -> the part of the best round at which it is; First is the first round that depends on data."""
@@ -79,6 +80,30 @@ def _shares(cell: CellReading, layers: str) -> list[Shares]:
     return run_shares
 
 
+def _stage_rounds(members: Members) -> pd.Series[int]:
+    """The round of the stage that is the point (else Final), of every member with a curve."""
+    rounds = members.best_rounds()
+    stages = members.rows["point"].where(members.rows["point"].isin(list(STAGES)), "Final").loc[rounds.index]
+    return pd.Series(map(stage_round, stages, rounds), rounds.index, dtype=int)
+
+
+def _shares_by_member(members: Members, layers: str) -> pd.Series[Any]:
+    """As ``_shares``."""
+    kept, rounds = members.artefacts(MIXED), _stage_rounds(members)
+    found = {}
+    for member in kept.index.intersection(rounds.index):
+        weights_by_round, round, row = kept[member], rounds[member], members.rows.loc[member]
+        groups = parse(row["scenario"]).groups(row["clients"])
+        if groups is None or len(weights_by_round) <= round:
+            continue
+        weights = weights_by_round[round]
+        try:
+            found[member] = shares(weights if weights.ndim == 2 else weights[LAYERS[layers]], groups)
+        except ValueError as error:
+            raise RequestError(f"run {row['run']}: {MIXED}: {error}") from None
+    return pd.Series(found, dtype=object)
+
+
 PAIRS = {
     "self": "the weight of a client's own model in the mixture that it starts from",
     "similar": "the mean weight of another client of its group",
@@ -89,6 +114,9 @@ PAIRS = {
 def _share(pair: str, layers: str) -> Measure:
     def values(cell: CellReading) -> Values:
         return tuple(getattr(share, pair) for share in _shares(cell, layers))
+
+    def by_member(members: Members) -> pd.Series[float]:
+        return _shares_by_member(members, layers).map(lambda share: getattr(share, pair)).astype(float)
 
     suffix = "" if layers == "all" else f", {layers}"
     return Measure(
@@ -101,6 +129,7 @@ def _share(pair: str, layers: str) -> Measure:
         digits=4,
         not_comparable_reason="a share of a mixture: tolerances are made for accuracies",
         by_reading=False,
+        by_member=by_member,
     )
 
 
@@ -114,6 +143,7 @@ MEASURES = (
         metric="stage_round",
         digits=1,
         by_reading=False,
+        by_member=lambda members: _stage_rounds(members).astype(float),
     ),
 )
 """Beside those of any study."""

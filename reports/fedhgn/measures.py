@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pandas as pd
+
 from bench.studies import measures
-from bench.studies.measures import CellReading, Measure, Values
+from bench.studies.measures import CellReading, Measure, Members, Values
 
 
 def _exchange_measure(layer: int, coding: int) -> Measure:
@@ -18,6 +20,7 @@ def _exchange_measure(layer: int, coding: int) -> Measure:
         metric=f"exchanged_{layer}_{coding}",
         digits=1,
         by_reading=False,
+        by_member=measures.exchanged(layer, coding),
     )
 
 
@@ -40,6 +43,13 @@ def _exposures(cell: CellReading, name: str) -> Iterator[tuple[float, float]]:
             yield float(counts[EXPOSURE.index(name)]), float(counts[EXPOSURE.index("border")])
 
 
+def _exposure(members: Members, name: str) -> pd.Series[float]:
+    """A number of every audited member that has it."""
+    counts = members.artefacts("exposure")
+    place = EXPOSURE.index(name)
+    return counts[counts.map(len) > place].map(lambda numbers: float(numbers[place])).astype(float)
+
+
 def _exposure_measure(name: str, title: str, meaning: str) -> Measure:
     def values(cell: CellReading) -> Values:
         return tuple(100.0 * nodes / border for nodes, border in _exposures(cell, name))
@@ -52,6 +62,7 @@ def _exposure_measure(name: str, title: str, meaning: str) -> Measure:
         metric=name,
         digits=1,
         by_reading=False,
+        by_member=lambda members: (100.0 * _exposure(members, name) / _exposure(members, "border")).dropna(),
     )
 
 
@@ -80,6 +91,7 @@ MEASURES = (
         metric="pairs",
         digits=0,
         by_reading=False,
+        by_member=lambda members: _exposure(members, "pairs"),
     ),
 )
 """Beside those of any study."""

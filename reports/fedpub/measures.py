@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bench.studies.measures import CellReading, Measure, Values
+import pandas as pd
+
+from bench.studies.measures import CellReading, Measure, Members, Values
 from bench.studies.settings import Reading
 
 CLIENT, ROUND = "Client ", "Round "
@@ -27,6 +29,22 @@ def _by_round(cell: CellReading) -> Values:
     return tuple(curves[:, row].tolist()) if row < curves.shape[1] else ()
 
 
+def _client_by_member(members: Members) -> pd.Series[float]:
+    """Test accuracy in percent of the client that is the point."""
+    clients = members.clients
+    point = clients["member"].map(members.rows["point"])
+    is_meant = (point == ALL_CLIENTS) | (CLIENT + clients["client"].astype(str) == point)
+    return 100.0 * clients[is_meant].groupby("member")["value"].mean()
+
+
+def _round_by_member(members: Members) -> pd.Series[float]:
+    """Mean test accuracy in percent at the round that is the point."""
+    curves = members.curves()
+    point = curves["member"].map(members.rows["point"])
+    is_meant = ROUND + curves["row"].astype(str) == point
+    return curves[is_meant].set_index("member")["value"]
+
+
 def _client_measure(reading: Reading, title: str, printed: str = "", is_extra: bool = False) -> Measure:
     return Measure(
         f"of_client_{reading.stage}_{reading.rule}",
@@ -38,6 +56,7 @@ def _client_measure(reading: Reading, title: str, printed: str = "", is_extra: b
         printed=printed,
         reading=reading,
         is_extra=is_extra,
+        by_member=_client_by_member,
     )
 
 
@@ -65,6 +84,7 @@ MEASURES = (
             printed=f"stage={stage}",
             reading=Reading(stage, "last"),
             by_reading=False,
+            by_member=_round_by_member,
         )
         for stage in ("trained", "received")
     ),

@@ -6,9 +6,10 @@ from dataclasses import replace
 from operator import sub
 
 import numpy as np
+import pandas as pd
 
-from bench.studies.measures import TEST, CellReading, Measure, Values
-from bench.studies.settings import Reading, epochs_at
+from bench.studies.measures import TEST, CellReading, Measure, Members, Values
+from bench.studies.settings import WARM_UP, Reading, epochs_at
 
 SHARE = 0.9
 """The share of Local's accuracy at which a method counts as near it."""
@@ -27,6 +28,17 @@ def _epochs_to_level(cell: CellReading) -> Values:
     return tuple(epochs_at(cell.group.settings, rows).tolist())
 
 
+def _epochs_by_member(members: Members) -> pd.Series[float]:
+    curves = members.curves().set_index("member")
+    level = SHARE * members.baseline_accuracy.reindex(curves.index)
+    curves = curves[level.notna()]
+    reached = curves.loc[curves["value"] >= level[level.notna()], "row"].groupby("member").min()
+    rows = reached.reindex(curves.index.unique()).fillna(curves["row"].groupby("member").max())
+    every_epoch = members.setting("protocol.evaluate") == "epoch"
+    step = members.setting("protocol.local_epochs").mask(every_epoch, 1).astype(float)
+    return (members.setting(WARM_UP, 0) + step * rows).dropna().astype(float)
+
+
 EPOCHS_TO_LEVEL = Measure(
     "epochs_to_level",
     "Epochs near Local",
@@ -35,6 +47,7 @@ EPOCHS_TO_LEVEL = Measure(
     _epochs_to_level,
     metric="epochs_to_level",
     digits=0,
+    by_member=_epochs_by_member,
 )
 
 
@@ -52,6 +65,25 @@ def _honest(cell: CellReading) -> Values:
     return tuple(values)
 
 
+def _honest_by_member(members: Members) -> pd.Series[float]:
+    clients = members.clients
+    attacked = members.setting("attack.ratio").dropna().index
+    malicious = members.artefacts("malicious")
+    marks = pd.concat(
+        [
+            clients[["member"]].iloc[:0],
+            *(
+                pd.DataFrame({"member": member, "client": np.flatnonzero(is_malicious)})
+                for member, is_malicious in malicious.items()
+            ),
+        ]
+    )
+    is_known = ~clients["member"].isin(attacked.difference(malicious.index))
+    honest = clients[is_known].merge(marks, how="left", indicator="malicious")
+    honest = honest[(honest["malicious"] == "left_only") | ~honest["member"].isin(attacked)]
+    return 100.0 * honest.groupby("member")["value"].mean()
+
+
 HONEST = Measure(
     "honest",
     "Honest clients",
@@ -59,6 +91,7 @@ HONEST = Measure(
     _honest,
     metric="honest_accuracy",
     ranked=True,
+    by_member=_honest_by_member,
 )
 NEWCOMERS_TRAINED = replace(
     TEST,
@@ -84,6 +117,12 @@ def _of_trained_clients(cell: CellReading) -> Values:
     return tuple(100.0 * float(np.nanmean(shares)) for shares in artefacts if shares is not None)
 
 
+def _trained_clients_by_member(members: Members) -> pd.Series[float]:
+    return (
+        members.artefacts(TRAINED_CLIENTS).map(lambda shares: 100.0 * float(np.nanmean(shares))).astype(float)
+    )
+
+
 def _newcomers_less_trained(cell: CellReading) -> Values:
     newcomers, trained_clients = NEWCOMERS_TRAINED.of(cell), _of_trained_clients(cell)
     return tuple(map(sub, newcomers, trained_clients)) if len(newcomers) == len(trained_clients) else ()
@@ -96,6 +135,7 @@ OF_TRAINED_CLIENTS = Measure(
     "last round; runs made before it was kept have none",
     _of_trained_clients,
     metric="accuracy_of_trained_clients",
+    by_member=_trained_clients_by_member,
 )
 NEW_LESS_TRAINED = Measure(
     "new_less_trained",
@@ -104,6 +144,7 @@ NEW_LESS_TRAINED = Measure(
     _newcomers_less_trained,
     metric="new_less_trained",
     reading=NEWCOMERS_TRAINED.reading,
+    by_member=lambda members: (members.accuracy() - _trained_clients_by_member(members)).dropna(),
 )
 
 MEASURES = (

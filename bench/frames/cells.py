@@ -1,0 +1,337 @@
+"""The cells frame: every number of every table, measured beside published, with its verdict.
+
+The way of a cell: the studies' experiments give its *place* (a line and a column of a table), the place has
+*members* (the runs that are planned or found for it), a measure gives every member a *value*, and values are
+averaged, set beside what is printed, and graded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from bench.frames.members import costs, joined, members_frame, states
+from bench.frames.places import places_frame
+from bench.frames.printed import bars, beside_published, margin_of, published_runs, readings_of
+from bench.frames.runs import first_usual, runs_frame, usual_frame
+from bench.frames.searches import DEFAULT, OTHER, TUNED
+from bench.frames.spread import UNKNOWN, between_partitions, drawn, pools_of, with_spread
+from bench.frames.values import StoredMembers, accuracy_by_run, client_rows
+from bench.frames.verdicts import agreed, judged
+from bench.metric_names import ACCURACY, Metric
+from bench.studies.collect import plans_of
+from bench.studies.experiment import ExperimentPlan
+from bench.studies.measures import Measure, measure_of_metric
+from bench.studies.metric import check_kept
+from bench.studies.settings import Reading, Settings
+from bench.studies.source import Source
+from bench.studies.study import Study
+from bench.tune.apply import Configurations, configurations
+
+COLUMNS = {
+    "study": "string",
+    "table": "string",  # comparison and measure, for readers
+    "dataset": "string",
+    "scenario": "string",
+    "clients": "int64",
+    "method": "string",
+    "setting": "string",  # what the runs have other than the method's usual settings
+    "stage": "string",
+    "rule": "string",
+    "n": "int64",  # seeds with numbers
+    "mean": "float64",  # over seeds; accuracies in percent
+    "std": "float64",  # sample standard deviation over seeds
+    "s_d": "float64",  # standard deviation between partitions, in points
+    "s_d_source": "string",  # where s_d is from: bench.frames.spread
+    "draws": "Int64",  # how often the square of s_d counts in the tolerance
+    "partitions": "Int64",  # partitions that were run
+    "published_mean": "float64",
+    "published_std": "float64",  # as printed
+    "n_p": "Int64",  # runs behind the published mean
+    "difference": "float64",  # measured minus published mean, in points
+    "low_difference": "float64",  # 90 % interval of the difference
+    "high_difference": "float64",
+    "margin": "float64",  # a reproduction has its interval within this many points
+    "tolerance": "float64",  # a compatible difference is at most that large
+    "control": "float64",  # what learning nothing reaches on the same clients
+    "verdict": "string",
+    "reason": "string",  # why there is no grade, and which runs are missing
+    "document": "string",  # the experiment
+    "line": "string",
+    "point": "string",
+    "measure": "string",
+    "low": "float64",  # Student's 95 % interval of the mean
+    "high": "float64",
+    "planned": "int64",  # seeds that a grid plans
+    "lost": "int64",  # runs without numbers
+    "tuning": "string",  # default, tuned, other settings
+    "seconds": "float64",  # of a run, median
+    "megabytes": "float64",  # of a run in both directions, mean
+    "peak_mib": "float64",  # of a run, mean
+    "s_d_freedom": "float64",  # degrees of freedom of s_d
+    "origin": "string",  # whose the runs are
+    "primary": "bool",  # verdicts rest on it: no other reading of the document's first measure
+    "paper": "string",  # the published row: its paper
+    "printed": "Int64",  # ... and its number in PAPER.csv, from 0
+    "population": "boolean",  # the printed deviation is over n, not n - 1
+    "rests_on_spread": "bool",  # compatible only because of s_d
+    "usual": "bool",  # of a line that the study has, not one found in the database under other settings
+    "order": "int64",  # of the rows
+}
+"""Columns of the cells frame and their types. Key: study, document, table, dataset, scenario, clients, line,
+point, measure.
+"""
+
+DOCUMENT = ["study", "document"]
+VALUE = ["measure_number", "stage", "rule", "place"]
+"""What cells that show the same values have in common."""
+
+EVIDENCE = ["control", "s_d", "s_d_source", "s_d_freedom", "draws", "partitions"]
+"""What a verdict rests on beside the measured values."""
+
+LEVEL = 0.95
+"""Coverage of the interval of a mean."""
+
+
+class Results(NamedTuple):
+    """What was collected: the frames of runs, places, members, values and cells, and settings by place."""
+
+    runs: pd.DataFrame
+    places: pd.DataFrame
+    members: pd.DataFrame
+    values: pd.DataFrame
+    cells: pd.DataFrame
+    settings: dict[int, Settings]
+
+
+def collect(
+    source: Source,
+    studies: Iterable[Study],
+    metric: Metric = ACCURACY,
+    winners: Configurations | None = None,
+) -> Results:
+    """Every cell of every study: everything that is planned, published or run.
+
+    ``winners`` are the tuned configurations (None: all that are at hand), ``metric`` is what clients are
+    scored by.
+
+    Raises:
+        RequestError: a study names something that there is not; the source has no runs, or none with this
+            metric.
+    """
+    by_name = {study.name: study for study in studies}
+    margins = {name: margin_of(study) for name, study in by_name.items()}
+    plans = plans_of(by_name)
+    hashes = {digest for experiments in plans.values() for plan in experiments for digest in plan.hashes}
+    main_grids = [grid for study in by_name.values() for grid in study.grids]
+    pooled_grids = [grid for study in by_name.values() for grid in (*study.pooled_grids, *study.split_grids)]
+    planned, planned_settings = usual_frame([*main_grids, *pooled_grids])
+    usual = first_usual(planned[planned["grid"].isin(main_grids)])
+
+    runs, run_settings = runs_frame(source, usual, planned_settings, hashes, winners or configurations())
+    places, settings = places_frame(by_name, plans, runs, usual, {**planned_settings, **run_settings})
+    members = members_frame(by_name, places, runs)
+
+    cells, measures = asked_cells(by_name, plans, places, metric)
+    cells = cells.merge(states(places, members), on="place")
+    cells = without_empty(beside_published(by_name, plans, cells))
+    cells = cells.assign(**published_runs(by_name, cells), bar=bars(by_name, cells, settings))
+    readings = readings_of(cells)
+
+    done = runs[runs["state"] == "done"]
+    if metric != ACCURACY:
+        known = client_rows(source, done["run"].tolist(), metric, "trained", "test", "last")
+        check_kept(metric, len(done), len(done) - known["run"].nunique())
+    pools = {name: pools_of(study, planned, runs) for name, study in by_name.items()}
+    values, evidence = [], []
+    for (stage, rule), part in readings[readings["state"] == ""].groupby(["stage", "rule"]):
+        reading = Reading(str(stage), str(rule))
+        clients = client_rows(source, done["run"].tolist(), metric, reading.stage, "test", reading.rule)
+        values.append(measured(part, measures, members, reading, clients, source, metric, settings))
+        accuracies = accuracy_by_run(clients)
+        for name, rows in part[part["metric"] == metric].groupby("study"):
+            accuracy = accuracies[by_name[str(name)].average]
+            families = between_partitions(done.assign(value=done["run"].map(accuracy)).dropna(subset="value"))
+            rows = drawn(with_control(rows, members, accuracy), settings)
+            evidence.append(with_spread(rows, families, *pools[str(name)])[["reading", *EVIDENCE]])
+    measured_values = pd.concat(values, ignore_index=True)
+    readings = readings.merge(averaged(measured_values), on=VALUE, how="left")
+    readings = readings.merge(pd.concat(evidence), on="reading", how="left")
+    graded = agreed(judged(completed(readings, margins)))
+    return Results(runs, places, members, measured_values, cells_frame(graded, costs(members)), settings)
+
+
+def measured(
+    cells: pd.DataFrame,
+    measures: Sequence[Measure],
+    members: pd.DataFrame,
+    reading: Reading,
+    clients: pd.DataFrame,
+    source: Source,
+    metric: Metric,
+    settings: dict[int, Settings],
+) -> pd.DataFrame:
+    """The values of cells under one reading: columns place, run, seed, value, measure_number, stage, rule.
+
+    ``clients`` are the rows of clients of all runs under that reading.
+    """
+    parts = []
+    for number, measure_cells in cells.groupby("measure_number"):
+        rows = members[members["place"].isin(measure_cells["place"]) & members["is_done"]]
+        seen = StoredMembers(rows, source, metric, reading.stage, reading.rule, clients, settings)
+        values = measures[int(str(number))].by_member(seen)
+        parts.append(rows[["place", "run", "seed"]].assign(value=values, measure_number=number))
+    together = pd.concat(parts, ignore_index=True).dropna(subset="value")
+    return together.assign(stage=reading.stage, rule=reading.rule)
+
+
+def asked_cells(
+    studies: Mapping[str, Study],
+    plans: Mapping[str, Sequence[ExperimentPlan]],
+    places: pd.DataFrame,
+    metric: Metric,
+) -> tuple[pd.DataFrame, list[Measure]]:
+    """Every place under every measure beside every comparison of its table, in the order of the tables, and
+    the measures by their number.
+
+    To the columns of the places come comparison_number, measure_number, table, measure, metric,
+    measure_printed, primary, not_comparable, stage, rule, order.
+    """
+    measures: dict[Measure, int] = {}
+    measure_rows, comparison_rows = [], []
+    documents = 0
+    for name, experiments in plans.items():
+        study = studies[name]
+        for plan in experiments:
+            experiment, documents = plan.experiment, documents + 1
+            document = {"study": name, "document": experiment.name}
+            known = [
+                measure
+                for declared in experiment.measures or study.measures
+                if (measure := measure_of_metric(declared, metric)) is not None
+            ]
+            known = [] if all(measure.is_extra for measure in known) else known
+            for position, measure in enumerate(known):
+                reading = measure.reading or study.primary
+                measure_rows.append(
+                    document
+                    | {
+                        "measure_number": measures.setdefault(measure, len(measures)),
+                        "position": position,
+                        "suffix": "" if position == 0 or measure.is_extra else f" ({measure.title})",
+                        "measure": measure.name,
+                        "metric": measure.metric,
+                        "measure_printed": measure.printed,
+                        "primary": not measure.is_extra,
+                        "not_comparable": experiment.reduced or measure.not_comparable_reason,
+                        "stage": reading.stage,
+                        "rule": reading.rule,
+                        "primary_stage": study.primary.stage,
+                    }
+                )
+            for number, comparison in enumerate(experiment.comparisons):
+                comparison_rows.append(
+                    {
+                        **document,
+                        "document_number": documents,
+                        "comparison_number": number,
+                        "label": comparison.label,
+                    }
+                )
+    cells = places.merge(pd.DataFrame(comparison_rows), on=DOCUMENT).merge(
+        pd.DataFrame(measure_rows), on=DOCUMENT
+    )
+    cells["table"] = cells["label"] + cells["suffix"]
+    cells = _in_order(_read_as_lines_are(cells))
+    cells["order"] = cells.index
+    return cells, list(measures)
+
+
+def _read_as_lines_are(cells: pd.DataFrame) -> pd.DataFrame:
+    """A line of one stage stands where that stage is asked for, and in place of the study's primary one."""
+    line_stage = pd.Series([line.stage for line in cells["line_object"]], cells.index)
+    is_other = (line_stage != "") & (line_stage != cells["stage"])
+    has_place = ~is_other | (cells["stage"] == cells["primary_stage"])
+    return cells.assign(stage=line_stage.where(is_other, cells["stage"]))[has_place]
+
+
+def _in_order(cells: pd.DataFrame) -> pd.DataFrame:
+    """Main tables by measure, line and column; experiments by column, place and measure."""
+    return (
+        cells.assign(
+            first=cells["position"].where(cells["main"], cells["column_number"]),
+            second=cells["line_number"].where(cells["main"], cells["inner"]),
+            third=cells["column_number"].where(cells["main"], cells["position"]),
+        )
+        .sort_values(["document_number", "comparison_number", "first", "second", "third"], ignore_index=True)
+        .drop(columns=["first", "second", "third"])
+    )
+
+
+def without_empty(cells: pd.DataFrame) -> pd.DataFrame:
+    """Leave out cells of which nothing is planned, published or run, and further comparisons that print no
+    value.
+
+    A line that was found in the database is not there for what is published.
+    """
+    is_printed = cells["printed"].notna()
+    has_place = (cells["runs"] > 0) | cells["is_planned"] | (is_printed & cells["usual"])
+    return cells[has_place & (is_printed | (cells["comparison_number"] == 0))]
+
+
+def averaged(values: pd.DataFrame) -> pd.DataFrame:
+    """n, mean and std over seeds, and Student's interval of the mean, low to high."""
+    numbers = values.groupby(VALUE)["value"].agg(n="count", mean="mean", std="std").reset_index()
+    freedom = (numbers["n"] - 1).where(numbers["n"] > 1)
+    half = stdtrit(freedom, (1 + LEVEL) / 2) * numbers["std"] / np.sqrt(numbers["n"])
+    return numbers.assign(low=numbers["mean"] - half, high=numbers["mean"] + half)
+
+
+def with_control(cells: pd.DataFrame, members: pd.DataFrame, accuracy: pd.Series[float]) -> pd.DataFrame:
+    """The cells of one reading with family, that of their runs, and control, the mean of what learning
+    nothing reaches on the clients of these runs.
+    """
+    done = members[members["is_done"]]
+    control = done["control"].map(accuracy).groupby(done["place"]).mean()
+    family = members.groupby("place")["family"].first()
+    return cells.join(control, on="place").join(family, on="place")
+
+
+def completed(readings: pd.DataFrame, margins: Mapping[str, float]) -> pd.DataFrame:
+    """The readings as ``judged`` takes them: n is 0 where there are no values, and the state says why."""
+    is_empty = readings["n"].isna()
+    no_values = (
+        "no " + readings["metric"] + " of stage " + readings["stage"] + " and rule " + readings["rule"]
+    )
+    has_runs = is_empty & (readings["state"] == "")
+    completed = readings.assign(
+        n=readings["n"].fillna(0).astype(int),
+        margin=readings["study"].map(margins),
+        state=readings["state"].mask(has_runs, "not_applicable"),
+        state_reason=readings["state_reason"].mask(has_runs, no_values),
+        draws=readings["draws"].fillna(0),
+        s_d_source=readings["s_d_source"].fillna(UNKNOWN).mask(is_empty),
+    )
+    completed.loc[is_empty, ["s_d", "s_d_freedom", "partitions", "control"]] = np.nan
+    return completed
+
+
+def cells_frame(cells: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
+    """The columns ``COLUMNS`` of graded cells, in their order."""
+    cells = cells.merge(costs, on="place", how="left").sort_values("order", ignore_index=True)
+    is_measured = cells["n"] > 0
+    missing = cells["missing"].where(is_measured, "")
+    is_tuned = cells["tuned"].eq(True) & cells["main"]
+    by_setting = cells["setting"].eq("").map({True: DEFAULT, False: OTHER})
+    shown = cells.assign(
+        reason=joined(cells["reason"].astype(object), missing),
+        tuning=by_setting.mask(is_tuned, TUNED),
+        origin=cells["origin"].fillna(""),
+        order=range(len(cells)),
+        **{name: cells[name].where(is_measured) for name in ("seconds", "megabytes", "peak_mib")},
+    )
+    return shown[list(COLUMNS)].astype(COLUMNS)

@@ -1,0 +1,215 @@
+"""What papers print beside cells, and whether the runs can be compared to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pandas as pd
+
+from bench.errors import RequestError
+from bench.frames.runs import WHERE, rows_of
+from bench.registry import blaming
+from bench.studies.experiment import ExperimentPlan
+from bench.studies.published import Published, published
+from bench.studies.settings import Column, Settings, difference_text
+from bench.studies.study import Study
+from bench.studies.verdicts import PublishedRuns, checked_margin
+
+PUBLISHED = ["study", "paper", "printed_table", "printed_method", "printed_setting", "metric"]
+"""What a published value is looked up by, beside where it was measured."""
+
+PRINTED_WHERE = ["printed_dataset", "printed_scenario", "printed_clients"]
+
+EVERYBODY = {"protocol.participation": 1.0}
+"""What papers mean that state nothing else: all clients train in every round."""
+
+
+def published_frame(studies: Mapping[str, Study]) -> pd.DataFrame:
+    """Every value that the studies' papers print: what it is looked up by (``PUBLISHED``, ``PRINTED_WHERE``),
+    printed (its number in ``PAPER.csv``, from 0), published_mean, published_std, status.
+    """
+    rows = [
+        {
+            "study": name,
+            "paper": paper,
+            "printed": number,
+            "printed_table": value.table,
+            "printed_dataset": value.dataset,
+            "printed_scenario": value.scenario,
+            "printed_clients": value.clients,
+            "printed_method": value.method,
+            "printed_setting": value.setting,
+            "metric": value.metric,
+            "published_mean": value.mean,
+            "published_std": value.std,
+            "status": value.status,
+        }
+        for name, study in studies.items()
+        for paper in study.papers
+        for number, value in enumerate(published(paper, study.published))
+    ]
+    return pd.DataFrame(rows).astype(
+        {"printed_clients": float, "published_mean": float, "published_std": float}
+    )
+
+
+def beside_published(
+    studies: Mapping[str, Study], plans: Mapping[str, Sequence[ExperimentPlan]], cells: pd.DataFrame
+) -> pd.DataFrame:
+    """The cells with the first value that is printed of each: targets in their order, settings in theirs.
+
+    New columns: paper, printed, published_mean, published_std, status, and published_on, the titles of the
+    only data sets on which the tables have this line, point and measure.
+    """
+    printed = published_frame(studies)
+    targets = pd.DataFrame(
+        [
+            {"study": name, "document": plan.experiment.name, "comparison_number": number, "target": target}
+            for name, experiments in plans.items()
+            for plan in experiments
+            for number, comparison in enumerate(plan.experiment.comparisons)
+            for target in comparison.targets
+        ]
+    )
+    targets["paper"] = [target.paper for target in targets["target"]]
+    targets["printed_table"] = [target.table for target in targets["target"]]
+    asked = cells.merge(targets, on=["study", "document", "comparison_number"])
+    asked["printed_setting"] = [
+        [";".join(filter(None, (base, point.printed, measure))) for base in line.printed]
+        for line, point, measure in asked[["line_object", "point_object", "measure_printed"]].itertuples(
+            index=False
+        )
+    ]
+    places = asked[["study", *WHERE, "row", "point_object", "target"]]
+    keys = [_printed_where(studies[row.study], row) for row in rows_of(places)]
+    asked[[*PRINTED_WHERE, "printed_method"]] = pd.DataFrame(keys, asked.index).astype({2: float})
+    asked = asked[["order", "target", "dataset", *PUBLISHED[:3], *PRINTED_WHERE, *PUBLISHED[3:]]]
+    asked = asked.explode("printed_setting", ignore_index=True)
+    found = asked.merge(printed, on=[*PUBLISHED, *PRINTED_WHERE]).drop_duplicates("order")
+    value = ["paper", "printed", "published_mean", "published_std", "status"]
+    cells = cells.merge(found[["order", *value]], on="order", how="left")
+    without_value = asked[asked["order"].isin(cells.loc[cells["printed"].isna(), "order"])]
+    titles = _published_elsewhere(studies, without_value, cells, printed)
+    cells["published_on"] = cells["order"].map(titles).fillna("").where(cells["state"] == "", "")
+    return cells
+
+
+def _printed_where(study: Study, row: Any) -> tuple[str, str, int | None, str]:
+    """Data set, scenario, clients and method by which a paper has a place."""
+    key = study.key(row.target, Column(row.dataset, row.scenario, row.clients), row.row)
+    return row.point_object.datasets.get(row.dataset, key.dataset), key.scenario, key.clients, key.method
+
+
+def _published_elsewhere(
+    studies: Mapping[str, Study], asked: pd.DataFrame, cells: pd.DataFrame, printed: pd.DataFrame
+) -> dict[Any, str]:
+    """Cell's order -> titles of the data sets on which the published tables have its line, point and measure;
+    none where the column's own is one of them, with other clients.
+    """
+    names = {order: row.published_name for order, row in zip(cells["order"], cells["row"], strict=True)}
+    asked = asked.assign(printed_method=asked["order"].map(names))
+    found = asked.drop(columns=PRINTED_WHERE).merge(printed, on=PUBLISHED)
+    titles: dict[Any, str] = {}
+    for order, part in found.groupby("order"):
+        study, dataset = studies[part["study"].iloc[0]], part["dataset"].iloc[0]
+        on = set(part["printed_dataset"])
+        if study.datasets.get(dataset, dataset) not in on:
+            # Of several data sets that one name stands for, the main tables' own gives it its title.
+            own = {column.dataset for table in study.experiments for column in table.columns}
+            title_of = {study.datasets.get(one, one): study.title_of(one) for one in own}
+            titles[order] = ", ".join(sorted(title_of.get(one, study.title_of(one)) for one in on))
+    return titles
+
+
+def published_runs(studies: Mapping[str, Study], cells: pd.DataFrame) -> pd.DataFrame:
+    """The runs behind the published value of every measured cell: n_p, redrawn, population."""
+    rows: list[PublishedRuns] = []
+    for row in rows_of(cells[["study", *WHERE, "paper", "printed", "state"]]):
+        study = studies[row.study]
+        if pd.isna(row.printed) or row.state:
+            rows.append(PublishedRuns(1))
+            continue
+        with _named_errors(study):
+            runs = study.published_runs(target_of(study, row), Column(row.dataset, row.scenario, row.clients))
+            if not isinstance(runs, PublishedRuns):
+                raise RequestError(f"published_runs: expected PublishedRuns, got {runs!r}")
+        rows.append(runs)
+    numbers = {name: [getattr(runs, name) for runs in rows] for name in ("n", "redrawn", "population")}
+    return pd.DataFrame(numbers, cells.index).rename(columns={"n": "n_p"})
+
+
+def target_of(study: Study, row: Any) -> Published:
+    """The published value beside a row of cells."""
+    return published(row.paper, study.published)[int(row.printed)]
+
+
+def bars(studies: Mapping[str, Study], cells: pd.DataFrame, settings: Mapping[int, Settings]) -> list[str]:
+    """Why the published value is no target for the runs of a cell; "": it is one, or there are no runs."""
+    asked = [
+        "study",
+        "place",
+        *WHERE,
+        "line_object",
+        "point_object",
+        "paper",
+        "printed",
+        "state",
+        "not_comparable",
+    ]
+    return [
+        ""
+        if pd.isna(row.printed) or row.state
+        else row.not_comparable or _bar(studies[row.study], row, settings[row.place])
+        for row in rows_of(cells[asked])
+    ]
+
+
+def _bar(study: Study, row: Any, settings: Settings) -> str:
+    target, column = target_of(study, row), Column(row.dataset, row.scenario, row.clients)
+    barred = study.barred(target, column, settings)
+    if barred:
+        return barred
+    varied = {*row.line_object.settings, *row.point_object.settings}
+    stated = {**EVERYBODY, **study.paper_protocol(target, column)}
+    paper_has = {key: value for key, value in stated.items() if key in settings and key not in varied}
+    run = {key: settings[key] for key in paper_has}
+    run_difference = difference_text(run, paper_has)
+    if not run_difference:
+        return ""
+    return f"protocol differs: run with {run_difference}, the paper has {difference_text(paper_has, run)}"
+
+
+def readings_of(cells: pd.DataFrame) -> pd.DataFrame:
+    """A row a cell and reading, numbered by ``reading``: a published value may be that of several stages."""
+    may_be_any = cells["printed"].notna() & (cells["bar"] == "") & (cells["state"] == "")
+    others = cells[may_be_any]
+    lines = zip(others["line_object"], others["row"], others["stage"], strict=True)
+    stages = [
+        [] if line.stage else [stage for stage in row.printed_stages if stage != own]
+        for line, row, own in lines
+    ]
+    others = others.assign(stage=pd.Series(stages, others.index, dtype=object)).explode("stage")
+    readings = pd.concat([cells, others.dropna(subset="stage")]).sort_values("order", kind="stable")
+    return readings.reset_index(drop=True).rename_axis("reading").reset_index()
+
+
+@contextmanager
+def _named_errors(study: Study) -> Iterator[None]:
+    """Errors in what a study says of itself, with its name."""
+    try:
+        with blaming(type(study)):
+            yield
+    except RequestError as error:
+        raise RequestError(f"study {study.name}: {error}") from None
+
+
+def margin_of(study: Study) -> float:
+    """The study's equivalence margin in points.
+
+    Raises:
+        RequestError: it is no positive number.
+    """
+    with _named_errors(study):
+        return checked_margin(study.margin)

@@ -1,0 +1,196 @@
+"""The runs frame: every run that is shown, and what its settings make of it.
+
+Columns, a row a run, ordered by dataset, scenario, clients, method, seed, run:
+
+run               id of the run in the source
+spec_hash         hash of the run's spec
+dataset, scenario, clients, method, seed, rounds, state, reason, partition_hash, ...
+                  as in ``bench.runs()``
+cell              what the run is a sample of: the spec without its seed; without the partition's seed, too,
+                  where the usual runs of the column each draw their own partition
+family            the spec without the seed and without the partition's seed
+special           some clients attack, or join at the end
+newcomers         some clients join at the end
+setting           difference from the usual settings of column and method, with the mark of a search; ""
+tuning            ``default``, ``tuned`` (a search found the settings, nothing else differs) or
+                  ``other settings``
+search            name of the search that found the settings, or that the usual settings won; "": no search
+counted           False for further seeds of usual settings where all planned seeds have numbers
+listed            a main table has a line for the cell: not special, and not shown by an experiment alone
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from bench.dataset import DATASETS
+from bench.engine.methods import METHODS
+from bench.frames.searches import SettingsOf, with_searches
+from bench.grids import Filters, Grid, expand, load_grid, plan
+from bench.grids.grid import PARTITION_SEED
+from bench.resolve import default_hyper
+from bench.spec import RunSpec
+from bench.studies.settings import PER_SEED, Settings, difference_text, is_special, settings_of
+from bench.studies.source import OWN, Source
+from bench.tune.apply import Configurations
+
+WHERE = ["dataset", "scenario", "clients"]
+"""Columns that say where a method is measured."""
+
+
+def rows_of(frame: pd.DataFrame) -> Iterator[Any]:
+    """The rows of a frame as named tuples, whose fields are its columns."""
+    yield from frame.itertuples()
+
+
+def usual_frame(grids: Iterable[str]) -> tuple[pd.DataFrame, SettingsOf]:
+    """The settings that grids plan, and these settings by cell; where two grids plan the same method in the
+    same column, the first one's.
+
+    Columns: grid, dataset, scenario, clients, method, cell (as in the runs frame), seeds (planned),
+    per_seed (every seed draws its own partition).
+
+    Raises:
+        RequestError: an unknown grid, or one that is not valid.
+    """
+    rows: list[dict[str, Any]] = []
+    settings: SettingsOf = {}
+    for name in dict.fromkeys(grids):
+        grid = load_grid(name)
+        for run in expand(grid, Filters(seeds=grid.seeds[:1])):
+            spec = run.spec
+            cell = spec.cell_on_any_partition if grid.partition_per_seed else spec.cell
+            settings[cell] = settings_of(spec, grid.partition_per_seed)
+            where = dict(zip(WHERE, run.names, strict=False))
+            plan = {"cell": cell, "seeds": grid.seeds, "per_seed": grid.partition_per_seed}
+            rows.append({"grid": name, **where, "method": spec.method, **plan})
+    columns = ["grid", *WHERE, "method", "cell", "seeds", "per_seed"]
+    return pd.DataFrame(rows, columns=columns).drop_duplicates(["grid", *WHERE, "method"]), settings
+
+
+def first_usual(usual: pd.DataFrame) -> pd.DataFrame:
+    """One row a column and method of ``usual_frame``: what the first grid plans."""
+    return usual.drop_duplicates([*WHERE, "method"], ignore_index=True)
+
+
+def runs_frame(
+    source: Source,
+    usual: pd.DataFrame,
+    usual_settings: SettingsOf,
+    experiment_hashes: Collection[str],
+    winners: Configurations,
+) -> tuple[pd.DataFrame, SettingsOf]:
+    """The runs frame, and the settings of every cell in it.
+
+    ``usual`` is what ``first_usual`` gives. ``experiment_hashes`` are spec hashes of runs that experiments
+    show. ``winners`` are the searches at hand.
+    """
+    runs = source.runs().rename(columns={"id": "run"})
+    if "origin" not in runs:
+        runs["origin"] = OWN
+    runs = runs.sort_values([*WHERE, "method", "seed", "run"], ignore_index=True)
+    first_runs = runs.drop_duplicates("cell")
+    specs = dict(zip(first_runs["cell"], map(RunSpec.model_validate_json, first_runs["spec"]), strict=True))
+    fixed_settings: SettingsOf = {cell: spec.settings() for cell, spec in specs.items()}
+    runs["family"] = runs["cell"].map({cell: spec.cell_on_any_partition for cell, spec in specs.items()})
+    is_drawn = _draws_its_own_partition(runs, fixed_settings, usual)
+    fixed, drawn = runs[~is_drawn], runs[is_drawn]
+    settings = {cell: fixed_settings[cell] for cell in fixed["cell"].unique()}
+    for cell, family in drawn[["cell", "family"]].drop_duplicates("family").itertuples(index=False):
+        settings[family] = {**fixed_settings[cell], PARTITION_SEED: PER_SEED}
+    runs["cell"] = runs["family"].where(is_drawn, runs["cell"])
+    runs["special"] = runs["cell"].map({cell: is_special(values) for cell, values in settings.items()})
+    runs["newcomers"] = runs["cell"].map(
+        {cell: any(key.startswith("newcomers.") for key in values) for cell, values in settings.items()}
+    )
+    references = _reference_settings(runs, settings, usual, usual_settings)
+    runs["setting"] = runs["cell"].map(
+        {cell: difference_text(settings[cell], reference) for cell, reference in references.items()}
+    )
+    runs["setting"] = runs["setting"].fillna("")  # of special runs, which have no line in a main table
+    runs["counted"] = _is_counted(runs, usual)
+    shown = runs["spec_hash"].isin(experiment_hashes).groupby(runs["cell"]).transform("all")
+    runs["listed"] = ~runs["special"] & ~((runs["setting"] != "") & shown)
+    runs = with_searches(runs, settings, references, winners)
+    runs["listed"] &= runs["cell"].isin(_one_a_setting(runs, settings))
+    return runs, settings
+
+
+def _one_a_setting(runs: pd.DataFrame, settings: SettingsOf) -> pd.Series[str]:
+    """The listed cells, of those with the same line one."""
+    cells = cells_in_order(runs[runs["listed"]], settings)
+    setting = cells["cell"].map(runs.drop_duplicates("cell").set_index("cell")["setting"])
+    return cells.assign(setting=setting).drop_duplicates([*WHERE, "method", "setting"], keep="last")["cell"]
+
+
+def _draws_its_own_partition(
+    runs: pd.DataFrame, settings: Mapping[str, Settings], usual: pd.DataFrame
+) -> pd.Series[bool]:
+    """Which runs draw their partition by their own seed, in a column whose usual runs do so."""
+    columns = usual.loc[usual["per_seed"].astype(bool), WHERE].drop_duplicates()
+    in_column = runs[WHERE].merge(columns, how="left", indicator=True)["_merge"] == "both"
+    partition_seeds = runs["cell"].map({cell: values[PARTITION_SEED] for cell, values in settings.items()})
+    return in_column & (partition_seeds == runs["seed"])
+
+
+def _reference_settings(
+    runs: pd.DataFrame, settings: SettingsOf, usual: pd.DataFrame, usual_settings: SettingsOf
+) -> dict[str, Settings]:
+    """Cell -> the settings that its line need not name: those that the column's grid plans, or would plan.
+
+    In a column without a grid: the method's defaults there, and the most frequent protocol.
+    """
+    planned = usual.set_index([*WHERE, "method"])["cell"].to_dict()
+    grids = usual.drop_duplicates(WHERE, keep="last").set_index(WHERE)["grid"].to_dict()
+    grid_by_name = {name: load_grid(name) for name in set(grids.values())}
+    references: dict[str, Settings] = {}
+    for _, cells in cells_in_order(runs, settings).groupby([*WHERE, "method"], sort=False):
+        dataset, scenario, clients, method, frequent_cell = cells[[*WHERE, "method", "cell"]].iloc[0]
+        where = dataset, scenario, clients
+        kind, data = METHODS.all().get(method), DATASETS.all().get(dataset)
+        if (*where, method) in planned:
+            reference = usual_settings[planned[*where, method]]
+        elif kind is None or data is None:
+            reference = settings[frequent_cell]
+        elif where in grids:
+            reference = _settings_in_grid(grid_by_name[grids[where]], *where, method)
+        else:
+            defaults = {f"method.{name}": value for name, value in default_hyper(data, kind).items()}
+            reference = {key: defaults.get(key, value) for key, value in settings[frequent_cell].items()}
+        references |= dict.fromkeys(cells["cell"], reference)
+    return references
+
+
+def _settings_in_grid(grid: Grid, dataset: str, scenario: str, clients: int, method: str) -> Settings:
+    """The settings that a grid would plan for a method that it does not name in one of its columns."""
+    spec = plan(grid, dataset, scenario, clients, method, {}, grid.seeds[0]).spec
+    return settings_of(spec, grid.partition_per_seed)
+
+
+def cells_in_order(runs: pd.DataFrame, settings: SettingsOf) -> pd.DataFrame:
+    """A row a cell that is not special: dataset, scenario, clients, method, cell; in each column and method
+    the cells of most runs first, equal ones by their settings as JSON.
+    """
+    cells = runs[~runs["special"]].groupby([*WHERE, "method", "cell"], as_index=False, sort=False).size()
+    cells["size"] = -cells["size"]
+    cells["settings"] = [json.dumps(settings[cell], sort_keys=True) for cell in cells["cell"]]
+    return cells.sort_values([*WHERE, "method", "size", "settings"], ignore_index=True)
+
+
+def _is_counted(runs: pd.DataFrame, usual: pd.DataFrame) -> pd.Series[bool]:
+    """Leave out further seeds of usual settings where all planned seeds have numbers, so that nobody looks at
+    a grade and goes on until it is another one.
+    """
+    seeds = usual.set_index([*WHERE, "method"])["seeds"].explode().rename("seed").reset_index()
+    merged = runs[[*WHERE, "method", "seed"]].merge(
+        seeds.astype({"seed": runs["seed"].dtype}), how="left", indicator=True
+    )
+    is_planned = (merged["_merge"] == "both") & (runs["setting"] == "") & ~runs["special"]
+    counts = usual.assign(number=usual["seeds"].map(len))[[*WHERE, "method", "number"]]
+    number = runs[[*WHERE, "method"]].merge(counts, how="left")["number"]
+    with_numbers = (is_planned & (runs["state"] == "done")).groupby(runs["cell"]).transform("sum")
+    return is_planned | (with_numbers != number) | (runs["setting"] != "") | runs["special"]

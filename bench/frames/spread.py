@@ -1,0 +1,175 @@
+"""The spread between partitions: how much a mean differs between draws of the clients, training apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bench.engine.methods import METHODS
+from bench.errors import RequestError
+from bench.federation import scenarios
+from bench.federation.scenario import Scenario
+from bench.frames.runs import WHERE, first_usual
+from bench.grids.grid import PARTITION_SEED
+from bench.studies.settings import PER_SEED, Settings
+from bench.studies.study import Study
+
+LEAST_PARTITIONS = 3
+"""Partitions that an estimate of the spread between them takes."""
+
+OWN, POOLED, UNKNOWN, SAME_CLIENTS, REDRAWN = "own", "pooled", "none", "same clients", "redrawn"
+"""Where the spread between partitions of a cell comes from: its own runs, other cells of the study, nowhere
+(it counts as 0); or why there is none: the clients are the paper's, or both sides redraw them in every run.
+"""
+
+SPLIT = "split"
+"""The parts are the paper's and the roles are drawn: the spread is that between draws of the split alone."""
+
+
+def between_partitions(values: pd.DataFrame) -> pd.DataFrame:
+    """Spread of each family: runs that differ in seed and partition alone.
+
+    ``values`` has a row a run: columns family, partition_hash, value. Gives by family:
+
+    partitions   number of partitions
+    s_d          standard deviation between them
+
+    The variance of the partitions' means less the share that the runs' own variance has in it (pooled over
+    partitions with several runs); 0 where nothing is left. Missing for fewer than ``LEAST_PARTITIONS``, or
+    where no partition has two runs, so that the two cannot be told apart.
+    """
+    partitions = values.groupby(["family", "partition_hash"])["value"].agg(["count", "mean", "var"])
+    partitions["freedom"] = partitions["count"] - 1
+    partitions["within"] = partitions["freedom"] * partitions["var"].fillna(0.0)
+    partitions["share"] = 1 / partitions["count"]
+    families = partitions.groupby("family").agg(
+        partitions=("mean", "size"),
+        between=("mean", "var"),
+        within=("within", "sum"),
+        freedom=("freedom", "sum"),
+        share=("share", "mean"),
+    )
+    is_known = (families["partitions"] >= LEAST_PARTITIONS) & (families["freedom"] > 0)
+    noise = families["within"] / families["freedom"].where(is_known)
+    variance = families["between"] - noise * families["share"]
+    return families[["partitions"]].assign(s_d=np.sqrt(variance.clip(lower=0)))
+
+
+def pooled(cells: pd.DataFrame) -> tuple[float, float]:
+    """Root mean square of the spread of cells, and its degrees of freedom; missing where no cell has one.
+
+    ``cells`` has the columns dataset, scenario, clients, s_d and partitions. The cells of one column have the
+    same partitions, and count once in the degrees of freedom.
+    """
+    known = cells.dropna(subset="s_d")
+    if known.empty:
+        return math.nan, math.nan
+    freedom = (known["partitions"] - 1).groupby([known[name] for name in ("dataset", "scenario", "clients")])
+    return float(np.sqrt((known["s_d"] ** 2).mean())), float(freedom.max().sum())
+
+
+def with_spread(
+    cells: pd.DataFrame, families: pd.DataFrame, usual: pd.DataFrame, splits: pd.DataFrame
+) -> pd.DataFrame:
+    """The cells of a study under one reading, with these columns:
+
+    partitions    number of partitions that were run
+    s_d           standard deviation between partitions in points; missing where not known or not needed
+    s_d_source    where it comes from: ``OWN`` or another
+    s_d_freedom   its degrees of freedom; missing without it
+    draws         how many of the two means, published and measured, rest on one draw of clients
+
+    A cell has its own spread, else that of the study's cells in the same scenario, else that of all cells of
+    the study; never that of another study's, whose protocol is another one. On the papers' own parts it has
+    the spread between draws of the split alone.
+
+    ``cells`` has the columns scenario, family, redrawn (every published run has clients of its own) and those
+    that ``drawn`` adds. ``families`` is what ``between_partitions`` gives. ``usual`` and ``splits`` are the
+    cells over which the spread is pooled, as ``pools_of`` gives them.
+    """
+    usual, splits = usual.join(families, on="family"), splits.join(families, on="family")
+    pools = {scenario: pooled(part) for scenario, part in usual.groupby("scenario")}
+    known_pools = {scenario: pool for scenario, pool in pools.items() if not math.isnan(pool[0])}
+    of_all, of_splits = pooled(usual), pooled(splits)
+    usual_pools = [known_pools.get(scenario, of_all) for scenario in cells["scenario"]]
+    pool_s_d = np.array([s_d for s_d, _ in usual_pools], float)
+    pool_freedom = np.array([freedom for _, freedom in usual_pools], float)
+
+    cells = cells.join(families, on="family")
+    is_drawn = ~cells["papers_own"]
+    conditions = [
+        cells["papers_own"] & ~cells["deals_roles"],
+        cells["papers_own"] & cells["s_d"].notna(),
+        cells["papers_own"],
+        is_drawn & cells["redrawn"] & cells["per_seed"],
+        cells["s_d"].notna(),
+        ~np.isnan(pool_s_d),
+    ]
+    own_freedom = cells["partitions"] - 1
+    return cells.assign(
+        s_d_source=np.select(conditions, [SAME_CLIENTS, SPLIT, SPLIT, REDRAWN, OWN, POOLED], UNKNOWN),
+        s_d=np.select(
+            conditions, [np.nan, cells["s_d"], of_splits[0], np.nan, cells["s_d"], pool_s_d], np.nan
+        ),
+        s_d_freedom=np.select(
+            conditions, [np.nan, own_freedom, of_splits[1], np.nan, own_freedom, pool_freedom], np.nan
+        ),
+        draws=np.select(conditions[:4], [0, 2, 2, 0], 2 - cells["redrawn"].astype(int) - cells["per_seed"]),
+    )
+
+
+def pools_of(study: Study, planned: pd.DataFrame, runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The cells over which a study pools the spread between partitions, and the spread between draws of the
+    split: columns dataset, scenario, clients, family.
+    """
+    columns = pd.DataFrame(map(astuple, dict.fromkeys(study.columns)), columns=WHERE)
+    splits = cells_of_grids(study.split_grids, planned, runs)
+    usual = cells_of_grids(study.pooled_grids, planned, runs).merge(columns, on=WHERE)
+    return usual, splits if study.split_grids else splits[:0]
+
+
+def cells_of_grids(grids: Sequence[str], planned: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """The cells in the settings that grids plan (without grids: in the usual ones) whose methods train."""
+    groups = runs[~runs["special"]].drop_duplicates("cell")
+    if grids:
+        cells = first_usual(planned[planned["grid"].isin(grids)])["cell"]
+        groups = groups[groups["cell"].isin(cells)]
+    else:
+        groups = groups[groups["setting"] == ""]
+    kinds = METHODS.all()
+    trains = [name not in kinds or kinds[name].trains for name in groups["method"]]
+    return groups.loc[trains, [*WHERE, "family"]]
+
+
+def drawn(cells: pd.DataFrame, settings: Mapping[int, Settings]) -> pd.DataFrame:
+    """The cells with what is drawn anew:
+
+    per_seed      every measured run has clients of its own
+    papers_own    the clients hold the papers' own items
+    deals_roles   the partition seed draws the roles of these items
+    """
+    own = {name: papers_own(name) for name in cells["scenario"].unique()}
+    splits = [tuple(settings[place].get("protocol.split", ())) for place in cells["place"]]
+    scenarios_own = [own[name] for name in cells["scenario"]]
+    return cells.assign(
+        per_seed=[settings[place].get(PARTITION_SEED) == PER_SEED for place in cells["place"]],
+        papers_own=[scenario is not None for scenario in scenarios_own],
+        deals_roles=[
+            scenario is not None and scenario.deals_roles(split)
+            for scenario, split in zip(scenarios_own, splits, strict=True)
+        ],
+    )
+
+
+def papers_own(name: str) -> Scenario[Any] | None:
+    """The scenario of that name if its clients hold the papers' own items; None where it is unknown here."""
+    try:
+        scenario = scenarios.parse(name)
+    except RequestError:
+        return None
+    return scenario if scenario.papers_own else None

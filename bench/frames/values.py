@@ -1,0 +1,194 @@
+"""Values: what the runs of cells measure, a value a run.
+
+A measure sees all runs of all its cells under one reading at once and gives a Series by member.
+A member is a run in a cell: a run that several tables show is a member of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bench.metric_names import ACCURACY, ROC_AUC, Metric
+from bench.metrics import OF_COUNTS
+from bench.selection import client_mean
+from bench.studies.settings import Settings
+from bench.studies.source import Source
+
+CLIENTS = ["run", "client", "stage", "split", "rule", "value", "samples"]
+"""Columns of ``client_rows``."""
+
+
+def client_rows(
+    source: Source, runs: Collection[int], metric: Metric, stage: str, split: str, rule: str
+) -> pd.DataFrame:
+    """What the clients with samples score in some runs: a row a run and client, ``value`` from 0 to 1.
+
+    Other metrics than accuracy are known of the test split alone, and of runs that keep what they need.
+    """
+    if metric in (ACCURACY, ROC_AUC):
+        rows = source.client_results(runs, stage=stage, split=split, rule=rule, metric=metric)
+        return rows[rows["samples"] > 0].rename(columns={"run_id": "run"})[CLIENTS]
+    parts = [source.client_results([]).rename(columns={"run_id": "run"})[CLIENTS]]
+    for (run, run_stage, run_rule), counts in source.confusions(runs).items() if split == "test" else ():
+        if (run_stage, run_rule) == (stage, rule):
+            values, samples = OF_COUNTS[metric](counts), counts.sum(axis=(1, 2))
+            clients = np.flatnonzero(samples)
+            fields = (run, clients, stage, split, rule, values[clients], samples[clients])
+            parts.append(pd.DataFrame(dict(zip(CLIENTS, fields, strict=True))))
+    return pd.concat(parts[1:] or parts, ignore_index=True)
+
+
+def accuracy_by_run(clients: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy, or another metric, of runs in percent from rows of clients, a row a run.
+
+    Columns: ``clients`` the mean over clients, ``samples`` the mean over all their samples.
+    """
+    samples = clients["samples"].astype(float)
+    sums = clients.assign(samples=samples, right=clients["value"] * samples).groupby("run")
+    by_run = sums.agg(clients=("value", "mean"), right=("right", "sum"), samples=("samples", "sum"))
+    return 100.0 * pd.DataFrame(
+        {"clients": by_run["clients"], "samples": by_run["right"] / by_run["samples"]}
+    )
+
+
+@dataclass(frozen=True)
+class StoredMembers:
+    """The members of a measure's cells under one reading; what it answers is said in
+    ``bench.studies.measures.Members``.
+
+    ``test`` are the rows of clients of all runs, at ``stage`` and by ``rule``, on the test split.
+    ``settings`` are those of each place.
+    """
+
+    rows: pd.DataFrame
+    source: Source
+    metric: Metric
+    stage: str
+    rule: str
+    test: pd.DataFrame
+    settings: dict[int, Settings]
+
+    @cached_property
+    def clients(self) -> pd.DataFrame:
+        """As ``Members.clients``."""
+        return self._clients_of(self.rows["run"])
+
+    @cached_property
+    def baseline_clients(self) -> pd.DataFrame:
+        """As ``Members.baseline_clients``."""
+        return self._clients_of(self.rows["baseline"].dropna())
+
+    def _clients_of(self, runs: pd.Series[Any]) -> pd.DataFrame:
+        members = runs.rename("run").rename_axis("member").reset_index()
+        return members.merge(self.test[["run", "client", "value", "samples"]], on="run")
+
+    def accuracy(self, split: str = "test") -> pd.Series[float]:
+        """As ``Members.accuracy``."""
+        return self._averaged(self.rows["run"], self._rows_of(split))
+
+    @property
+    def baseline_accuracy(self) -> pd.Series[float]:
+        """As ``Members.baseline_accuracy``."""
+        return self._averaged(self.rows["baseline"].dropna(), self.test)
+
+    def _rows_of(self, split: str) -> pd.DataFrame:
+        if split == "test":
+            return self.test
+        runs = self.rows["run"].unique().tolist()
+        return client_rows(self.source, runs, self.metric, self.stage, split, self.rule)
+
+    def _averaged(self, runs: pd.Series[Any], clients: pd.DataFrame) -> pd.Series[float]:
+        by_run = accuracy_by_run(clients[clients["run"].isin(runs)])
+        by_samples = self.rows["average"].reindex(runs.index) == "samples"
+        return runs.map(by_run["samples"]).where(by_samples, runs.map(by_run["clients"])).dropna()
+
+    def curves(self) -> pd.DataFrame:
+        """As ``Members.curves``."""
+        runs = sorted(self.rows["run"].unique().tolist())
+        clients = client_rows(self.source, runs, ACCURACY, self.stage, "test", "last")
+        held = {
+            run: (part["client"].to_numpy(), part["samples"].to_numpy())
+            for run, part in clients.groupby("run")
+        }
+        stored = self.source.curves(runs, "test")
+        parts = []
+        for member, run, average in self.rows[["run", "average"]].itertuples():
+            if run in held and (run, self.stage) in stored:
+                numbers, samples = held[run]
+                correct = stored[run, self.stage][:, numbers]
+                mean = (correct / samples).mean(axis=1)
+                pooled = correct.sum(axis=1) / samples.sum()
+                curve = 100.0 * (pooled if average == "samples" else mean)
+                parts.append(
+                    pd.DataFrame({"member": member, "row": range(1, len(curve) + 1), "value": curve})
+                )
+        if not parts:
+            return pd.DataFrame({"member": [], "row": [], "value": []})
+        curves = pd.concat(parts, ignore_index=True)
+        length = curves.groupby("member")["row"].max()
+        shortest = length.groupby(self.rows["place"].reindex(length.index)).transform("min")
+        return curves[curves["row"] <= curves["member"].map(shortest)]
+
+    def artefacts(self, name: str) -> pd.Series[Any]:
+        """As ``Members.artefacts``."""
+        arrays = [self._artefact(run, name) for run in self.rows["run"].tolist()]
+        return pd.Series(arrays, self.rows.index, dtype=object).dropna()
+
+    def _artefact(self, run: int, name: str) -> NDArray[Any] | None:
+        try:
+            return self.source.artefact(run, name)
+        except KeyError:
+            return None
+
+    def best_rounds(self) -> pd.Series[int]:
+        """As ``Members.best_rounds``."""
+        runs = sorted(self.rows["run"].unique().tolist())
+        read = self.test
+        if self.rule != "best_val":
+            read = client_rows(self.source, runs, ACCURACY, self.stage, "test", "best_val")
+        found = best_rounds(self.source, runs, self.stage, read)
+        return self.rows["run"].map(found).dropna().astype(int)
+
+    def setting(self, key: str, default: object = None) -> pd.Series[Any]:
+        """As ``Members.setting``."""
+        return self.rows["place"].map(
+            {place: values.get(key, default) for place, values in self.settings.items()}
+        )
+
+
+def best_rounds(source: Source, runs: Sequence[int], stage: str, read: pd.DataFrame) -> dict[int, int]:
+    """Run -> the row of its curve, from 0, that the rule ``best_val`` reads; only where that can be told.
+
+    ``read`` are the rows of clients by that rule on the test split.
+
+    Bundles keep the curve of the test split alone: there it is the one row with the counts that the rule
+    reads of every client.
+    """
+    by_validation, by_test = source.curves(runs, "val"), source.curves(runs, "test")
+    with_validation = [run for run in runs if (run, stage) in by_validation]
+    validation, test = {}, dict(list(read[read["run"].isin(runs)].groupby("run")))
+    if with_validation:
+        rows = client_rows(source, with_validation, ACCURACY, stage, "val", "last")
+        validation = dict(list(rows.groupby("run")))
+    found: dict[int, int] = {}
+    for run in runs:
+        if (run, stage) in by_validation:
+            correct = by_validation[run, stage]
+            samples = np.zeros(correct.shape[1], np.int32)
+            if run in validation:
+                samples[validation[run]["client"].to_numpy()] = validation[run]["samples"].to_numpy()
+            found[run] = int(client_mean(correct, samples).argmax())
+        elif (run, stage) in by_test and run in test:
+            rows = test[run]
+            counts = np.rint((rows["value"] * rows["samples"]).to_numpy())
+            is_read = (by_test[run, stage][:, rows["client"].to_numpy()] == counts).all(axis=1)
+            if is_read.sum() == 1:
+                found[run] = int(is_read.argmax())
+    return found
