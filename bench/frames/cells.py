@@ -90,8 +90,27 @@ DOCUMENT = ["study", "document"]
 VALUE = ["measure_number", "stage", "rule", "place"]
 """What cells that show the same values have in common."""
 
-EVIDENCE = ["control", "s_d", "s_d_source", "s_d_freedom", "draws", "partitions"]
-"""What a verdict rests on beside the measured values."""
+VALUES = {
+    "place": "int64",
+    "measure_number": "int64",
+    "stage": "str",
+    "rule": "str",
+    "run": "int64",
+    "seed": "int64",
+    "value": "float64",
+}
+"""Columns of the values frame, a row a member and measure, and their types."""
+
+EVIDENCE = {
+    "reading": "int64",
+    "control": "float64",
+    "s_d": "float64",
+    "s_d_source": "str",
+    "s_d_freedom": "float64",
+    "draws": "int64",
+    "partitions": "float64",
+}
+"""What a verdict rests on beside the measured values, and the types."""
 
 LEVEL = 0.95
 """Coverage of the interval of a mean."""
@@ -147,7 +166,7 @@ def collect(
         known = client_rows(source, done["run"].tolist(), metric, "trained", "test", "last")
         check_kept(metric, len(done), len(done) - known["run"].nunique())
     pools = {name: pools_of(study, planned, runs) for name, study in by_name.items()}
-    values, evidence = [], []
+    values, evidence = [_empty(VALUES)], [_empty(EVIDENCE)]
     for (stage, rule), part in readings[readings["state"] == ""].groupby(["stage", "rule"]):
         reading = Reading(str(stage), str(rule))
         clients = client_rows(source, done["run"].tolist(), metric, reading.stage, "test", reading.rule)
@@ -157,12 +176,17 @@ def collect(
             accuracy = accuracies[by_name[str(name)].average]
             families = between_partitions(done.assign(value=done["run"].map(accuracy)).dropna(subset="value"))
             rows = drawn(with_control(rows, members, accuracy), settings)
-            evidence.append(with_spread(rows, families, *pools[str(name)])[["reading", *EVIDENCE]])
+            evidence.append(with_spread(rows, families, *pools[str(name)])[list(EVIDENCE)])
     measured_values = pd.concat(values, ignore_index=True)
     readings = readings.merge(averaged(measured_values), on=VALUE, how="left")
     readings = readings.merge(pd.concat(evidence), on="reading", how="left")
     graded = agreed(judged(completed(readings, margins)))
     return Results(runs, places, members, measured_values, cells_frame(graded, costs(members)), settings)
+
+
+def _empty(columns: Mapping[str, str]) -> pd.DataFrame:
+    """No rows with these columns, where nothing has numbers."""
+    return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in columns.items()})
 
 
 def measured(
@@ -186,7 +210,7 @@ def measured(
         values = measures[int(str(number))].by_member(seen)
         parts.append(rows[["place", "run", "seed"]].assign(value=values, measure_number=number))
     together = pd.concat(parts, ignore_index=True).dropna(subset="value")
-    return together.assign(stage=reading.stage, rule=reading.rule)
+    return together.assign(stage=reading.stage, rule=reading.rule)[list(VALUES)]
 
 
 def asked_cells(

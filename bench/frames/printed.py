@@ -92,7 +92,9 @@ def beside_published(
     cells = cells.merge(found[["order", *value]], on="order", how="left")
     without_value = asked[asked["order"].isin(cells.loc[cells["printed"].isna(), "order"])]
     titles = _published_elsewhere(studies, without_value, cells, printed)
-    cells["published_on"] = cells["order"].map(titles).fillna("").where(cells["state"] == "", "")
+    cells["published_on"] = (
+        cells["order"].map(titles).astype(object).fillna("").where(cells["state"] == "", "")
+    )
     return cells
 
 

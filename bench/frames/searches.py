@@ -49,13 +49,13 @@ def with_searches(
     tuned["marked"] = [
         ";".join(filter(None, (mark, rest))) for mark, rest in zip(marks, tuned["rest"], strict=True)
     ]
-    setting = runs["cell"].map(tuned["marked"]).fillna(runs["setting"])
+    setting = runs["cell"].map(tuned["marked"]).astype(object).fillna(runs["setting"])
     tuning = setting.eq("").map({True: DEFAULT, False: OTHER})
     is_tuned = runs["cell"].isin(tuned.index[tuned["rest"] == ""])
     return runs.assign(
         setting=setting,
         tuning=tuning.mask(is_tuned, TUNED),
-        search=runs["cell"].map(found["search"]).fillna(""),
+        search=runs["cell"].map(found["search"]).astype(object).fillna(""),
     )
 
 
