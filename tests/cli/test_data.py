@@ -101,9 +101,9 @@ def test_stats_as_json_sets_published_beside_measured(
     assert measures["global", 1, "nodes"] == (2485, 2485)
     assert measures["global", 1, "edges"] == (10138, 10138)
     assert measures["global", 1, "heterogeneity"] == (None, None)
-    measured, published = measures["non-overlapping", 10, "nodes"]
+    measured, published = measures["published", 10, "nodes"]
     assert (measured, published) == (pytest.approx(248.5), 249)
-    assert measures["overlapping", 50, "heterogeneity"][1] == 0.613
+    assert measures["published-overlapping", 50, "heterogeneity"][1] == 0.613
 
 
 def test_stats_prints_a_table(data_app: Callable[..., object], capsys: Capture) -> None:
@@ -111,7 +111,10 @@ def test_stats_prints_a_table(data_app: Callable[..., object], capsys: Capture) 
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     for row in ("nodes 2,485 2,485", "edges 10,138 10,138", "clustering 0.238 0.238"):
         assert f"whole {row}" in lines
-    assert any(line.startswith("overlapping 50 heterogeneity ") and line.endswith(" 0.613") for line in lines)
+    assert any(
+        line.startswith("published-overlapping 50 heterogeneity ") and line.endswith(" 0.613")
+        for line in lines
+    )
 
 
 def test_stats_of_a_graph_of_the_fedhgn_study(data_app: Callable[..., object], capsys: Capture) -> None:
