@@ -329,7 +329,7 @@ def test_hostile_texts_are_texts(site: Path, tab: Tab) -> None:
     tab.wait_for_selector("text=Make it again")
     line = tab.locator("pre").first.inner_text()
     assert line.startswith(
-        f"BENCH_PLUGINS=FILE.py bench sweep -d cora -s non-overlapping -k 10 -m '{EVIL}' --seed 0  # "
+        f"BENCH_PLUGINS=FILE.py bench sweep -d cora -s non-overlapping -k 10 -m '{EVIL}' --seed 0 "
     )
     assert json.loads(tab.locator("pre").last.inner_text())["note"] == EVIL
 
