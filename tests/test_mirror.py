@@ -7,6 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 ELSEWHERE = {
+    "test_frames.py": "the frames that bench itself offers: bench/frames/__init__.py",
     "test_image_path.py": "from a request to every client's results, on images",
     "test_imports.py": "every module: which may import which",
     "test_mirror.py": "every file of tests",
@@ -15,12 +16,18 @@ ELSEWHERE = {
     "datasets/test_raw_datasets.py": "every data set of raw files",
     "docs/test_links.py": "every page of the repository",
     "docs/test_results_workflow.py": ".github/workflows/results.yml",
+    "engine/test_running_statistics.py": "statistics of batch normalisation, through a whole run",
+    "frames/test_equal_to_the_old_path.py": "bench/frames and bench/studies: the same cells of all that ships",
+    "frames/test_toy_studies.py": "bench/frames and bench/studies: the same cells of small studies",
     "leaderboard/test_browser.py": "the whole site in a real browser",
+    "methods/test_attention.py": "attention in methods/_collaboration.py",
     "methods/test_closed_forms.py": "several methods: gradients in closed form against autograd",
     "methods/test_contract.py": "every method: the contract and its exceptions",
+    "methods/test_hypergraph.py": "hypergraphs of clients in methods/_completion.py",
     "methods/test_initial_models.py": "several methods: whether own initial models matter",
     "methods/test_limits.py": "several methods: the simpler ones that they become",
     "methods/test_plain_methods.py": "several methods: against loops in plain torch",
+    "methods/test_sheaf.py": "sheaf diffusion in methods/_collaboration.py",
     "nn/test_graph_models.py": "gcn2 and sage: against layers of torch-geometric",
     "store/test_bundle_mutations.py": "a thousand damaged bundles, through check and import",
     "store/test_servers.py": "the store, claims and sweeps on a server",
