@@ -51,7 +51,7 @@ def _judged_tables(name: str, kind: type[Dataset] | None, study: Study) -> Itera
         return
     paper, paper_name = description.paper, description.names.get(name, name)
     rows = {
-        (row.scenario, row.clients, row.quantity): row
+        (description.scenarios.get(row.scenario, row.scenario), row.clients, row.quantity): row
         for row in shipped_statistics()
         if (row.paper, row.dataset) == (paper, name)
     }
