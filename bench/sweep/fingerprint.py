@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,7 @@ from bench import engine
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.engine.result import Code
+from bench.errors import RequestError
 from bench.federation.scenario import SCENARIOS
 from bench.federation.scenarios import parse
 from bench.own_sources import sources
@@ -45,12 +47,12 @@ def code(method: str, model: str = "", dataset: str = "", scenario: str = "") ->
     whatever is a plug-in among the method, the client model, the data set and the scenario.
 
     Raises:
-        RequestError: no such method or scenario.
+        RequestError: no such method.
     """
     models = read()
     kind = METHODS.named(method)
     parts: list[type | None] = [kind, models.get(model), DATASETS.all().get(dataset)]
-    if scenario:
+    with suppress(RequestError):  # a federation made by hand has a scenario that nothing draws
         parts.append(type(parse(scenario)))
     digest = hashlib.sha256(_shared_hash().encode())
     for name in sorted({name for part in parts if part for name in _closure(part)}):
