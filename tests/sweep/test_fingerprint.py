@@ -39,7 +39,7 @@ def hashed_anew() -> Iterator[None]:
     ("edited", "changed"),
     [
         ("pfedgraph.py", {"pfedgraph"}),
-        ("_neighbourhoods.py", {"fedsage", "fedsage_plus"}),  # what a method's file imports
+        ("_neighgen.py", {"fedsage", "fedsage_plus"}),  # what a method's file imports
         ("fedavg.py", {"fedavg", "fedper", "fedprox", "fedsage", "fedsage_plus"}),
         ("hypernetwork.py", {"fedavg", "fedper", "fedprox", "fedsage", "fedsage_plus", "local", "pfedgraph"}),
     ],
