@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from bench.frames.runs import WHERE
 from bench.frames.searches import TUNED
+from bench.frames.stored_runs import WHERE
 from bench.studies.study import Study
 
 

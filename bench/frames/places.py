@@ -7,8 +7,8 @@ from dataclasses import astuple, replace
 
 import pandas as pd
 
-from bench.frames.runs import WHERE
 from bench.frames.searches import SettingsOf
+from bench.frames.stored_runs import WHERE
 from bench.grids.experiment import Line
 from bench.studies.experiment import ExperimentPlan
 from bench.studies.settings import Settings, difference_text

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from bench.errors import RequestError
-from bench.frames.runs import WHERE, rows_of
+from bench.frames.stored_runs import WHERE, rows_of
 from bench.registry import blaming
 from bench.studies.experiment import ExperimentPlan
 from bench.studies.published import Published, published

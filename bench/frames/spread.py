@@ -14,7 +14,7 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.federation import scenarios
 from bench.federation.scenario import Scenario
-from bench.frames.runs import WHERE, first_usual
+from bench.frames.stored_runs import WHERE, first_usual
 from bench.grids.grid import PARTITION_SEED
 from bench.studies.settings import PER_SEED, Settings
 from bench.studies.study import Study

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bench.frames.cells import COLUMNS, collect
+from bench.frames.graded_cells import COLUMNS, collect
 from bench.report.reproduction import rests_on_spread
 from bench.studies.cells import Cell
 from bench.studies.collect import collect as collect_old

@@ -7,7 +7,7 @@ import pytest
 from stored_runs import MemoryStore
 from toy_study import PlannedToy, ToyStudy
 
-from bench.frames.cells import collect
+from bench.frames.graded_cells import collect
 from bench.reports.fedhgn import FedHGN
 from bench.studies.collect import collect as collect_old
 from bench.studies.frame import TYPES

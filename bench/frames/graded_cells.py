@@ -17,9 +17,9 @@ from scipy.special import stdtrit
 from bench.frames.members import costs, joined, members_frame, states
 from bench.frames.places import places_frame
 from bench.frames.printed import bars, beside_published, margin_of, published_runs, readings_of
-from bench.frames.runs import first_usual, runs_frame, usual_frame
 from bench.frames.searches import DEFAULT, OTHER, TUNED
 from bench.frames.spread import UNKNOWN, between_partitions, drawn, pools_of, with_spread
+from bench.frames.stored_runs import first_usual, runs_frame, usual_frame
 from bench.frames.values import StoredMembers, accuracy_by_run, client_rows
 from bench.frames.verdicts import agreed, judged
 from bench.metric_names import ACCURACY, Metric
