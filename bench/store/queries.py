@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, Engine, Select, func, select
 
+from bench.engine.states import COMPLETE
 from bench.errors import RequestError, unknown
 from bench.spec import FederationKey, RunSpec, sha256
 from bench.store.models import (
@@ -48,9 +49,6 @@ says whether that is ``unverified``, ``verified`` or ``contradicted``; both are 
 numbers."""
 
 IDS_PER_QUERY = 10_000  # below SQLite's limit of variables in one statement
-
-COMPLETE = ("done", "searched")
-"""States of runs that were taken to their end."""
 
 
 class Stored(NamedTuple):

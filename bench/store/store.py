@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
+from bench.engine.states import COMPLETE
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
@@ -32,7 +33,7 @@ from bench.store.models import (
     pack_counts,
     spec_columns,
 )
-from bench.store.queries import COMPLETE, Queries, Stored, Timing, stored
+from bench.store.queries import Queries, Stored, Timing, stored
 
 if TYPE_CHECKING:
     from bench.engine.result import RunResult

@@ -15,15 +15,18 @@ from typing import Literal, cast
 
 from bench.dataset import DATASETS
 from bench.engine.result import Code
+from bench.engine.states import FAILURES, SETTLED, State
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.sources import Sources
-from bench.spec import FederationKey, RunSpec
+from bench.spec import FederationKey, RunSpec, run_name
 from bench.store.queries import Kind, Stored, Timing
 from bench.sweep import fingerprint
-from bench.sweep.policy import FAILURES, SETTLED, Attempt, Demand, Level, sort_of
+from bench.sweep.policy import Attempt, Demand, Level, sort_of
 
-Status = Literal["done", "missing", "failed", "stale", "diverged", "not_applicable", "oom", "no_data"]
+Status = State | Literal["missing", "stale"]
+"""Where a planned run stands: how it has ended, or that it has not, or that its numbers are of older code."""
+
 MARGIN = 1.25
 """Memory set aside for a run, as a multiple of the most that a like one needed."""
 
@@ -124,10 +127,9 @@ class Step:
 
     @property
     def name(self) -> str:
-        """The run in words: method, data set, scenario, clients, seed and variant."""
-        run = self.planned
-        name = f"{run.cell_title} seed {run.spec.seed}"
-        return f"{name} ({run.variant})" if run.variant else name
+        """The run in words, and its variant."""
+        name = run_name(*self.planned.names)
+        return f"{name} ({self.planned.variant})" if self.planned.variant else name
 
 
 @dataclass(eq=False)
@@ -211,11 +213,12 @@ class Plan:
             RequestError: one of them is settled, and is not to be made again.
         """
         redone = {step.spec.hash for step in self.to_run}
-        for spec, state, partition in rows:
+        for spec, state, federation_hash in rows:
             if state in SETTLED and spec.hash not in redone:
                 raise RequestError(
-                    f"{Step(planned(spec), 'done').name} is stored, made on other clients ({partition[:8]}) "
-                    f"than there are now ({hashes[spec.federation_key][:8]}); use another --db"
+                    f"{run_name(*planned(spec).names)} is stored, made on other clients "
+                    f"({federation_hash[:8]}) than there are now ({hashes[spec.federation_key][:8]}); use "
+                    "another --db"
                 )
 
     @property

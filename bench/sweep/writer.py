@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 import bench
 from bench import process
 from bench.engine.result import RunResult
+from bench.engine.states import FAILURES, SETTLED
 from bench.environment import describe
 from bench.errors import BusyError, RequestError
 from bench.store import Context, Store, connect
@@ -24,7 +25,7 @@ from bench.sweep import fingerprint
 from bench.sweep.cluster import NodeResult
 from bench.sweep.federations import Federations
 from bench.sweep.plan import Step, serves
-from bench.sweep.policy import FAILURES, SETTLED, Slots
+from bench.sweep.policy import Slots
 
 BUSY_PAUSE = 1.0
 """Seconds after which a database that is busy is asked again."""
