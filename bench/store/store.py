@@ -18,7 +18,8 @@ from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
 from bench.spec import RunSpec, canonical_json, sha256
-from bench.store import connect, migrate
+from bench.store import migrate
+from bench.store.connect import BUSY_SECONDS, Database, writing
 from bench.store.models import (
     Artefact,
     Base,
@@ -133,7 +134,7 @@ class Store(Queries):
             RequestError: the database cannot be written (full, read-only); if it was locked for 30 s, or
                 its server is away, a ``BusyError``.
         """
-        with Session(connect.writing(self._engine)) as session, session.begin():
+        with Session(writing(self._engine)) as session, session.begin():
             yield session
 
     def save(
@@ -220,7 +221,7 @@ def write_numbers(
             session.execute(insert(Base.metadata.tables[model.__tablename__]), values)
 
 
-def open_store(url: str, create: bool, busy_seconds: float = connect.BUSY_SECONDS) -> Store:
+def open_store(url: str, create: bool, busy_seconds: float = BUSY_SECONDS) -> Store:
     """Open the database at ``url``: ``sqlite:///PATH`` or ``postgresql+psycopg://USER@HOST/DATABASE``.
 
     With ``create`` it is opened for writing and made, by migration, where it is missing; without,
@@ -230,16 +231,16 @@ def open_store(url: str, create: bool, busy_seconds: float = connect.BUSY_SECOND
         RequestError: another kind of URL, no such database (reading), one that is not a result
             database, one that cannot be written (writing), an older or a newer schema.
     """
-    place = connect.database(url, busy_seconds)
-    place.check(create)
-    engine = place.engine(write=create)
+    database = Database(url, busy_seconds)
+    database.check(create)
+    engine = database.engine(write=create)
     try:
-        with place.explained():
-            migrate.prepare(engine, place, create)
+        with database.explained():
+            migrate.prepare(engine, database, create)
     except BaseException:
         engine.dispose()
         raise
-    return Store(engine, place.url)
+    return Store(engine, database.url)
 
 
 def stored_runs(url: str, write: bool, searches: bool = False) -> tuple[dict[str, Stored], list[Timing]]:
@@ -252,10 +253,10 @@ def stored_runs(url: str, write: bool, searches: bool = False) -> tuple[dict[str
     Raises:
         RequestError: as ``open_store``, and for a database of the other sort.
     """
-    place = connect.database(url)
+    database = Database(url)
     if write:
-        place.check(write=True)
-    if place.empty():
+        database.check(write=True)
+    if database.empty():
         return {}, []
     with open_store(url, create=False) as store:
         stored = store.states()
@@ -264,7 +265,9 @@ def stored_runs(url: str, write: bool, searches: bool = False) -> tuple[dict[str
             sort, content = "database of runs that are reported", "those of searches"
             if searches:
                 sort, content = "tuning database", "runs that are reported"
-            raise RequestError(f"--db: {place.name} cannot be a {sort}: it holds {content}; name another one")
+            raise RequestError(
+                f"--db: {database.name} cannot be a {sort}: it holds {content}; name another one"
+            )
         return stored, store.history()
 
 
@@ -276,13 +279,13 @@ def knows_bundle(url: str, digest: str, must_exist: bool) -> bool:
     Raises:
         RequestError: as ``open_store``, and for an imported bundle as for writing.
     """
-    place = connect.database(url)
-    if not must_exist and place.empty():
+    database = Database(url)
+    if not must_exist and database.empty():
         return False
     with open_store(url, create=False) as store:
         is_known = digest in set(store.bundles()["hash"])
     if is_known:
-        place.check(write=True)
+        database.check(write=True)
     return is_known
 
 

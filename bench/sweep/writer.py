@@ -18,7 +18,8 @@ from bench.engine.result import RunResult
 from bench.engine.states import FAILURES, SETTLED
 from bench.environment import describe
 from bench.errors import BusyError, RequestError
-from bench.store import Context, Store, connect
+from bench.store import Context, Store
+from bench.store.connect import PATIENCE
 from bench.store.models import Claim
 from bench.store.queries import Stored
 from bench.sweep import fingerprint
@@ -33,7 +34,7 @@ BUSY_PAUSE = 1.0
 RENEW = 15.0
 """Seconds after which claims are renewed."""
 
-LEASE = connect.PATIENCE + 60.0
+LEASE = PATIENCE + 60.0
 """Seconds that a claim lasts unless it is renewed: longer than its sweep may have to wait to renew it."""
 
 CLOCKS = {
@@ -114,7 +115,7 @@ class Writer:
         stopping: Callable[[], bool],
         environment: Callable[[str, int], Mapping[str, Any]] = describe,
         renew_seconds: float = RENEW,
-        patience: float = connect.PATIENCE,
+        patience: float = PATIENCE,
     ) -> None:
         self._store = store
         self._federations = federations

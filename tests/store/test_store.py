@@ -202,9 +202,9 @@ def test_what_is_no_result_database_is_refused_and_left_alone(tmp_path: Path) ->
         raw.execute("CREATE TABLE songs (title)")
     raw.close()
     cases = {
-        url_of(text): "this file is not one",
+        url_of(text): "not a database",
         url_of(other): f"{other.name} holds other tables .songs.",
-        url_of(tmp_path): "this is a folder",
+        url_of(tmp_path): "unable to open",
         "mysql://host/name": "expects sqlite:///PATH",
         "sqlite://": "expects sqlite:///PATH",
         "sqlite:///:memory:": "expects sqlite:///PATH",
