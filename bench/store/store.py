@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
-from bench.engine.states import COMPLETE
+from bench.engine.states import COMPLETE, SETTLED
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
@@ -137,21 +137,16 @@ class Store(Queries):
         with Session(writing(self._engine)) as session, session.begin():
             yield session
 
-    def save(
-        self,
-        spec: RunSpec,
-        result: RunResult,
-        context: Context,
-        keep: Callable[[Stored], bool] = lambda old_run: False,
-    ) -> int:
+    def save(self, spec: RunSpec, result: RunResult, context: Context) -> int:
         """Write a run with all that belongs to it in one transaction; returns its id.
 
-        An older row of the same spec is replaced and keeps its id, unless ``keep`` says that it stays.
-        Results and curves are written for ``done`` and ``searched`` runs only. Raises as ``transaction``.
+        An older row of the same spec is replaced and keeps its id. What says nothing of the numbers (a
+        failure, no data) never replaces a settled run, which stays as stale as it was. Results and curves
+        are written for ``done`` and ``searched`` runs only. Raises as ``transaction``.
         """
         with self.transaction() as session:
             old_run = stored(session.connection(), spec.hash)
-            if old_run is not None and keep(old_run):
+            if old_run is not None and old_run.state in SETTLED and result.state not in SETTLED:
                 return old_run.id
             if old_run is not None:
                 session.execute(delete(Run).where(Run.id == old_run.id))

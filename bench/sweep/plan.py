@@ -125,6 +125,10 @@ class Step:
         """The run's spec."""
         return self.planned.spec
 
+    def is_new(self, row: Stored) -> bool:
+        """Whether the stored run is another one than when the plan was made."""
+        return self.stored is None or row.started != self.stored.started
+
     @property
     def name(self) -> str:
         """The run in words, and its variant."""
@@ -203,24 +207,6 @@ class Plan:
                     f"now ({partition[:8]}): run bench tune for it, or leave it out"
                 )
 
-    def refuse_mixing(
-        self, rows: Iterable[tuple[RunSpec, str, str]], hashes: Mapping[FederationKey, str]
-    ) -> None:
-        """Keep runs on other clients out of one database: a report averages what it holds of a cell, and
-        compares the methods of a federation. ``rows`` are as ``Queries.on_other_clients`` gives them.
-
-        Raises:
-            RequestError: one of them is settled, and is not to be made again.
-        """
-        redone = {step.spec.hash for step in self.to_run}
-        for spec, state, federation_hash in rows:
-            if state in SETTLED and spec.hash not in redone:
-                raise RequestError(
-                    f"{run_name(*planned(spec).names)} is stored, made on other clients "
-                    f"({federation_hash[:8]}) than there are now ({hashes[spec.federation_key][:8]}); use "
-                    "another --db"
-                )
-
     @property
     def unknown_times(self) -> int:
         """Number of ready runs without an expectation."""
@@ -275,7 +261,7 @@ def _step(run: Planned, rows: Mapping[str, Stored], data_gap: Callable[[str], st
     row = rows.get(spec.hash)
     if row is not None and row.state in SETTLED:
         code = fingerprint.of(spec)
-        change = _numerics_change(row, code)
+        change = numerics_change(row, code)
         if not change:
             is_changed = row.source_hash != code.source
             return Step(run, cast(Status, row.state), row.reason, row, changed=is_changed)
@@ -289,22 +275,7 @@ def _step(run: Planned, rows: Mapping[str, Stored], data_gap: Callable[[str], st
     return Step(run, "oom" if row.state == "oom" else "failed", row.reason, row)
 
 
-def serves(row: Stored, step: Step) -> bool:
-    """Whether a run that is stored now is what a step wants, though the plan did not know of it.
-
-    Any settled run that is not stale is; but in place of one to redo (``stale``, ``rerun``, without models)
-    it has to be another one, by exactly the installed code.
-    """
-    code = fingerprint.of(step.spec)
-    if row.state not in SETTLED or _numerics_change(row, code):
-        return False
-    if step.status != "stale" and step.status not in SETTLED:
-        return True
-    is_new = step.stored is None or row.started != step.stored.started
-    return is_new and row.source_hash == code.source
-
-
-def _numerics_change(row: Stored, code: Code) -> str:
+def numerics_change(row: Stored, code: Code) -> str:
     """Why a stored run's numbers are of older code; empty where they are not."""
     if row.method_numerics < code.method_numerics:
         return f"method numerics {row.method_numerics}, now {code.method_numerics}"

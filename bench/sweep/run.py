@@ -98,7 +98,7 @@ def sweep(
         if not ready_steps and all(step.to_run for step in plan.steps):
             raise next(iter(federations.missing_data.values()))
         store = stack.enter_context(open_store(database, create=True))
-        plan.refuse_mixing(store.on_other_clients(federations.hashes), federations.hashes)
+        store.refuse_other_clients(federations.hashes, {step.spec.hash for step in steps})
         stack.enter_context(store.held())
         stack.enter_context(reporter)
         interrupts = stack.enter_context(Interrupts(reporter.note))
