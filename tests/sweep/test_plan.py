@@ -1,6 +1,5 @@
 """What a plan says of stored and missing runs, and what those will take."""
 
-
 import pytest
 from fake_runs import grid, have, stored
 
