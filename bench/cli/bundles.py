@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -14,9 +13,6 @@ from cyclopts.validators import Number
 from bench import paths
 from bench.cli import options
 from bench.cli.output import console
-
-SHOWN = 10
-"""Conflicts named one by one; --json names all."""
 
 
 def export(
@@ -65,11 +61,10 @@ def export(
 def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: options.AsJson = False) -> None:
     """Check a bundle and write its runs into the database, in one step or not at all.
 
-    A run that is stored with the same outcome is skipped. A stored run with an outcome is never
-    replaced: where the bundle has another one, that is a conflict, which is reported, and the
-    stored run stays. A stored run that failed, had no data or ran out of memory gives way to a
-    finished one of the bundle. Imported runs count as done in a sweep, keep the bundle's name and
-    are unverified until 'bench verify' has made a sample of them again.
+    A stored run that is done, diverged or not applicable stays, and the bundle's is skipped. A stored run
+    that failed, had no data or ran out of memory gives way to such a one of the bundle. Imported runs count
+    as done in a sweep, keep the bundle's name and are unverified until 'bench verify' has made a sample of
+    them again.
 
     Parameters
     ----------
@@ -82,16 +77,11 @@ def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: opti
     source = Bundle(bundle)
     report = bundle_import.import_bundle(db or paths.default_database(), source)
     if as_json:
-        print(json.dumps({"bundle": source.name, **asdict(report)}))
+        print(json.dumps({"bundle": source.name, **report._asdict()}))
         return
-    for line in report.conflicts[:SHOWN]:
-        print(f"conflict: {line}")
-    if len(report.conflicts) > SHOWN:
-        print(f"and {len(report.conflicts) - SHOWN:,} conflicts more: --json names all")
     print(
         f"{source.name}: {report.added:,} runs added, {report.replaced:,} in place of failed ones, "
-        f"{report.equal:,} equal to stored ones, {len(report.conflicts):,} in conflict with stored ones, "
-        "which stay"
+        f"{report.skipped:,} skipped: stored already"
     )
 
 
@@ -115,9 +105,8 @@ def verify(
     or the test accuracy over all clients is within 0.5 points at the round of best validation, and
     within 1 point by the other rules, or two predictions, on small test splits
     (docs/results-format.md). A run that diverged, or that its method is not made for, agrees if it
-    ends so again; those that ran out of memory are not drawn. One that does not agree and was made on
-    another kind of processor, or with other threads, says nothing, up to ten points; but ten runs that
-    all lie above what comes out here do. Where the bundle was imported, the database keeps what came of
+    ends so again; those that ran out of memory are not drawn. One that differs and was made on other
+    hardware says nothing. Where the bundle was imported, the database keeps what came of
     every run and calls the bundle verified or contradicted. Exit code 0: all agree; 1: one differs, or
     nothing can be said of one, and then nothing is marked verified.
 
@@ -141,10 +130,9 @@ def verify(
     from bench.store.queries import filter_known_runs
     from bench.store.store import knows_bundle
     from bench.sweep import show, workers
-    from bench.sweep.agreement import counted, outcome
     from bench.sweep.plan import data_at_hand
     from bench.sweep.reporters import Display
-    from bench.sweep.verify import draw, drawable, make_again, obstacles
+    from bench.sweep.verify import counted, draw, drawable, make_again, obstacles, outcome
 
     is_shipped = len(bundle.parts) == 1 and not bundle.exists() and (SHIPPED / bundle).is_dir()
     source = Bundle(SHIPPED / bundle if is_shipped else bundle)
@@ -161,17 +149,22 @@ def verify(
     result = outcome(checks)
     state = None
     if is_imported and result != "incomplete":
-        findings = {check.spec_hash: (check.finding, check.points) for check in checks if check.finding}
+        findings = {
+            check.spec_hash: check.finding
+            for check in checks
+            if check.finding is not None and (check.finding != "differs" or check.contradicts)
+        }
         with open_store(url, create=True) as store:
             state = mark(store, source.hash, findings)
     if as_json:
-        fields = ("run", "spec_hash", "finding", "detail", "points")
+        fields = ("run", "spec_hash", "finding", "detail", "other_hardware")
         rows = [{name: getattr(check, name) for name in fields} for check in checks]
         told = {"bundle": source.name, "draw_seed": seed, "outcome": result, "marked": state}
         print(json.dumps({**told, "methods_not_drawn": missed_methods, "runs": rows}))
     else:
         for check in checks:
-            print(f"{check.run}: {check.finding or 'not checked'}: {check.detail}")
+            suffix = "; made on other hardware" if check.other_hardware else ""
+            print(f"{check.run}: {check.finding or 'not checked'}: {check.detail}{suffix}")
         if missed_methods:
             reach = f"--sample {len(methods)} reaches every method"
             print(f"not drawn: any run of {', '.join(missed_methods)}: {reach}")

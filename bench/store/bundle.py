@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import stat
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
@@ -17,35 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from bench.engine.states import OUTCOMES
 from bench.errors import RequestError, first_problem
 from bench.replacement import replacing_folder
 from bench.spec import canonical_json, cell_of, sha256
-from bench.store.bundle_check import (
-    ARRAY_BYTES,
-    CURVE_SPLIT,
-    FILES,
-    MANIFEST,
-    SCHEMAS,
-    VERSIONS,
-    check_columns,
-    check_rows,
-    refuse,
-)
+from bench.store.bundle_check import CURVE_SPLIT, FILES, MANIFEST, SCHEMAS, VERSIONS, check_rows, refuse
 from bench.store.models import ClientResult, pack_array, unpack_array
 from bench.store.queries import RUN_COLUMNS, TIMED, Readings, Timing, filter_runs
 from bench.store.store import Store
-
-MANIFEST_BYTES = 4 * 2**20
-FILE_BYTES = 256 * 2**20
-TABLE_BYTES = 2**30
-"""Largest ``bundle.json``, Parquet file, and content of one when decoded, in bytes. A reader refuses
-more, whatever it would find there."""
-
-TABLE_VALUES = TABLE_BYTES // 4
-"""Most values of a table: some that repeat take no room in the file."""
 
 TEXTS = ("stage", "split", "rule", "metric")
 
@@ -55,45 +35,33 @@ SHIPPED = Path(str(files("bench.results"))) / "measured"
 # bundle.json --------------------------------------------------------------------------------------
 
 
-def _printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("a control character")
-    return text
-
-
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Whole = Annotated[int, Field(ge=0)]
-Text = Annotated[str, AfterValidator(_printable)]
-Description = dict[str, JsonValue]
-
-
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class File(_Part):
     """Size, SHA-256 and rows of one Parquet file."""
 
-    bytes: Annotated[Whole, Field(le=FILE_BYTES)]
-    rows: Whole
-    sha256: Digest
+    bytes: int
+    rows: int
+    sha256: str
 
 
-class Environment(_Part):
+class EnvironmentEntry(_Part):
     """Where runs were made; ``hash`` is the SHA-256 of the description's canonical JSON."""
 
-    hash: Digest
-    description: Description
+    hash: str
+    description: dict[str, JsonValue]
 
 
-class Partition(_Part):
+class PartitionEntry(_Part):
     """A federation that runs used and how it was made."""
 
-    hash: Annotated[Text, Field(min_length=1)]
-    dataset: Text
-    scenario: Text
-    clients: Annotated[int, Field(ge=1, le=2**31 - 1)]
-    provenance: Description
+    hash: str
+    dataset: str
+    scenario: str
+    clients: int
+    provenance: dict[str, JsonValue]
 
 
 class Manifest(_Part):
@@ -101,34 +69,28 @@ class Manifest(_Part):
 
     format: Literal["pfl-bench bundle"]
     version: Literal[1, 2]
-    source: Annotated[Text, Field(max_length=1000)] = ""
+    source: str = ""
     files: dict[str, File]
-    environments: list[Environment]
-    partitions: list[Partition]
+    environments: list[EnvironmentEntry]
+    partitions: list[PartitionEntry]
 
 
 def _read_manifest(folder: Path) -> tuple[Manifest, str]:
     """``bundle.json``, checked in itself, and its SHA-256."""
     if not (folder / MANIFEST).is_file():
         raise RequestError(f"no bundle at {folder}: expected a folder with {MANIFEST}")
-    data = _read_bytes(folder, MANIFEST, MANIFEST_BYTES)
+    data = _read_bytes(folder, MANIFEST)
     try:
-        tree = json.loads(data)
-        canonical_json(tree)
-    except (ValueError, RecursionError) as error:
-        refuse(folder, MANIFEST, f"not valid JSON: {error}")
-    if isinstance(tree, dict) and isinstance(version := tree.get("version"), int) and version > max(VERSIONS):
-        refuse(folder, MANIFEST, f"version {version}, this bench reads up to {max(VERSIONS)}: upgrade bench")
-    try:
-        manifest = Manifest.model_validate(tree)
+        manifest = Manifest.model_validate_json(data)
+        canonical_json(manifest.model_dump())  # refuses numbers that JSON does not have
     except ValidationError as error:
         refuse(folder, MANIFEST, first_problem(error))
-    files = VERSIONS[manifest.version]
-    other_names = sorted({path.name for path in folder.iterdir()} - files)
-    if other_names:
-        refuse(folder, MANIFEST, f"{other_names[0]!r} beside it is not part of a bundle: take it out")
-    if manifest.files.keys() != files - {MANIFEST}:
-        refuse(folder, MANIFEST, f"files: expected {', '.join(sorted(files - {MANIFEST}))}")
+    except ValueError as error:
+        refuse(folder, MANIFEST, str(error))
+    names = VERSIONS[manifest.version]
+    for found in ({path.name for path in folder.iterdir()}, {MANIFEST, *manifest.files}):
+        if found != names:
+            refuse(folder, MANIFEST, f"expected {', '.join(sorted(names))}, got {', '.join(sorted(found))}")
     return manifest, sha256(data)
 
 
@@ -138,7 +100,7 @@ def _read_manifest(folder: Path) -> tuple[Manifest, str]:
 class Bundle:
     """A bundle, read and checked whole when it is opened; it answers as a ``Store`` does.
 
-    Of a ``trusted`` one, whose rows were checked before, the SHA-256 of its files are compared alone; what
+    Of a ``trusted`` one, whose rows were checked before, the SHA-256 of its files are compared alone. What
     is large is read when it is asked for.
 
     Run ids are 1, 2, ... in the order of the file. ``traceback`` is empty: a bundle keeps none; so are
@@ -155,26 +117,20 @@ class Bundle:
         self.name = folder.resolve().name
         manifest, self.hash = _read_manifest(folder)
         self.source = manifest.source
-        environments = _frame(Environment, manifest.environments)
-        partitions = _frame(Partition, manifest.partitions)
         self._files = manifest.files
-        self._tables: dict[str, pd.DataFrame] = {}
+        environments = _frame(EnvironmentEntry, manifest.environments)
+        self._partitions = _frame(PartitionEntry, manifest.partitions)
         if trusted:
             for file in self._files:
-                _read_stated(folder, file.removesuffix(".parquet"), self._files)
+                _read_stated(folder, file, self._files)
         else:
-            self._tables |= {name: self._read(name) for name in SCHEMAS}
-            check_rows(folder, {**self._tables, "environments": environments, "partitions": partitions})
-        self._environments = environments.assign(id=range(1, len(environments) + 1))
-        self._environments = self._environments[["id", "hash", "description"]]
-        self._partitions = partitions
-        self._runs = _runs(self._table("runs"), self._environments)
+            tables = {name: self._table(name) for name in SCHEMAS}
+            check_rows(folder, {**tables, "environments": environments, "partitions": self._partitions})
+        environments.insert(0, "id", range(1, len(environments) + 1))
+        self._environments = environments
+        self._runs = _runs(self._table("runs"), environments)
 
     def _table(self, name: str) -> pd.DataFrame:
-        """A table that is asked for once."""
-        return self._tables.pop(name) if name in self._tables else self._read(name)
-
-    def _read(self, name: str) -> pd.DataFrame:
         """A table; one that bundles of this version do not have is empty."""
         if f"{name}.parquet" in self._files:
             return _read_table(self.folder, name, self._files)
@@ -272,7 +228,7 @@ def read_timings(folder: Path) -> dict[str, Timing]:
     timings: dict[str, Timing] = {}
     for path in sorted(folder.glob(f"*/{MANIFEST}")):
         try:
-            data = _read_stated(path.parent, "runs", _read_manifest(path.parent)[0].files)
+            data = _read_stated(path.parent, "runs.parquet", _read_manifest(path.parent)[0].files)
             is_done = pc.field("state") == "done"
             table = pq.read_table(pa.BufferReader(data), columns=["spec_hash", *TIMED], filters=is_done)
         except (RequestError, pa.ArrowException, OSError, ValueError):
@@ -282,80 +238,49 @@ def read_timings(folder: Path) -> dict[str, Timing]:
     return timings
 
 
-def _read_bytes(folder: Path, name: str, limit: int) -> bytes:
-    """A file's bytes, of a regular file alone: no link is followed, no pipe waited for."""
+def _read_bytes(folder: Path, name: str, size: int | None = None) -> bytes:
+    """A file's bytes, as many as stated, of a regular file alone: no link is followed, no pipe waited for."""
     path = folder / name
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
             refuse(folder, name, "expected a regular file, no link or folder")
-        if status.st_size > limit:
-            refuse(folder, name, f"too large: {status.st_size:,} bytes, expected {limit:,}")
+        if size not in (None, status.st_size):
+            refuse(folder, name, f"damaged: {status.st_size:,} bytes, {MANIFEST} says {size:,}")
         return path.read_bytes()
     except OSError as error:
         refuse(folder, name, f"cannot read it: {error.strerror}")
 
 
 def _read_stated(folder: Path, name: str, files: Mapping[str, File]) -> bytes:
-    """The bytes of a table's file if they are those that ``bundle.json`` states."""
-    file = f"{name}.parquet"
-    data = _read_bytes(folder, file, files[file].bytes)
-    if sha256(data) != files[file].sha256:
-        refuse(folder, file, f"damaged: its SHA-256 is not that of {MANIFEST}")
+    """The bytes of a file if they are those that ``bundle.json`` states."""
+    data = _read_bytes(folder, name, files[name].bytes)
+    if sha256(data) != files[name].sha256:
+        refuse(folder, name, f"damaged: its SHA-256 is not that of {MANIFEST}")
     return data
 
 
 def _read_table(folder: Path, name: str, files: Mapping[str, File]) -> pd.DataFrame:
-    """A table of exactly the columns of its schema, as many rows as ``bundle.json`` says, and no more
-    than ``TABLE_BYTES``.
-    """
-    file = f"{name}.parquet"
-    data, rows = _read_stated(folder, name, files), files[file].rows
+    """A table of exactly the columns of its schema, and as many rows as ``bundle.json`` says."""
+    file, schema = f"{name}.parquet", SCHEMAS[name]
+    data, rows = _read_stated(folder, file, files), files[file].rows
     try:
-        _check_footer(folder, file, pq.ParquetFile(pa.BufferReader(data)), SCHEMAS[name])
-        table = _decoded_table(folder, file, data, SCHEMAS[name])
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        table = pq.ParquetFile(pa.BufferReader(data)).read()
+    except (pa.ArrowException, OSError, ValueError) as error:
         refuse(folder, file, f"not readable as Parquet: {error}")
+    found, expected = (
+        sorted(f"{field.name} {field.type}" for field in each) for each in (table.schema, schema)
+    )
+    if found != expected:
+        columns = ", ".join(sorted({*found} ^ {*expected}) or found)
+        refuse(folder, file, f"column one too many, missing, twice or of another type: {columns}")
     if table.num_rows != rows:
         refuse(folder, file, f"{table.num_rows} rows, {MANIFEST} says {rows}")
-    check_columns(folder, name, table)
-    frame: pd.DataFrame = table.to_pandas()
+    for field in schema:
+        if table.column(field.name).null_count and not field.nullable:
+            refuse(folder, file, f"column {field.name}: a value is missing")
+    frame: pd.DataFrame = table.select(schema.names).replace_schema_metadata(None).to_pandas()
     return frame
-
-
-def _check_footer(folder: Path, file: str, parquet: pq.ParquetFile, schema: pa.Schema) -> None:
-    """Refuse other columns, and what would be too large when decoded by the file's own account."""
-    fields = parquet.schema_arrow
-    times = Counter(fields.names)
-    kinds = {field.name: field.type if times[field.name] == 1 else "two of them" for field in fields}
-    types = {field.name: field.type for field in schema}
-    for column in [*types, *kinds]:
-        if kinds.get(column) != types.get(column):
-            actual_type, expected_type = kinds.get(column, "none"), types.get(column, "no such column")
-            refuse(folder, file, f"column {column}: expected {expected_type}, got {actual_type}")
-    metadata = parquet.metadata
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    size = sum(max(group.total_byte_size, 0) for group in groups)
-    values = sum(group.column(place).num_values for group in groups for place in range(group.num_columns))
-    if size > TABLE_BYTES or values > TABLE_VALUES:
-        refuse(folder, file, f"too large: {size:,} bytes unpacked, {values:,} values")
-
-
-def _decoded_table(folder: Path, file: str, data: bytes, schema: pa.Schema) -> pa.Table:
-    """The table without its metadata, from which pandas would take orders.
-
-    Texts are decoded only once their length is known: few bytes of Parquet can stand for many long ones.
-    """
-    variable = [field.name for field in schema if field.type in (pa.string(), pa.binary())]
-    table = pq.ParquetFile(pa.BufferReader(data), read_dictionary=variable).read()
-    table.validate(full=True)
-    chunks = [chunk for name in variable for chunk in table.column(name).chunks]
-    lengths = (pc.binary_length(chunk.dictionary).cast(pa.int64()).take(chunk.indices) for chunk in chunks)
-    size = sum(pc.sum(length).as_py() or 0 for length in lengths)
-    if size > TABLE_BYTES:
-        refuse(folder, file, f"too large: {size:,} bytes of texts and arrays")
-    nullable_schema = pa.schema([field.with_nullable(True) for field in schema])
-    return table.select(schema.names).replace_schema_metadata(None).cast(nullable_schema)
 
 
 def _frame(model: type[_Part], parts: Sequence[_Part]) -> pd.DataFrame:
@@ -426,12 +351,9 @@ def write_bundle(
     step, after the new one was read back whole.
 
     Raises:
-        RequestError: ``largest_array`` is more than a reader takes; no run has an outcome; ``folder`` is
-            a file or holds something else than a bundle; it cannot be written; the database holds what
-            a bundle may not.
+        RequestError: no run has an outcome; ``folder`` holds something else than a bundle; it cannot be
+            written; the database holds what a bundle may not.
     """
-    if not 0 <= largest_array <= ARRAY_BYTES:
-        raise RequestError(f"largest array: expected 0 to {ARRAY_BYTES} bytes, got {largest_array}")
     folder = folder.resolve()
     runs = runs[runs["state"].isin(OUTCOMES)].sort_values("spec_hash", ignore_index=True)
     if runs.empty:
@@ -444,16 +366,12 @@ def write_bundle(
 
 
 def _check_target(folder: Path) -> None:
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise RequestError(f"--out {folder}: expected a folder, this is a file")
-    names = {path.name for path in folder.iterdir()}
-    other_names = sorted(names - FILES)
-    if names and (other_names or MANIFEST not in names):
-        content = f"holds {other_names[0]}" if other_names else f"has no {MANIFEST}"
+    """Refuse to replace anything but a bundle."""
+    names = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    if names and (names - FILES or MANIFEST not in names):
         raise RequestError(
-            f"--out {folder}: expected a new folder, an empty one or a bundle, this one {content}"
+            f"--out {folder}: expected a new folder, an empty one or a bundle, this one holds "
+            f"{', '.join(sorted(names))}"
         )
 
 
@@ -492,17 +410,13 @@ def _write(store: Store, runs: pd.DataFrame, folder: Path, largest_array: int) -
 
 
 def _write_table(path: Path, frame: pd.DataFrame, schema: pa.Schema) -> None:
-    try:
-        columns = [
-            pa.array(frame[field.name], field.type, from_pandas=field.nullable or None) for field in schema
-        ]
-        table = pa.Table.from_arrays(columns, schema=schema)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise RequestError(f"the database holds what no bundle may, {path.stem}: {error}") from None
+    columns = [
+        pa.array(frame[field.name], field.type, from_pandas=field.nullable or None) for field in schema
+    ]
     numbers = [field.name for field in schema if pa.types.is_integer(field.type)]
     numbers += [f"{field.name}.list.element" for field in schema if pa.types.is_list(field.type)]
     pq.write_table(
-        table,
+        pa.Table.from_arrays(columns, schema=schema),
         path,
         compression="zstd",
         compression_level=19,

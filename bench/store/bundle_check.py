@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import json
-import math
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,24 +10,27 @@ from typing import Any, NoReturn
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import ValidationError
 from sqlalchemy import BigInteger, Column
 
 from bench.engine.states import OUTCOMES
 from bench.errors import RequestError, first_problem
 from bench.metric_names import ACCURACY
-from bench.selection import RULES as SELECTION_RULES
+from bench.selection import RULES
 from bench.spec import STAGES, RunSpec, sha256
-from bench.store.models import Artefact, Base, ClientResult, Confusion, Curve, Run, spec_columns
+from bench.store.models import (
+    Artefact,
+    Base,
+    ClientResult,
+    Confusion,
+    Curve,
+    Run,
+    spec_columns,
+    unpack_array,
+)
 
 SPLITS = ("train", "val", "test")
 CURVE_SPLIT = "test"
-ARRAY_BYTES = 2**20
-"""Largest NPY data of an array that a reader takes: what hundreds of rounds weigh by layer fits."""
-
-LONGEST = 300
-"""Characters of a problem that a message tells; names and values in it may be anybody's."""
 
 # Columns ------------------------------------------------------------------------------------------
 
@@ -80,6 +79,15 @@ SCHEMAS: dict[str, pa.Schema] = {
 }
 """Table -> its columns. ``run`` is a row of ``runs``, from 0."""
 
+KEYS = {
+    "runs": ["spec_hash"],
+    "client_results": ["run", "client", "stage", "split", "rule", "metric"],
+    "curves": ["run", "stage", "split"],
+    "artefacts": ["run", "name"],
+    "confusions": ["run", "stage", "rule"],
+}
+"""Table -> the columns that tell its rows apart."""
+
 MANIFEST = "bundle.json"
 FILES = {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS)}
 """Every file of a bundle."""
@@ -87,204 +95,113 @@ FILES = {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS)}
 VERSIONS = {1: FILES - {"confusions.parquet"}, 2: FILES}
 """Version of a bundle -> its files; the newest is written."""
 
-
 Tables = Mapping[str, pd.DataFrame]
 """The content of a bundle by table; ``environments`` and ``partitions`` stand in ``bundle.json``."""
 
 
 def refuse(folder: Path, file: str, problem: str) -> NoReturn:
-    """Raise ``RequestError`` with the file's name and the problem, in one line."""
-    line = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in problem)
-    raise RequestError(f"bundle {folder}: {file}: {line if len(line) <= LONGEST else f'{line[:LONGEST]}...'}")
-
-
-def check_columns(folder: Path, name: str, table: pa.Table) -> None:
-    """Check what the schema says of every value: that it is there, finite, and one printable line.
-
-    ``reason`` may have several lines.
-
-    Raises:
-        RequestError: a value is not.
-    """
-    for field in SCHEMAS[name]:
-        column = table.column(field.name)
-        problem = ""
-        if column.null_count and not field.nullable:
-            problem = "a value is missing"
-        elif pa.types.is_floating(field.type) and not np.isfinite(column.drop_null().to_numpy()).all():
-            problem = "a value is not finite"
-        elif pa.types.is_string(field.type):
-            breaks = "\n\t" if field.name == "reason" else ""
-            texts = (
-                text.translate(dict.fromkeys(map(ord, breaks))) for text in pc.unique(column).to_pylist()
-            )
-            problem = next(
-                (f"a control character in {text!r}" for text in texts if not text.isprintable()), ""
-            )
-        if problem:
-            refuse(folder, f"{name}.parquet", f"column {field.name}: {problem}")
+    """Raise ``RequestError`` with the file's name and the problem."""
+    raise RequestError(f"bundle {folder}: {file}: {problem}")
 
 
 # Rows ---------------------------------------------------------------------------------------------
 
-VALUES = {"states": OUTCOMES, "stages": STAGES, "splits": SPLITS, "rules": tuple(SELECTION_RULES)}
 
-Rule = str | tuple[str, str | Callable[[Tables], Any]]
-"""A boolean a row: an expression over a table's columns (``DataFrame.eval``), or words and such an expression
-or a function.
-"""
+def check_rows(folder: Path, tables: Tables) -> None:
+    """Check the specs, and what is said of the rows of every table.
+
+    Raises:
+        RequestError: naming the first row of which something does not hold.
+    """
+
+    def require(table: str, rows: Any, words: str) -> None:
+        bad_rows = np.flatnonzero(~np.asarray(rows, bool))
+        if len(bad_rows):
+            refuse(folder, f"{table}.parquet", f"row {bad_rows[0]}: expected {words}")
+
+    runs, results, curves, artefacts, confusions = (tables[name] for name in SCHEMAS)
+    environments, partitions = tables["environments"], tables["partitions"]
+    for row, run in enumerate(runs.to_dict("records")):
+        _check_spec(folder, row, run)
+    for table, schema in SCHEMAS.items():
+        for field in schema:
+            if pa.types.is_floating(field.type):
+                finite = np.isfinite(tables[table][field.name])
+                require(
+                    table, finite | (tables[table][field.name].isna() & field.nullable), "a finite number"
+                )
+        require(table, ~tables[table].duplicated(KEYS[table]), f"one row of a {', '.join(KEYS[table])}")
+    require("runs", runs["state"].isin(OUTCOMES), f"a state of {', '.join(OUTCOMES)}")
+    require("runs", (runs.select_dtypes("number") >= 0).all(axis=1), "no negative number")
+    known = environments.loc[environments["description"].map(sha256) == environments["hash"], "hash"]
+    require("runs", runs["environment"].isin(known), f"an environment of {MANIFEST}, with its hash")
+    clients = ["partition_hash", "dataset", "scenario", "clients"]
+    places = set(partitions[["hash", *clients[1:]]].itertuples(index=False, name=None))
+    has_clients = [not row[0] or row in places for row in runs[clients].itertuples(index=False, name=None)]
+    require("runs", has_clients, f"no partition_hash or one of {MANIFEST}, of these clients")
+    for table in list(SCHEMAS)[1:]:
+        frame = tables[table]
+        state = frame["run"].map(runs["state"])
+        require(table, state == "done", "a run of this bundle that is done")
+        if "stage" in frame:
+            require(table, frame["stage"].isin(STAGES), f"a stage of {', '.join(STAGES)}")
+        if "rule" in frame:
+            require(table, frame["rule"].isin(RULES), f"a rule of {', '.join(RULES)}")
+    require("client_results", results["split"].isin(SPLITS), f"a split of {', '.join(SPLITS)}")
+    count = results["run"].map(runs["clients"])
+    require("client_results", (results["client"] >= 0) & (results["client"] < count), "a client of the run")
+    require("client_results", results["samples"] >= 1, "samples")
+    correct, value = results["correct"], results["value"]
+    require("client_results", correct.isna() != value.isna(), "correct or value")
+    require("client_results", correct.isna() | ((correct >= 0) & (correct <= results["samples"])), "a count")
+    require("client_results", value.isna() | ((value >= 0) & (value <= 1)), "a value from 0 to 1")
+    require("curves", curves["split"] == CURVE_SPLIT, f"split {CURVE_SPLIT}")
+    require("curves", curves["rows"] >= 1, "rows")
+    require("curves", curves["clients"] == curves["run"].map(runs["clients"]), "the clients of the run")
+    require("curves", curves["rows"] * curves["clients"] == curves["correct"].str.len(), "rows times clients")
+    require("curves", _counts_fit(curves, results), "counts from 0 to the client's samples")
+    require("artefacts", artefacts["data"].map(_is_array), "an NPY array of numbers")
+    require(
+        "confusions", confusions["clients"] == confusions["run"].map(runs["clients"]), "the run's clients"
+    )
+    sizes = confusions["clients"] * confusions["classes"].astype(float) ** 2
+    require("confusions", (sizes > 0) & (sizes == confusions["counts"].str.len()), "counts of every class")
+    require(
+        "confusions", _confusions_fit(confusions, results), "the client's test items and its correct ones"
+    )
 
 
-def _keys(table: str) -> Rule:
-    model = Base.metadata.tables[table]
-    unique = [column for column in model.columns if column.unique] or model.primary_key
-    keys = [NAMES.get(column.name, column.name) for column in unique]
-    return f"no earlier row with the same {', '.join(keys)}", lambda t: ~t[table].duplicated(keys)
-
-
-def _has_known_partition(tables: Tables) -> list[bool]:
-    columns = ["hash", "dataset", "scenario", "clients"]
-    partitions = set(tables["partitions"][columns].itertuples(index=False, name=None))
-    runs = tables["runs"][["partition_hash", *columns[1:]]].itertuples(index=False, name=None)
-    return [not run[0] or run in partitions for run in runs]
-
-
-def _counts_fit(tables: Tables) -> list[bool]:
+def _counts_fit(curves: pd.DataFrame, results: pd.DataFrame) -> list[bool]:
     """Whether each curve's counts are 0 to the client's test samples; a client without has no results."""
-    curves, results = tables["curves"], tables["client_results"]
     test = results[results["split"] == CURVE_SPLIT]
     samples = test.groupby(["run", "client"])["samples"].max()
-    clients = [np.arange(count) for count in curves["clients"]]
-    keys = [np.repeat(curves["run"], curves["clients"]), np.concatenate([*clients, np.arange(0)])]
-    bounds = samples.reindex(pd.MultiIndex.from_arrays(keys), fill_value=0).to_numpy()
-    limits = np.split(bounds, np.cumsum(curves["clients"]))
-    return [
-        bool(counts.min() >= 0 and (counts.reshape(len(limit), -1).max(axis=1) <= limit).all())
-        for counts, limit in zip(curves["correct"], limits, strict=False)  # the last limit is empty
-    ]
+    fits = []
+    for run, clients, correct in zip(curves["run"], curves["clients"], curves["correct"], strict=True):
+        limits = samples.reindex([(run, client) for client in range(clients)], fill_value=0).to_numpy()
+        counts = correct.reshape(clients, -1)
+        fits.append(bool((counts >= 0).all() and (counts <= limits[:, None]).all()))
+    return fits
 
 
-def _confusions_fit(tables: Tables) -> list[bool]:
+def _confusions_fit(confusions: pd.DataFrame, results: pd.DataFrame) -> list[bool]:
     """Whether each client's counts are those of its test samples, and the right ones its correct ones."""
-    results = tables["client_results"]
-    results = results[(results["split"] == CURVE_SPLIT) & (results["metric"] == ACCURACY)]
-    of_client = results.set_index(["run", "stage", "rule", "client"])[["correct", "samples"]].sort_index()
-    groups = {key: part.droplevel([0, 1, 2]) for key, part in of_client.groupby(level=[0, 1, 2])}
-    holds = []
-    for run, stage, rule, clients, classes, counts in tables["confusions"].itertuples(index=False):
+    test = results[(results["split"] == CURVE_SPLIT) & (results["metric"] == ACCURACY)]
+    readings = {key: part.set_index("client") for key, part in test.groupby(["run", "stage", "rule"])}
+    fits = []
+    for run, stage, rule, clients, classes, counts in confusions.itertuples(index=False):
         matrices = counts.reshape(clients, classes, classes).astype(np.int64)
+        reading = readings.get((run, stage, rule), test.iloc[:0])[["correct", "samples"]]
+        stated = reading.reindex(range(clients), fill_value=0).fillna(-1).to_numpy(np.int64)
         diagonal, items = np.trace(matrices, axis1=1, axis2=2), matrices.sum(axis=(1, 2))
-        readings = groups.get((run, stage, rule), of_client.iloc[:0].droplevel([0, 1, 2]))
-        readings = readings.reindex(range(clients), fill_value=0).fillna(-1).astype(np.int64)
-        fits = np.array_equal(diagonal, readings["correct"]) and np.array_equal(items, readings["samples"])
-        holds.append(fits and bool(counts.min() >= 0))
-    return holds
+        fits.append(bool((counts >= 0).all() and (stated == np.stack([diagonal, items], 1)).all()))
+    return fits
 
 
 def _is_array(data: bytes) -> bool:
-    """Whether these are the NPY bytes (version 1.0) of an array of numbers, and no more."""
-    file = io.BytesIO(data)
     try:
-        version = np.lib.format.read_magic(file)
-        shape, _, kind = np.lib.format.read_array_header_1_0(file)
-        size = math.prod(shape) * kind.itemsize
-        if version != (1, 0) or kind.kind not in "biuf" or file.tell() + size != len(data):
-            return False
-        np.ndarray(shape, kind, data, file.tell())  # refuses numbers that no dimension can have
+        return unpack_array(data).dtype.kind in "biuf"
     except Exception:  # NumPy's reader raises errors of many kinds over what anybody may have written
         return False
-    return len(data) <= ARRAY_BYTES
-
-
-OF_COLUMN = {
-    "run": ["0 <= run < run_count", "run_is_done"],
-    "stage": ["stage in @stages"],
-    "rule": ["rule in @rules"],
-}
-"""Column -> what its values keep in every table that has it, in this order and before ``RULES``."""
-
-RULES: dict[str, list[Rule]] = {
-    "environments": [
-        _keys("environments"),
-        (
-            "hash of the description",
-            lambda t: t["environments"]["description"].map(sha256) == t["environments"]["hash"],
-        ),
-    ],
-    "partitions": [_keys("partitions")],
-    "runs": [
-        _keys("runs"),
-        "state in @states",
-        ("no negative number", lambda tables: (tables["runs"].select_dtypes("number") >= 0).all(axis=1)),
-        "'2000-01-01' <= started <= '2099-12-31'",
-        (
-            "an environment of bundle.json",
-            lambda tables: tables["runs"]["environment"].isin(tables["environments"]["hash"]),
-        ),
-        ("no partition_hash or one of bundle.json, of these clients", _has_known_partition),
-    ],
-    "client_results": [
-        "split in @splits",
-        "metric.str.fullmatch('[a-z][a-z0-9_]{0,63}')",
-        "0 <= client < run_clients",
-        "samples >= 1",
-        "correct.isna() != value.isna()",
-        "correct.isna() or 0 <= correct <= samples",
-        "value.isna() or 0 <= value <= 1",
-        _keys("client_results"),
-    ],
-    "curves": [
-        f"split == '{CURVE_SPLIT}'",
-        "rows >= 1",
-        "clients == run_clients",
-        "rows * clients == correct.str.len()",
-        _keys("curves"),
-        ("counts from 0 to the client's samples", _counts_fit),
-    ],
-    "artefacts": [
-        _keys("artefacts"),
-        (
-            f"as data an NPY array of numbers of at most {ARRAY_BYTES:,} bytes",
-            lambda tables: tables["artefacts"]["data"].map(_is_array),
-        ),
-    ],
-    "confusions": [
-        "clients == run_clients",
-        "classes >= 1",
-        ("clients * classes * classes counts", "clients * classes * classes == counts.str.len()"),
-        _keys("confusions"),
-        (
-            "every client's test samples, and its correct predictions where both classes agree",
-            _confusions_fit,
-        ),
-    ],
-}
-"""Table -> what its rows keep, in this order: a rule may rely on those above it."""
-
-
-def check_rows(folder: Path, tables: Tables) -> None:
-    """Check the specs and every rule.
-
-    Raises:
-        RequestError: naming the first row of which one does not hold.
-    """
-    runs = tables["runs"]
-    for row, run in enumerate(runs.to_dict("records")):
-        _check_spec(folder, row, run)
-    of_run = pd.DataFrame({"run_is_done": runs["state"] == "done", "run_clients": runs["clients"]})
-    for table, rules in RULES.items():
-        frame = tables[table].assign(run_count=len(runs))
-        if "run" in frame:
-            frame = frame.join(of_run, on="run")
-        of_columns = [rule for column, checks in OF_COLUMN.items() if column in frame for rule in checks]
-        for rule in (*of_columns, *rules):
-            words, holds = rule if isinstance(rule, tuple) else (rule, rule)
-            holding_rows = frame.eval(holds, local_dict=VALUES) if isinstance(holds, str) else holds(tables)
-            bad_rows = np.flatnonzero(~np.asarray(holding_rows, bool))
-            if len(bad_rows):
-                words = re.sub(r"@(\w+)", lambda name: ", ".join(VALUES[name[1]]), words)
-                file, part = (f"{table}.parquet", "row") if table in SCHEMAS else (MANIFEST, table)
-                refuse(folder, file, f"{part} {bad_rows[0]}: expected {words}")
 
 
 def _check_spec(folder: Path, row: int, run: dict[Any, Any]) -> None:
@@ -293,13 +210,9 @@ def _check_spec(folder: Path, row: int, run: dict[Any, Any]) -> None:
         for name, value in spec_columns(spec).items():
             if run.get(name, value) != value:
                 raise ValueError(f"its {name} is not that in the column")
-        if "\\" in run["spec"]:  # letters beyond ASCII are escaped, as control characters are
-            plain = json.dumps(spec.tree(), ensure_ascii=False)
-            if not plain.isprintable() or "\\" in plain:
-                raise ValueError("a text holds a control character, a quote or a backslash")
         return
     except ValidationError as error:
         problem = first_problem(error)
-    except ValueError as error:  # also of a number of so many digits that Python does not write it
+    except ValueError as error:
         problem = str(error)
     refuse(folder, "runs.parquet", f"row {row}: spec: {problem}")

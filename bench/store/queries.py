@@ -30,16 +30,13 @@ from bench.store.models import (
 if TYPE_CHECKING:
     import pandas as pd  # slow to import, and a database can be asked without
 
-CLOSE = "close"
-"""What a bundle's ``sample`` says of a run begins so if numbers were close, but not equal."""
-
 RUNS: dict[str, ColumnElement[Any]] = {
     **{column.name: column for column in Run.__table__.columns if column.name != "bundle_id"},
     "bundle": func.coalesce(ImportedBundle.name, ""),
     "bundle_state": func.coalesce(ImportedBundle.state, ""),
     "bundle_checked": ImportedBundle.__table__.columns["checked"],
     "bundle_sampled": func.coalesce(ImportedBundle.sample.contains(Run.spec_hash), False),
-    "bundle_close": func.coalesce(ImportedBundle.sample.contains(Run.spec_hash + f'": "{CLOSE}'), False),
+    "bundle_close": func.coalesce(ImportedBundle.sample.contains(Run.spec_hash + '": "close'), False),
 }
 RUN_COLUMNS = tuple(RUNS)
 """Columns of ``Store.runs``. ``bundle`` names the bundle that a run was imported with, ``bundle_state``

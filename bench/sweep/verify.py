@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import numpy as np
 import pandas as pd
 
 from bench import streams
@@ -13,20 +17,49 @@ from bench.dataset import DATASETS
 from bench.engine.states import SETTLED
 from bench.errors import RequestError
 from bench.federation.build import build as build_federation
+from bench.metric_names import ACCURACY
 from bench.spec import RunSpec
+from bench.store import Store
 from bench.store.bundle import Bundle
-from bench.store.bundle_import import check_consistent, name_of, outcomes
+from bench.store.bundle_check import CURVE_SPLIT
+from bench.store.bundle_import import Finding, check_consistent, name_of
 from bench.store.queries import filter_known_runs
 from bench.sweep import fingerprint
-from bench.sweep.agreement import Check, compare, contradict_lifted, lead, place_of
 from bench.sweep.execution import execute
 from bench.sweep.federations import Build
 from bench.sweep.order import Execute
-from bench.sweep.policy import Slots
+from bench.sweep.policy import Slots, sort_of
 from bench.sweep.reporters import Reporter
 from bench.sweep.run import temporary_runs
 
+TOLERANCE, LOOSE = 0.5, 1.0
+"""Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which
+scatter more. Other machines sum in another order, and a hundred rounds carry the last digit far."""
+
+PREDICTIONS = 2
+"""So many test predictions may always differ: on a small test split each is worth a point or more."""
+
+ROUNDING = 1e-9
+
 NOT_MADE = "not made: others of its method failed alike"
+
+
+@dataclass(frozen=True)
+class Check:
+    """What came of one run; ``finding`` is None if it could not be made here. ``other_hardware``: it was made
+    on another processor or accelerator, or with other threads, which rounds sums otherwise.
+    """
+
+    spec_hash: str
+    run: str
+    finding: Finding | None
+    detail: str
+    other_hardware: bool = False
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the run differs, and not only by what other hardware can do."""
+        return self.finding == "differs" and not self.other_hardware
 
 
 def drawable(bundle: Bundle, filters: Mapping[str, Any] | None = None) -> pd.DataFrame:
@@ -109,24 +142,111 @@ def make_again(
     """
     check_consistent(bundle)
     specs = map(RunSpec.model_validate_json, sample["spec"])
+    checks = []
     with temporary_runs(specs, roots, slots, reporter, execute, build) as store:
-        rows = store.runs().set_index("spec_hash", drop=False)
-        part = sample[sample["spec_hash"].isin(rows.index)]
-        pairs = zip(outcomes(bundle, part), outcomes(store, rows.loc[part["spec_hash"]]), strict=True)
-        stated_environments, new_environments = bundle.environments(), store.environments()
-        findings = {
-            run["spec_hash"]: (
-                *compare(
-                    bundle_outcome,
-                    new_outcome,
-                    str(new_run["reason"]),
-                    (place_of(run, stated_environments), place_of(new_run, new_environments)),
-                ),
-                lead(bundle_outcome, new_outcome),
-            )
-            for (run, bundle_outcome), (new_run, new_outcome) in pairs
-        }
-    return contradict_lifted(
-        Check(run["spec_hash"], name_of(run), *findings.get(run["spec_hash"], (None, NOT_MADE, 0.0)))
-        for run in sample.to_dict("records")
+        new_runs = {row["spec_hash"]: row for row in store.runs().to_dict("records")}
+        for stated in sample.to_dict("records"):
+            new = new_runs.get(stated["spec_hash"])
+            finding, detail = (None, NOT_MADE) if new is None else compare(bundle, stated, store, new)
+            other = new is not None and is_other_hardware(hardware(bundle, stated), hardware(store, new))
+            checks.append(Check(stated["spec_hash"], name_of(stated), finding, detail, other))
+    return checks
+
+
+def hardware(source: Bundle | Store, run: Mapping[Any, Any]) -> tuple[Any, ...]:
+    """What decides how a run's sums are rounded: sort of device, its name, and threads of a processor."""
+    environments = source.environments().set_index("id")["description"]
+    environment = json.loads(environments[run["environment_id"]])
+    sort = sort_of(run["device"])
+    if sort == "cuda":
+        return sort, environment.get("accelerator"), None
+    return sort, environment.get("processor"), environment.get("threads")
+
+
+def is_other_hardware(first: Sequence[Any], second: Sequence[Any]) -> bool:
+    """Whether something that is known of both is another."""
+    return any(mine != its for mine, its in zip(first, second, strict=True) if mine and its)
+
+
+def compare(
+    source: Bundle | Store, stated: Mapping[Any, Any], store: Store, new: Mapping[Any, Any]
+) -> tuple[Finding | None, str]:
+    """How a run that was made again compares with what its source states, given the rows of both.
+
+    ``equal``: every count is the same, those by class and areas, too, where both have them, and so is the
+    traffic. ``close``: for every stage and rule the pooled test accuracy is within ``TOLERANCE`` (``LOOSE``
+    but for ``best_val``) or within ``PREDICTIONS`` of each other. Else, and where the clients are others or
+    the run ended otherwise, it ``differs``.
+    """
+    ending = f"it ended here as {new['state']}: {new['reason']}"
+    if new["state"] not in SETTLED:  # that says something about this machine
+        return None, ending
+    if new["partition_hash"] != stated["partition_hash"]:
+        hashes = f"{stated['partition_hash'][:12]}, here {new['partition_hash'][:12]}"
+        return "differs", f"other clients: partition {hashes}"
+    if new["state"] != stated["state"]:
+        return "differs", f"{ending}; the bundle says {stated['state']}"
+    if new["state"] != "done":
+        return "equal", ending
+    sides = ((source, stated["id"]), (store, new["id"]))
+    results, new_results = (side.client_results([run]).drop(columns="run_id") for side, run in sides)
+    curves, new_curves = (side.curves([run], CURVE_SPLIT) for side, run in sides)
+    classes, new_classes = (side.confusions([run]) for side, run in sides)
+    common = set(results["metric"]) & set(new_results["metric"])  # older runs have accuracies alone
+    first, second = (
+        frame[frame["metric"].isin(common)].reset_index(drop=True) for frame in (results, new_results)
     )
+    is_equal = (
+        first.equals(second)
+        and _equal_arrays(curves, new_curves)
+        and (not classes or not new_classes or _equal_arrays(classes, new_classes))
+        and all(stated[name] == new[name] for name in ("bytes_up", "bytes_down"))
+    )
+    if is_equal:
+        return "equal", "every count is the same"
+    tests, new_tests = _tested(results), _tested(new_results)
+    if {key: total for key, (_, total) in tests.items()} != {
+        key: total for key, (_, total) in new_tests.items()
+    }:
+        return "differs", "other stages, rules or numbers of test samples"
+    gaps = []
+    for (stage, rule), (correct, total) in tests.items():
+        limit = max(TOLERANCE if rule == "best_val" else LOOSE, 100 * PREDICTIONS / total)
+        percent, new_percent = 100 * correct / total, 100 * new_tests[stage, rule][0] / total
+        words = f"test accuracy {percent:.2f} %, here {new_percent:.2f} % ({stage} model, rule {rule})"
+        gaps.append((abs(percent - new_percent) / limit, f"{words}; {limit:.2f} points are allowed"))
+    share, words = max(gaps)
+    return ("close" if share <= 1 + ROUNDING else "differs"), words
+
+
+def _equal_arrays(first: Mapping[Any, Any], second: Mapping[Any, Any]) -> bool:
+    """Whether two runs have the same arrays, by all of their keys but the run's id."""
+    ours, theirs = ({key[1:]: array for key, array in arrays.items()} for arrays in (first, second))
+    return ours.keys() == theirs.keys() and all(np.array_equal(ours[key], theirs[key]) for key in ours)
+
+
+def _tested(results: pd.DataFrame) -> dict[tuple[str, str], tuple[float, int]]:
+    """Correct predictions and samples of the test split over all clients, by stage and rule."""
+    tests = results[(results["split"] == CURVE_SPLIT) & (results["metric"] == ACCURACY)]
+    sums = tests.assign(correct=tests["value"] * tests["samples"]).groupby(["stage", "rule"])
+    return {
+        (stage, rule): (correct, samples)
+        for (stage, rule), correct, samples in sums[["correct", "samples"]].sum().itertuples(name=None)
+    }
+
+
+def counted(checks: Sequence[Check]) -> str:
+    """How many runs came out as what, and how many of them were made on other hardware."""
+    counts = Counter(check.finding or "not checked" for check in checks)
+    text = ", ".join(f"{counts[word]} {word}" for word in (*get_args(Finding), "not checked") if counts[word])
+    count = sum(check.other_hardware for check in checks)
+    return f"{text}; {count} made on other hardware" if count else text
+
+
+def outcome(checks: Sequence[Check]) -> str:
+    """``contradicted`` if a run differs that was made on the same hardware, ``agreed`` if every one was made
+    and none differs, else ``incomplete``.
+    """
+    if any(check.contradicts for check in checks):
+        return "contradicted"
+    return "agreed" if all(check.finding in ("equal", "close") for check in checks) else "incomplete"

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from stored_runs import change_manifest, change_table, done, opened, set_cell, s
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.store import bundle as bundle_module
 from bench.store.bundle import Bundle, write_bundle
 
 MANIFEST = "bundle.json"
@@ -42,26 +40,18 @@ def bundle(whole: Path, tmp_path: Path) -> Path:
 
 
 def refused(folder: Path, file: str, about: str = "") -> None:
-    """In one printable line that names the file and what it is about."""
+    """In words that name the file and what it is about."""
     with pytest.raises(RequestError) as refusal:
         Bundle(folder)
     text = str(refusal.value)
     assert text.startswith(f"bundle {folder}: {file}: "), text
     assert about in text
-    assert text.isprintable()
-    assert len(text) < 600
 
 
 def npy(array: np.ndarray) -> bytes:
     stream = io.BytesIO()
     np.save(stream, array)
     return stream.getvalue()
-
-
-def header(shape: str, data: bytes = b"") -> bytes:
-    """NPY bytes whose header is written by hand."""
-    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
-    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
 
 
 CELLS: list[tuple[str, str, Any]] = [
@@ -77,18 +67,11 @@ CELLS: list[tuple[str, str, Any]] = [
     (RUNS, "seconds_total", -0.5),
     (RUNS, "environment", "e" * 64),
     (RUNS, "partition_hash", "elsewhere"),
-    (RUNS, "device", "\x1b[31mcpu"),
-    (RUNS, "device", "a\nb"),
-    (RUNS, "code_version", "\u202e1.0"),
-    (RUNS, "reason", "a\x00b"),
-    (RUNS, "started", datetime(9999, 1, 1)),
-    (RUNS, "started", datetime(1970, 1, 1)),
     (RESULTS, "run", 3),
     (RESULTS, "run", -1),
     (RESULTS, "stage", "sent"),
     (RESULTS, "split", "all"),
     (RESULTS, "rule", "luck"),
-    (RESULTS, "metric", "<script>"),
     (RESULTS, "client", 2),
     (RESULTS, "client", -1),
     (RESULTS, "client", 1),  # a second time
@@ -97,7 +80,6 @@ CELLS: list[tuple[str, str, Any]] = [
     (RESULTS, "correct", -1),
     (RESULTS, "correct", None),
     (RESULTS, "value", 0.5),  # beside a count
-    (RESULTS, "value", float("nan")),
     (CURVES, "run", 9),
     (CURVES, "split", "val"),
     (CURVES, "rows", 0),
@@ -109,21 +91,14 @@ CELLS: list[tuple[str, str, Any]] = [
     (CURVES, "correct", [0, 1, -2, 0, 1, 2]),
     (CURVES, "correct", []),
     (ARTEFACTS, "name", "malicious"),  # a second time
-    (ARTEFACTS, "name", "a\rb"),
     (ARTEFACTS, "data", b"\x80\x04K\x01."),
     (ARTEFACTS, "data", npy(np.array([{"a": 1}], object))),
-    (ARTEFACTS, "data", npy(np.zeros(2**18, np.float32))),
     (ARTEFACTS, "data", npy(np.zeros(3))[:-1]),
-    (ARTEFACTS, "data", npy(np.zeros(3)) + b"\0"),
-    (ARTEFACTS, "data", header("(0, 999999999999999999999)")),
-    (ARTEFACTS, "data", header("(-1, -1)", b"1234")),
-    (ARTEFACTS, "data", header("(" * 99)),
     (CONFUSIONS, "run", 9),
     (CONFUSIONS, "stage", "trained"),  # a second time
     (CONFUSIONS, "rule", "luck"),
     (CONFUSIONS, "clients", 3),
     (CONFUSIONS, "classes", 0),
-    (CONFUSIONS, "classes", 2**31 - 1),
     (CONFUSIONS, "counts", []),
     (CONFUSIONS, "counts", [2, 8, 0, 0, 1, 10, 0, 0]),  # of client 1 are 2 right
     (CONFUSIONS, "counts", [2, 8, 0, 0, 2, 8, 0, 0]),  # of client 1 are 11 tested
@@ -133,7 +108,7 @@ CELLS: list[tuple[str, str, Any]] = [
 
 def test_a_wrong_value(whole: Path, tmp_path: Path) -> None:
     for number, (file, column, value) in enumerate(CELLS):
-        folder = Path(shutil.copytree(whole, tmp_path / str(number)))
+        folder = Path(shutil.copytree(whole, tmp_path / f"{number}-{column}"))
         change_table(folder, file, set_cell(column, value))
         refused(folder, file)
 
@@ -145,6 +120,7 @@ def test_a_wrong_value_that_needs_another_beside_it(whole: Path, tmp_path: Path)
         (RESULTS, "samples", [set_cell("correct", 0), set_cell("samples", 0)]),
         (RESULTS, "value", [set_cell("correct", None), set_cell("value", 1.01)]),
         (RESULTS, "value", [set_cell("correct", None), set_cell("value", -0.01)]),
+        (RESULTS, "value", [set_cell("correct", None), set_cell("value", float("nan"))]),
     ]
     for number, (file, column, changes) in enumerate(cases):
         folder = Path(shutil.copytree(whole, tmp_path / str(number)))
@@ -154,7 +130,7 @@ def test_a_wrong_value_that_needs_another_beside_it(whole: Path, tmp_path: Path)
 
 
 def test_an_array_without_items_and_html_pass(bundle: Path) -> None:
-    change_table(bundle, ARTEFACTS, set_cell("data", header("(0,)")))
+    change_table(bundle, ARTEFACTS, set_cell("data", npy(np.zeros(0))))
     change_table(bundle, RUNS, set_cell("reason", '<b onload="x">é</b>\nsecond line'))
     assert '<b onload="x">é</b>\nsecond line' in set(Bundle(bundle).runs()["reason"])
 
@@ -191,8 +167,6 @@ def with_spec(change: Callable[[dict[str, Any]], Any]) -> Callable[[pa.Table], p
         (lambda tree: tree["client"].update(dropout=float("nan")), "spec"),
         (lambda tree: tree.pop("protocol") and None, "spec"),  # a default that is not written out
         (lambda tree: json.dumps(tree), "spec"),  # with spaces
-        (lambda tree: tree["hyper"].update(mu="a\x1b[31m"), "control character"),
-        (lambda tree: tree["hyper"].update(mu="a\u202eb"), "control character"),
         (lambda tree: json.dumps(tree).replace('"hyper":{}', f'"hyper":{{"mu":{"9" * 5000}}}'), "spec"),
         (lambda tree: "cora", "spec"),
         (lambda tree: "[" * 100_000, "spec"),
@@ -241,7 +215,7 @@ def test_a_file_that_is_damaged_or_foreign(bundle: Path) -> None:
         refused(bundle, RESULTS)
     with path.open("r+b") as file:
         file.truncate(2**40)  # a terabyte of nothing, which is not read
-    refused(bundle, RESULTS, "large")
+    refused(bundle, RESULTS, "damaged")
     path.write_text("no table")
     sign(bundle, RESULTS, rows=0)
     refused(bundle, RESULTS, "Parquet")
@@ -249,7 +223,7 @@ def test_a_file_that_is_damaged_or_foreign(bundle: Path) -> None:
     sign(bundle, RESULTS, rows=7)
     refused(bundle, RESULTS, "7")
     path.unlink()
-    refused(bundle, RESULTS, "No such file")
+    refused(bundle, MANIFEST, RESULTS)
 
 
 def test_what_is_no_regular_file(bundle: Path, tmp_path: Path) -> None:
@@ -266,37 +240,41 @@ def test_what_is_no_regular_file(bundle: Path, tmp_path: Path) -> None:
     path.rmdir()
     (tmp_path / "elsewhere").rename(path)
     Bundle(bundle)
-    (bundle / "readme\n.sh").write_text("echo")
+    (bundle / "readme.sh").write_text("echo")
     refused(bundle, MANIFEST, "readme")
 
 
 @pytest.mark.parametrize(
     ("change", "about"),
     [
-        (lambda tree: tree.update(version=3), "version 3"),
+        (lambda tree: tree.update(version=3), "version"),
         (lambda tree: tree.update(format="a list"), "format"),
         (lambda tree: tree.pop("partitions"), "partitions"),
         (lambda tree: tree.update(more=1), "more"),
-        (lambda tree: tree.update(source="x" * 1001), "source"),
-        (lambda tree: tree.update(source="a\x1b[31m"), "source"),
-        (lambda tree: tree["files"].pop(CURVES), "files"),
-        (lambda tree: tree["files"].update({"../x": tree["files"][CURVES]}), "files"),
-        (lambda tree: tree["files"][CURVES].update(sha256="x"), f"files.{CURVES}.sha256"),
-        (lambda tree: tree["files"][RUNS].update(bytes=2**40), f"files.{RUNS}.bytes"),
-        (lambda tree: tree["environments"][0]["description"].update(threads=2), "hash"),
-        (lambda tree: tree["partitions"].append(tree["partitions"][0]), "partitions 1"),
-        (lambda tree: tree["environments"].append(tree["environments"][0]), "environments 1"),
-        (lambda tree: tree["partitions"][0].update(clients=0), "partitions.0.clients"),
-        (lambda tree: tree["partitions"][0].update(clients=2**40), "partitions.0.clients"),
-        (lambda tree: tree["partitions"][0].update(scenario="a\x00b"), "partitions.0.scenario"),
-        (lambda tree: tree["partitions"][0]["provenance"].update(deep="X"), "partitions.0.provenance"),
+        (lambda tree: tree["files"].pop(CURVES), CURVES),
+        (lambda tree: tree["files"].update({"../x": tree["files"][CURVES]}), "../x"),
+        (lambda tree: tree["partitions"][0].update(clients="2"), "partitions.0.clients"),
     ],
 )
 def test_a_wrong_table_of_contents(bundle: Path, change: Callable[[Any], Any], about: str) -> None:
     change_manifest(bundle, change)
-    path = bundle / MANIFEST
-    path.write_text(path.read_text().replace('"X"', "[" * 400 + "]" * 400))
     refused(bundle, MANIFEST, about)
+
+
+@pytest.mark.parametrize(
+    ("change", "file"),
+    [
+        (lambda tree: tree["files"][CURVES].update(sha256="x"), CURVES),
+        (lambda tree: tree["files"][RUNS].update(bytes=2**40), RUNS),
+        (lambda tree: tree["environments"][0]["description"].update(threads=2), RUNS),
+        (lambda tree: tree["partitions"][0].update(clients=5), RUNS),
+    ],
+)
+def test_a_table_that_is_not_what_its_contents_say(
+    bundle: Path, change: Callable[[Any], Any], file: str
+) -> None:
+    change_manifest(bundle, change)
+    refused(bundle, file)
 
 
 def test_no_json(bundle: Path) -> None:
@@ -309,8 +287,6 @@ def test_no_json(bundle: Path) -> None:
         "[" * 100_000,
         "\udcff",
         kept.replace('"threads": 1', '"threads": 1e999'),
-        kept.replace('"threads": 1', f'"threads": {"9" * 5000}'),
-        kept + " " * 4 * 2**20,
     ):
         assert text != kept
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -321,26 +297,3 @@ def test_no_bundle(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(RequestError, match=r"no bundle at .*bundle\.json"):
             Bundle(folder)
-
-
-def test_small_files_that_unpack_to_much(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An array of 60,000 bytes twenty thousand times is a file of a few kilobytes and over 1 GB in memory."""
-    schema = pq.read_schema(bundle / ARTEFACTS)
-    names = pa.array([f"a{number}" for number in range(20_000)])
-    long = pa.DictionaryArray.from_arrays(np.zeros(20_000, np.int32), pa.array([b"x" * 60_000]))
-    table = pa.table({"run": pa.array([0] * 20_000, pa.int32()), "name": names, "data": long})
-    required = pa.schema([*list(schema)[:2], pa.field("data", long.type, nullable=False)])
-    pq.write_table(table.cast(required), bundle / ARTEFACTS, store_schema=False, compression="zstd")
-    assert (bundle / ARTEFACTS).stat().st_size < 200_000
-    sign(bundle, ARTEFACTS)
-    refused(bundle, ARTEFACTS, "large")
-
-
-def test_a_short_file_with_a_long_list(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    zeros = set_cell("correct", [0] * 100_000)
-    pq.write_table(zeros(pq.read_table(bundle / CURVES)), bundle / CURVES, store_schema=False)
-    sign(bundle, CURVES)
-    assert (bundle / CURVES).stat().st_size < 10_000
-    refused(bundle, CURVES, "correct")
-    monkeypatch.setattr(bundle_module, "TABLE_VALUES", 75_000)
-    refused(bundle, CURVES, "values")

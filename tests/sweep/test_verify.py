@@ -10,13 +10,25 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
-from fake_execute import faulty_itself, instant, outcome
+from fake_execute import faulty_itself, instant
+from fake_execute import outcome as fake_outcome
 from fake_runs import any_federation, cpu, grid
 from rich.console import Console
 from scipy.stats import chisquare
-from stored_runs import change_table, context_of, database, done, opened, set_cell, spec_of
+from stored_runs import (
+    MemoryStore,
+    change_table,
+    context_of,
+    database,
+    done,
+    opened,
+    result_of,
+    set_cell,
+    spec_of,
+)
 
 from bench.cli.main import main
 from bench.engine.result import RunResult
@@ -26,9 +38,9 @@ from bench.grids import expand
 from bench.spec import RunSpec
 from bench.store import Context, open_store
 from bench.store.bundle import Bundle, write_bundle
-from bench.sweep import agreement, fingerprint, verify
+from bench.sweep import fingerprint, verify
 from bench.sweep.reporters import Display
-from bench.sweep.verify import draw, obstacles
+from bench.sweep.verify import compare, draw, obstacles
 
 
 @pytest.fixture(scope="module")
@@ -276,7 +288,7 @@ def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_pa
     ]
     with open_store(f"sqlite:///{tmp_path / 'theirs.db'}", create=True) as store:
         for run in planned:
-            result = outcome(run.spec)
+            result = fake_outcome(run.spec)
             partition = result.partition_hash if run.spec.dataset == "facebook" else run.spec.dataset
             context = Context(datetime(2026, 1, 1), {}, "0", 1, 1)
             store.save(run.spec, replace(result, partition_hash=partition), context)
@@ -292,27 +304,99 @@ def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_pa
         *[("local", None, "it ended here as failed: ValueError: first line")] * 3,
         *[("local", None, "not made: others of its method failed alike")] * 2,
     ]
-    assert agreement.outcome(checks) == "incomplete", "neither agreed nor contradicted"
+    assert verify.outcome(checks) == "incomplete", "neither agreed nor contradicted"
+
+
+# How a run that was made again agrees ---------------------------------------------------------------
+
+
+def numbers(last: tuple[int, int], best: tuple[int, int], samples: tuple[int, int] = (200, 800)) -> RunResult:
+    """Two clients with so many correct predictions by the rules ``last`` and ``best_val``."""
+    return result_of([best, last], validation=[samples, (0, 0)], samples=samples, partition_hash="p2")
+
+
+def compared(stated: RunResult, new: RunResult) -> tuple[str | None, str]:
+    sides = []
+    for result in (stated, new):
+        store = MemoryStore()
+        store.save(spec_of(), result, context_of())
+        sides += [store, store.runs().to_dict("records")[0]]
+    return compare(*sides)
 
 
 @pytest.mark.parametrize(
-    ("made_on", "finding"), [(processor(), "differs"), ("a processor of 1970", None), ("", "differs")]
+    ("last", "best", "finding"),
+    [
+        ((100, 300), (100, 300), "equal"),
+        ((100, 300), (100, 305), "close"),  # 5 of 1,000: 0.5 points
+        ((100, 300), (100, 306), "differs"),
+        ((110, 290), (90, 310), "close"),  # clients change places, the pooled accuracy does not
+        ((100, 310), (100, 300), "close"),  # 10 of 1,000: 1 point
+        ((100, 311), (100, 300), "differs"),
+        ((95, 294), (100, 300), "differs"),
+    ],
 )
-def test_where_runs_were_made_is_read_from_their_environments(
-    tmp_path: Path, made_on: str, finding: str | None
-) -> None:
-    """Of two environments in the bundle the run's own counts."""
+def test_tolerances(last: tuple[int, int], best: tuple[int, int], finding: str) -> None:
+    stated, new = numbers((100, 300), (100, 300)), numbers(last, best)
+    assert compared(stated, new)[0] == finding
+    assert compared(new, stated)[0] == finding
+
+
+def test_two_predictions_may_differ_on_a_small_split() -> None:
+    stated = numbers((10, 10), (10, 10), (20, 20))
+    assert compared(stated, numbers((10, 10), (12, 10), (20, 20)))[0] == "close"
+    assert compared(stated, numbers((10, 10), (12, 11), (20, 20)))[0] == "differs"
+    assert compared(stated, numbers((10, 10), (10, 10), (20, 21)))[0] == "differs", "another test split"
+
+
+def test_only_where_every_number_is_the_same_is_a_run_equal() -> None:
+    stated = done()
+    swapped = {reading: counts[:, ::-1, ::-1] for reading, counts in stated.confusion.items()}
+    areas = {("trained", "last"): np.array([0.6, 0.9])}
+    for new in (replace(stated, confusion=swapped), replace(stated, bytes_up=122)):
+        assert compared(stated, new)[0] == "close"
+    assert compared(replace(stated, roc_auc=areas), replace(stated, confusion={}))[0] == "equal"
+    other_areas = {reading: values / 2 for reading, values in areas.items()}
+    assert compared(replace(stated, roc_auc=areas), replace(stated, roc_auc=other_areas))[0] == "close"
+
+
+@pytest.mark.parametrize(
+    ("stated", "new", "finding"),
+    [
+        (done(), replace(done(), partition_hash="q"), "differs"),
+        (done(), RunResult("diverged", "why", partition_hash="p2"), "differs"),
+        (done(), RunResult("oom", "why"), None),
+        (done(), RunResult("no_data", "why"), None),
+        (
+            RunResult("diverged", partition_hash="p2"),
+            RunResult("diverged", "nan", partition_hash="p2"),
+            "equal",
+        ),
+        (RunResult("diverged", partition_hash="p2"), RunResult("diverged", partition_hash="q"), "differs"),
+        (RunResult("diverged", partition_hash="p2"), done(), "differs"),
+    ],
+)
+def test_a_run_has_to_end_alike(stated: RunResult, new: RunResult, finding: str | None) -> None:
+    assert compared(stated, new)[0] == finding
+
+
+@pytest.mark.parametrize(
+    ("made_on", "outcome"),
+    [(processor(), "contradicted"), ("a processor of 1970", "incomplete"), ("", "contradicted")],
+)
+def test_what_differs_on_other_hardware_says_nothing(tmp_path: Path, made_on: str, outcome: str) -> None:
+    """Of two environments in the bundle the run's own counts; what is not known is no other."""
     first, second = expand(grid(("cora",), ("fedavg",), seeds=(0, 1)))
     with open_store(f"sqlite:///{tmp_path / 'theirs.db'}", create=True) as store:
         for run, name in ((first, "another"), (second, made_on)):
-            result = outcome(run.spec)
+            result = fake_outcome(run.spec)
             result.correct = {key: 5 - counts for key, counts in result.correct.items()}
             environment = {"processor": name, "threads": 1}
             store.save(run.spec, result, Context(datetime(2026, 1, 1), environment, "0", 1, 1))
         write_bundle(store, store.runs(), tmp_path / "theirs")
     bundle = Bundle(tmp_path / "theirs")
-    sample = bundle.runs(seed=1)
     reporter = Display(Console(file=io.StringIO()))
-    (check,) = verify.make_again(bundle, sample, (), cpu(1), reporter, instant, any_federation)
-    assert check.finding == finding
-    assert ("1970" in check.detail) == (finding is None)
+    checks = verify.make_again(bundle, bundle.runs(seed=1), (), cpu(1), reporter, instant, any_federation)
+    assert [check.finding for check in checks] == ["differs"]
+    assert verify.outcome(checks) == outcome
+    assert ("1 differs; 1 made on other hardware" in verify.counted(checks)) == (outcome == "incomplete")
