@@ -53,6 +53,8 @@ class FedPAC(FedAvg):
       client's own mean as its prototype, as released; with PFLlib it has no term.
     - Statistics are over all training images in evaluation mode. PFLlib leaves out an incomplete last
       batch, and takes those of round 0 in training mode.
+    - Where the matrix of that bound is not positive definite by rounding, the release leaves out its
+      eigenvectors below 0.01; here 1e-8 of its mean diagonal is added to the diagonal.
     """
 
     name = "fedpac"

@@ -93,9 +93,10 @@ class PeFLL(Method):
         return repeated({name: value.detach() for name, value in self.embedder.named_parameters()}, clients)
 
     def first_upload(self, clients: Clients, models: Stack, traffic: TrafficMeter) -> Update:
-        """The first descriptions."""
-        rows = self.embedder_rows(clients.count)
-        return Update(models, Message(extras={"description": clients.reduce(rows, describe)}))
+        """The first descriptions, by e, which the server sends."""
+        e = Message(extras=self.embedder_rows(clients.count))
+        traffic.bytes_down += e.bytes
+        return Update(models, Message(extras={"description": clients.reduce(e.extras, describe)}))
 
     def receive_first(self, message: Message) -> None:
         """Keep them, and scale all further ones as they are."""
