@@ -65,8 +65,6 @@ class FedALA(FedAvg):
     numerics = 2
 
     class Hyper(SampleWeights):
-        """``share``: s; ``layers``: p; ``eta``: W's learning rate; ``max_passes`` of the first adaptation."""
-
         share: float = tunable(
             0.8, search=[0.05, 0.2, 0.5, 0.8, 1.0], gt=0, le=1, description="s: share of items that adapt W"
         )

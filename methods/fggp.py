@@ -91,8 +91,6 @@ class FGGP(FedAvg):
     numerics = 2
 
     class Hyper(FedAvg.Hyper):
-        """Released values. ``neighbours``: k of the global view; ``voters``: k of the prediction."""
-
         neighbours: int = tunable(
             3,
             search=[1, 3, 5],

@@ -60,8 +60,6 @@ class PeFLL(Method):
     stage = "trained"
 
     class Hyper(HyperParameters):
-        """``learning_rate`` of both networks (Adam), and the largest norm of a step's gradients."""
-
         learning_rate: float = tunable(
             1e-3, search=[2e-4, 1e-3, 5e-3], gt=0, description="learning rate of both networks"
         )
