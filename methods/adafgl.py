@@ -63,8 +63,6 @@ class AdaFGL(FedAvg):
     prolongable = False
 
     class Hyper(FedAvg.Hyper):
-        """``federated``: share of rounds of the first step; ``alpha`` and ``beta`` of edges; ``choice``."""
-
         federated: float = Field(0.5, gt=0, lt=1, description="share of the rounds that are FedAvg's")
         alpha: float = tunable(
             0.5,

@@ -44,13 +44,6 @@ class CFL(Mixing):
     reference = "Sattler et al., TNNLS 2020"
 
     class Hyper(HyperParameters):
-        """When a cluster is split.
-
-        ``eps1``: bound of the mean update's norm; ``eps2``: of the largest update's; ``min_cluster``:
-        clusters of so many clients or fewer stay whole; ``start_round``: the first round, counted from 0,
-        after which clusters are split, by default a tenth of the rounds and at least 1.
-        """
-
         eps1: float = tunable(
             0.5,
             search=[0.4, 0.5],

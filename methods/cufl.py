@@ -98,8 +98,6 @@ class CUFL(FedPub):
     """Entries of a report that differ by no more count as equal."""
 
     class Hyper(FedPub.Hyper):
-        """``tau``: where every client's alpha starts; ``threshold`` and ``reference_rate`` of the masks s."""
-
         tau: float = tunable(
             5.0,
             search=[3.0, 5.0, 10.0],
@@ -287,8 +285,6 @@ class CUFLReleased(CUFL):
     alike = 0.0
 
     class Hyper(CUFL.Hyper):
-        """As CUFL's."""
-
         threshold: float = 0.3
         reference_rate: float = 5e-4
 
@@ -302,8 +298,6 @@ class CUFLAverage(CUFL):
     title = "CUFL (plain average)"
 
     class Hyper(CUFL.Hyper):
-        """As CUFL's; with a scale of 0 all clients are alike."""
-
         tau: float = 0.0
 
     hyper: Hyper

@@ -47,8 +47,6 @@ class Ditto(FedAvg):
     protocol: ClassVar[dict[str, str]] = {"initial": "common"}
 
     class Hyper(SampleWeights):
-        """``mu``: the paper's lambda; ``personal_epochs``: the paper's s, in epochs on v_i a round."""
-
         mu: float = tunable(
             1.0,
             search=[0.05, 0.1, 0.2, 1.0, 2.0],

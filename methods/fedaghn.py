@@ -54,14 +54,6 @@ class FedAGHN(Mixing):
     reference = "Song et al., 2025"
 
     class Hyper(HyperParameters):
-        """Start values of p and q, and how they are learnt.
-
-        ``p`` and ``q``: start values for all clients and layers; ``learning_rate``: eta of step 4, and
-        ``sign``: of its direction; ``trained``: which of p and q it changes; ``self_in_softmax``: the
-        client itself is in the softmax, and p is not used; ``layerwise_pq``: p and q by layer, else one
-        of each a client, whose gradient is the sum over layers (cosines stay by layer).
-        """
-
         p: float = tunable(
             0.03,
             search=[0.02, 0.03, 0.06],
@@ -159,8 +151,6 @@ class FedAGHNDescent(FedAGHN):
     title = "FedAGHN (descent)"
 
     class Hyper(FedAGHN.Hyper):
-        """As FedAGHN's, with the other ``sign``."""
-
         sign: Literal["paper", "descent"] = "descent"
 
 
@@ -175,6 +165,4 @@ class FedAGHNSelfInSoftmax(FedAGHN):
     title = "FedAGHN (self in softmax)"
 
     class Hyper(FedAGHN.Hyper):
-        """As FedAGHN's, with ``self_in_softmax``."""
-
         self_in_softmax: bool = True

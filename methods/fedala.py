@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from bench.engine.method import Batch, Clients, Message, Stack, Update
-from bench.engine.optimiser import Optimiser
+from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.stacks import part, prefixed
 from bench.hyper import tunable
 
@@ -26,7 +25,8 @@ ADAPTED = "adapted"
 
 RECENT = 10
 SETTLED = 0.1
-"""W has settled once the last ``RECENT`` losses have a standard deviation below this."""
+"""W has settled once there are more than ``RECENT`` losses and the last of them have a standard deviation
+below this."""
 
 
 class FedALA(FedAvg):
@@ -39,17 +39,19 @@ class FedALA(FedAvg):
 
     with W learnt beforehand on a ``share`` (the paper's s) of the client's training data, by
     W := clip(W - eta grad_W L(Theta^), 0, 1) after every batch, all else frozen. The first time,
-    passes over these data go on until W has settled (the standard deviation of the last ten losses is
-    below 0.1); then W persists, and one pass a round keeps it up to date. Local epochs and average are
+    passes over these data go on until W has settled (there are more than ten losses, and the standard
+    deviation of the last ten is below 0.1); then W persists, and one pass a round keeps it up to date. Local
+    epochs and average are
     FedAvg's. In round 0 nobody has a model of its own, and all take Theta_g.
 
     *Received* is Theta^, the model after its adaptation, as in PFLlib.
 
     What paper and released code leave open, and what is done here:
     - The data are a new slice of neighbouring training items in every round, from the stream of client
-      and round; its last batch is kept however short (but for a single item).
+      and round. Passes go over it in order, as released; the last batch is kept however short (but for a
+      single item).
     - The released first phase has no bound: here at most ``max_passes``. A pass's loss is that of its
-      last batch, and ten passes are needed for ten losses.
+      last batch.
     - ``layers`` counts modules: one is a weight and its bias, the two tensors of the released default.
     - Theta^ runs in training mode while W is learnt, with batch statistics; the running ones that
       this moves are thrown away.
@@ -60,10 +62,9 @@ class FedALA(FedAvg):
     title = "FedALA"
     reference = "Zhang et al., AAAI 2023"
     stage = "trained"
+    numerics = 2
 
     class Hyper(SampleWeights):
-        """``share``: s; ``layers``: p; ``eta``: W's learning rate; ``max_passes`` of the first adaptation."""
-
         share: float = tunable(
             0.8, search=[0.05, 0.2, 0.5, 0.8, 1.0], gt=0, le=1, description="s: share of items that adapt W"
         )
@@ -100,53 +101,40 @@ class FedALA(FedAvg):
             return {**own, **message.model}
         lower = {name: value for name, value in message.model.items() if name not in self.upper}
         received = {**own, **lower}
-        weights = self.learn(clients, received, message)
-        stack = {**received, **weights, ADAPTED: torch.ones_like(received[ADAPTED])}
-        return {**stack, **self.theta_hat(stack, message.model)}
+        w = self.learn(clients, received, message)
+        theta_hat = self.theta_hat(received, message.model, w)
+        return {**received, **theta_hat, **prefixed(WEIGHTS, w), ADAPTED: torch.ones_like(own[ADAPTED])}
 
-    def theta_hat(self, models: Stack, theta_g: Stack) -> Stack:
-        """Theta^, which is Theta_g's own bits where W is 1."""
-        weights = part(WEIGHTS, models)
-        return {name: torch.lerp(models[name], theta_g[name], weights[name]) for name in self.upper}
+    def theta_hat(self, theta: Stack, theta_g: Stack, w: Stack) -> Stack:
+        """Theta^ = Theta + (Theta_g - Theta) * W, which is Theta_g's own bits where W is 1."""
+        return {name: torch.lerp(theta[name], theta_g[name], w[name]) for name in self.upper}
 
     def learn(self, clients: Clients, received: Stack, message: Message) -> Stack:
         """W after this round's passes."""
-        names = [WEIGHTS + name for name in self.upper]
         theta_g = {name: message.model[name] for name in self.upper}
-        weights = {name: received[name] for name in names}
+        models = {name: value.clone() for name, value in received.items()}
+        w = part(WEIGHTS, models)
         items, no_items = self.slices(clients), np.zeros(0, np.int64)
-        open_mask = torch.ones_like(received[ADAPTED], dtype=torch.bool)
+        learns = torch.ones_like(received[ADAPTED], dtype=torch.bool)
         losses: list[Tensor] = []
-        while open_mask.any() and len(losses) < self.hyper.max_passes:
+        while learns.any() and len(losses) < self.hyper.max_passes:
             loss = received[ADAPTED].new_zeros(clients.count)
-
-            def objective(models: Stack, batch: Batch, loss: Tensor = loss) -> Tensor:
-                theta_hat = self.theta_hat(models, batch.of(theta_g))
-                entropy = batch.cross_entropy(batch.forward({**models, **theta_hat}).logits)
+            pairs = zip(items, learns.tolist(), strict=True)
+            some = [positions if is_open else no_items for positions, is_open in pairs]
+            for batch in clients.batches(some):
+                own, common = batch.of(models), batch.of(theta_g)
+                leaves = {name: value.clone().requires_grad_() for name, value in batch.of(w).items()}
+                theta_hat = self.theta_hat(own, common, leaves)
+                entropy = batch.cross_entropy(batch.forward({**own, **theta_hat}).logits)
+                gradients = torch.autograd.grad(entropy.sum(), list(leaves.values()))
+                for (name, value), gradient in zip(leaves.items(), gradients, strict=True):
+                    w[name][batch.rows] = (value.detach() - self.hyper.eta * gradient).clamp(0, 1)
                 loss[batch.rows] = entropy.detach()
-                return entropy
-
-            learning = open_mask.tolist()
-            result = clients.fit(
-                {**received, **weights},
-                objective=objective,
-                project=clip,
-                trainable=names,
-                epochs=1,
-                items=[
-                    positions if learns else no_items
-                    for positions, learns in zip(items, learning, strict=True)
-                ],
-                short_batch=True,
-                optimiser=Optimiser("sgd", self.hyper.eta),
-                copy="weights",
-            )
-            weights = {name: result[name] for name in names}
             losses.append(loss)
-            open_mask = open_mask & (received[ADAPTED] == 0)
-            if len(losses) >= RECENT:
-                open_mask &= torch.stack(losses[-RECENT:]).std(dim=0, correction=0) >= SETTLED
-        return weights
+            learns = learns & (received[ADAPTED] == 0)
+            if len(losses) > RECENT:
+                learns &= torch.stack(losses[-RECENT:]).std(dim=0, correction=0) >= SETTLED
+        return w
 
     def slices(self, clients: Clients) -> list[NDArray[np.int64]]:
         """For every client the positions of neighbouring training items, a ``share`` of them."""
@@ -160,9 +148,3 @@ class FedALA(FedAvg):
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on the adapted model."""
         return self.upload(clients.fit(received, trainable=self.shared()))
-
-
-def clip(models: Stack, batch: Batch) -> None:
-    """Keep W in [0, 1]."""
-    for value in part(WEIGHTS, models).values():
-        value.clamp_(0, 1)

@@ -46,8 +46,6 @@ class FedAMP(Mixing):
     reference = "Huang et al., AAAI 2021"
 
     class Hyper(HyperParameters):
-        """``alpha``: alpha_K; ``strength``: lambda; ``sigma``: how fast attention falls with distance."""
-
         alpha: float = Field(100.0, gt=0, description="alpha_K: step size of the server's attention step")
         strength: float = Field(
             1.0, ge=0, description="lambda: how strongly a model is drawn to its mixture in training"
@@ -122,8 +120,6 @@ class HFedAMP(FedAMP):
     title = "H-FedAMP"
 
     class Hyper(FedAMP.Hyper):
-        """As FedAMP's, where ``sigma`` sharpens the softmax; ``self_weight``: omega."""
-
         alpha: float = Field(1.0, gt=0)
         sigma: float = Field(100.0, ge=0)
         self_weight: float = tunable(

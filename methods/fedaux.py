@@ -67,8 +67,6 @@ class FedAux(Personalised):
     client_models = ("gcn",)
 
     class Hyper(HyperParameters):
-        """``alpha`` of the server's softmax, ``sigma`` of the kernel, and what masks there are."""
-
         alpha: float = tunable(
             10.0,
             search=[0.0, 10.0, 1000.0],
@@ -164,8 +162,6 @@ class FedAuxControl(FedAux):
     title = "FedAux (plain average, mean readout)"
 
     class Hyper(FedAux.Hyper):
-        """As FedAux's; sigma plays no part."""
-
         alpha: float = 0.0
 
     hyper: Hyper

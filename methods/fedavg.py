@@ -29,8 +29,6 @@ class FedAvg(Method):
     stage = "received"
 
     class Hyper(HyperParameters):
-        """``weights`` of the average: ``uniform``, or ``samples`` for training items."""
-
         weights: Literal["uniform", "samples"] = Field(
             "uniform", description="weights of the average over clients: uniform, or by training items"
         )

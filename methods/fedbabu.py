@@ -47,7 +47,7 @@ class FedBABU(FedAvg):
     stage = "trained"
 
     class Hyper(FedAvg.Hyper):
-        """``fine_tuning``: epochs on the personal copy, the released default being 5."""
+        """The released default is 5 epochs."""
 
         fine_tuning: int = tunable(
             5, search=[1, 5, 10], ge=0, description="epochs that a client fine-tunes its copy of the model"

@@ -55,8 +55,6 @@ class FedCog(FedAvg):
     client: ClassVar[dict[str, str]] = {"model": "hgnn"}
 
     class Hyper(SampleWeights):
-        """``knn``: link nodes without an edge inside their client as ``nearest_links`` does."""
-
         knn: bool = Field(
             False,
             description="whether nodes without an edge inside their client are linked to the nearest ones "
@@ -165,8 +163,6 @@ class FedCogReleased(FedAvg):
     numerics = 2
 
     class Hyper(SampleWeights):
-        """What the process did before."""
-
         runs_before: int = Field(
             10, ge=0, description="runs of the same process that have left their links; up to 19 there"
         )

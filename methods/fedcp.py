@@ -67,8 +67,6 @@ class FedCP(FedAvg):
     protocol: ClassVar[dict[str, str]] = {"initial": "common"}
 
     class Hyper(SampleWeights):
-        """``strength``: lambda, the weight of MMD."""
-
         strength: float = tunable(
             5.0,
             search=[0.0, 0.1, 1.0, 5.0, 10.0],

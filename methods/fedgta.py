@@ -59,8 +59,6 @@ class FedGTA(Personalised):
     stage = "received"
 
     class Hyper(HyperParameters):
-        """``threshold``: the paper's epsilon; ``order``: of its moments; ``steps``: of its propagation."""
-
         threshold: float = tunable(
             0.5,
             search=[0.3, 0.5, 0.6, 0.8],
@@ -84,14 +82,13 @@ class FedGTA(Personalised):
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs; then moments and confidence of what the model predicts."""
         trained = clients.fit(received)
-        signals = clients.reduce(trained, self.signals)
-        return self.upload(trained, moments=signals[:, :-1], confidence=signals[:, -1])
+        return self.upload(trained, **clients.reduce(trained, self.signals))
 
-    def signals(self, models: Stack, batch: Batch) -> Tensor:
-        """m and, last, g of a block's clients, ``[c, width of m + 1]``."""
+    def signals(self, models: Stack, batch: Batch) -> dict[str, Tensor]:
+        """m ``[c, width]`` and g ``[c]`` of a block's clients."""
         mask, degrees = nodes(batch)
         r, e = self.propagated(self.soft_labels(models, batch), batch)
-        return torch.cat([self.moments_of(r, mask), confidence(e, degrees)[:, None]], dim=1)
+        return {"moments": self.moments_of(r, mask), "confidence": confidence(e, degrees)}
 
     def soft_labels(self, models: Stack, batch: Batch) -> Tensor:
         """q, ``[c, items, classes]``."""

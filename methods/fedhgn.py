@@ -80,8 +80,6 @@ class Trimmed(HypergraphLearning):
     """Border hyperedges are trimmed."""
 
     class Hyper(HyperParameters):
-        """``trimming`` as released by default: see ``Trimming``."""
-
         trimming: Trimming = Field(
             "trim2",
             description="what a client makes of a border hyperedge without completion: cut to its own "
@@ -104,12 +102,6 @@ class Completed(HypergraphLearning):
     """Border hyperedges are completed."""
 
     class Hyper(HyperParameters):
-        """``completion`` as the paper has it or as released.
-
-        Parts of a border hyperedge with fewer than ``least_upload`` different own nodes are not sent.
-        With ``audit`` the run also measures what the messages reveal, which takes long on large data.
-        """
-
         completion: Literal["exact", "released"] = Field(
             "exact", description="how border hyperedges are completed: as the paper has it, or as released"
         )
@@ -184,8 +176,6 @@ class FedHGNTrim1(FedHGN):
     title = "FedHGN w/o HC, single nodes kept"
 
     class Hyper(FedHGN.Hyper):
-        """As FedHGN's, with the paper's trimming."""
-
         trimming: Trimming = "trim1"
 
 

@@ -58,8 +58,6 @@ class FedIIH(Personalised):
     client_models = ("gcn",)
 
     class Hyper(HyperParameters):
-        """``factors``: K; ``layers`` and ``inference_layers`` of ``steps`` routings each; ``tau``."""
-
         factors: int = tunable(2, search=[1, 2, 4], ge=1, description="K: latent factors of an embedding")
         layers: int = tunable(2, search=[1, 2, 3], ge=0, description="layers of routing before the head")
         inference_layers: int = Field(2, ge=0, description="further layers before what is compared")
@@ -143,8 +141,6 @@ class FedIIHAverage(FedIIH):
     title = "FedIIH (plain average)"
 
     class Hyper(FedIIH.Hyper):
-        """As FedIIH's; tau is 0."""
-
         tau: float = 0.0
 
     hyper: Hyper

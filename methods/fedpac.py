@@ -53,6 +53,8 @@ class FedPAC(FedAvg):
       client's own mean as its prototype, as released; with PFLlib it has no term.
     - Statistics are over all training images in evaluation mode. PFLlib leaves out an incomplete last
       batch, and takes those of round 0 in training mode.
+    - Where the matrix of that bound is not positive definite by rounding, the release leaves out its
+      eigenvectors below 0.01; here 1e-8 of its mean diagonal is added to the diagonal.
     """
 
     name = "fedpac"
@@ -61,8 +63,6 @@ class FedPAC(FedAvg):
     stage = "trained"
 
     class Hyper(SampleWeights):
-        """``strength``: lambda of the alignment; ``head_epochs`` on the head before the local epochs."""
-
         strength: float = tunable(
             1.0,
             search=[0.1, 0.5, 1.0, 5.0, 10.0],
@@ -93,7 +93,7 @@ class FedPAC(FedAvg):
         sizes = counts.sum(dim=1).clamp_min(1)
         shares = counts / sizes[:, None]
         moments = clients.reduce(received, class_means)
-        means, squares = moments[:, :, :-1], moments[:, :, -1]
+        means, squares = moments["means"], moments["squares"]
         h = shares[:, :, None] * means
         spread = (shares * squares).sum(dim=1) - h.square().sum(dim=(1, 2))
         targets = means
@@ -109,7 +109,7 @@ class FedPAC(FedAvg):
         head = clients.fit(received, trainable=self.task.head, epochs=self.hyper.head_epochs, copy="head")
         objective = aligned if message.extras else cross_entropy
         trained = clients.fit(head, trainable=self.task.backbone, objective=objective)
-        prototypes = clients.reduce(trained, class_means)[:, :, :-1]
+        prototypes = clients.reduce(trained, class_means)["means"]
         return self.upload(trained, h=h, variance=spread / sizes, prototypes=prototypes, counts=counts)
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
@@ -134,14 +134,16 @@ def membership(batch: Batch) -> Tensor:
     return functional.one_hot(batch.labels + 1, batch.block.classes + 1)[:, :, 1:].float().transpose(1, 2)
 
 
-def class_means(models: Stack, batch: Batch) -> Tensor:
-    """Means of features and of their squared norm over the training items of every class.
+def class_means(models: Stack, batch: Batch) -> dict[str, Tensor]:
+    """Means over the training items of every class, 0 for a class without any.
 
-    ``[c, classes, width + 1]``, with the norm last; 0 for a class without any.
+    ``means`` ``[c, classes, width]`` are those of features, ``squares`` ``[c, classes]`` those of their squared
+    norms.
     """
     features = batch.embed(models)
     values = torch.cat([features, features.square().sum(dim=2, keepdim=True)], dim=2)
-    return membership(batch) @ values / batch.label_counts.clamp_min(1)[:, :, None]
+    averages = membership(batch) @ values / batch.label_counts.clamp_min(1)[:, :, None]
+    return {"means": averages[:, :, :-1], "squares": averages[:, :, -1]}
 
 
 def distance(features: Tensor, targets: Tensor, batch: Batch) -> Tensor:

@@ -31,7 +31,7 @@ class FedProx(FedAvg):
     onboard = FedAvg.onboard
 
     class Hyper(FedAvg.Hyper):
-        """``mu``: weight of the proximal term; the subgraph papers leave it open."""
+        """The subgraph papers leave ``mu`` open."""
 
         mu: float = tunable(
             0.001,

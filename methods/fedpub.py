@@ -65,8 +65,6 @@ class FedPub(Personalised):
     derived = frozenset({"proxy"})
 
     class Hyper(HyperParameters):
-        """``prune``: mask entries of up to this size are zero in evaluation."""
-
         tau: float = tunable(
             3.0,
             search=[1.0, 3.0, 5.0, 10.0],
@@ -163,7 +161,7 @@ class FedPubGradient(FedPub):
     title = "FED-PUB (penalties with gradient)"
 
     class Hyper(FedPub.Hyper):
-        """``sparsity`` is l, ``proximity`` is r (1e-3 in the released code)."""
+        """The released code has 1e-3 for the proximity r."""
 
         sparsity: float = tunable(
             0.1, search=[0.01, 0.1, 1.0], ge=0, description="l: weight of the masks' L1 norm in the loss"

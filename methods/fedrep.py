@@ -35,8 +35,6 @@ class FedRep(FedPer):
     onboard = FedPer.onboard
 
     class Hyper(SampleWeights):
-        """``head_epochs``: the paper's tau, in epochs on the head a round."""
-
         head_epochs: int = Field(
             5, ge=0, description="the paper's tau: epochs on the head a round, before those on the body"
         )

@@ -62,8 +62,6 @@ class FedSagePlusStandIn(FedSage):
     reference = "arXiv 2408.05160"
 
     class Hyper(SampleWeights):
-        """``noise``: standard deviation that is added to foreign features."""
-
         noise: float = Field(
             0.1,
             ge=0,

@@ -296,8 +296,6 @@ class FedSheafHNReleased(FedSheafHN):
     title = "FedSheafHN (released code)"
 
     class Hyper(FedSheafHN.Hyper):
-        """The released settings."""
-
         attention: Literal["qkv", "matrix", "none"] = "matrix"
         generation_dropout: bool = True
         start_at_model: bool = False

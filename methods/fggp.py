@@ -15,6 +15,7 @@ from torch import Tensor
 
 from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.stacks import repeated
+from bench.errors import NotApplicableError
 from bench.hyper import tunable
 from bench.nn.base import glorot_bound
 from bench.nn.gcn import graphs
@@ -90,8 +91,6 @@ class FGGP(FedAvg):
     numerics = 2
 
     class Hyper(FedAvg.Hyper):
-        """Released values. ``neighbours``: k of the global view; ``voters``: k of the prediction."""
-
         neighbours: int = tunable(
             3,
             search=[1, 3, 5],
@@ -114,7 +113,15 @@ class FGGP(FedAvg):
         return (*self.task.parameters, *AUGMENTOR)
 
     def setup_server(self) -> None:
-        """One random model and augmentor; no prototypes yet."""
+        """One random model and augmentor; no prototypes yet.
+
+        Raises:
+            NotApplicableError: some clients take no part in a round.
+        """
+        if self.task.participation < 1:
+            raise NotApplicableError(
+                f"{self.name} predicts with the last prototypes, which clients that take no part are not sent"
+            )
         inputs, hidden = self.task.shapes["conv1.weight"]
         generator = self.task.generator("augmentor")
         self.augmentor = {}

@@ -82,7 +82,7 @@ class Flow(FedAvg):
     stage = "trained"
 
     class Hyper(FedAvg.Hyper):
-        """``penalty`` is lambda: 0.01 and 0.001 in the released settings. ``data`` of the phases."""
+        """The released settings have 0.01 and 0.001 for the penalty."""
 
         penalty: float = tunable(
             0.01,

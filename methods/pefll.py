@@ -60,8 +60,6 @@ class PeFLL(Method):
     stage = "trained"
 
     class Hyper(HyperParameters):
-        """``learning_rate`` of both networks (Adam), and the largest norm of a step's gradients."""
-
         learning_rate: float = tunable(
             1e-3, search=[2e-4, 1e-3, 5e-3], gt=0, description="learning rate of both networks"
         )
@@ -93,9 +91,10 @@ class PeFLL(Method):
         return repeated({name: value.detach() for name, value in self.embedder.named_parameters()}, clients)
 
     def first_upload(self, clients: Clients, models: Stack, traffic: TrafficMeter) -> Update:
-        """The first descriptions."""
-        rows = self.embedder_rows(clients.count)
-        return Update(models, Message(extras={"description": clients.reduce(rows, describe)}))
+        """The first descriptions, by e, which the server sends."""
+        e = Message(extras=self.embedder_rows(clients.count))
+        traffic.bytes_down += e.bytes
+        return Update(models, Message(extras={"description": clients.reduce(e.extras, describe)}))
 
     def receive_first(self, message: Message) -> None:
         """Keep them, and scale all further ones as they are."""

@@ -5,7 +5,7 @@ McLaughlin and Su, NeurIPS 2024; released code: cj-mclaughlin/pFedFDA.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import torch
@@ -65,8 +65,6 @@ class PFedFDA(FedAvg):
     stage = "received"
 
     class Hyper(SampleWeights):
-        """``ridge``: what is added to the diagonal of every estimated covariance."""
-
         ridge: float = tunable(
             1.0,
             search=[0.001, 0.03, 1.0],
@@ -85,10 +83,8 @@ class PFedFDA(FedAvg):
     def setup_server(self) -> None:
         """f, the class means, and the upper triangle of the covariance."""
         super().setup_server()
-        (weight,) = (
-            shape for name, shape in self.task.shapes.items() if name in self.task.head and len(shape) == 2
-        )
-        self.width, self.classes = weight
+        self.matrix, self.bias = sorted(self.task.head, key=lambda name: -len(self.task.shapes[name]))
+        self.width, self.classes = self.task.shapes[self.matrix]
         self.triangle = torch.triu_indices(self.width, self.width)
         means = torch.rand(self.classes, self.width, generator=self.task.generator("class means"))
         self.statistics = {
@@ -121,30 +117,28 @@ class PFedFDA(FedAvg):
     def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
         """f, and a head from the statistics in between."""
         received = {**own, **message.model}
-        return {**received, **self.unpacked(clients.reduce(received, self.personal(message)))[0]}
+        personal = clients.reduce(received, self.personal(message))
+        return {**received, **{name: personal[name] for name in self.task.head}}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Train f under the head of the server's statistics; then statistics and a head of its own."""
         others = self.everybodys(message)
 
-        def common_head(models: Stack, batch: Batch) -> Tensor:
-            labels = [row[row >= 0] for row in batch.labels]
-            heads = [head(others, priors(client_labels, self.classes)) for client_labels in labels]
-            return torch.stack(
-                [torch.cat([weights, bias[None]]).flatten() for weights, bias in heads]
-            ).float()
+        def common_head(models: Stack, batch: Batch) -> dict[str, Tensor]:
+            return stacked([self.head_of(others, labels[labels >= 0]) for labels in batch.labels])
 
-        start = {**received, **self.head_of(clients.reduce(received, common_head))}
+        start = {**received, **clients.reduce(received, common_head)}
         trained = clients.fit(start, trainable=self.shared())
-        personal, statistics = self.unpacked(clients.reduce(trained, self.personal(message)))
+        personal = clients.reduce(trained, self.personal(message))
+        statistics = {name: personal[name] for name in self.statistics}
         upload = Message({name: trained[name] for name in self.shared()}, statistics)
-        return Update({**trained, **personal}, upload)
+        return Update({**trained, **{name: personal[name] for name in self.task.head}}, upload)
 
-    def personal(self, message: Message) -> Callable[[Stack, Batch], Tensor]:
-        """A reduction to every client's head, means and covariance, side by side, ``[c, ...]``."""
+    def personal(self, message: Message) -> Callable[[Stack, Batch], dict[str, Tensor]]:
+        """A reduction to every client's head, and the means and covariance that it follows from."""
         others = self.everybodys(message)
 
-        def of(models: Stack, batch: Batch) -> Tensor:
+        def of(models: Stack, batch: Batch) -> dict[str, Tensor]:
             features = torch.relu(batch.embed(models)).double()
             rows = []
             for z, labels in zip(features, batch.labels, strict=True):
@@ -153,28 +147,16 @@ class PFedFDA(FedAvg):
                 if self.hyper.own is None:
                     weights = own_weights(z, own_labels, others, self.hyper.ridge)
                 mixture = between(estimate(z, own_labels, others.means, self.hyper.ridge), others, weights)
-                layer, bias = head(mixture, priors(own_labels, self.classes))
-                parts = (layer.flatten(), bias, mixture.means.flatten(), self.packed(mixture.covariance))
-                rows.append(torch.cat(parts))
-            return torch.stack(rows).float()
+                statistics = {"means": mixture.means, "covariance": self.packed(mixture.covariance)}
+                rows.append({**self.head_of(mixture, own_labels), **statistics})
+            return stacked(rows)
 
         return of
 
-    def unpacked(self, rows: Tensor) -> tuple[Stack, Stack]:
-        """Heads, and statistics, out of what ``personal`` gives."""
-        layer = (self.width + 1) * self.classes
-        means = rows[:, layer : layer + self.width * self.classes]
-        statistics = {
-            "means": means.reshape(-1, self.classes, self.width),
-            "covariance": rows[:, layer + self.width * self.classes :],
-        }
-        return self.head_of(rows[:, :layer]), statistics
-
-    def head_of(self, rows: Tensor) -> Stack:
-        """The head's parameters from weights and bias, ``[c, (width + 1) classes]``."""
-        values = rows.reshape(-1, self.width + 1, self.classes)
-        matrix, bias = sorted(self.task.head, key=lambda name: -len(self.task.shapes[name]))
-        return {matrix: values[:, :-1].contiguous(), bias: values[:, -1].contiguous()}
+    def head_of(self, gaussians: Gaussians, labels: Tensor) -> dict[str, Tensor]:
+        """The head's parameters for a client with these training labels."""
+        weights, bias = head(gaussians, priors(labels, self.classes))
+        return {self.matrix: weights, self.bias: bias}
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         """Averages of f, means and covariance by training items."""
@@ -188,6 +170,11 @@ class Gaussians(NamedTuple):
 
     means: Tensor
     covariance: Tensor
+
+
+def stacked(rows: Sequence[Stack]) -> dict[str, Tensor]:
+    """Tensors of single clients with a row for each, in float32."""
+    return {name: torch.stack([row[name] for row in rows]).float() for name in rows[0]}
 
 
 def priors(labels: Tensor, classes: int) -> Tensor:

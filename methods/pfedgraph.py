@@ -54,8 +54,6 @@ class PFedGraph(Personalised):
     sign: ClassVar[float] = -1.0
 
     class Hyper(HyperParameters):
-        """``alpha`` ties a row of the graph to the size prior; ``attraction`` is lambda."""
-
         alpha: float = tunable(
             0.8,
             search=[0.4, 0.8, 1.6],

@@ -51,9 +51,6 @@ class PFedHN(Method):
     numerics = 2
 
     class Hyper(HyperParameters):
-        """``learning_rate`` of hypernetwork and embeddings (SGD with ``momentum``); ``clip``: largest norm
-        of a step's gradients; ``output``: what is generated; ``combine``: clients' gradients in a step."""
-
         learning_rate: float = tunable(
             0.01, search=[0.001, 0.01, 0.05], gt=0, description="learning rate of hypernetwork and embeddings"
         )

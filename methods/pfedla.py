@@ -47,8 +47,6 @@ class PFedLA(Mixing):
     reference = "Ma et al., CVPR 2022"
 
     class Hyper(HyperParameters):
-        """``learning_rate``: eta; ``embedding`` and ``hidden``: widths; ``normalisation`` of the weights."""
-
         learning_rate: float = Field(
             0.005, ge=0, description="eta: step size of hypernetworks and embeddings"
         )

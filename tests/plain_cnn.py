@@ -143,12 +143,12 @@ def plain_epochs(
     layers: Sequence[str] = tuple(MODULES),
     objective: PlainObjective = plain_cross_entropy,
     items: NDArray[np.int64] | None = None,
-    short_batch: bool = False,
 ) -> list[float]:
     """SGD on the weights of some layers, in training mode, on the shuffled batches of ``fit``.
 
-    ``key`` is the client's number, the round and the fit of the round; ``items`` and ``short_batch`` are
-    those of ``fit``. Returns every epoch's mean loss.
+    ``key`` is the client's number, the round and the fit of the round; ``items`` are those of ``fit``.
+
+    Returns every epoch's mean loss.
     """
     weights = [value for layer in layers for value in network[MODULES[layer]].parameters()]
     training = np.flatnonzero(client.roles == TRAIN) if items is None else items
@@ -159,8 +159,7 @@ def plain_epochs(
         losses = []
         for first in range(0, len(order), BATCH):
             batch = order[first : first + BATCH]
-            is_left_over = first > 0 and len(batch) < BATCH
-            if is_left_over and not (short_batch and len(batch) > 1):
+            if first > 0 and len(batch) < BATCH:
                 continue
             images, labels = normalised(client.features[batch]), torch.from_numpy(client.labels[batch])
             loss = objective(network, images, labels)

@@ -117,9 +117,6 @@ Objective = Callable[[Stack, Batch], Tensor]
 Adjustment = Callable[[Mapping[str, Tensor], Stack, Batch], None]
 """Changes the gradients of a step in place, given by name, before the step is taken."""
 
-Projection = Callable[[Stack, Batch], None]
-"""Changes the models of a batch's clients in place after a step."""
-
 
 def cross_entropy(models: Stack, batch: Batch) -> Tensor:
     """The default objective: the client model's cross-entropy."""

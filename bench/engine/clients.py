@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from bench import streams
-from bench.engine.batch import Adjustment, Batch, Block, Objective, Projection, Stack, cross_entropy
-from bench.engine.local_training import Items, Training
+from bench.engine.batch import Adjustment, Batch, Block, Objective, Stack, cross_entropy
+from bench.engine.local_training import Items, Training, mini_batches, with_dropout
 from bench.engine.optimiser import Optimiser, OptimiserState
 from bench.engine.stacks import replaced
 from bench.errors import DivergedError
@@ -183,11 +183,9 @@ class Clients:
         *,
         objective: Objective = cross_entropy,
         adjust: Adjustment | None = None,
-        project: Projection | None = None,
         trainable: Collection[str] | None = None,
         epochs: int | None = None,
         items: Items | None = None,
-        short_batch: bool = False,
         optimiser: Optimiser | None = None,
         new_optimiser: bool = False,
         copy: str = "model",
@@ -200,13 +198,10 @@ class Clients:
             objective: the loss ``[c]`` of a batch; the client model's cross-entropy by default.
             adjust: changes the gradients of a step in place, such as by a penalty in closed form,
                 which costs less than one that is differentiated.
-            project: changes the models in place after a step, such as by clamping them.
             trainable: names of the parameters to train; all by default.
             epochs: local epochs; the protocol's by default.
             items: for every client the positions of the training items to use; all by default. A client
                 without any takes no step.
-            short_batch: whether mini-batches end with the items that are left over (two or more, since one
-                has no batch statistics); else these are left out of an epoch.
             optimiser: how steps are taken; as the client settings say by default.
             new_optimiser: whether this fit begins with an optimiser that has taken no step, and leaves
                 nothing of it to later ones, as where a copy is fine-tuned anew in every round.
@@ -245,9 +240,7 @@ class Clients:
             epochs=epochs,
             objective=objective,
             adjust=adjust,
-            project=project,
             items=items,
-            short_batch=short_batch,
         )
         after_epoch = self.after_epoch if copy == "model" else None
         target = models.claim(stack)
@@ -264,12 +257,34 @@ class Clients:
             root.replace(self.rows, models.optimiser)
         if copy == "model":
             self.after_epoch = None
-        self._root._calls += 1
-        self._root._passes += self.passes_of(epochs, items) * self.count / self._root.count
+        self._count(epochs, items)
         self.loss = float(total) / (self.count * max(epochs, 1))
         if not np.isfinite(self.loss):
             raise DivergedError("a training loss is not finite")
         return target
+
+    def batches(self, items: Items) -> Iterator[Batch]:
+        """One pass over some training items of every client, for methods that take steps themselves.
+
+        Batches are in training mode. Mini-batches are in the order of the items. Those that are left over are
+        the last one, if there are two or more.
+        """
+        size = self.spec.client.batch_size
+        for block in self.blocks:
+            some = items[block.rows]
+            if size is None:
+                batches = iter([with_dropout(block, self.spec.client, self._stream, 1, some)[0]])
+            else:
+                batches = (batch for _, batch in mini_batches(block, some, size, short_batch=True))
+            for batch in batches:
+                batch.inputs.begin_step()
+                yield batch
+        self._count(1, items)
+
+    def _count(self, epochs: int, items: Items | None) -> None:
+        """Count a fit, by which random streams are named, and its passes over the items."""
+        self._root._calls += 1
+        self._root._passes += self.passes_of(epochs, items) * self.count / self._root.count
 
     def _copy(self, name: str) -> ModelCopy:
         """The models of that purpose, with a new optimiser in every round where the settings say so."""

@@ -11,21 +11,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bench.engine.batch import Adjustment, Batch, Block, Objective, Projection
+from bench.engine.batch import Adjustment, Batch, Block, Objective
 from bench.engine.optimiser import Optimiser, OptimiserState
-from bench.nn.base import Drop, keep_all
+from bench.nn.base import keep_all
 from bench.nn.dropout import DropoutMasks, threshold
 from bench.spec import ClientSettings
 
 Items = Sequence[NDArray[np.int64]]
 """Positions of some items of every client."""
 
+Stream = Callable[..., np.random.Generator]
+"""A random stream by its purpose, a client's row and further numbers."""
 
-def batch_sizes(items: int, size: int, short_batch: bool) -> list[int]:
+
+def batch_sizes(items: int, size: int, short_batch: bool = False) -> list[int]:
     """Sizes of the batches of an epoch over a client's items.
 
     Fewer items than a batch holds are one batch. Of more, those that are left over are another batch
-    with ``short_batch``, if there are two or more.
+    with ``short_batch``, if there are two or more: one has no batch statistics.
     """
     if items <= size:
         return [items] if items else []
@@ -33,24 +36,46 @@ def batch_sizes(items: int, size: int, short_batch: bool) -> list[int]:
     return [size] * (items // size) + ([remainder] if short_batch and remainder > 1 else [])
 
 
+def mini_batches(
+    block: Block, orders: Items, size: int, short_batch: bool = False
+) -> Iterator[tuple[NDArray[np.int64], Batch]]:
+    """Batches of the items ``orders`` of every client of a block, in that order, with the clients' rows.
+
+    Clients whose next batches are of one size are in one batch together.
+    """
+    sizes = [batch_sizes(len(items), size, short_batch) for items in orders]
+    for step, widths in enumerate(zip_longest(*sizes, fillvalue=0)):
+        for count in sorted({width for width in widths if width}, reverse=True):
+            rows = np.flatnonzero(np.array(widths) == count)
+            positions = np.stack([orders[row][step * size : step * size + count] for row in rows.tolist()])
+            yield rows, block.some_items(rows, positions, keep_all)
+
+
+def with_dropout(
+    block: Block, client: ClientSettings, stream: Stream, epochs: int, items: Items | None
+) -> tuple[Batch, DropoutMasks | None]:
+    """A block's training items as one batch, and the dropout masks of its epochs, if there are any."""
+    if not threshold(client.dropout) or not block.model.dropout_widths:
+        return block.all_items(keep_all, items), None
+    streams = [stream("dropout", row) for row in range(block.rows.start, block.rows.stop)]
+    widths = block.model.dropout_widths
+    masks = DropoutMasks(streams, block.lengths, widths, epochs, client.dropout, block.items, block.device)
+    return block.all_items(masks, items), masks
+
+
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What one call of ``Clients.fit`` asks for (see there), and how a block of clients does it.
-
-    ``stream`` names a random stream by its purpose, a client's row and further numbers.
-    """
+    """What one call of ``Clients.fit`` asks for (see there), and how a block of clients does it."""
 
     client: ClientSettings
-    stream: Callable[..., np.random.Generator]
+    stream: Stream
     state: OptimiserState
     optimiser: Optimiser
     names: list[str]
     epochs: int
     objective: Objective
     adjust: Adjustment | None
-    project: Projection | None
     items: Items | None
-    short_batch: bool
 
     def losses(self, block: Block, models: dict[str, Tensor]) -> Iterator[Tensor]:
         """Train the models of a block in place; after every epoch the sum of its clients' losses."""
@@ -58,57 +83,36 @@ class Training:
 
     def _full_batches(self, block: Block, models: dict[str, Tensor]) -> Iterator[Tensor]:
         """One step an epoch on all training items."""
-        rate = self.client.dropout
-        drop: Drop = keep_all
-        masks = None
-        if threshold(rate) and block.model.dropout_widths:
-            masks = DropoutMasks(
-                [self.stream("dropout", row) for row in range(block.rows.start, block.rows.stop)],
-                block.lengths,
-                block.model.dropout_widths,
-                self.epochs,
-                rate,
-                block.items,
-                block.device,
-            )
-            drop = masks
-        batch = block.all_items(drop, None if self.items is None else self.items[block.rows])
+        items = None if self.items is None else self.items[block.rows]
+        batch, masks = with_dropout(block, self.client, self.stream, self.epochs, items)
         for epoch in range(self.epochs):
             if masks is not None:
                 masks.begin_epoch(epoch)
             yield self._step(models, batch).sum()
 
     def _mini_batches(self, block: Block, models: dict[str, Tensor]) -> Iterator[Tensor]:
-        """Shuffled batches; losses are means over an epoch's batches.
-
-        Clients whose next batches are of one size step together.
-        """
+        """Shuffled batches; losses are means over an epoch's batches."""
         size = self.client.batch_size
         assert size is not None
         training = block.training if self.items is None else self.items[block.rows]
-        sizes = [batch_sizes(len(items), size, self.short_batch) for items in training]
-        batches = np.array([len(client_sizes) for client_sizes in sizes])
+        batches = np.array([len(batch_sizes(len(items), size)) for items in training])
         for epoch in range(self.epochs):
             orders = [
                 self.stream("order", block.rows.start + row, epoch).permutation(items)
                 for row, items in enumerate(training)
             ]
             total = torch.zeros((), device=block.device)
-            for step, widths in enumerate(zip_longest(*sizes, fillvalue=0)):
-                for count in sorted({width for width in widths if width}, reverse=True):
-                    rows = np.flatnonzero(np.array(widths) == count)
-                    positions = np.stack([orders[row][step * size : step * size + count] for row in rows])
-                    batch = block.some_items(rows, positions, keep_all)
-                    index = torch.from_numpy(rows).to(block.device)
-                    if len(rows) == len(training):
-                        losses = self._step(models, batch)
-                    else:
-                        part = {name: value[index] for name, value in models.items()}
-                        losses = self._step(part, batch)
-                        for name, value in part.items():
-                            models[name][index] = value
-                    shares = torch.from_numpy(1 / batches[rows]).to(losses)
-                    total += (losses * shares).sum()
+            for rows, batch in mini_batches(block, orders, size):
+                index = torch.from_numpy(rows).to(block.device)
+                if len(rows) == len(training):
+                    losses = self._step(models, batch)
+                else:
+                    part = {name: value[index] for name, value in models.items()}
+                    losses = self._step(part, batch)
+                    for name, value in part.items():
+                        models[name][index] = value
+                shares = torch.from_numpy(1 / batches[rows]).to(losses)
+                total += (losses * shares).sum()
             yield total
 
     def _step(self, models: Mapping[str, Tensor], batch: Batch) -> Tensor:
@@ -125,6 +129,4 @@ class Training:
             if self.adjust is not None:
                 self.adjust(gradients, models, batch)
             self.state.step(self.optimiser, trained, gradients, batch.rows)
-            if self.project is not None:
-                self.project(models, batch)
         return losses.detach() if batch.logged is None else batch.logged

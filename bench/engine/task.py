@@ -19,9 +19,9 @@ class Task:
 
     ``train_sizes`` ``[clients]`` float32 are the numbers of training items; ``parameters`` the
     names that can be sent, ``head`` and ``backbone`` its two parts, and ``layers`` the names by layer
-    (a module of the client model: a weight and its bias are one). ``newcomers``: whether clients join
-    after the last round. ``offset`` is the number of the first client: those that join later are numbered
-    after the others.
+    (a module of the client model: a weight and its bias are one). ``participation`` is the share of clients
+    that take part in a round; ``newcomers`` says whether clients join after the last one. ``offset`` is the
+    number of the first client: those that join later are numbered after the others.
     """
 
     def __init__(
@@ -29,6 +29,7 @@ class Task:
     ) -> None:
         self.clients = len(train_sizes)
         self.rounds = spec.protocol.rounds
+        self.participation = spec.protocol.participation
         self.newcomers = spec.newcomers is not None
         self.device = device
         self.train_sizes = train_sizes

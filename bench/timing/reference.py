@@ -219,7 +219,8 @@ class SequentialClients(Clients):
     """``Clients`` that trains one client after the other.
 
     Raises:
-        NotApplicableError: there is no plain module for the client model.
+        NotApplicableError: there is no plain module for the client model, or some clients take no part in a
+            round.
     """
 
     def __init__(
@@ -234,6 +235,8 @@ class SequentialClients(Clients):
         super().__init__(spec, model, members, classes, device, block_size=1)
         if model.name not in KINDS:
             raise NotApplicableError(f"the sequential reference has no plain '{model.name}'")
+        if spec.protocol.participation < 1:
+            raise NotApplicableError("the sequential reference trains all clients in every round")
         kind = KINDS[model.name]
         self.blocks = [kind(model, [client], row, classes, device) for row, client in enumerate(members)]
         self._row: dict[str, Tensor] | None = None

@@ -101,22 +101,19 @@ def test_given_items_alone_are_in_the_mini_batches(images: Federation) -> None:
 
 
 @pytest.mark.parametrize("block_size", [1, 4])
-def test_items_left_over_are_a_short_batch_where_asked_for(images: Federation, block_size: int) -> None:
+def test_a_pass_is_in_order_and_ends_with_what_is_left_over(images: Federation, block_size: int) -> None:
     """Clients of 3, 9, 28 and 29 training images, of which the second has one left over, which is none."""
-    clients, stack = image_clients(images, block_size)
-    seen: list[list[int]] = [[] for _ in images.clients]
-
-    def objective(models: Stack, batch: Batch) -> Tensor:
-        for number in batch.of(clients.numbers):
-            seen[number].append(batch.labels.shape[1])
-        return cross_entropy(models, batch)
-
-    trained = clients.fit(stack, objective=objective, epochs=1, short_batch=True)
-    assert seen == [[3], [8], [8, 8, 8, 4], [8, 8, 8, 5]]
-    for number, client in enumerate(images.clients):
-        network = plain_copy(stack, number)
-        plain_epochs(network, client, (number, 0, 0), 1, short_batch=True)
-        assert_equal_models(trained, number, network)
+    clients, _ = image_clients(images, block_size)
+    labels: list[list[int]] = [[] for _ in images.clients]
+    sizes: list[list[int]] = [[] for _ in images.clients]
+    for batch in clients.batches(clients.training):
+        for number, row in zip(batch.of(clients.numbers), batch.labels.tolist(), strict=True):
+            labels[number] += row
+            sizes[number].append(len(row))
+    assert sizes == [[3], [8], [8, 8, 8, 4], [8, 8, 8, 5]]
+    for client, seen in zip(images.clients, labels, strict=True):
+        assert seen == client.labels[client.roles == TRAIN][: len(seen)].tolist()
+    assert clients.passes == 1
 
 
 def test_clients_without_items_take_no_step(images: Federation) -> None:
@@ -133,43 +130,6 @@ def graph_clients(federation: Federation, **client: Any) -> tuple[Clients, Stack
     it = Run(make_spec("local", federation, client=settings), federation, block_size=2)
     it.clients.begin_round(0)
     return it.clients, it.own
-
-
-def test_a_projection_follows_every_step(federation: Federation) -> None:
-    """Clamped to a box of each client's own after every step, which is not clamping at the end."""
-    clients, start = graph_clients(federation)
-    bound = torch.linspace(0.02, 0.1, len(federation))
-
-    def box(models: Stack, batch: Batch) -> None:
-        for value in models.values():
-            limit = batch.of(bound).view(-1, *[1] * (value.dim() - 1))
-            value.copy_(torch.maximum(torch.minimum(value, limit), -limit))
-
-    def clamped(stack: Stack) -> dict[str, Tensor]:
-        limits = {name: bound.view(-1, *[1] * (value.dim() - 1)) for name, value in stack.items()}
-        return {
-            name: torch.maximum(torch.minimum(value, limits[name]), -limits[name])
-            for name, value in stack.items()
-        }
-
-    by_hand: Stack = start
-    for _ in range(3):
-        by_hand = clamped(copied(clients.fit(by_hand, epochs=1, copy="by hand")))
-    projected = copied(clients.fit(start, epochs=3, project=box))
-    assert furthest(projected, by_hand) < 1e-6
-    assert furthest(projected, clamped(clients.fit(start, epochs=3, copy="at the end"))) > 1e-3
-
-
-def test_a_projection_reaches_mini_batches(images: Federation) -> None:
-    clients, stack = image_clients(images)
-    bound = torch.tensor([0.01, 0.02, 0.03, 0.04])
-
-    def box(models: Stack, batch: Batch) -> None:
-        limit = batch.of(bound)[:, None]
-        models["fc.bias"].copy_(torch.maximum(torch.minimum(models["fc.bias"], limit), -limit))
-
-    trained = clients.fit(stack, project=box)
-    assert torch.allclose(trained["fc.bias"].abs().amax(dim=1), bound)
 
 
 def test_an_optimiser_of_ones_own_has_its_rate(federation: Federation) -> None:

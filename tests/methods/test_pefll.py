@@ -127,11 +127,11 @@ def test_newcomers_get_a_model_by_one_pass(federation: Federation) -> None:
 
 
 def test_what_travels(federation: Federation) -> None:
-    """A model, e and a description's slope down; a model, e's gradient and a description up."""
+    """A model, e and a description's slope down; a model, e's gradient and a description up; e first."""
     it = play(make_spec("pefll", federation), federation)
     width = int(1 + len(federation) / 4)
     model = sum(int(np.prod(shape)) for shape in it.method.task.shapes.values())
     embedder = (48 + 3) * 100 + 100 + 100 * width + width
     each = 4 * len(federation) * (model + embedder + width)
-    assert it.traffic.bytes_down == 3 * each
+    assert it.traffic.bytes_down == 3 * each + 4 * len(federation) * embedder
     assert it.traffic.bytes_up == 3 * each + 4 * len(federation) * width
