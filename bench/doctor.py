@@ -15,7 +15,8 @@ from bench.errors import RequestError
 from bench.federation.scenario import SCENARIOS
 from bench.registry import Kind
 from bench.sources import Sources
-from bench.store import connect, migrate
+from bench.store import migrate
+from bench.store.connect import Database
 
 LOW_DISK = 2 * 2**30
 """Free bytes below which a long sweep is likely to fill the disk."""
@@ -67,7 +68,7 @@ def storage() -> Iterator[Sign]:
 def database() -> Iterator[Sign]:
     """The default database's schema, and whether its file is whole."""
     url = paths.default_database()
-    if connect.database(url).empty():
+    if Database(url).empty():
         yield Sign("database", "ok", "none yet: the first sweep makes it")
         return
     try:

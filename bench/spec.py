@@ -225,6 +225,12 @@ class RunSpec(_Part):
         return FederationKey(self.dataset, self.scenario, self.clients, p.partition_seed, p.split)
 
 
+def run_name(dataset: str, scenario: str, clients: int, method: str, seed: int | None = None) -> str:
+    """The name of a run in words; without a seed that of its cell."""
+    cell = f"{method} {dataset} {scenario} {clients}"
+    return cell if seed is None else f"{cell} seed {seed}"
+
+
 def cell_of(canonical: str) -> str:
     """``RunSpec.cell`` of a spec's canonical form."""
     tree = json.loads(canonical)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from copy import copy
-
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from bench.engine.batch import Stack
 from bench.nn.gcn import GraphInputs
+from bench.nn.sparse import Propagate
 
 STEPS = 5
 """Of Adam, in every update of a mask."""
@@ -63,14 +62,14 @@ class Edges:
         values = torch.ones_like(self.inputs.adjacency.values())
         values[self.between] = weights.flatten()[self.place].to(values)
         scale = values.new_zeros(len(self.inputs.adjacency)).index_add(0, self.rows, values).rsqrt()
-        inputs, adjacency = copy(self.inputs), self.inputs.adjacency
-        inputs.adjacency = torch.sparse_csr_tensor(
-            adjacency.crow_indices(),
-            adjacency.col_indices(),
+        own = self.inputs.adjacency
+        weighted = torch.sparse_csr_tensor(
+            own.crow_indices(),
+            own.col_indices(),
             values * scale[self.rows] * scale[self.columns],
-            size=adjacency.shape,
+            size=own.shape,
         )
-        return inputs
+        return self.inputs.on(lambda hidden: Propagate.apply(hidden, weighted))
 
 
 def unselected(example: Tensor, width: int) -> dict[str, Tensor]:

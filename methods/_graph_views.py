@@ -7,7 +7,7 @@ a time, so that memory grows with the nodes and the candidate edges, never with 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench.federation.types import Client
-from bench.nn.base import Inputs
 from bench.nn.gcn import GraphInputs, normalised_adjacency
 from bench.nn.sparse import Propagate, csr_tensor, product
 
@@ -230,20 +229,3 @@ class CandidateGraph:
         negative = negative + (functional.softplus(-norms) * self.inside).sum(dim=1)
         absent_loss = torch.where(self.absent > 0, (total - positive) / self.absent.clamp_min(1), 0.0)
         return 0.5 * (absent_loss + negative / self.present)
-
-
-class View(Inputs):
-    """A block's nodes with the product of their features at hand, over any adjacency.
-
-    ``projection`` ``[clients * items, hidden]`` is what the first layer multiplies features to; all
-    views of a step share it.
-    """
-
-    def __init__(self, base: Inputs, projection: Tensor, propagate: Callable[[Tensor], Tensor]) -> None:
-        self.lengths, self.items = base.lengths, base.items
-        self._projection = projection
-        self.propagate = propagate
-
-    def first_layer(self, weight: Tensor) -> Tensor:
-        """The product that was computed already with this ``weight``."""
-        return self._projection

@@ -11,7 +11,6 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from bench.engine.batch import PerBlock
 from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.stacks import part, prefixed
 from bench.hyper import tunable
@@ -62,8 +61,6 @@ class AdaFGL(FedAvg):
     client_models = ("gcn",)
     stage = "trained"
     prolongable = False
-    derived = frozenset({"relations"})
-    predicts_with = ("round",)
 
     class Hyper(FedAvg.Hyper):
         """``federated``: share of rounds of the first step; ``alpha`` and ``beta`` of edges; ``choice``."""
@@ -87,7 +84,6 @@ class AdaFGL(FedAvg):
         """FedAvg's, and in which round the first step ends."""
         super().setup_server()
         self.first_alone = max(round(self.hyper.federated * self.task.rounds), 1)
-        self.relations = PerBlock(self.related)
 
     def related(self, batch: Batch) -> Relations:
         """What a block's clients make of the last average; asked for once that is there."""
@@ -112,9 +108,9 @@ class AdaFGL(FedAvg):
         }
         return {**models, **prefixed(PERSONAL, stack)}
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         """The average, for the last time in the first round of the second step."""
-        return super().broadcast(round) if round <= self.first_alone else Message()
+        return super().broadcast() if self.round <= self.first_alone else Message()
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """FedAvg's round, or local epochs on both branches."""
@@ -130,7 +126,7 @@ class AdaFGL(FedAvg):
 
     def objective(self, models: Stack, batch: Batch) -> Tensor:
         """The losses of both branches, whose parameters are different ones."""
-        relation, node = self.relations[batch], graphs(batch.inputs).nodes
+        relation, node = batch.cached(self.related), graphs(batch.inputs).nodes
         y1, *others = self.outputs(part(PERSONAL, models), batch, relation)
         errors = ((y1 - relation.predictions) ** 2).mean(dim=2)
         distance = (errors * node).sum(dim=1) / node.sum(dim=1)
@@ -140,7 +136,7 @@ class AdaFGL(FedAvg):
         """FedAvg's, or the probabilities of both branches by the client's homophily."""
         if not self.alone:
             return batch.forward(models).logits
-        relation = self.relations[batch]
+        relation = batch.cached(self.related)
         y1, *others = (y.softmax(dim=2) for y in self.outputs(part(PERSONAL, models), batch, relation))
         homophilic = (y1 + relation.predictions.softmax(dim=2)) / 2
         r = relation.reliability

@@ -82,11 +82,11 @@ class CFL(Mixing):
         start = self.hyper.start_round
         self.start_round = max(self.task.rounds // 10, 1) if start is None else start
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         """The clusters' models."""
         mask = self.together().float()
         self.collaboration = mask / mask.sum(dim=1, keepdim=True)
-        self.record(collaboration=self.collaboration)
+        self.record(collaboration_by_round=self.collaboration)
         return Message(self.models)
 
     def together(self) -> Tensor:
@@ -102,7 +102,7 @@ class CFL(Mixing):
         means = self.means(participants, updates)
         mean_norm = norms(means)
         largest_norm = (self.together()[:, participants] * norms(updates)).amax(dim=1)
-        self.record(mean_norm=mean_norm, largest_norm=largest_norm)
+        self.record(mean_norm_by_round=mean_norm, largest_norm_by_round=largest_norm)
         is_split = (mean_norm < self.hyper.eps1) & (largest_norm > self.hyper.eps2)
         if self.round >= self.start_round:
             for cluster in self.cluster[is_split].unique().tolist():

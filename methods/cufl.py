@@ -10,9 +10,9 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from bench.engine.batch import Objective, PerBlock
+from bench.engine.batch import Objective
 from bench.engine.method import Batch, Clients, Message, Stack, Update
-from bench.engine.stacks import cosines, part, prefixed, repeated, replaced
+from bench.engine.stacks import cosines, part, prefixed, repeated
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Federation
 from bench.hyper import tunable
@@ -96,7 +96,6 @@ class CUFL(FedPub):
     prolongable = False
     alike = 1e-5
     """Entries of a report that differ by no more count as equal."""
-    derived = frozenset({"proxy", "traffic", "own_edges", "reference_edges"})
 
     class Hyper(FedPub.Hyper):
         """``tau``: where every client's alpha starts; ``threshold`` and ``reference_rate`` of the masks s."""
@@ -125,19 +124,18 @@ class CUFL(FedPub):
         self.matrices = tuple(name for name in self.matrices if name in self.task.backbone)
         assert self.proxy.edges is not None
         self.reference_count = self.proxy.edges.shape[1] // 2
-        self.logged: dict[str, list[Tensor]] = {"edges_selected": [], "reference_selected": [], "scale": []}
 
     def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
-        """Everybody's own data; how many edges there are, and who counts the pre-training's messages."""
-        self.traffic = traffic
+        """Everybody's own data; how many edges there are."""
         counts = [client.edges.shape[1] // 2 for client in federation.clients if client.edges is not None]
         self.edge_counts = torch.tensor(counts, device=self.task.device)
-        width = max(counts)
-        self.own_edges = PerBlock(lambda batch: Edges(graphs(batch.inputs), width))
-        self.reference_edges = PerBlock(self.laid_out)
         return federation
 
-    def laid_out(self, batch: Batch) -> Edges:
+    def own_edges(self, batch: Batch) -> Edges:
+        """The edges of a block's clients."""
+        return Edges(graphs(batch.inputs), int(self.edge_counts.max()))
+
+    def reference_edges(self, batch: Batch) -> Edges:
         """The reference graph, once for every client of a block."""
         inputs = batch.block.model.collate_common(self.proxy, len(batch.labels), self.task.device)
         return Edges(graphs(inputs), SLOTS)
@@ -156,18 +154,18 @@ class CUFL(FedPub):
             TOTAL: torch.zeros_like(reference["s"]),
         }
 
-    def warm_up(self, clients: Clients, models: Stack) -> Update:
+    def first_upload(self, clients: Clients, models: Stack, traffic: TrafficMeter) -> Update:
         """Pre-training; what it makes of nodes and edges, and the first edges."""
-        pretrained = self.pretrained(clients, models)
+        pretrained = self.pretrained(clients, models, traffic)
 
         def on_whole_graph(models: Stack, batch: Batch) -> Tensor:
-            return self.difficulty(models, batch, self.own_edges[batch], torch.ones_like(models[EASE]))
+            return self.difficulty(models, batch, batch.cached(self.own_edges), torch.ones_like(models[EASE]))
 
         difficulty = clients.reduce(pretrained, on_whole_graph)
         edges = grown(part(EDGES, models), difficulty, WARM_UP_PACE, RATE)
         return Update({**models, **prefixed(EDGES, edges), EASE: clients.reduce(pretrained, self.ease)})
 
-    def pretrained(self, clients: Clients, models: Stack) -> Stack:
+    def pretrained(self, clients: Clients, models: Stack, traffic: TrafficMeter) -> Stack:
         """Every client's masked model after the pre-training, from the model that all begin with."""
 
         def masked_loss(models: Stack, batch: Batch) -> Tensor:
@@ -177,10 +175,10 @@ class CUFL(FedPub):
         message = Message({name: trained[name] for name in self.shared()})
         for epoch in range(0, self.hyper.warm_up_epochs, PRETRAINING):
             if epoch:
-                self.traffic.bytes_up += message.bytes
+                traffic.bytes_up += message.bytes
                 averages = {name: trained[name].mean(dim=0) for name in self.shared()}
                 trained = {**trained, **repeated(averages, clients.count)}
-            self.traffic.bytes_down += message.bytes
+            traffic.bytes_down += message.bytes
             epochs = min(PRETRAINING, self.hyper.warm_up_epochs - epoch)
             trained = {**trained, **self.fit(clients, trained, masked_loss, epochs, "pre-training")}
         return trained
@@ -204,7 +202,9 @@ class CUFL(FedPub):
         logits = self.logits(models, batch).transpose(1, 2)
         losses = functional.cross_entropy(logits, batch.labels.clamp_min(0), reduction="none")
         minimum = losses.masked_fill(~label_mask, torch.inf).amin(dim=1, keepdim=True)
-        return self.own_edges[batch].of_ends(torch.where(label_mask, torch.exp(-2 * (losses - minimum)), 1.0))
+        return batch.cached(self.own_edges).of_ends(
+            torch.where(label_mask, torch.exp(-2 * (losses - minimum)), 1.0)
+        )
 
     def difficulty(self, models: Stack, batch: Batch, edges: Edges, weights: Tensor) -> Tensor:
         """(1 - p_e)^2 with the models' embeddings on a graph whose edges have weights, ``[c, width]``."""
@@ -223,12 +223,13 @@ class CUFL(FedPub):
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on the selected edges; every fifth round both masks; the report."""
         edges = self.edge_weights(received)
-        inputs = PerBlock(lambda batch: self.own_edges[batch].weighted(batch.of(edges)))
+        batches = [block.evaluation for block in clients.blocks]
+        inputs = {batch.block: batch.cached(self.own_edges).weighted(batch.of(edges)) for batch in batches}
 
         def masked_loss(models: Stack, batch: Batch) -> Tensor:
-            inputs[batch].begin_step()
             stack = masked(models, self.matrices)
-            return batch.cross_entropy(batch.block.model.forward(stack, inputs[batch], batch.drop).logits)
+            output = batch.block.model.forward(stack, inputs[batch.block], batch.drop)
+            return batch.cross_entropy(output.logits)
 
         def loss(models: Stack, batch: Batch) -> Tensor:
             return batch.cross_entropy(self.logits(models, batch))
@@ -237,7 +238,11 @@ class CUFL(FedPub):
         scale = scaled(part(SCALE, received), clients.reduce(received, loss), 0.6 * tau, 2 * tau)
         trained = self.fit(clients, received, masked_loss, None, "model")
         self.log_masks(clients, trained)
-        self.log(clients, edges, self.reference_weights(received), scale["value"])
+        clients.log(
+            edges_selected=(edges > 0).sum(dim=1) / self.edge_counts[clients.rows].clamp_min(1),
+            reference_selected=(self.reference_weights(received) > 0).sum(dim=1) / self.reference_count,
+            scale=scale["value"],
+        )
         state = {**trained, **prefixed(SCALE, scale)}
         if clients.round % CYCLE == 0:
             state |= self.cycle(clients, trained)
@@ -248,10 +253,12 @@ class CUFL(FedPub):
         """Five steps of both masks, and one more selection."""
 
         def own(models: Stack, batch: Batch) -> Tensor:
-            return self.difficulty(models, batch, self.own_edges[batch], self.edge_weights(models))
+            return self.difficulty(models, batch, batch.cached(self.own_edges), self.edge_weights(models))
 
         def common(models: Stack, batch: Batch) -> Tensor:
-            return self.difficulty(models, batch, self.reference_edges[batch], self.reference_weights(models))
+            return self.difficulty(
+                models, batch, batch.cached(self.reference_edges), self.reference_weights(models)
+            )
 
         step = pace(clients.round, self.task.rounds)
         edges = grown(part(EDGES, trained), clients.reduce(trained, own), step, RATE)
@@ -267,22 +274,6 @@ class CUFL(FedPub):
         """w_ij."""
         similarity = cosines({"reference": upload.extras["reference"].double()})
         return torch.softmax(upload.extras["scale"].double()[:, None] * similarity, dim=1)
-
-    def log(self, clients: Clients, local: Tensor, reference: Tensor, scale: Tensor) -> None:
-        """Shares of edges that a round trains on and that the reference graph has, and the scale."""
-        counts = self.edge_counts[clients.rows].clamp_min(1)
-        values = {
-            "edges_selected": (local > 0).sum(dim=1) / counts,
-            "reference_selected": (reference > 0).sum(dim=1) / self.reference_count,
-            "scale": scale,
-        }
-        for name, value in values.items():
-            blank = value.new_full((self.task.clients,), torch.nan)
-            self.logged[name].append(replaced(blank, clients.rows, value))
-
-    def artefacts(self) -> dict[str, Tensor]:
-        """FED-PUB's, and by round and client which shares of edges were selected, and the scale."""
-        return {**super().artefacts(), **{name: torch.stack(rows) for name, rows in self.logged.items()}}
 
 
 class CUFLReleased(CUFL):

@@ -66,7 +66,7 @@ class Ditto(FedAvg):
         statistics = {name: value for name, value in models.items() if name not in self.task.parameters}
         return {**models, **prefixed(GLOBAL, statistics)}
 
-    def load(self, own: Stack, message: Message) -> Stack:
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
         """What a client predicts with is its own."""
         return own
 

@@ -98,13 +98,13 @@ class FedAGHN(Mixing):
         self.p = ones * (0.0 if self.hyper.self_in_softmax else self.hyper.p)
         self.q = ones * self.hyper.q
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         """bar_i, steps 1 to 3."""
         deltas = by_layer(self.updates, self.task.layers)
         self.cosine = torch.stack([cosines(deltas[layer]) for layer in self.layers])
         self.s, self.alpha = attention(self.cosine, self.p, self.q, self.hyper.self_in_softmax)
         self.collaboration = self.alpha.float()
-        self.record(collaboration=self.alpha, p=self.p, q=self.q)
+        self.record(collaboration_by_round=self.alpha, p_by_round=self.p, q_by_round=self.q)
         return Message(self.mixtures(self.models, self.alpha))
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:

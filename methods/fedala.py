@@ -94,15 +94,12 @@ class FedALA(FedAvg):
             ADAPTED: self.task.train_sizes.new_zeros(self.task.clients),
         }
 
-    def load(self, own: Stack, message: Message) -> Stack:
-        """The lower layers of Theta_g; in round 0 all of it."""
-        local_names = self.upper if self.round else []
-        return {**own, **{name: value for name, value in message.model.items() if name not in local_names}}
-
-    def adapt(self, clients: Clients, received: Stack, message: Message) -> Stack:
-        """Learn W, and let the upper layers be Theta^."""
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
+        """The lower layers of Theta_g, and Theta^ with W learnt anew; in round 0 all of Theta_g."""
         if self.round == 0:
-            return received
+            return {**own, **message.model}
+        lower = {name: value for name, value in message.model.items() if name not in self.upper}
+        received = {**own, **lower}
         weights = self.learn(clients, received, message)
         stack = {**received, **weights, ADAPTED: torch.ones_like(received[ADAPTED])}
         return {**stack, **self.theta_hat(stack, message.model)}

@@ -75,12 +75,12 @@ class FedAMP(Mixing):
         xi.fill_diagonal_(0)
         return xi + torch.diag(1 - xi.sum(dim=1))
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         """u_i, beside the client's own model; nothing in the first round."""
         identity = torch.eye(self.task.clients, device=self.task.device)
-        self.collaboration = self.attention().float() if round else identity
-        self.record(collaboration=self.collaboration)
-        return Message(extras=mix(self.models, self.collaboration) if round else {})
+        self.collaboration = self.attention().float() if self.round else identity
+        self.record(collaboration_by_round=self.collaboration)
+        return Message(extras=mix(self.models, self.collaboration) if self.round else {})
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on the objective of step 3."""

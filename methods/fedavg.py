@@ -48,7 +48,7 @@ class FedAvg(Method):
         """The model that all start from, ``[clients, ...]``; it holds at least what is shared."""
         return self.task.common()
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         """The same model to all."""
         return Message(repeated(self.model, self.task.clients))
 

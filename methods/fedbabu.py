@@ -85,7 +85,7 @@ class FedBABU(FedAvg):
         statistics = {name: value for name, value in models.items() if name not in self.task.parameters}
         return {**models, **prefixed(COMMON, {**head, **statistics})}
 
-    def load(self, own: Stack, message: Message) -> Stack:
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
         """The averaged body under theta_cls: nothing of the last round's personal model is left."""
         return {**own, **part(COMMON, own), **message.model}
 

@@ -63,7 +63,6 @@ class FedCP(FedAvg):
     name = "fedcp"
     title = "FedCP"
     reference = "Zhang et al., KDD 2023"
-    predicts_with = ("round",)
     stage = "trained"
     protocol: ClassVar[dict[str, str]] = {"initial": "common"}
 
@@ -112,7 +111,7 @@ class FedCP(FedAvg):
             CONTEXT: context(vectors.to(self.task.device)),
         }
 
-    def load(self, own: Stack, message: Message) -> Stack:
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
         """B_i and CPN are replaced, H_i stays, H_g is new; so is v from the second round on."""
         heads = {name: message.model[name] for name in self.task.head}
         local_head = {name: own[name] for name in self.task.head}

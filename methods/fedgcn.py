@@ -34,6 +34,7 @@ class FedGCN0Hop(FedAvg):
     reference = "Yao et al., NeurIPS 2023"
     families = ("graph",)
     client: ClassVar[dict[str, str]] = {"model": "gcn2"}
+    onboard = FedAvg.onboard
 
     Hyper = SampleWeights
     hyper: SampleWeights

@@ -26,7 +26,6 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from bench.data import Family, Ragged
 from bench.engine.method import Method
@@ -124,7 +123,6 @@ class Completed(HypergraphLearning):
         )
 
     hyper: Hyper
-    exposure: Tensor | None = None
 
     def propagated(self, clients: Sequence[Client], traffic: TrafficMeter) -> Parts:
         """Every client's rows of ``L L X``, or what the released code takes for them."""
@@ -137,7 +135,7 @@ class Completed(HypergraphLearning):
                 )
             return completed_as_released(clients, traffic)
         if self.hyper.audit:
-            self.exposure = torch.tensor(astuple(exposure(clients, self.hyper.least_upload)))
+            self.record(exposure=torch.tensor(astuple(exposure(clients, self.hyper.least_upload))))
         return completed(clients, traffic, self.hyper.least_upload)
 
     def _refuse_lost_members(self, clients: Sequence[Client]) -> None:
@@ -151,10 +149,6 @@ class Completed(HypergraphLearning):
                 raise NotApplicableError(
                     f"{self.name}: hyperedge {strays[0]} has nodes that no client holds; completion needs all"
                 )
-
-    def artefacts(self) -> dict[str, Tensor]:
-        """``exposure``: the numbers of ``Exposure``, in its order."""
-        return {} if self.exposure is None else {"exposure": self.exposure}
 
 
 class LocalHGNN(Trimmed, Local):

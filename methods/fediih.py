@@ -13,7 +13,6 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from bench.engine.batch import PerBlock
 from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.personalised import Personalised
 from bench.errors import NotApplicableError
@@ -57,7 +56,6 @@ class FedIIH(Personalised):
     reference = "AAAI 2025, arXiv 2412.11402"
     families = ("graph",)
     client_models = ("gcn",)
-    derived = frozenset({"edges"})
 
     class Hyper(HyperParameters):
         """``factors``: K; ``layers`` and ``inference_layers`` of ``steps`` routings each; ``tau``."""
@@ -83,7 +81,6 @@ class FedIIH(Personalised):
             )
         super().setup_server()
         self.collaboration = torch.full((k, task.clients, task.clients), 1 / task.clients, device=task.device)
-        self.edges = PerBlock(edges_of)
 
     def shared(self) -> Collection[str]:
         """W, b and the head."""
@@ -112,7 +109,7 @@ class FedIIH(Personalised):
     def routed(self, x: Tensor, batch: Batch, layers: int) -> Tensor:
         """That state after further layers."""
         for _ in range(layers):
-            x = route(x, self.edges[batch], self.hyper.steps)
+            x = route(x, batch.cached(edges_of), self.hyper.steps)
         return x
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:

@@ -78,13 +78,13 @@ class FedPAC(FedAvg):
         """One model for all; nobody's head is combined, and no class has a prototype."""
         super().setup_server()
         self.heads: Stack = repeated({name: self.model[name] for name in self.task.head}, self.task.clients)
-        self.mixing = torch.eye(self.task.clients, device=self.task.device)
+        self.record(collaboration=torch.eye(self.task.clients, device=self.task.device))
         self.prototypes: dict[str, Tensor] = {}
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         """theta to all, everybody's phi_i, and the prototypes with the classes that have one."""
         return Message(
-            {**super().broadcast(round).model, **self.heads}, repeated(self.prototypes, self.task.clients)
+            {**super().broadcast().model, **self.heads}, repeated(self.prototypes, self.task.clients)
         )
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
@@ -122,15 +122,11 @@ class FedPAC(FedAvg):
         heads = mix({name: upload.model[name] for name in self.task.head}, weights)
         self.heads = {name: replaced(self.heads[name], participants, heads[name]) for name in heads}
         rows = weights.new_zeros(len(weights), self.task.clients).index_copy(1, participants, weights)
-        self.mixing = replaced(self.mixing, participants, rows)
+        self.record(collaboration=replaced(self.records["collaboration"], participants, rows))
         counts = upload.extras["counts"]
         total = counts.sum(dim=0)
         sums = (counts[:, :, None] * upload.extras["prototypes"]).sum(dim=0)
         self.prototypes = {"prototypes": sums / total.clamp_min(1)[:, None], "known": (total > 0).float()}
-
-    def artefacts(self) -> dict[str, Tensor]:
-        """Every client's weights of heads in its last round."""
-        return {"collaboration": self.mixing}
 
 
 def membership(batch: Batch) -> Tensor:

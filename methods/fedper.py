@@ -26,6 +26,7 @@ class FedPer(FedAvg):
     reference = "Arivazhagan et al., 2019"
     stage = "trained"
     protocol: ClassVar[dict[str, str]] = {"initial": "common"}
+    onboard = FedAvg.onboard
 
     def shared(self) -> Collection[str]:
         """All but the head."""

@@ -28,6 +28,7 @@ class FedProx(FedAvg):
     title = "FedProx"
     reference = "Li et al., MLSys 2020"
     stage = "trained"
+    onboard = FedAvg.onboard
 
     class Hyper(FedAvg.Hyper):
         """``mu``: weight of the proximal term; the subgraph papers leave it open."""

@@ -17,7 +17,7 @@ from torch.nn import functional
 from bench.engine.batch import Adjustment
 from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.personalised import Personalised
-from bench.engine.stacks import repeated, replaced
+from bench.engine.stacks import repeated
 from bench.federation.types import UNUSED, Client
 from bench.hyper import HyperParameters, added, tunable
 
@@ -91,8 +91,6 @@ class FedPub(Personalised):
         self.matrices = tuple(name for name, shape in task.shapes.items() if len(shape) == 2)
         width = task.shapes["conv1.weight"][0]
         self.proxy = proxy_graph(width, task.generator("proxy graph"))
-        self.mask_means: list[Tensor] = []
-        self.pruned_shares: list[Tensor] = []
 
     def initial(self) -> Stack:
         """One random model, its head by Xavier's rule if asked for."""
@@ -143,20 +141,7 @@ class FedPub(Personalised):
         norms = torch.stack([torch.linalg.vector_norm(mask.flatten(1), 0, dim=1) for mask in gates.values()])
         means = torch.stack([mask.sum(dim=1) for mask in masks]).sum(dim=0) / entries
         shares = (entries - norms.sum(dim=0)) / entries
-        for log, values in ((self.mask_means, means), (self.pruned_shares, shares)):
-            blank = values.new_full((self.task.clients,), torch.nan)
-            log.append(replaced(blank, clients.rows, values))
-
-    def artefacts(self) -> dict[str, Tensor]:
-        """The last a ``[clients, clients]``; of the masks what is logged, ``[rounds, clients]``.
-
-        That is NaN for a client in a round that it took no part in.
-        """
-        return {
-            **super().artefacts(),
-            "mask_mean": torch.stack(self.mask_means),
-            "mask_pruned": torch.stack(self.pruned_shares),
-        }
+        clients.log(mask_mean=means, mask_pruned=shares)
 
 
 class FedPubGradient(FedPub):

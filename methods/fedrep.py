@@ -32,6 +32,7 @@ class FedRep(FedPer):
     name = "fedrep"
     title = "FedRep"
     reference = "Collins et al., ICML 2021"
+    onboard = FedPer.onboard
 
     class Hyper(SampleWeights):
         """``head_epochs``: the paper's tau, in epochs on the head a round."""

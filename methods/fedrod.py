@@ -45,6 +45,7 @@ class FedRoD(FedAvg):
     title = "FedRoD"
     reference = "Chen and Chao, ICLR 2022"
     stage = "trained"
+    onboard = FedAvg.onboard
     Hyper = SampleWeights
 
     def add_parameters(self, models: Stack) -> Stack:
@@ -80,6 +81,7 @@ class FedRoDGeneric(FedRoD):
     name = "fedrod_generic"
     title = "FedRoD (generic head)"
     stage = "received"
+    onboard = FedRoD.onboard
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
         """G(z)."""

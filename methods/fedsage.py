@@ -36,6 +36,7 @@ class FedSage(FedAvg):
     reference = "Zhang et al., NeurIPS 2021"
     families = ("graph",)
     client: ClassVar[dict[str, str]] = {"model": "sage"}
+    onboard = FedAvg.onboard
 
     Hyper = SampleWeights
     hyper: SampleWeights

@@ -125,7 +125,7 @@ class FedSagePlus(FedAvg):
         """Every client's mended graph."""
         clients = federation.clients
         shared = [Neighbourhoods(client) for client in clients]
-        self.generated = torch.zeros(len(clients), dtype=torch.int64)
+        generated = torch.zeros(len(clients), dtype=torch.int64)
         new_clients = []
         for index, client in enumerate(clients):
             if client.count(TRAIN) == 0:
@@ -136,12 +136,9 @@ class FedSagePlus(FedAvg):
             mender.train()
             mender.train_with_others(others, traffic)
             new_clients.append(mender.mend())
-            self.generated[index] = len(new_clients[-1].ids) - len(client.ids)
+            generated[index] = len(new_clients[-1].ids) - len(client.ids)
+        self.record(generated_neighbours=generated)
         return replace(federation, clients=tuple(new_clients))
-
-    def artefacts(self) -> dict[str, Tensor]:
-        """How many neighbours every client generated, int64 ``[clients]``."""
-        return {"generated_neighbours": self.generated}
 
 
 class Mender:

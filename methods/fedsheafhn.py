@@ -18,6 +18,7 @@ from torch import Tensor
 from bench.engine.method import Clients, Message, Method, Stack, Update
 from bench.engine.stacks import replaced
 from bench.errors import NotApplicableError
+from bench.federation.traffic import TrafficMeter
 from bench.hyper import added, tunable
 from bench.nn.hypernetwork import Hypernetwork, clip_gradients
 
@@ -135,7 +136,7 @@ class FedSheafHN(Method):
         """All but the head."""
         return self.task.backbone
 
-    def warm_up(self, clients: Clients, models: Stack) -> Update:
+    def first_upload(self, clients: Clients, models: Stack, traffic: TrafficMeter) -> Update:
         """Every client trains its own full model and reports x_i, the mean of its embeddings (Eq. 3)."""
         trained = clients.fit(models, epochs=self.hyper.warm_up_epochs)
         return Update(trained, Message(extras=self.reports(clients, trained)))
@@ -144,7 +145,7 @@ class FedSheafHN(Method):
         """x_i, where the collaboration graph is one of embeddings."""
         return {} if self.hyper.inputs == "one-hot" else {"embedding": clients.embeddings(trained)}
 
-    def enrol(self, message: Message) -> None:
+    def receive_first(self, message: Message) -> None:
         """Server networks, sized by the vectors that stand for the clients."""
         task, hyper = self.task, self.hyper
         embedding = message.extras.get("embedding")
@@ -181,9 +182,9 @@ class FedSheafHN(Method):
         diffused = self.sheaf(x, collaboration_graph(x, self.hyper), sheaf_masks)
         return self.network.features(self.attention(diffused), masks)
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         """W = H(S(X_0))."""
-        return Message(self.network.emit(self.features(self.x0, round, self.hyper.generation_dropout)))
+        return Message(self.network.emit(self.features(self.x0, self.round, self.hyper.generation_dropout)))
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs; every ``refresh`` rounds x_i anew."""
@@ -207,7 +208,7 @@ class FedSheafHN(Method):
         generated = received
         for step in range(self.hyper.server_steps):
             if step:
-                generated = self.broadcast(self.round).of(participants).model
+                generated = self.broadcast().of(participants).model
             self.descend(participants, generated, upload.model)
         self.note(participants, upload)
 
@@ -249,6 +250,7 @@ class FedSheafHNPrinted(FedSheafHN):
 
     name = "fedsheafhn_printed"
     title = "FedSheafHN (printed, sign corrected)"
+    onboard = FedSheafHN.onboard
 
     class Hyper(FedSheafHN.Hyper):
         """The printed choices. ``warm_up_epochs`` is T_c on Cora and CiteSeer; elsewhere it has to be set."""
@@ -271,6 +273,7 @@ class FedSheafHNPaperSign(FedSheafHN):
 
     name = "fedsheafhn_papersign"
     title = "FedSheafHN (printed sign)"
+    onboard = FedSheafHN.onboard
 
     def direction(self, received: Tensor, trained: Tensor) -> Tensor:
         """Delta as in Eq. 12."""
@@ -301,7 +304,7 @@ class FedSheafHNReleased(FedSheafHN):
 
     onboard = FedSheafHN.onboard  # of generated biases
 
-    def load(self, own: Stack, message: Message) -> Stack:
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
         """Only the generated biases act."""
         biases = {name: value for name, value in message.model.items() if name.endswith("bias")}
         return {**own, **biases}

@@ -5,7 +5,7 @@ Wan, Huang and Ye, AAAI 2024.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import torch
@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from bench.engine.batch import PerBlock
 from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.stacks import repeated
 from bench.hyper import tunable
 from bench.nn.base import glorot_bound
 from bench.nn.gcn import graphs
 
-from ._graph_views import CandidateGraph, View, WeightedPropagate, global_view
+from ._graph_views import CandidateGraph, WeightedPropagate, global_view
 from ._prototypes import assignment, cluster_means, prototype_contrast, prototypes, vote
 from .fedavg import FedAvg
 
@@ -89,7 +88,6 @@ class FGGP(FedAvg):
     client_models = ("gcn",)
     stage = "trained"
     numerics = 2
-    derived = frozenset({"graphs"})
 
     class Hyper(FedAvg.Hyper):
         """Released values. ``neighbours``: k of the global view; ``voters``: k of the prediction."""
@@ -124,8 +122,6 @@ class FGGP(FedAvg):
             uniform = 2 * torch.rand(rows, hidden, generator=generator) - 1
             self.augmentor[name] = (uniform * glorot_bound(rows, hidden)).to(self.task.device)
         self.prototypes: Tensor | None = None
-        self.pairs: dict[int, NDArray[np.int64]] = {}
-        self.graphs = PerBlock(self.candidates)
         super().setup_server()
 
     def initial(self) -> Stack:
@@ -136,56 +132,67 @@ class FGGP(FedAvg):
         """The augmentor's weights."""
         return {**models, **repeated(self.augmentor, self.task.clients)}
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         """The average, and the global prototypes with their classes."""
         extras = {}
         if self.prototypes is not None:
             extras = {"prototypes": self.prototypes, "classes": self.prototype_classes}
-        return Message(super().broadcast(round).model, repeated(extras, self.task.clients))
+        return Message(super().broadcast().model, repeated(extras, self.task.clients))
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on both views, then the prototypes."""
-        if clients.round % self.hyper.refresh == 0:
-            self.pairs, self.graphs = {}, PerBlock(self.candidates)
-        self.find_pairs(clients, received)
+        graph = self.candidates(clients, received)
         noise = clients.generators("augmented edges")
 
         def both_views(models: Stack, batch: Batch) -> Tensor:
-            return self.two_views(models, batch, batch.of(noise))
+            return self.two_views(models, batch, graph(batch), batch.of(noise))
+
+        def means(models: Stack, batch: Batch) -> Tensor:
+            return class_means(models, batch, graph(batch))
 
         trained = clients.fit(received, objective=both_views)
-        return self.upload(trained, prototypes=self.keyed(clients.reduce(trained, self.class_means)))
+        return self.upload(trained, prototypes=self.keyed(clients.reduce(trained, means)))
 
-    def find_pairs(self, clients: Clients, received: Stack) -> None:
-        """Pairs of nodes of the global view, for clients that have none since the last refresh."""
-        for batch in (block.evaluation for block in clients.blocks):
-            numbers, members = batch.block.numbers, batch.of(clients.members)
-            new_rows = [row for row, number in enumerate(numbers) if number not in self.pairs]
-            if not new_rows:
+    def candidates(self, clients: Clients, received: Stack) -> Callable[[Batch], CandidateGraph]:
+        """The global views of a block's clients, laid out."""
+        pairs = self.global_views(clients, received)
+
+        def laid_out(batch: Batch) -> CandidateGraph:
+            block = batch.block
+            return CandidateGraph(batch.of(pairs), block.lengths, block.items, self.task.device)
+
+        return lambda batch: batch.cached(laid_out, key=clients.round // self.hyper.refresh)
+
+    def global_views(self, clients: Clients, received: Stack) -> list[NDArray[np.int64]]:
+        """Every client's pairs of nodes in its global view, which it makes anew every ``refresh`` rounds."""
+        views, period = clients.noted("global view"), clients.round // self.hyper.refresh
+        for block in clients.blocks:
+            rows = range(block.rows.start, block.rows.stop)
+            old_rows = [row for row in rows if views[row] is None or views[row][0] != period]
+            if not old_rows:
                 continue
             with torch.no_grad():
-                features = batch.embed(batch.of(received))
-            for row in new_rows:
-                local_features = features[row, : len(members[row].ids)]
-                self.pairs[numbers[row]] = global_view(members[row], local_features, self.hyper.neighbours)
+                features = block.evaluation.embed(block.evaluation.of(received))
+            for row in old_rows:
+                client = clients.members[row]
+                local_features = features[row - rows.start, : len(client.ids)]
+                views[row] = (period, global_view(client, local_features, self.hyper.neighbours))
+        clients.note("global view", views)
+        return [pairs for _, pairs in views]
 
-    def candidates(self, batch: Batch) -> CandidateGraph:
-        """The pairs of a block's clients, laid out."""
-        pairs = [self.pairs[number] for number in batch.block.numbers]
-        return CandidateGraph(pairs, batch.block.lengths, batch.block.items, self.task.device)
-
-    def two_views(self, models: Stack, batch: Batch, noise: Sequence[np.random.Generator]) -> Tensor:
+    def two_views(
+        self, models: Stack, batch: Batch, graph: CandidateGraph, noise: Sequence[np.random.Generator]
+    ) -> Tensor:
         """Cross-entropies of both views, their contrast and the reconstruction, ``[c]``."""
-        graph, inputs, model = self.graphs[batch], graphs(batch.inputs), batch.block.model
+        inputs, model = graphs(batch.inputs), batch.block.model
         projection = inputs.first_layer(models["conv1.weight"])
-        view = View(inputs, projection, inputs.propagate)
-        output = model.forward(models, view, batch.drop)
+        output = model.forward(models, inputs.on(inputs.propagate, projection), batch.drop)
         entropy = batch.cross_entropy(output.logits)
         hidden = graph.augmented(inputs, *(models[name] for name in AUGMENTOR))
         edges = graph.logits(hidden)
         sample = graph.sampled(graph.keep_probabilities(hidden, edges), graph.uniform(noise))
-        augmented_view = View(inputs, projection, lambda h: WeightedPropagate.apply(h, sample, graph))
-        augmented_output = model.forward(models, augmented_view, batch.drop)
+        view = inputs.on(lambda hidden: WeightedPropagate.apply(hidden, sample, graph), projection)
+        augmented_output = model.forward(models, view, batch.drop)
         assigned = assignment(output.logits, batch.labels, graph.inside)
         contrast = prototype_contrast(
             prototypes(assigned, augmented_output.embedding),
@@ -195,13 +202,6 @@ class FGGP(FedAvg):
         )
         reconstruction = graph.reconstruction(hidden, edges)
         return entropy + (batch.cross_entropy(augmented_output.logits) + contrast + reconstruction)
-
-    def class_means(self, models: Stack, batch: Batch) -> Tensor:
-        """Every client's prototypes ``[c, classes, width]``, NaN for a class without nodes."""
-        output = batch.forward(models)
-        assigned = assignment(output.logits, batch.labels, self.graphs[batch].inside)
-        occurs = assigned.sum(dim=2)[:, :, None] > 0
-        return torch.where(occurs, prototypes(assigned, output.embedding), torch.nan)
 
     def keyed(self, means: Tensor) -> Tensor:
         """Row c of what a client sends is the prototype of class c."""
@@ -219,6 +219,14 @@ class FGGP(FedAvg):
             return torch.zeros_like(output.logits)
         points, owners, classes = self.prototypes, self.prototype_classes, output.logits.shape[2]
         return vote(output.embedding, points, owners, classes, self.hyper.voters, self.hyper.vote_temperature)
+
+
+def class_means(models: Stack, batch: Batch, graph: CandidateGraph) -> Tensor:
+    """Every client's prototypes ``[c, classes, width]``, NaN for a class without nodes."""
+    output = batch.forward(models)
+    assigned = assignment(output.logits, batch.labels, graph.inside)
+    occurs = assigned.sum(dim=2)[:, :, None] > 0
+    return torch.where(occurs, prototypes(assigned, output.embedding), torch.nan)
 
 
 class FGGPReleased(FGGP):

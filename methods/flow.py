@@ -113,14 +113,14 @@ class Flow(FedAvg):
 
     def add_parameters(self, models: Stack) -> Stack:
         """Every client also holds psi and w_l; both start as at the server."""
-        common = self.broadcast(-1).model
+        common = self.broadcast().model
         return {**models, **{name: common[name] for name in self.policy}, **self.local_from(common)}
 
     def local_from(self, shared: Stack) -> dict[str, Tensor]:
         """A local copy that equals the global one."""
         return prefixed(LOCAL_COPY, {name: shared[name] for name in self.task.parameters})
 
-    def load(self, own: Stack, message: Message) -> Stack:
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
         """w_l := w_g."""
         return {**own, **message.model, **self.local_from(message.model)}
 
@@ -182,7 +182,7 @@ class FlowStateful(Flow):
     name = "flow_stateful"
     title = "Flow (stateful)"
 
-    def load(self, own: Stack, message: Message) -> Stack:
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
         """w_l is the client's own."""
         return {**own, **message.model}
 
@@ -205,7 +205,7 @@ class FlowReleased(Flow):
         self.model |= self.local_from(self.model)
         self.averaged = tuple(self.model)
 
-    def load(self, own: Stack, message: Message) -> Stack:
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
         """w_l is the average."""
         return {**own, **message.model}
 

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
 from bench.engine.stacks import repeated, replaced
+from bench.federation.traffic import TrafficMeter
 from bench.hyper import HyperParameters, tunable
 from bench.nn.gcn import graphs
 from bench.nn.hypernetwork import Hypernetwork, clip_gradients
@@ -91,12 +92,12 @@ class PeFLL(Method):
         """e as every client gets it, a row for each."""
         return repeated({name: value.detach() for name, value in self.embedder.named_parameters()}, clients)
 
-    def warm_up(self, clients: Clients, models: Stack) -> Update:
+    def first_upload(self, clients: Clients, models: Stack, traffic: TrafficMeter) -> Update:
         """The first descriptions."""
         rows = self.embedder_rows(clients.count)
         return Update(models, Message(extras={"description": clients.reduce(rows, describe)}))
 
-    def enrol(self, message: Message) -> None:
+    def receive_first(self, message: Message) -> None:
         """Keep them, and scale all further ones as they are."""
         self.descriptions = message.extras["description"]
         self.scale = (float(self.descriptions.mean()), max(float(self.descriptions.std()), SMALLEST_SCALE))
@@ -106,7 +107,7 @@ class PeFLL(Method):
         mean, deviation = self.scale
         return (descriptions - mean) / deviation
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         """theta_i; e and dL/dv_i for the client's part of the gradient."""
         models = self.network.emit(self.network.features(self.scaled(self.descriptions), None))
         return Message(models, {**self.embedder_rows(self.task.clients), "slope": self.slopes})
@@ -157,7 +158,6 @@ def describe(e: Mapping[str, Tensor], batch: Batch) -> Tensor:
 
 def embedder_gradient(e: Mapping[str, Tensor], batch: Batch) -> Tensor:
     """(d v / d e)^T slope of every client, e's tensors one after the other, ``[c, numbers]``."""
-    batch.inputs.begin_step()
     leaves = {name: value.clone().requires_grad_() for name, value in e.items() if name != "slope"}
     with torch.enable_grad():
         value = (describe(leaves, batch) * e["slope"]).sum()

@@ -110,16 +110,17 @@ class PFedFDA(FedAvg):
         covariance[self.triangle[0], self.triangle[1]] = message.extras["covariance"][0].double()
         return Gaussians(message.extras["means"][0].double(), covariance + covariance.triu(1).T)
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         """f and the statistics, to all alike."""
-        return Message(super().broadcast(round).model, repeated(self.statistics, self.task.clients))
+        return Message(super().broadcast().model, repeated(self.statistics, self.task.clients))
 
     def onboard(self, newcomers: Clients, message: Message) -> Message:
         """The same."""
         return Message(repeated(self.model, newcomers.count), repeated(self.statistics, newcomers.count))
 
-    def adapt(self, clients: Clients, received: Stack, message: Message) -> Stack:
-        """A head from the statistics in between."""
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
+        """f, and a head from the statistics in between."""
+        received = {**own, **message.model}
         return {**received, **self.unpacked(clients.reduce(received, self.personal(message)))[0]}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:

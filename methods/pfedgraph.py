@@ -80,7 +80,7 @@ class PFedGraph(Personalised):
         self.start = {name: value[0] for name, value in self.models.items()}
         self.directions: Stack = {}
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         """The client's mixture of models; from the second round on also c_i."""
         return Message(self.models, self.directions)
 

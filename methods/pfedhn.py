@@ -91,7 +91,7 @@ class PFedHN(Method):
             fused=True,
         )
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         """theta_i = h(v_i; phi) for all clients."""
         return Message(self.network.emit(self.network.features(self.embeddings, None)))
 

@@ -93,11 +93,11 @@ class PFedLA(Mixing):
         identity = torch.eye(self.task.clients, dtype=total.dtype, device=total.device)
         return torch.where(total > 0, positive / total.where(total > 0, 1), identity)
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         """bar_i, steps 1 and 2."""
         alpha = self.alpha(self.networks)
         self.collaboration = alpha.float()
-        self.record(collaboration=alpha)
+        self.record(collaboration_by_round=alpha)
         return Message(self.mixtures(self.models, alpha))
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:

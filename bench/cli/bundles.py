@@ -134,9 +134,10 @@ def verify(
     roots = paths.data_roots(data_root)
     seed = secrets.randbelow(2**31) if draw_seed is None else draw_seed
 
-    from bench.store import connect, open_store
+    from bench.store import open_store
     from bench.store.bundle import SHIPPED, Bundle
     from bench.store.bundle_import import mark
+    from bench.store.connect import Database
     from bench.store.queries import filter_known_runs
     from bench.store.store import knows_bundle
     from bench.sweep import show, workers
@@ -177,7 +178,7 @@ def verify(
         share_text = f"{len(runs)} of {show.runs(len(all_runs))} drawn with --draw-seed {seed}"
         if count := len(filter_known_runs(source.runs(), filters.columns)) - len(all_runs):
             share_text += f", {count:,} more ran out of memory and cannot be verified"
-        name = connect.database(url).name
+        name = Database(url).name
         mark_text = f"marked {state} in {name}" if state else "nothing marked"
         mark_text += "" if is_imported else f": it was not imported into {name}"
         print(f"{source.name}: {result}, {share_text}: {counted(checks)}; {mark_text}")

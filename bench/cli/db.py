@@ -7,35 +7,35 @@ from pathlib import Path
 from cyclopts import App
 
 from bench import paths
-from bench.cli.options import Database
+from bench.cli import options
 
 app = App(name="db", help="Check or back up the result database, or bring its schema up to date.")
 
 
 @app.command
-def upgrade(*, db: Database = None) -> None:
+def upgrade(*, db: options.Database = None) -> None:
     """Bring an existing database to this version's schema."""
-    from bench.store import connect, migrate
+    from bench.store import migrate
+    from bench.store.connect import Database
 
     url = db or paths.default_database()
-    name = connect.database(url).name
     before, after = migrate.upgrade(url)
-    change = f"{after}, nothing to do" if before == after else f"{before or 'none'} to {after}"
-    print(f"{name}: schema {change}")
+    change = f"{after}, nothing to do" if before == after else f"{before} to {after}"
+    print(f"{Database(url).name}: schema {change}")
 
 
 @app.command
-def check(*, db: Database = None) -> None:
+def check(*, db: options.Database = None) -> None:
     """Check that a database is whole and of this version's schema."""
-    from bench.store import connect, migrate
+    from bench.store import migrate
+    from bench.store.connect import Database
 
     url = db or paths.default_database()
-    name = connect.database(url).name
-    print(f"{name}: schema {migrate.check(url)}, no damage found")
+    print(f"{Database(url).name}: schema {migrate.check(url)}, no damage found")
 
 
 @app.command
-def backup(*, out: Path, db: Database = None) -> None:
+def backup(*, out: Path, db: options.Database = None) -> None:
     """Copy a database into a file, as it is at one moment; sweeps may go on meanwhile.
 
     Parameters
@@ -43,8 +43,8 @@ def backup(*, out: Path, db: Database = None) -> None:
     out
         A new file.
     """
-    from bench.store import connect
+    from bench.store.connect import Database
 
-    database = connect.database(db or paths.default_database())
+    database = Database(db or paths.default_database())
     database.backup(out)
     print(f"{database.name}: copied to {out}, {out.stat().st_size / 2**20:.1f} MiB")

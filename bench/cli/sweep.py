@@ -75,8 +75,8 @@ def sweep(
     from bench.grids import expand, requested_grid
     from bench.model_files import Saving, check_installed
     from bench.resolve import check_fit, parse_overrides
-    from bench.store import connect
     from bench.store.bundle import SHIPPED, read_timings
+    from bench.store.connect import Database
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
     from bench.sweep import show
@@ -112,7 +112,7 @@ def sweep(
             count = sum(step.spec.hash in shipped for step in plan.ready)
             whole_plan = plan.timed(plan.history, slots.sort, shipped.values())
             borrowed = plan.unknown_times - whole_plan.unknown_times
-            bytes_a_run = connect.database(database).size() / len(rows) if rows else None
+            bytes_a_run = Database(database).size() / len(rows) if rows else None
             if as_json:
                 print(json.dumps(show.as_json(whole_plan, len(slots.devices), bytes_a_run, count), indent=1))
             else:

@@ -58,7 +58,7 @@ def _problem(rule: Rule, subject: Subject) -> str:
     except NotApplicableError as refusal:
         return f"it refuses the toy federation: {refusal}"
     except Exception as error:
-        return subject.failure or described(error, subject.kind)
+        return described(error, subject.kind)
     finally:
         torch.set_num_threads(threads)
     return ""

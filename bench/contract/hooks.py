@@ -9,7 +9,6 @@ import inspect
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,21 +24,17 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.federation.types import Federation
 
-CLIENT_HOOKS = ("warm_up", "load", "adapt", "update", "logits")
-SERVER_HOOKS = ("enrol", "broadcast", "aggregate")
+CLIENT_HOOKS = ("first_upload", "load", "update")
 Hook = Callable[..., Any]
 
 EXPECTED: dict[str, tuple[type, str]] = {
     "prepare_data": (Federation, "the federation with what every client feeds its model"),
     "add_parameters": (Mapping, "{**models, ...}, tensors by name"),
-    "warm_up": (Update, "an Update of what clients keep and upload"),
+    "first_upload": (Update, "an Update of what clients keep and upload"),
     "broadcast": (Message, "Message(model, extras)"),
     "load": (Mapping, "{**own, **message.model}, tensors by name"),
-    "adapt": (Mapping, "the received models, tensors by name"),
     "update": (Update, "an Update, as self.upload(trained) gives one"),
     "logits": (Tensor, "a tensor [clients, items, classes]"),
-    "onboard": (Message, "Message(model, extras)"),
-    "artefacts": (Mapping, "tensors by name"),
 }
 """What the engine expects hooks to return."""
 
@@ -59,8 +54,7 @@ def standing_in(method: str, kind: type[Method]) -> Iterator[None]:
 def extended(kind: type[Method], names: Collection[str], around: Callable[[str, Hook], Hook]) -> type[Method]:
     """A class whose hooks of these names are called by what ``around`` makes of name and hook.
 
-    A hook that another one of them calls is called as it is. ``onboard`` is left as it is where the method
-    does not say it.
+    A hook that another one of them calls is called as it is.
     """
     depth = [0]
 
@@ -77,10 +71,7 @@ def extended(kind: type[Method], names: Collection[str], around: Callable[[str, 
 
         return call
 
-    hooks = {
-        name: outermost(name) for name in names if name != "onboard" or kind.onboard is not Method.onboard
-    }
-    return type(kind.__name__, (kind,), hooks)
+    return type(kind.__name__, (kind,), {name: outermost(name) for name in names})
 
 
 class _Seen(NamedTuple):
@@ -123,133 +114,43 @@ def holds_the_same(value: Any, other_value: Any) -> bool:
     return type(value) is type(other_value) and bool(value == other_value or value != value)
 
 
-def described(error: Exception, kind: type[Method], hook: str = "") -> str:
+def described(error: Exception, kind: type[Method]) -> str:
     """What an error of a run says to a method's author: the last line of the method's own file that it passed
-    through, else where it was raised and which ``hook`` was called last.
+    through, else where it was raised.
     """
     text = " ".join(str(error).split())
     if isinstance(error, (Broken, RequestError)):
         return text
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).parent != Path(__file__).parent
-    ] or traceback.extract_tb(error.__traceback__)[-1:]
+    frames = traceback.extract_tb(error.__traceback__)
     own_frames = [frame for frame in frames if frame.filename == inspect.getfile(kind)]
     frame = (own_frames or frames)[-1]
-    at_hook = f", at {hook}()" if hook and not own_frames else ""
-    return f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}{at_hook}: {text}"
+    return f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}: {text}"
 
 
-class Watch:
-    """What is seen of a method's hooks while runs of it last.
-
-    Attributes:
-        last_hook: the hook that was called last, if any.
-        noted: names of attributes that client hooks changed, and the first of these hooks.
-        sent: names of parameters that the server sent, in their order.
+def watched(kind: type[Method]) -> type[Method]:
+    """A class whose runs raise ``Broken`` where a hook returns what the engine does not expect, or where a
+    hook of clients changes what an attribute holds.
     """
 
-    def __init__(self, kind: type[Method]) -> None:
-        self.last_hook = ""
-        self.noted: dict[str, str] = {}
-        self.sent: dict[str, None] = {}
-        names = {*EXPECTED, *CLIENT_HOOKS, *SERVER_HOOKS}
-        self.kind = extended(kind, names, self._around)
+    def around(name: str, hook: Hook) -> Hook:
+        expected, words = EXPECTED[name]
 
-    def _around(self, name: str, hook: Hook) -> Hook:
         def call(method: Method, *arguments: Any) -> Any:
-            self.last_hook = name
             before = attributes(method) if name in CLIENT_HOOKS else {}
             value = hook(method, *arguments)
-            if name in CLIENT_HOOKS:
-                for attribute, content in attributes(method).items():
-                    if attribute not in before or not holds_the_same(before[attribute], content):
-                        self.noted.setdefault(attribute, name)
-            if name in EXPECTED:
-                require_fitting(method, name, arguments, value)
-            if name == "broadcast":
-                self.sent.update(dict.fromkeys(value.model))
+            form = "None" if value is None else f"a value of type {type(value).__name__}"
+            require(isinstance(value, expected), f"{name}() returns {form}, expected {words}")
+            for attribute, content in before.items():
+                require(
+                    holds_the_same(content, attributes(method)[attribute]),
+                    f"{name}() changes '{attribute}' of the server in place: upload what the server shall "
+                    "know, and keep what clients keep by add_parameters() or clients.note()",
+                )
             return value
 
         return call
 
-
-def require_fitting(method: Method, hook: str, arguments: Sequence[Any], value: Any) -> None:
-    """Raise ``Broken`` unless a hook returned what the engine expects for these arguments."""
-    kind, words = EXPECTED[hook]
-    require(isinstance(value, kind), f"{hook}() returns {_form(value)}, expected {words}")
-    count, own = method.task.clients, method.task.shapes
-    if hook == "prepare_data":
-        had = len(arguments[0])
-        require(len(value) == had, f"prepare_data() returns {len(value)} clients, expected {had}")
-    elif hook == "logits":
-        require(value.dim() == 3, f"logits() returns {_form(value)}, expected {words}")
-    elif hook == "artefacts":
-        _require_tensors("artefacts()", value)
-    elif hook == "broadcast":
-        _require_message("broadcast()", value, count, own)
-    elif hook == "onboard":
-        _require_message("onboard()", value, arguments[0].count, own)
-    elif hook in ("warm_up", "update"):
-        clients, models = arguments[:2]
-        _require_stack(f"{hook}() keeps", value.keep, models, clients.count, own)
-        upload = value.upload
-        require(isinstance(upload, Message), f"{hook}() uploads {_form(upload)}, expected a Message")
-        shapes = {name: tuple(kept.shape[1:]) for name, kept in value.keep.items()} | own
-        _require_message(f"{hook}()", upload, clients.count, shapes)
-    else:
-        models = arguments[1] if hook == "adapt" else arguments[0]
-        _require_stack(f"{hook}() returns", value, models, len(next(iter(models.values()))), own)
-
-
-def _form(value: Any) -> str:
-    """A value as a message names it: its shape, or its type."""
-    if isinstance(value, Tensor):
-        return f"a tensor {tuple(value.shape)}"
-    return "None" if value is None else f"a value of type {type(value).__name__}"
-
-
-def _require_tensors(what: str, values: Mapping[str, Any]) -> None:
-    for name, value in values.items():
-        require(isinstance(value, Tensor), f"{what} gives {name} as {_form(value)}, expected a tensor")
-
-
-def _require_stack(
-    what: str, stack: Any, models: Mapping[str, Tensor], count: int, parameters: Collection[str]
-) -> None:
-    """All that the models have is there, with a row for every client; ``parameters`` of the client model as
-    32-bit floats.
-    """
-    require(isinstance(stack, Mapping), f"{what} {_form(stack)}, expected tensors by name")
-    for name in models:
-        require(name in stack, f"{what} no {name}, which its clients have: start from all that they have")
-    _require_tensors(what, stack)
-    for name, value in stack.items():
-        expected = (count, *models[name].shape[1:]) if name in models else (count, *value.shape[1:])
-        form = tuple(value.shape)
-        require(form == expected, f"{what} {name} as {form}, expected {expected}: a row for every client")
-        if name in parameters:
-            require(value.dtype == torch.float32, f"{what} {name} as {value.dtype}, expected torch.float32")
-
-
-def _require_message(what: str, message: Message, count: int, shapes: Mapping[str, Sequence[int]]) -> None:
-    """A row for every client in every tensor, parameters in their shapes, and no gradients."""
-    for part, values in (("model", message.model), ("extras", message.extras)):
-        require(
-            isinstance(values, Mapping), f"{what} gives {part} as {_form(values)}, expected tensors by name"
-        )
-        _require_tensors(what, values)
-        for name, value in values.items():
-            form = tuple(value.shape)
-            if part == "model" and name in shapes:
-                expected = (count, *shapes[name])
-                require(form == expected, f"{what} gives {name} as {form}, expected {expected}")
-            require(
-                form[:1] == (count,),
-                f"{what} gives {name} as {form}, expected a row for each of {count} clients",
-            )
-            require(not value.requires_grad, f"{what} gives {name} with a gradient: detach it")
+    return extended(kind, EXPECTED, around)
 
 
 class Counted(Clients):
@@ -264,65 +165,30 @@ class Counted(Clients):
         self._root._calls = fits
 
 
-def apart(
-    kind: type[Method], groups: Sequence[Sequence[int]], noted: Mapping[str, bool], hooks: Collection[str]
-) -> type[Method]:
-    """The method with these client hooks called for groups of clients (of all), one after the other.
+def apart(kind: type[Method], groups: Sequence[Sequence[int]], hooks: Collection[str]) -> type[Method]:
+    """The method with these hooks of clients called for groups of clients, one after the other.
 
-    No hook reads of a ``noted`` attribute what client hooks made of it since the run was set up; where it is
-    said to be by client number, a group has its own clients' entries. Its runs are of ``Counted`` clients.
+    Its runs are of ``Counted`` clients.
     """
-    begun: list[Method] = []
-    at_first: dict[str, Any] = {}
-    notes: dict[str, dict[int, Any]] = {name: {} for name, is_by_client in noted.items() if is_by_client}
-
-    def set_back(method: Method) -> None:
-        for name in noted:
-            vars(method).pop(name, None)
-        vars(method).update(deepcopy(at_first))
-
-    def begin(method: Method) -> None:
-        if method not in begun:
-            begun.append(method)
-            at_first.update({name: deepcopy(vars(method)[name]) for name in noted if name in vars(method)})
 
     def around(name: str, hook: Hook) -> Hook:
-        called_groups = groups if name in hooks else [sorted(row for group in groups for row in group)]
-
-        def of_server(method: Method, *arguments: Any) -> Any:
-            begin(method)
-            set_back(method)
-            return hook(method, *arguments)
-
-        def of_clients(method: Method, *arguments: Any) -> Any:
-            begin(method)
-            counted = arguments[0] if isinstance(arguments[0], Counted) else None
-            fits = counted.fits() if counted is not None else 0
-            parts, new_notes = [], {attribute: dict[int, Any]() for attribute in notes}
-            for group in called_groups:
-                set_back(method)
-                for attribute, values in notes.items():
-                    vars(method)[attribute] = {row: values[row] for row in group if row in values}
-                if counted is not None:
-                    counted.go_back(fits)
+        def call(method: Method, clients: Counted, *arguments: Any) -> Any:
+            fits = clients.fits()
+            parts = []
+            for group in groups:
+                clients.go_back(fits)
                 rows = torch.tensor(group)
-                parts.append(hook(method, *(_rows(argument, rows) for argument in arguments)))
-                for attribute in notes:
-                    new_notes[attribute].update(vars(method)[attribute])
-            notes.update(new_notes)
-            order = torch.tensor([row for group in called_groups for row in group]).argsort()
-            return _together(parts, order)
+                values = (_rows(argument, rows) for argument in arguments)
+                parts.append(hook(method, clients.some(rows), *values))
+            return _together(parts, torch.tensor([row for group in groups for row in group]).argsort())
 
-        return of_server if name in SERVER_HOOKS else of_clients
+        return call
 
-    others = {*SERVER_HOOKS, *CLIENT_HOOKS} - {"logits"} if noted else set()
-    return extended(kind, {*hooks, *others}, around)
+    return extended(kind, hooks, around)
 
 
 def _rows(value: Any, rows: Tensor) -> Any:
     """What a hook is given, for some clients alone."""
-    if isinstance(value, Clients):
-        return value.some(rows)
     if isinstance(value, Message):
         return value.of(rows)
     return {name: tensor[rows] for name, tensor in value.items()}

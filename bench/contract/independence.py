@@ -14,41 +14,10 @@ from bench.engine.method import Method
 from bench.engine.run import Run
 from bench.federation.types import Federation
 
-ROUND_HOOKS = ("load", "adapt", "update")
-"""Client hooks of a round. What warm-ups exchange methods count themselves; predictions are made by block."""
-
-
-def noted(subject: Subject) -> dict[str, bool]:
-    """Attributes that client hooks change, and whether they are dicts by client number."""
-    state, numbers = vars(subject.short.method), set(range(len(subject.federation)))
-    return {
-        name: isinstance(state.get(name), dict) and state[name].keys() <= numbers
-        for name in subject.watched.noted
-    }
-
-
-def clients_talk_in_messages_alone(subject: Subject) -> None:
-    """No hook reads from an attribute what clients did, but from messages and from what clients keep. A dict
-    by client number may hold what each of them notes for itself.
-    """
-    if not (names := noted(subject)):
-        return
-    everyone = [range(len(subject.federation))]
-    problem = ""
-    try:
-        with standing_in(subject.method, apart(subject.kind, everyone, names, ("warm_up", *ROUND_HOOKS))):
-            loop = play(subject.spec(), subject.federation, clients_type=Counted)
-        is_kept = furthest(subject.short.own, loop.own) == 0 and same_counts(subject.short, loop)
-    except Exception as error:  # whatever a hook raises that misses what it reads
-        is_kept, problem = False, f" ({type(error).__name__} without it)"
-    hooks = " and ".join(f"{hook}() '{name}'" for name, hook in subject.watched.noted.items())
-    require(
-        is_kept,
-        f"what client hooks write into attributes is read by others{problem}, uncounted: {hooks}; upload "
-        "what the server shall know, and keep what clients keep by add_parameters(), or in a dict by client "
-        "number",
-    )
-
+ROUND_HOOKS = ("load", "update")
+"""Hooks of clients in a round. What ``first_upload`` exchanges methods count themselves; predictions are made
+by block.
+"""
 
 GROUPS = ((1,), (0, 2, 3))
 """Clients that hooks are called for apart from each other."""
@@ -56,11 +25,10 @@ GROUPS = ((1,), (0, 2, 3))
 
 def clients_do_their_part_alone(subject: Subject) -> None:
     """Numbers do not depend on which clients a hook is called for at once."""
-    clients_talk_in_messages_alone(subject)
-    names, everyone = noted(subject), [range(len(subject.federation))]
+    everyone = [range(len(subject.federation))]
 
     def called(groups: Sequence[Sequence[int]], hooks: Sequence[str]) -> Run:
-        with standing_in(subject.method, apart(subject.kind, groups, names, hooks)):
+        with standing_in(subject.method, apart(subject.kind, groups, hooks)):
             return play(subject.spec(), subject.federation, clients_type=Counted)
 
     def are_near(loop: Run, other_loop: Run) -> bool:

@@ -5,24 +5,20 @@ The client model, its width and the number of rounds are small.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from bench.contract.hooks import Watch, described, standing_in
 from bench.contract.toys import linked, make_spec, play, random_federation, random_images
 from bench.data import FAMILIES, Family
-from bench.engine.checkpoint import Checkpoint, method_state
 from bench.engine.execute import run
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
 from bench.engine.run import Run
-from bench.errors import NotApplicableError
 from bench.federation.types import Federation
 from bench.spec import RunSpec
 
@@ -72,29 +68,11 @@ dozen steps of plain SGD lead nowhere.
 """
 
 
-@dataclass
-class _AtHand(Checkpoint):
-    """Writes no file, and has the run at hand."""
-
-    run: Run | None = None
-
-    def resume(self, run: Run) -> None:
-        """Nothing is taken up."""
-        self.run = run
-
-    def keep(self, run: Run, round: int, seconds: float) -> None:
-        """Nothing is saved."""
-
-
 class Lesson(NamedTuple):
-    """A run on the learnable toy: its rounds and what came of it, whether it left the global generators
-    alone, and why its method's state could not be kept at its end, if so.
-    """
+    """A run on the learnable toy: its rounds and what came of it."""
 
     rounds: int
     result: RunResult
-    left_generators: bool
-    unkept: str
 
 
 def generator_states() -> list[Any]:
@@ -158,48 +136,11 @@ class Subject:
         return self.play()
 
     @cached_property
-    def watched(self) -> Watch:
-        """What is seen of the method's hooks in a short run, with what is kept beside its numbers.
-
-        Raises:
-            Broken: a hook returns what the engine does not expect.
-        """
-        return self._watched(Watch(self.kind))
-
-    def _watched(self, watch: Watch) -> Watch:
-        with standing_in(self.method, watch.kind):
-            self.play().artefacts()
-        return watch
-
-    @cached_property
-    def failure(self) -> str:
-        """What stops a short run of it, in a line; empty where nothing does."""
-        watch = Watch(self.kind)
-        try:
-            self._watched(watch)
-        except NotApplicableError:
-            return ""
-        except Exception as error:
-            return described(error, self.kind, watch.last_hook)
-        return ""
-
-    @cached_property
     def lesson(self) -> Lesson:
         """The longer run on the learnable toy, with all of what precedes the first round."""
         settings = IMAGES if self.family == "images" else NODES
-        spec, at_hand, before = (
-            self.spec(self.learnable, whole=True, **settings),
-            _AtHand(Path(), identity="contract"),
-            generator_states(),
-        )
-        result = run(spec, self.learnable, checkpoint=at_hand)
-        left_generators, unkept = generator_states() == before, ""
-        if at_hand.run is not None:
-            try:
-                method_state(at_hand.run.method)
-            except TypeError as error:
-                unkept = str(error)
-        return Lesson(spec.protocol.rounds, result, left_generators, unkept)
+        spec = self.spec(self.learnable, whole=True, **settings)
+        return Lesson(spec.protocol.rounds, run(spec, self.learnable))
 
     @cached_property
     def again(self) -> tuple[Run, bool]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Generic, TypeVar, overload
-from weakref import WeakKeyDictionary
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import torch
@@ -80,6 +79,17 @@ class Batch:
         counts = weights.new_zeros(len(self.labels), self.block.classes)
         return counts.scatter_add(1, self.labels.clamp_min(0), weights)
 
+    def cached(self, build: Callable[[Batch], T], key: int = 0) -> T:
+        """``build`` of this batch, such as a second layout of its data: made once for a block of clients.
+
+        With another ``key`` it is made anew.
+        """
+        name = build.__qualname__
+        if name not in self.block.cache or self.block.cache[name][0] != key:
+            self.block.cache[name] = (key, build(self))
+        value: T = self.block.cache[name][1]
+        return value
+
     def forward(self, models: Stack) -> Output:
         """Logits and embeddings of the client model, ``models`` being those of the batch's clients."""
         return self.block.model.forward(models, self.inputs, self.drop)
@@ -143,6 +153,7 @@ class Block:
         for row, (client, positions) in enumerate(zip(members, self.training, strict=True)):
             labels[row, positions] = client.labels[positions]
         self.labels = torch.from_numpy(labels).to(device)
+        self.cache: dict[str, tuple[int, Any]] = {}
         self._targets = self.labels.clamp_min(0)
         self._weights = self.weights(self.training)
 
@@ -171,16 +182,3 @@ class Block:
         for row, positions in enumerate(items):
             weights[row, positions] = 1 / max(len(positions), 1)
         return torch.from_numpy(weights).to(self.device)
-
-
-class PerBlock(Generic[T]):
-    """A value for every block of clients, such as a second layout of its data; made when first asked for."""
-
-    def __init__(self, build: Callable[[Batch], T]) -> None:
-        self._build = build
-        self._values: WeakKeyDictionary[Block, T] = WeakKeyDictionary()
-
-    def __getitem__(self, batch: Batch) -> T:
-        if batch.block not in self._values:
-            self._values[batch.block] = self._build(batch)
-        return self._values[batch.block]

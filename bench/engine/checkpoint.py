@@ -28,7 +28,7 @@ from bench.engine.method import Method
 from bench.engine.run import Run
 from bench.replacement import replacing_file, unfinished_files
 
-FORMAT = 3
+FORMAT = 4
 MINUTES = 10.0
 """How often a run is saved: about a second of writing for the largest runs of the suite."""
 
@@ -143,7 +143,7 @@ def _state(run: Run, round: int, seconds: float, identity: str) -> dict[str, Any
         "selected": encode(run.selected.state()),
         "loss": encode(run.loss),
         "clients": encode(run.clients.state()),
-        "enrolment": encode([dict(run.enrolment.model), dict(run.enrolment.extras)]),
+        "first_message": encode([dict(run.first_message.model), dict(run.first_message.extras)]),
         "attacked": run.attacker is not None and run.attacker.replaced,
         "method": method_state(run.method),
     }
@@ -161,8 +161,8 @@ def _apply(run: Run, state: dict[str, Any]) -> None:
     run.clients.resume(decode(state["clients"], run.device))
     if run.attacker is not None:
         run.attacker.replaced = state["attacked"]
-    run.enrolment = Message(*decode(state["enrolment"], run.device))
-    run.method.enrol(run.enrolment)  # sets up what the first messages decide
+    run.first_message = Message(*decode(state["first_message"], run.device))
+    run.method.receive_first(run.first_message)  # sets up what the first messages decide
     for name, node in state["method"].items():
         setattr(run.method, name, decode(node, run.device, getattr(run.method, name, None)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from bench import streams
 from bench.engine.batch import Adjustment, Batch, Block, Objective, Projection, Stack, cross_entropy
 from bench.engine.local_training import Items, Training
 from bench.engine.optimiser import Optimiser, OptimiserState
+from bench.engine.stacks import replaced
 from bench.errors import DivergedError
 from bench.federation.types import Client
 from bench.nn.base import ClientModel, Inputs
@@ -89,6 +90,8 @@ class Clients:
         self._passes = 0.0
         self._calls = 0
         self._copies: dict[str, ModelCopy] = {}
+        self._notes: dict[str, dict[int, Any]] = {}
+        self._log: dict[str, dict[int, Tensor]] = {}
         self._common: dict[tuple[Client, int], Inputs] = {}
 
     @property
@@ -130,6 +133,8 @@ class Clients:
         return {
             "passes": self._passes,
             "optimisers": {name: copy.optimiser.state() for name, copy in self._copies.items()},
+            "notes": self._notes,
+            "log": self._log,
         }
 
     def resume(self, state: Mapping[str, Any]) -> None:
@@ -138,6 +143,30 @@ class Clients:
         for name, optimiser in state["optimisers"].items():
             self._copies[name] = ModelCopy(self.count)
             self._copies[name].optimiser.resume(optimiser)
+        self._notes, self._log = state["notes"], state["log"]
+
+    def noted(self, name: str) -> list[Any]:
+        """What every client has noted for itself under a name, None for one that has not."""
+        notes = self._root._notes.get(name, {})
+        return [notes.get(number) for number in self.numbers]
+
+    def note(self, name: str, values: Sequence[Any]) -> None:
+        """Note a value for every client, which it has again in later rounds; it is saved with the run."""
+        self._root._notes.setdefault(name, {}).update(zip(self.numbers, values, strict=True))
+
+    def log(self, **values: Tensor) -> None:
+        """Keep a number of every client ``[clients]`` with the run, by round.
+
+        The run has it as ``[rounds, clients]``, NaN where a client takes no part in a round.
+        """
+        for name, value in values.items():
+            rounds = self._root._log.setdefault(name, {})
+            row = rounds.get(self.round, value.new_full((self._root.count,), torch.nan))
+            rounds[self.round] = replaced(row, self.rows, value)
+
+    def logged(self) -> dict[str, Tensor]:
+        """What was logged, by name."""
+        return {name: torch.stack(list(rounds.values())) for name, rounds in self._log.items()}
 
     @property
     def optimiser(self) -> Optimiser:
@@ -260,15 +289,25 @@ class Clients:
         pairs = zip(items, self.training, strict=True)
         return epochs * float(np.mean([len(part) / max(len(items), 1) for part, items in pairs]))
 
-    def reduce(self, stack: Stack, of: Callable[[Stack, Batch], Tensor]) -> Tensor:
+    @overload
+    def reduce(self, stack: Stack, of: Callable[[Stack, Batch], Tensor]) -> Tensor: ...
+    @overload
+    def reduce(self, stack: Stack, of: Callable[[Stack, Batch], dict[str, Tensor]]) -> dict[str, Tensor]: ...
+    def reduce(
+        self, stack: Stack, of: Callable[[Stack, Batch], Tensor | dict[str, Tensor]]
+    ) -> Tensor | dict[str, Tensor]:
         """A statistic of every client, ``[clients, ...]``, in evaluation mode and without gradients.
 
-        ``of`` maps the models of some clients and all their items to ``[c, ...]``: class means,
-        prototypes, embeddings.
+        ``of`` maps the models of some clients and all their items to ``[c, ...]``, such as class means or
+        prototypes, or to several such tensors by name.
         """
         with torch.no_grad():
             parts = [of(block.evaluation.of(stack), block.evaluation) for block in self.blocks]
-        return torch.cat(parts)
+        tensors = [part for part in parts if isinstance(part, Tensor)]
+        if tensors:
+            return torch.cat(tensors)
+        dicts = [part for part in parts if not isinstance(part, Tensor)]
+        return {name: torch.cat([part[name] for part in dicts]) for name in dicts[0]}
 
     def embeddings(self, stack: Stack, on: Client | None = None) -> Tensor:
         """Mean embedding over all items of every client in evaluation mode, ``[clients, width]``.

@@ -82,6 +82,7 @@ class KeptModels:
         stack_there = {name: value.to(run.device) for name, value in stack.items()}
         correct = np.zeros((len(SPLITS), len(self.rounds)), np.int32)
         for round_index in np.unique(self.rounds):
+            run.method.round = int(round_index)
             for name, value in method[int(round_index)].items():
                 setattr(run.method, name, value.to(run.device) if isinstance(value, Tensor) else value)
             with run_conditions():

@@ -15,10 +15,22 @@ class Message:
     """One row a client in every tensor: ``model`` parameters by name, ``extras`` whatever else by name.
 
     What the server sends to all alike is expanded to a row a client, so that it is counted for each.
+
+    Raises:
+        ValueError: tensors have different numbers of rows, or carry a gradient.
     """
 
     model: Stack = field(default_factory=dict)
     extras: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        tensors = {**self.model, **self.extras}
+        if len({value.shape[:1] for value in tensors.values()}) > 1:
+            shapes = ", ".join(f"{name} {tuple(value.shape)}" for name, value in tensors.items())
+            raise ValueError(f"a message needs a row for every client in every tensor, got {shapes}")
+        for name, value in tensors.items():
+            if value.requires_grad:
+                raise ValueError(f"a message gives {name} with a gradient: detach it")
 
     def of(self, clients: Tensor) -> Message:
         """The rows of some clients."""

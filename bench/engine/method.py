@@ -3,16 +3,17 @@
 All clients are handled at once. A *stack* maps a parameter's name to a tensor ``[clients, ...]``.
 The engine calls, for every round,
 
-    broadcast -> load -> adapt -> (evaluate received) -> update -> (evaluate trained) -> aggregate
+    broadcast -> load -> (evaluate received) -> update -> (evaluate trained) -> aggregate
 
-where ``load`` and ``adapt`` run for every client, and ``update`` and ``aggregate`` see the clients that
-take part in the round: their stacks and messages have a row for each of them. A method holds mathematics;
+where ``load`` runs for every client, and ``update`` and ``aggregate`` see the clients that take part in
+the round: their stacks and messages have a row for each of them. A method holds mathematics;
 batches, devices, bytes, attacks, storage and held-out labels are the engine's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -41,13 +42,15 @@ class Method:
     ``reads`` names the method whose run this one reports another stage of; ``stage`` is the model that
     the method deploys;
     ``derived`` names attributes that a run which is set up anew has again without a checkpoint;
-    ``predicts_with`` those that ``logits`` reads beside the models, and that change over rounds.
-    ``prolongable``: a run can be continued to more rounds and gives the same numbers as a longer run.
+    ``predicts_with`` names the attributes that ``logits`` reads in addition to the models, and that change
+    over rounds; ``prolongable``: a run can be continued to more rounds and gives the same numbers as a longer
+    run.
 
     The engine sets ``round`` at the start of every round; before the first one it is -1.
 
-    Whatever else an instance keeps in attributes is saved with a run, and has to be numbers, text,
-    tensors, networks, optimisers, generators, or lists, tuples and dicts of them.
+    Attributes are the server's. Hooks of clients (``first_upload``, ``load``, ``update``) set none of them.
+    What an instance keeps in attributes is saved with a run, and has to be numbers, text, tensors,
+    networks, optimisers, generators, or lists, tuples and dicts of them.
     """
 
     name: ClassVar[str]
@@ -70,8 +73,6 @@ class Method:
     def __init_subclass__(cls) -> None:
         """Raises ``TypeError`` for a stage, hyper-parameters or families that are none."""
         super().__init_subclass__()
-        if "onboard" not in vars(cls) and vars(cls).keys() & {"prepare_data", "broadcast", "load"}:
-            cls.onboard = Method.onboard  # type: ignore[method-assign]
         if cls.stage not in STAGES:
             raise TypeError(f"stage of {cls.__name__}: expected {' or '.join(STAGES)}, got {cls.stage!r}")
         if not (isinstance(cls.Hyper, type) and issubclass(cls.Hyper, HyperParameters)):
@@ -83,7 +84,27 @@ class Method:
         self.task = task
         self.hyper = hyper
         self.round = -1
+        self.records: dict[str, Tensor] = {}
+        self.records_by_round: dict[str, dict[int, Tensor]] = {}
         self.setup_server()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute; raises ``AttributeError`` while a hook of clients is running."""
+        if "clients_turn" in vars(self):
+            raise AttributeError(
+                f"a hook of clients sets '{name}' of the server: upload what the server shall know, and keep "
+                "what clients keep by add_parameters() or clients.note()"
+            )
+        super().__setattr__(name, value)
+
+    @contextmanager
+    def as_clients(self) -> Iterator[None]:
+        """Meanwhile no attribute can be set."""
+        vars(self)["clients_turn"] = True
+        try:
+            yield
+        finally:
+            del vars(self)["clients_turn"]
 
     def setup_server(self) -> None:
         """Set up the server's state from ``self.task``. Default: none."""
@@ -101,28 +122,27 @@ class Method:
         """What clients keep at the start: a method adds parameters of its own (masks, second models)."""
         return models
 
-    def warm_up(self, clients: Clients, models: Stack) -> Update:
-        """What all clients do and upload before the first round. Default: nothing."""
+    def first_upload(self, clients: Clients, models: Stack, traffic: TrafficMeter) -> Update:
+        """What all clients do and upload before the first round. Default: nothing.
+
+        The upload is counted. Have ``traffic`` count whatever else is exchanged.
+        """
         return Update(models)
 
-    def enrol(self, message: Message) -> None:
-        """Server side of the warm-up. Default: nothing."""
+    def receive_first(self, message: Message) -> None:
+        """The server receives the first uploads. Default: nothing."""
 
     def shared(self) -> Collection[str]:
         """Names of the parameters that ``upload`` sends. Default: the client model's."""
         return self.task.parameters
 
-    def broadcast(self, round: int) -> Message:
-        """What the server has for every client at the start of a round; may leave parameters out."""
+    def broadcast(self) -> Message:
+        """What the server sends every client at the start of a round; may leave parameters out."""
         return Message()
 
-    def load(self, own: Stack, message: Message) -> Stack:
-        """What clients make of what they keep and of what they are sent. Default: replace."""
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
+        """The models that clients start a round with. Default: what they are sent replaces what they keep."""
         return {**own, **message.model}
-
-    def adapt(self, clients: Clients, received: Stack, message: Message) -> Stack:
-        """What clients do with their data to a model that they have loaded. Default: nothing."""
-        return received
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Client side of a round. Default: local epochs on the received model."""
@@ -146,13 +166,20 @@ class Method:
     def onboard(self, newcomers: Clients, message: Message) -> Message:
         """What the server, which no longer learns, sends clients that it has never seen.
 
-        ``message`` is theirs after their warm-up; what is left out is completed from their own models.
-        It is inherited unless a class changes what clients are sent or what they make of it
-        (``prepare_data``, ``broadcast``, ``load``). A run with newcomers of a method without it is refused.
+        ``message`` is their first upload; what is left out is completed from their own models. A class
+        does not inherit it: runs with newcomers are refused unless the class itself defines the hook, as
+        by ``onboard = FedAvg.onboard``.
         """
         raise NotImplementedError
 
-    def artefacts(self) -> dict[str, Tensor]:
-        """Arrays kept with the run, such as the last collaboration matrix ``[clients, clients]``
-        or ``[layers, clients, clients]``. Default: none."""
-        return {}
+    def record(self, **values: Tensor) -> None:
+        """Keep arrays with the run, such as a collaboration matrix ``[clients, clients]``.
+
+        The last value of a name is kept. Where the name ends in ``_by_round``, the value of every round is
+        kept, and they are stacked.
+        """
+        for name, value in values.items():
+            if name.endswith("_by_round"):
+                self.records_by_round.setdefault(name, {})[self.round] = value.float()
+            else:
+                self.records[name] = value

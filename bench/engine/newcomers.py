@@ -85,14 +85,13 @@ def arrive(run: Run, federation: Federation, mask: NDArray[np.bool_]) -> Arrival
     clients.begin_round(-1)
     first_models = method.add_parameters(task.own() if spec.protocol.initial == "own" else task.common())
     with run.watch.part("client"):
-        enrolment = method.warm_up(clients, first_models)
-    run.traffic.bytes_up += enrolment.upload.bytes
+        first = method.first_upload(clients, first_models, run.traffic)
+    run.traffic.bytes_up += first.upload.bytes
     with run.watch.part("server"), torch.no_grad():
-        message = method.onboard(clients, enrolment.upload)
+        message = method.onboard(clients, first.upload)
     run.traffic.bytes_down += message.bytes
-    received = method.load(enrolment.keep, message)
     with run.watch.part("client"):
-        received = method.adapt(clients, received, message)
+        received = method.load(clients, first.keep, message)
     with run.watch.part("evaluation"):
         first_evaluation = evaluator.all(method, clients, received)
 

@@ -23,13 +23,21 @@ class Personalised(Method):
         start, clients = self.initial(), self.task.clients
         self.models: Stack = {name: start[name] for name in self.shared()}
         self.collaboration = torch.full((clients, clients), 1 / clients, device=self.task.device)
-        self.records: dict[str, dict[int, Tensor]] = {}
+
+    @property
+    def collaboration(self) -> Tensor:
+        """The weights of the clients' last mixtures; they are kept with the run."""
+        return self.records["collaboration"]
+
+    @collaboration.setter
+    def collaboration(self, weights: Tensor) -> None:
+        self.record(collaboration=weights)
 
     def initial(self) -> Stack:
         """The model that all start from, ``[clients, ...]``; it holds at least what is shared."""
         return self.task.common()
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         """The client's own mixture."""
         return Message(self.models)
 
@@ -52,18 +60,6 @@ class Personalised(Method):
         self.collaboration = self.collaboration.index_copy(-2, participants, rows)
         mixtures = self.mixtures(upload.model, weights)
         self.models = {name: replaced(self.models[name], participants, mixtures[name]) for name in mixtures}
-
-    def record(self, **values: Tensor) -> None:
-        """Keep what is to be followed over rounds."""
-        for name, value in values.items():
-            self.records.setdefault(name, {})[self.round] = value.float()
-
-    def artefacts(self) -> dict[str, Tensor]:
-        """The last ``collaboration``, and what was recorded as ``NAME_by_round`` ``[rounds, ...]``."""
-        by_round = {
-            f"{name}_by_round": torch.stack(list(rounds.values())) for name, rounds in self.records.items()
-        }
-        return {"collaboration": self.collaboration, **by_round}
 
 
 class Mixing(Personalised):

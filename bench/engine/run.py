@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ class Run:
                 f"{spec.method} works on the layers of client model {' or '.join(kind.client_models)}, "
                 f"not {spec.client.model}"
             )
-        if spec.newcomers and kind.onboard is Method.onboard:
+        if spec.newcomers and "onboard" not in vars(kind):
             raise NotApplicableError(f"{spec.method} has nothing for clients that it has never seen")
         self.every_epoch = spec.protocol.evaluate == "epoch" and kind.trains
         if self.every_epoch and kind.update is not Method.update:
@@ -119,18 +120,22 @@ class Run:
         self.own: Stack = self.method.add_parameters(models)
         self.after_training: Callable[[int], None] | None = None
         """Called with the round once what clients keep of it has been evaluated."""
-        self.enrolment = Message()
+        self.first_message = Message()
 
     def warm_up(self) -> None:
         """What precedes the first round; all clients take part in it."""
         self.clients.begin_round(-1)
         all_rows = self.clients.rows
-        with self.watch.part("client"):
-            update = self.method.warm_up(self.clients, self.own)
-            self.own, self.enrolment = update.keep, self.uploaded(update.upload, all_rows)
-        self.method.enrol(
-            self.enrolment
-        )  # in no part, as its set-up is: the server's seconds are its rounds'
+        with self._clients_turn():
+            update = self.method.first_upload(self.clients, self.own, self.traffic)
+            self.own, self.first_message = update.keep, self.uploaded(update.upload, all_rows)
+        # in no part, as the server's set-up: its seconds are those of rounds
+        self.method.receive_first(self.first_message)
+
+    @contextmanager
+    def _clients_turn(self) -> Iterator[None]:
+        with self.watch.part("client"), self.method.as_clients():
+            yield
 
     def uploaded(self, message: Message, participants: Tensor) -> Message:
         """A message of some clients as it reaches the server, counted."""
@@ -158,10 +163,9 @@ class Run:
         participants = self.participants(round)
         clients = self.clients.some(participants)
         with self.watch.part("server"), torch.no_grad():
-            message = self.method.broadcast(round)
-        received = self.method.load(self.own, message)
-        with self.watch.part("client"):
-            received = self.method.adapt(self.clients, received, message)
+            message = self.method.broadcast()
+        with self._clients_turn():
+            received = self.method.load(self.clients, self.own, message)
         self._evaluate("received", round, received)
         is_full_round = clients is self.clients
         if not is_full_round:
@@ -174,7 +178,7 @@ class Run:
             clients.after_epoch = self._evaluate_epoch(participants, epochs)
         else:
             clients.after_epoch = None
-        with self.watch.part("client"):
+        with self._clients_turn():
             update = self.method.update(clients, received, message)
             upload = self.uploaded(update.upload, participants)
         self.loss[round] = clients.loss
@@ -237,7 +241,10 @@ class Run:
 
     def artefacts(self) -> dict[str, NDArray[Any]]:
         """Arrays kept with the run: the method's, who was malicious, and what was exchanged."""
-        artefacts = {name: value.cpu().numpy() for name, value in self.method.artefacts().items()}
+        records = self.method.records | self.clients.logged()
+        for name, rounds in self.method.records_by_round.items():
+            records[name] = torch.stack(list(rounds.values()))
+        artefacts = {name: value.cpu().numpy() for name, value in records.items()}
         exchanges = self.traffic.exchanges()
         if len(exchanges):
             artefacts["exchanged_bytes"] = exchanges

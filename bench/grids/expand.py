@@ -14,7 +14,7 @@ from bench.grids.files import load_grid
 from bench.grids.grid import MODEL, PARTITION_SEED, Grid, Setting
 from bench.registry import Kind
 from bench.resolve import Overrides, check_sections, resolve
-from bench.spec import RunSpec
+from bench.spec import RunSpec, run_name
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Planned:
 
     @property
     def cell_title(self) -> str:
-        """Method, data set, scenario and clients."""
-        return f"{self.method} {self.spec.dataset} {self.spec.scenario} {self.spec.clients}"
+        """The cell in words."""
+        return run_name(*self.names[:4])
 
     @property
     def names(self) -> tuple[str, str, int, str, int]:

@@ -7,7 +7,7 @@ FedSheafHN's released code have it. Propagation is with self-loops and symmetric
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -19,6 +19,9 @@ from bench.federation.types import Client
 from bench.nn.base import ClientModel, Drop, Inputs, fan_in_uniform, glorot
 from bench.nn.sparse import FirstLayer, Propagate, csr_tensor, product
 from bench.spec import ClientSettings
+
+Propagation = Callable[[Tensor], Tensor]
+"""Multiplies ``[clients * items, width]`` by an adjacency."""
 
 SPARSE_DENSITY = 0.1
 """Features denser than this are multiplied as dense matrices (measured break-even is near 0.1)."""
@@ -98,6 +101,29 @@ class GraphInputs(Inputs):
         """Multiply by every client's normalised adjacency; ``hidden`` ``[clients * items, width]``."""
         result: Tensor = Propagate.apply(hidden, self.adjacency)
         return result
+
+    def on(self, propagate: Propagation, projection: Tensor | None = None) -> GraphInputs:
+        """The same nodes and features on another adjacency, which ``propagate`` multiplies by.
+
+        ``projection`` is the result of ``first_layer``, if it is at hand: several graphs can share it.
+        """
+        return _OtherGraph(self, propagate, projection)
+
+
+class _OtherGraph(GraphInputs):
+    """``GraphInputs.on``."""
+
+    def __init__(self, base: GraphInputs, propagate: Propagation, projection: Tensor | None) -> None:
+        self.lengths, self.items = base.lengths, base.items
+        self._base, self._propagate, self._projection = base, propagate, projection
+
+    def first_layer(self, weight: Tensor) -> Tensor:
+        """As on the nodes' own graph."""
+        return self._base.first_layer(weight) if self._projection is None else self._projection
+
+    def propagate(self, hidden: Tensor) -> Tensor:
+        """Multiply by the other adjacency."""
+        return self._propagate(hidden)
 
 
 def graphs(inputs: Inputs) -> GraphInputs:

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from bench.engine.states import OUTCOMES
 from bench.errors import RequestError, first_problem
 from bench.replacement import replacing_folder
 from bench.spec import canonical_json, cell_of, sha256
@@ -28,7 +29,6 @@ from bench.store.bundle_check import (
     FILES,
     MANIFEST,
     SCHEMAS,
-    STATES,
     VERSIONS,
     check_columns,
     check_rows,
@@ -419,7 +419,7 @@ USUAL_ARRAY_BYTES = 4096
 def write_bundle(
     store: Store, runs: pd.DataFrame, folder: Path, largest_array: int = USUAL_ARRAY_BYTES
 ) -> int:
-    """Write the runs that have an outcome (``STATES``) as the bundle ``folder``; returns how many they are.
+    """Write the runs that have an outcome (``OUTCOMES``) as the bundle ``folder``; returns how many they are.
 
     ``runs`` are rows of ``Store.runs``; arrays of more than ``largest_array`` bytes are left out. The
     same runs give the same bytes, whatever their ids. A bundle that stands there is replaced in one
@@ -433,9 +433,9 @@ def write_bundle(
     if not 0 <= largest_array <= ARRAY_BYTES:
         raise RequestError(f"largest array: expected 0 to {ARRAY_BYTES} bytes, got {largest_array}")
     folder = folder.resolve()
-    runs = runs[runs["state"].isin(STATES)].sort_values("spec_hash", ignore_index=True)
+    runs = runs[runs["state"].isin(OUTCOMES)].sort_values("spec_hash", ignore_index=True)
     if runs.empty:
-        raise RequestError(f"no run to export: expected some in state {', '.join(STATES)}")
+        raise RequestError(f"no run to export: expected some in state {', '.join(OUTCOMES)}")
     _check_target(folder)
     with replacing_folder(folder) as new_folder:
         _write(store, runs, new_folder, largest_array)

@@ -18,14 +18,12 @@ import pyarrow.compute as pc
 from pydantic import ValidationError
 from sqlalchemy import BigInteger, Column
 
+from bench.engine.states import OUTCOMES
 from bench.errors import RequestError, first_problem
 from bench.metric_names import ACCURACY
 from bench.selection import RULES as SELECTION_RULES
 from bench.spec import STAGES, RunSpec, sha256
 from bench.store.models import Artefact, Base, ClientResult, Confusion, Curve, Run, spec_columns
-
-STATES = ("done", "diverged", "not_applicable", "oom")
-"""States that a bundle may hold: outcomes of a run, not of a machine or of somebody's set-up."""
 
 SPLITS = ("train", "val", "test")
 CURVE_SPLIT = "test"
@@ -129,7 +127,7 @@ def check_columns(folder: Path, name: str, table: pa.Table) -> None:
 
 # Rows ---------------------------------------------------------------------------------------------
 
-VALUES = {"states": STATES, "stages": STAGES, "splits": SPLITS, "rules": tuple(SELECTION_RULES)}
+VALUES = {"states": OUTCOMES, "stages": STAGES, "splits": SPLITS, "rules": tuple(SELECTION_RULES)}
 
 Rule = str | tuple[str, str | Callable[[Tables], Any]]
 """A boolean a row: an expression over a table's columns (``DataFrame.eval``), or words and such an expression

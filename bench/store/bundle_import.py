@@ -19,7 +19,7 @@ from bench.errors import RequestError
 from bench.metric_names import ACCURACY, Metric
 from bench.metrics import OF_COUNTS
 from bench.selection import RULES, Counts, client_mean
-from bench.spec import STAGES
+from bench.spec import STAGES, run_name
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT, refuse
 from bench.store.models import Environment, ImportedBundle, Partition, Run
@@ -63,10 +63,12 @@ class ImportInfo:
     conflicts: tuple[str, ...]
 
 
-def run_name(run: Mapping[Any, Any]) -> str:
-    """A run in words, from a row of ``runs()``; the start of its hash tells variants apart."""
-    words = "{method} on {dataset}, {scenario}, {clients} clients, seed {seed} ({spec_hash:.8})"
-    return words.format_map(run)
+NAMES = ("dataset", "scenario", "clients", "method", "seed")
+
+
+def name_of(run: Mapping[Any, Any]) -> str:
+    """The name of a run, from a row of ``runs()``; the start of its hash tells variants apart."""
+    return f"{run_name(*(run[name] for name in NAMES))} ({run['spec_hash'][:8]})"
 
 
 # What a run came to ---------------------------------------------------------------------------------
@@ -273,7 +275,7 @@ def _conflicts(store: Store, bundle: Bundle, runs: pd.DataFrame) -> tuple[str, .
             numbers = "another one" if stored_outcome.state == outcome.state else f"{outcome.state}"
             origin = f"that of bundle {row['bundle']}" if row["bundle"] else "our own"
             conflicts.append(
-                f"{run_name(run)}: stored is {stored_outcome.state}, {origin}; the bundle has {numbers}"
+                f"{name_of(run)}: stored is {stored_outcome.state}, {origin}; the bundle has {numbers}"
             )
     return tuple(conflicts)
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, Engine, Select, func, select
 
+from bench.engine.states import COMPLETE, SETTLED
 from bench.errors import RequestError, unknown
-from bench.spec import FederationKey, RunSpec, sha256
+from bench.spec import FederationKey, RunSpec, run_name, sha256
 from bench.store.models import (
     Artefact,
     Base,
@@ -48,9 +49,6 @@ says whether that is ``unverified``, ``verified`` or ``contradicted``; both are 
 numbers."""
 
 IDS_PER_QUERY = 10_000  # below SQLite's limit of variables in one statement
-
-COMPLETE = ("done", "searched")
-"""States of runs that were taken to their end."""
 
 
 class Stored(NamedTuple):
@@ -184,24 +182,29 @@ class Queries:
             rows = connection.execute(select(Run.spec_hash, *STORED))
             return {row[0]: Stored(*row[1:]) for row in rows}
 
-    def on_other_clients(self, hashes: Mapping[FederationKey, str]) -> list[tuple[RunSpec, str, str]]:
-        """Spec, state and partition hash of one's own runs of these federations on clients of another hash.
-        Imported ones are left out: what others trained on is said beside their numbers.
+    def refuse_other_clients(self, hashes: Mapping[FederationKey, str], redone: Collection[str]) -> None:
+        """Keep one's own settled runs on other clients out of one database: a report averages what it holds
+        of a cell, and compares the methods of a federation. Those of spec hashes in ``redone`` are replaced.
+
+        Raises:
+            RequestError: there is such a run of a federation in ``hashes``.
         """
-        statement = (
-            select(Run.spec, Run.state, Run.partition_hash)
-            .where(
-                Run.dataset.in_({key.dataset for key in hashes}),
-                Run.clients.in_({key.clients for key in hashes}),
-                Run.partition_hash.not_in({"", *hashes.values()}),
-                Run.bundle_id.is_(None),
-            )
-            .order_by(Run.id)
+        statement = select(Run.spec, Run.partition_hash).where(
+            Run.state.in_(SETTLED),
+            Run.partition_hash.not_in({"", *hashes.values()}),
+            Run.spec_hash.not_in(redone),
+            Run.bundle_id.is_(None),
         )
         with self._engine.connect() as connection:
-            rows = connection.execute(statement).all()
-        runs = [(RunSpec.model_validate_json(spec), state, partition) for spec, state, partition in rows]
-        return [run for run in runs if run[0].federation_key in hashes]
+            rows = connection.execute(statement.order_by(Run.id)).all()
+        for text, stored_hash in rows:
+            spec = RunSpec.model_validate_json(text)
+            if spec.federation_key in hashes:
+                name = run_name(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
+                raise RequestError(
+                    f"{name} is stored, made on other clients ({stored_hash[:8]}) than there are now "
+                    f"({hashes[spec.federation_key][:8]}); use another --db"
+                )
 
     def stored(self, spec_hash: str) -> Stored | None:
         """What is stored of one spec; None where nothing is."""

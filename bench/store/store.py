@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
+from bench.engine.states import COMPLETE, SETTLED
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
 from bench.spec import RunSpec, canonical_json, sha256
-from bench.store import connect, migrate
+from bench.store import migrate
+from bench.store.connect import BUSY_SECONDS, Database, writing
 from bench.store.models import (
     Artefact,
     Base,
@@ -32,7 +34,7 @@ from bench.store.models import (
     pack_counts,
     spec_columns,
 )
-from bench.store.queries import COMPLETE, Queries, Stored, Timing, stored
+from bench.store.queries import Queries, Stored, Timing, stored
 
 if TYPE_CHECKING:
     from bench.engine.result import RunResult
@@ -132,24 +134,19 @@ class Store(Queries):
             RequestError: the database cannot be written (full, read-only); if it was locked for 30 s, or
                 its server is away, a ``BusyError``.
         """
-        with Session(connect.writing(self._engine)) as session, session.begin():
+        with Session(writing(self._engine)) as session, session.begin():
             yield session
 
-    def save(
-        self,
-        spec: RunSpec,
-        result: RunResult,
-        context: Context,
-        keep: Callable[[Stored], bool] = lambda old_run: False,
-    ) -> int:
+    def save(self, spec: RunSpec, result: RunResult, context: Context) -> int:
         """Write a run with all that belongs to it in one transaction; returns its id.
 
-        An older row of the same spec is replaced and keeps its id, unless ``keep`` says that it stays.
-        Results and curves are written for ``done`` and ``searched`` runs only. Raises as ``transaction``.
+        An older row of the same spec is replaced and keeps its id. What says nothing of the numbers (a
+        failure, no data) never replaces a settled run, which stays as stale as it was. Results and curves
+        are written for ``done`` and ``searched`` runs only. Raises as ``transaction``.
         """
         with self.transaction() as session:
             old_run = stored(session.connection(), spec.hash)
-            if old_run is not None and keep(old_run):
+            if old_run is not None and old_run.state in SETTLED and result.state not in SETTLED:
                 return old_run.id
             if old_run is not None:
                 session.execute(delete(Run).where(Run.id == old_run.id))
@@ -219,7 +216,7 @@ def write_numbers(
             session.execute(insert(Base.metadata.tables[model.__tablename__]), values)
 
 
-def open_store(url: str, create: bool, busy_seconds: float = connect.BUSY_SECONDS) -> Store:
+def open_store(url: str, create: bool, busy_seconds: float = BUSY_SECONDS) -> Store:
     """Open the database at ``url``: ``sqlite:///PATH`` or ``postgresql+psycopg://USER@HOST/DATABASE``.
 
     With ``create`` it is opened for writing and made, by migration, where it is missing; without,
@@ -229,16 +226,16 @@ def open_store(url: str, create: bool, busy_seconds: float = connect.BUSY_SECOND
         RequestError: another kind of URL, no such database (reading), one that is not a result
             database, one that cannot be written (writing), an older or a newer schema.
     """
-    place = connect.database(url, busy_seconds)
-    place.check(create)
-    engine = place.engine(write=create)
+    database = Database(url, busy_seconds)
+    database.check(create)
+    engine = database.engine(write=create)
     try:
-        with place.explained():
-            migrate.prepare(engine, place, create)
+        with database.explained():
+            migrate.prepare(engine, database, create)
     except BaseException:
         engine.dispose()
         raise
-    return Store(engine, place.url)
+    return Store(engine, database.url)
 
 
 def stored_runs(url: str, write: bool, searches: bool = False) -> tuple[dict[str, Stored], list[Timing]]:
@@ -251,10 +248,10 @@ def stored_runs(url: str, write: bool, searches: bool = False) -> tuple[dict[str
     Raises:
         RequestError: as ``open_store``, and for a database of the other sort.
     """
-    place = connect.database(url)
+    database = Database(url)
     if write:
-        place.check(write=True)
-    if place.empty():
+        database.check(write=True)
+    if database.empty():
         return {}, []
     with open_store(url, create=False) as store:
         stored = store.states()
@@ -263,7 +260,9 @@ def stored_runs(url: str, write: bool, searches: bool = False) -> tuple[dict[str
             sort, content = "database of runs that are reported", "those of searches"
             if searches:
                 sort, content = "tuning database", "runs that are reported"
-            raise RequestError(f"--db: {place.name} cannot be a {sort}: it holds {content}; name another one")
+            raise RequestError(
+                f"--db: {database.name} cannot be a {sort}: it holds {content}; name another one"
+            )
         return stored, store.history()
 
 
@@ -275,13 +274,13 @@ def knows_bundle(url: str, digest: str, must_exist: bool) -> bool:
     Raises:
         RequestError: as ``open_store``, and for an imported bundle as for writing.
     """
-    place = connect.database(url)
-    if not must_exist and place.empty():
+    database = Database(url)
+    if not must_exist and database.empty():
         return False
     with open_store(url, create=False) as store:
         is_known = digest in set(store.bundles()["hash"])
     if is_known:
-        place.check(write=True)
+        database.check(write=True)
     return is_known
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from bench import paths
 from bench.errors import RequestError
-from bench.store import connect, open_store
+from bench.store import open_store
 from bench.store.bundle import SHIPPED, read_bundles
+from bench.store.connect import Database
 from bench.studies.source import MergedSource, Source
 
 
@@ -33,7 +34,7 @@ def opened_results(
         raise RequestError("--shipped shows what comes with the suite alone: leave --own and --db away")
     bundles, damage_errors = ([], []) if own else read_bundles(folder, trusted=True)
     named_bundles = [(bundle.name, bundle) for bundle in bundles]
-    database = connect.database(url or paths.default_database())
+    database = Database(url or paths.default_database())
     without_database = shipped or ((url is None or not must_exist) and database.empty())
     if without_database and not named_bundles and damage_errors:
         raise damage_errors[0]

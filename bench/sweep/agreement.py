@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
+from bench.engine.states import SETTLED
 from bench.store.bundle_import import Finding, Outcome, Reading
 from bench.studies.metric import TITLES
-from bench.sweep.policy import SETTLED, sort_of
+from bench.sweep.policy import sort_of
 
 TOLERANCE, LOOSE = 0.5, 1.0
 """Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which

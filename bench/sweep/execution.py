@@ -66,9 +66,9 @@ def execute(
     if order.source and code.source != order.source:
         raise RequestError("expected the sweep's sources of bench on every machine, this one has others")
     federation = _federation(spec.federation_key, order.roots, order.federation, build)
-    if order.clients and federation.hash != order.clients:
+    if order.federation_hash and federation.hash != order.federation_hash:
         raise RequestError(
-            f"expected the sweep's clients ({order.clients[:8]}) on every machine, "
+            f"expected the sweep's clients ({order.federation_hash[:8]}) on every machine, "
             f"the data of this one make others ({federation.hash[:8]})"
         )
     if view is not None:

@@ -45,8 +45,8 @@ class Checkpoints:
 @dataclass(frozen=True)
 class Order:
     """What a worker is to run: a spec, folders of raw files, a device, threads, and how many times smaller
-    than usual the blocks of clients are; where it is saved, if it is; the hash over the clients that it is to
-    be made on, where that is known; where these can be read, if they can; and, for another machine, the hash
+    than usual the blocks of clients are; where it is saved, if it is; the hash of the federation that it is
+    to be made on, where that is known; where this can be read, if it can; and, for another machine, the hash
     over the sources that are to make it.
     """
 
@@ -56,7 +56,7 @@ class Order:
     threads: int
     shrink: int = 1
     checkpoints: Checkpoints | None = None
-    clients: str = ""
+    federation_hash: str = ""
     federation: FederationCopy | None = None
     source: str = ""
 

@@ -15,15 +15,18 @@ from typing import Literal, cast
 
 from bench.dataset import DATASETS
 from bench.engine.result import Code
+from bench.engine.states import FAILURES, SETTLED, State
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.sources import Sources
-from bench.spec import FederationKey, RunSpec
+from bench.spec import FederationKey, RunSpec, run_name
 from bench.store.queries import Kind, Stored, Timing
 from bench.sweep import fingerprint
-from bench.sweep.policy import FAILURES, SETTLED, Attempt, Demand, Level, sort_of
+from bench.sweep.policy import Attempt, Demand, Level, sort_of
 
-Status = Literal["done", "missing", "failed", "stale", "diverged", "not_applicable", "oom", "no_data"]
+Status = State | Literal["missing", "stale"]
+"""Where a planned run stands: how it has ended, or that it has not, or that its numbers are of older code."""
+
 MARGIN = 1.25
 """Memory set aside for a run, as a multiple of the most that a like one needed."""
 
@@ -122,12 +125,15 @@ class Step:
         """The run's spec."""
         return self.planned.spec
 
+    def is_new(self, row: Stored) -> bool:
+        """Whether the stored run is another one than when the plan was made."""
+        return self.stored is None or row.started != self.stored.started
+
     @property
     def name(self) -> str:
-        """The run in words: method, data set, scenario, clients, seed and variant."""
-        run = self.planned
-        name = f"{run.cell_title} seed {run.spec.seed}"
-        return f"{name} ({run.variant})" if run.variant else name
+        """The run in words, and its variant."""
+        name = run_name(*self.planned.names)
+        return f"{name} ({self.planned.variant})" if self.planned.variant else name
 
 
 @dataclass(eq=False)
@@ -201,23 +207,6 @@ class Plan:
                     f"now ({partition[:8]}): run bench tune for it, or leave it out"
                 )
 
-    def refuse_mixing(
-        self, rows: Iterable[tuple[RunSpec, str, str]], hashes: Mapping[FederationKey, str]
-    ) -> None:
-        """Keep runs on other clients out of one database: a report averages what it holds of a cell, and
-        compares the methods of a federation. ``rows`` are as ``Queries.on_other_clients`` gives them.
-
-        Raises:
-            RequestError: one of them is settled, and is not to be made again.
-        """
-        redone = {step.spec.hash for step in self.to_run}
-        for spec, state, partition in rows:
-            if state in SETTLED and spec.hash not in redone:
-                raise RequestError(
-                    f"{Step(planned(spec), 'done').name} is stored, made on other clients ({partition[:8]}) "
-                    f"than there are now ({hashes[spec.federation_key][:8]}); use another --db"
-                )
-
     @property
     def unknown_times(self) -> int:
         """Number of ready runs without an expectation."""
@@ -272,7 +261,7 @@ def _step(run: Planned, rows: Mapping[str, Stored], data_gap: Callable[[str], st
     row = rows.get(spec.hash)
     if row is not None and row.state in SETTLED:
         code = fingerprint.of(spec)
-        change = _numerics_change(row, code)
+        change = numerics_change(row, code)
         if not change:
             is_changed = row.source_hash != code.source
             return Step(run, cast(Status, row.state), row.reason, row, changed=is_changed)
@@ -286,22 +275,7 @@ def _step(run: Planned, rows: Mapping[str, Stored], data_gap: Callable[[str], st
     return Step(run, "oom" if row.state == "oom" else "failed", row.reason, row)
 
 
-def serves(row: Stored, step: Step) -> bool:
-    """Whether a run that is stored now is what a step wants, though the plan did not know of it.
-
-    Any settled run that is not stale is; but in place of one to redo (``stale``, ``rerun``, without models)
-    it has to be another one, by exactly the installed code.
-    """
-    code = fingerprint.of(step.spec)
-    if row.state not in SETTLED or _numerics_change(row, code):
-        return False
-    if step.status != "stale" and step.status not in SETTLED:
-        return True
-    is_new = step.stored is None or row.started != step.stored.started
-    return is_new and row.source_hash == code.source
-
-
-def _numerics_change(row: Stored, code: Code) -> str:
+def numerics_change(row: Stored, code: Code) -> str:
     """Why a stored run's numbers are of older code; empty where they are not."""
     if row.method_numerics < code.method_numerics:
         return f"method numerics {row.method_numerics}, now {code.method_numerics}"

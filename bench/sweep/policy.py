@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
+from bench.engine.states import SETTLED
 from bench.errors import RequestError
 
 if TYPE_CHECKING:  # the command line refuses what it can before anything large is imported
@@ -24,12 +25,6 @@ Backend = Literal["local", "ray", "slurm"]
 
 Level = Literal["stale", "failed", "changed"]
 """Stored runs that a person may want to have redone, and nothing else."""
-
-SETTLED: frozenset[str] = frozenset({"done", "searched", "diverged", "not_applicable"})
-"""States that running again with the same code would only repeat."""
-
-FAILURES: frozenset[str] = frozenset({"failed", "oom"})
-"""States in which a run went wrong."""
 
 # What may be asked for -----------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from bench.engine.checkpoint import MINUTES
 from bench.engine.result import RunResult
+from bench.engine.states import FAILURES, SETTLED
 from bench.federation.build import build as build_federation
 from bench.spec import RunSpec
 from bench.store import Store, open_store
@@ -22,7 +23,7 @@ from bench.sweep.execution import execute
 from bench.sweep.federations import Build, FederationFile, build_all
 from bench.sweep.order import Checkpoints, Execute, Order
 from bench.sweep.plan import Estimator, Job, Plan, Step, make_plan, planned
-from bench.sweep.policy import FAILURES, SETTLED, Limits, Placement, Slots
+from bench.sweep.policy import Limits, Placement, Slots
 from bench.sweep.reporters import Reporter
 from bench.sweep.schedule import Interrupts, Scheduler
 from bench.sweep.status import Board
@@ -97,7 +98,7 @@ def sweep(
         if not ready_steps and all(step.to_run for step in plan.steps):
             raise next(iter(federations.missing_data.values()))
         store = stack.enter_context(open_store(database, create=True))
-        plan.refuse_mixing(store.on_other_clients(federations.hashes), federations.hashes)
+        store.refuse_other_clients(federations.hashes, {step.spec.hash for step in steps})
         stack.enter_context(store.held())
         stack.enter_context(reporter)
         interrupts = stack.enter_context(Interrupts(reporter.note))

@@ -15,12 +15,11 @@ from types import FrameType
 from typing import Any, Self
 
 from bench.engine.result import RunResult
-from bench.store.queries import COMPLETE
+from bench.engine.states import COMPLETE, FAILURES
 from bench.store.store import now
 from bench.sweep.order import Order
 from bench.sweep.plan import Estimator, Job, Step
 from bench.sweep.policy import (
-    FAILURES,
     Attempt,
     Demand,
     Limits,

@@ -12,8 +12,8 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from bench.dataset import DATASETS
+from bench.engine.states import SETTLED
 from bench.sweep.plan import Plan, Step
-from bench.sweep.policy import SETTLED
 
 
 def duration(seconds: float) -> str:

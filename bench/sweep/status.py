@@ -16,11 +16,11 @@ from typing import Any, Self
 
 from bench import process
 from bench.engine.result import RunResult
+from bench.engine.states import FAILURES
 from bench.replacement import replacing_file
-from bench.store import connect
+from bench.store.connect import Database
 from bench.store.store import now
 from bench.sweep.plan import Estimator, Job, Step
-from bench.sweep.policy import FAILURES
 from bench.sweep.show import duration, runs, side_by_side, states
 
 FAILURES_KEPT = 20
@@ -59,7 +59,7 @@ class Board:
             "process": process.name(),
             "host": socket.gethostname(),
             "started": written(now()),
-            "database": connect.database(database).name,
+            "database": Database(database).name,
             "jobs": jobs,
         }
 

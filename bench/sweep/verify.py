@@ -10,18 +10,19 @@ import pandas as pd
 
 from bench import streams
 from bench.dataset import DATASETS
+from bench.engine.states import SETTLED
 from bench.errors import RequestError
 from bench.federation.build import build as build_federation
 from bench.spec import RunSpec
 from bench.store.bundle import Bundle
-from bench.store.bundle_import import check_consistent, outcomes, run_name
+from bench.store.bundle_import import check_consistent, name_of, outcomes
 from bench.store.queries import filter_known_runs
 from bench.sweep import fingerprint
 from bench.sweep.agreement import Check, compare, contradict_lifted, lead, place_of
 from bench.sweep.execution import execute
 from bench.sweep.federations import Build
 from bench.sweep.order import Execute
-from bench.sweep.policy import SETTLED, Slots
+from bench.sweep.policy import Slots
 from bench.sweep.reporters import Reporter
 from bench.sweep.run import temporary_runs
 
@@ -71,7 +72,7 @@ def obstacles(sample: pd.DataFrame, data_gap: Callable[[str], str]) -> list[Chec
     ``data_gap`` says why a data set's raw files are not at hand; empty where they are.
     """
     checks = [
-        Check(run["spec_hash"], run_name(run), None, _obstacle(run, data_gap))
+        Check(run["spec_hash"], name_of(run), None, _obstacle(run, data_gap))
         for run in sample.to_dict("records")
     ]
     return [check for check in checks if check.detail]
@@ -126,6 +127,6 @@ def make_again(
             for (run, bundle_outcome), (new_run, new_outcome) in pairs
         }
     return contradict_lifted(
-        Check(run["spec_hash"], run_name(run), *findings.get(run["spec_hash"], (None, NOT_MADE, 0.0)))
+        Check(run["spec_hash"], name_of(run), *findings.get(run["spec_hash"], (None, NOT_MADE, 0.0)))
         for run in sample.to_dict("records")
     )

@@ -15,16 +15,17 @@ from sqlalchemy.orm import Session
 import bench
 from bench import process
 from bench.engine.result import RunResult
+from bench.engine.states import FAILURES, SETTLED
 from bench.environment import describe
 from bench.errors import BusyError, RequestError
-from bench.store import Context, Store, connect
+from bench.store import Context, Store
+from bench.store.connect import PATIENCE
 from bench.store.models import Claim
-from bench.store.queries import Stored
 from bench.sweep import fingerprint
 from bench.sweep.cluster import NodeResult
 from bench.sweep.federations import Federations
-from bench.sweep.plan import Step, serves
-from bench.sweep.policy import FAILURES, SETTLED, Slots
+from bench.sweep.plan import Step, numerics_change
+from bench.sweep.policy import Slots
 
 BUSY_PAUSE = 1.0
 """Seconds after which a database that is busy is asked again."""
@@ -32,7 +33,7 @@ BUSY_PAUSE = 1.0
 RENEW = 15.0
 """Seconds after which claims are renewed."""
 
-LEASE = connect.PATIENCE + 60.0
+LEASE = PATIENCE + 60.0
 """Seconds that a claim lasts unless it is renewed: longer than its sweep may have to wait to renew it."""
 
 CLOCKS = {
@@ -113,7 +114,7 @@ class Writer:
         stopping: Callable[[], bool],
         environment: Callable[[str, int], Mapping[str, Any]] = describe,
         renew_seconds: float = RENEW,
-        patience: float = connect.PATIENCE,
+        patience: float = PATIENCE,
     ) -> None:
         self._store = store
         self._federations = federations
@@ -163,9 +164,14 @@ class Writer:
         return lost_hashes
 
     def elsewhere(self, step: Step) -> str | None:
-        """The state in which another sweep has stored a step's run since the plan was made."""
+        """The state in which another sweep has stored a step's run since the plan was made: settled or failed
+        by code of no older numerics, which spares making it. None where it has not.
+        """
         row = self._retry(lambda: self._store.stored(step.spec.hash))
-        return None if row is None else _state_since(row, step)
+        if row is None or not step.is_new(row):
+            return None
+        is_older = numerics_change(row, fingerprint.of(step.spec))
+        return row.state if row.state in (*SETTLED, *FAILURES) and not is_older else None
 
     def made_on(self, result: RunResult) -> Mapping[str, Any]:
         """Description of the machine that made a result; empty where that was lost with it."""
@@ -174,22 +180,11 @@ class Writer:
         return {} if self._slots.elsewhere else self._environment(result.device, self._slots.threads)
 
     def save(self, step: Step, result: RunResult, started: datetime) -> str:
-        """Store a result and return the state that is stored now.
-
-        What says nothing of the numbers (a failure, no data) never replaces what does: what another sweep
-        has settled meanwhile, or an older run that was to be redone, which stays as stale as it was.
+        """Store a result by the rule of ``Store.save``, and return where the run stands now.
 
         Raises:
             RequestError: the database cannot be written: full, read-only, or busy for minutes.
         """
-        state: str = result.state
-
-        def keep(row: Stored) -> bool:  # asked in the transaction that would write
-            nonlocal state
-            kept_state = None if result.state in SETTLED else _kept_state(row, step)
-            state = kept_state or result.state
-            return kept_state is not None
-
         code = result.code or fingerprint.of(step.spec)
         context = Context(
             started=started,
@@ -200,22 +195,12 @@ class Writer:
             source_hash=code.source,
             provenance=self._federations.provenance.get(step.spec.federation_key, {}),
         )
-        self._retry(lambda: self._store.save(step.spec, result, context, keep))
-        return state
+        self._retry(lambda: self._store.save(step.spec, result, context))
+        if result.state in SETTLED:
+            return result.state
+        row = self._retry(lambda: self._store.stored(step.spec.hash))
+        return step.status if row is None or not step.is_new(row) else row.state
 
 
 MakeWriter = Callable[[Store, Federations, Slots, Callable[[], bool]], Writer]
 """The writer of a sweep, from the arguments of ``Writer`` that have no default."""
-
-
-def _state_since(row: Stored, step: Step) -> str | None:
-    """The state of a stored run that the plan of a step did not know of, and that spares making it."""
-    is_new = step.stored is None or row.started != step.stored.started
-    return row.state if (is_new and row.state in FAILURES) or serves(row, step) else None
-
-
-def _kept_state(row: Stored, step: Step) -> str | None:
-    """The state of a stored run that a step's failure must not replace."""
-    if row.state in SETTLED:
-        return row.state if serves(row, step) else step.status
-    return _state_since(row, step)

@@ -34,8 +34,8 @@ class Configuration:
         """
         return self.record.spec.cell_on_any_partition == spec.cell_on_any_partition
 
-    def clients(self, spec: RunSpec) -> str:
-        """The hash of the clients that the search was made on; empty where the spec asks for other ones."""
+    def federation_hash(self, spec: RunSpec) -> str:
+        """The hash of the federation that the search was made on; empty where the spec asks for another."""
         is_same = self.record.spec.federation_key == spec.federation_key
         return self.record.clients if is_same else ""
 
@@ -148,7 +148,7 @@ def tuned(planned_runs: Iterable[Planned], winners: Configurations | None = None
                 f"--use-tuned: seed {run.spec.seed} was used to tune {run.method} on {run.spec.dataset}: "
                 "name seeds that the search has not seen"
             )
-        runs.append(replace(run, spec=winner.apply(run.spec), tuned_on=winner.clients(run.spec)))
+        runs.append(replace(run, spec=winner.apply(run.spec), tuned_on=winner.federation_hash(run.spec)))
     if gaps:
         names = list(gaps)
         tail = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""

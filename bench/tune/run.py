@@ -74,7 +74,7 @@ class Searches:
             self.failed[title] = search.hopeless
         elif progress.ended:
             try:
-                result = record.record(search.tuning, search.clients, progress.trials)
+                result = record.record(search.tuning, search.federation_hash, progress.trials)
                 self.records.append((result, record.write(self._home / "tuned", result)))
             except record.NoWinnerError as error:
                 self.failed[title] = str(error)

@@ -214,12 +214,12 @@ HOPELESS = ("not_applicable", "no_data")
 class Search:
     """One search with its stored runs, of which ``width`` trials are made side by side.
 
-    ``clients`` is the hash of the federation that there is now; empty where that is not known.
+    ``federation_hash`` is that of the federation that there is now; empty where that is not known.
     """
 
-    def __init__(self, tuning: Tuning, width: int, clients: str) -> None:
+    def __init__(self, tuning: Tuning, width: int, federation_hash: str) -> None:
         self.tuning = tuning
-        self.clients = clients
+        self.federation_hash = federation_hash
         self.progress = SearchProgress()
         self.asked: set[str] = set()
         self.hopeless = ""
@@ -231,7 +231,7 @@ class Search:
         """How many of its runs are stored, those of trials that have not ended included."""
         return sum(len(seeds) for _, runs in self._runs.values() for seeds in runs.values())
 
-    def take(self, spec: RunSpec, run: TrialRun, clients: str) -> None:
+    def take(self, spec: RunSpec, run: TrialRun, federation_hash: str) -> None:
         """Take a stored run into account, if it is one of the search.
 
         Raises:
@@ -243,10 +243,10 @@ class Search:
         if run.state in HOPELESS:
             self.hopeless = run.reason if run.state == "not_applicable" or self.asked else ""
             return
-        if clients and clients != (self.clients or clients):
+        if federation_hash and federation_hash != (self.federation_hash or federation_hash):
             raise RequestError(
-                f"{self.tuning.title}: its trials were made on other clients ({clients[:8]}) than there are "
-                f"now ({self.clients[:8]}): they cannot be compared; name another --db"
+                f"{self.tuning.title}: its trials were made on other clients ({federation_hash[:8]}) than "
+                f"there are now ({self.federation_hash[:8]}): they cannot be compared; name another --db"
             )
         _, runs = self._runs.setdefault(self.tuning.place(configuration), (configuration, {}))
         runs.setdefault(spec.protocol.rounds, {})[spec.seed] = run
@@ -330,15 +330,15 @@ def opened_searches(
     home: Path,
     tunings: Sequence[Tuning],
     width: int,
-    clients: Mapping[FederationKey, str] | None = None,
+    hashes: Mapping[FederationKey, str] | None = None,
 ) -> tuple[list[Search], list[Timing]]:
     """The searches as they are stored, and what their runs took.
 
-    ``clients`` are the hashes of the federations that there are now; they are not looked at where it is None.
+    ``hashes`` are those of the federations that there are now; they are not looked at where it is None.
 
     Raises:
         RequestError: as ``read``; the database holds runs that are reported, or cannot be written where there
-            are ``clients``; as ``Search.check_total``; trials of an older version are at hand.
+            are ``hashes``; as ``Search.check_total``; trials of an older version are at hand.
     """
     journal = home / "tuning" / "journal.log"
     if journal.exists():
@@ -346,9 +346,9 @@ def opened_searches(
             f"{journal} has trials of an older version, which cannot go on: delete it (winners in "
             f"{home / 'tuned'} stay as they are)"
         )
-    hashes = clients or {}
-    searches = [Search(tuning, width, hashes.get(tuning.spec.federation_key, "")) for tuning in tunings]
-    stored_states, history = stored_runs(database, write=clients is not None, searches=True)
+    by_key = hashes or {}
+    searches = [Search(tuning, width, by_key.get(tuning.spec.federation_key, "")) for tuning in tunings]
+    stored_states, history = stored_runs(database, write=hashes is not None, searches=True)
     if stored_states:
         with open_store(database, create=False) as store:
             read(store, searches)

@@ -16,7 +16,7 @@ from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, first_problem, unknown
 from bench.grids import Planned
-from bench.spec import RunSpec, canonical_json, sha256
+from bench.spec import RunSpec, canonical_json, run_name, sha256
 
 Value = bool | int | float | str
 Space = dict[str, tuple[Value, ...]]
@@ -87,8 +87,9 @@ class Tuning:
 
     @property
     def title(self) -> str:
-        """Method, data set, scenario and clients."""
-        return f"{self.spec.method} {self.spec.dataset} {self.spec.scenario} {self.spec.clients}"
+        """The cell in words."""
+        spec = self.spec
+        return run_name(spec.dataset, spec.scenario, spec.clients, spec.method)
 
     @property
     def numerics(self) -> dict[str, int]:

@@ -79,7 +79,7 @@ def test_the_command(bundle: Path, tmp_path: Path, bench: Bench) -> None:
     code, text, error = bench("import", str(bundle), "--db", url)
     lines = text.splitlines()
     assert (code, error, len(lines)) == (0, "", 2)
-    assert lines[0].startswith("conflict: local on cora, non-overlapping, 2 clients, seed 1 (")
+    assert lines[0].startswith("conflict: local cora non-overlapping 2 seed 1 (")
     assert lines[1] == (
         "theirs: 1 runs added, 0 in place of failed ones, 1 equal to stored ones, "
         "1 in conflict with stored ones, which stay"

@@ -59,10 +59,10 @@ def test_settings_that_are_none_and_searches_beyond_limits_are_said(
 class ForgetsAnArgument(Own):
     """A hook that cannot be called as the engine calls it."""
 
-    def broadcast(self) -> Message:  # type: ignore[override]
-        return Message()
+    def load(self, own: Stack, message: Message) -> Stack:  # type: ignore[override]
+        return own
 
 
 def test_a_hook_that_lacks_an_argument_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Broken, match=r"broadcast\(self\)"):
+    with pytest.raises(Broken, match=r"load\(self, own, message\)"):
         hooks_are_spelt_right(subject(ForgetsAnArgument, monkeypatch))

@@ -12,9 +12,9 @@ from bench.contract.checks import check
 from bench.contract.independence import (
     absent_clients_keep_what_they_have,
     clients_do_their_part_alone,
-    clients_talk_in_messages_alone,
     order_of_clients_changes_nothing,
 )
+from bench.contract.rules import a_run_goes_on_where_it_was_saved, hooks_keep_to_their_side
 from bench.data import Family
 from bench.engine.method import Clients, Message, Stack, Update
 
@@ -26,7 +26,7 @@ class OwnModels(Own):
         super().setup_server()
         self.models = {name: value.clone() for name, value in self.task.common().items()}
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         return Message(self.models)
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
@@ -65,7 +65,7 @@ def test_server_state_that_is_not_by_participants_is_noticed(monkeypatch: pytest
 class ByItsPlace(Own):
     """Clients are trained by where they are among those that are trained together."""
 
-    def load(self, own: Stack, message: Message) -> Stack:
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
         return {**own, **message.model}
 
     def update(self, clients, received, message):  # type: ignore[no-untyped-def]
@@ -95,55 +95,54 @@ class Sneaks(Own):
         super().aggregate(participants, received, Message(self.left))
 
 
-class SneaksByNumber(Own):
-    """The same by client number."""
+class SneaksInPlace(Own):
+    """The same in a dict that is there already."""
 
     def setup_server(self) -> None:
         super().setup_server()
-        self.left: dict[int, Stack] = {}
+        self.left: dict[str, Tensor] = {}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         trained = clients.fit(received)
-        for row, number in enumerate(clients.numbers):
-            self.left[number] = {name: value[row].clone() for name, value in trained.items()}
+        self.left.update({name: value.clone() for name, value in trained.items()})
         return Update(trained)
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        left = [self.left[number] for number in participants.tolist() if number in self.left]
-        if left:
-            models = {name: torch.stack([model[name] for model in left]) for name in left[0]}
-            super().aggregate(participants, received, Message(models))
+        super().aggregate(participants, received, Message(self.left))
 
 
 class Notes(Own):
     """Clients log how far they went, and start from what each of them noted in its last round."""
 
-    def setup_server(self) -> None:
-        super().setup_server()
-        self.log: list[Tensor] = []
-        self.notes: dict[int, float] = {}
-
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        bias = torch.tensor([self.notes.get(number, 0.0) for number in clients.numbers])
+        bias = torch.tensor([note or 0.0 for note in clients.noted("bias")])
         trained = clients.fit({**received, "head.bias": received["head.bias"] + bias[:, None]})
-        self.log.append(bias)
-        self.notes.update(zip(clients.numbers, trained["head.bias"].mean(dim=1).tolist(), strict=True))
+        clients.log(bias=bias)
+        clients.note("bias", trained["head.bias"].mean(dim=1).tolist())
         return self.upload(trained)
 
 
-@pytest.mark.parametrize("kind", [Sneaks, SneaksByNumber])
-def test_a_server_that_reads_what_clients_left_in_an_attribute_is_noticed(
-    kind: type[Own], monkeypatch: pytest.MonkeyPatch
+def test_a_hook_of_clients_that_sets_an_attribute_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AttributeError, match="'left'"):
+        subject(Sneaks, monkeypatch).play()
+
+
+def test_a_hook_of_clients_that_changes_an_attribute_in_place_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(Broken, match=r"update\(\) 'left'"):
-        clients_talk_in_messages_alone(subject(kind, monkeypatch))
+    with pytest.raises(Broken, match=r"update\(\) changes 'left'"):
+        hooks_keep_to_their_side(subject(SneaksInPlace, monkeypatch))
 
 
 def test_clients_may_log_and_note_what_is_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     noting = subject(Notes, monkeypatch)
-    assert set(noting.watched.noted) == {"log", "notes"}
-    clients_talk_in_messages_alone(noting)
+    hooks_keep_to_their_side(noting)
     clients_do_their_part_alone(noting)
+    a_run_goes_on_where_it_was_saved(noting)
+    bias = noting.short.artefacts()["bias"]
+    assert bias.shape == (3, 4)
+    assert (bias[0] == 0).all()
+    assert (bias[1:] != 0).all()
 
 
 def alike(stack: Stack) -> Stack:
@@ -153,7 +152,7 @@ def alike(stack: Stack) -> Stack:
 class MixesInUpdate(Own):
     """Clients keep the mean of their models, without a message."""
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         return Message()
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
@@ -165,31 +164,22 @@ class MixesInUpdate(Own):
 class MixesInLoad(MixesInUpdate):
     """The same when a round begins."""
 
-    def load(self, own: Stack, message: Message) -> Stack:
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
         return alike(own)
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         return Update(clients.fit(received))
 
 
-class MixesNotes(Notes):
-    """Clients start from what all of them noted."""
-
-    def adapt(self, clients: Clients, received: Stack, message: Message) -> Stack:
-        shift = sum(self.notes.values())
-        return {**received, "head.bias": received["head.bias"] + shift}
-
-
 class Adapts(Own):
     """Clients train before and in their round, by random streams of both."""
 
-    def adapt(self, clients: Clients, received: Stack, message: Message) -> Stack:
-        return {name: value.clone() for name, value in clients.fit(received, epochs=1).items()}
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
+        received = clients.fit({**own, **message.model}, epochs=1)
+        return {name: value.clone() for name, value in received.items()}
 
 
-@pytest.mark.parametrize(
-    ("kind", "hook"), [(MixesInUpdate, "update"), (MixesInLoad, "load"), (MixesNotes, "adapt")]
-)
+@pytest.mark.parametrize(("kind", "hook"), [(MixesInUpdate, "update"), (MixesInLoad, "load")])
 def test_client_hooks_that_mix_clients_are_named(
     kind: type[Own], hook: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
-from own_method import Misspells, Own, subject
+from own_method import Own, subject
 from torch import Tensor
 
 from bench.contract.broken import Broken
@@ -19,15 +19,11 @@ from bench.contract.independence import (
 from bench.contract.rules import (
     a_run_goes_on_where_it_was_saved,
     global_generators_are_left_alone,
-    hooks_return_what_fits,
-    late_rounds_are_as_the_first,
     learns_a_toy_task,
     majority_share,
-    newcomers_are_sent_what_fits,
     received_model_stays,
     same_spec_is_bit_equal,
 )
-from bench.contract.subject import Subject
 from bench.contract.toys import permuted
 from bench.data import Family
 from bench.engine.method import Clients, Message, Stack, Update
@@ -101,7 +97,7 @@ def test_a_single_draw_from_a_global_generator_is_noticed(
 class Idle(Own):
     """Trains nothing and sends what it had."""
 
-    def broadcast(self, round: int) -> Message:
+    def broadcast(self) -> Message:
         return Message()
 
     def update(self, clients, received, message):  # type: ignore[no-untyped-def]
@@ -150,40 +146,6 @@ def test_a_server_that_changes_what_clients_keep_is_noticed(monkeypatch: pytest.
     clients_do_their_part_alone(changing)  # which is not to blame
 
 
-class LateDraw(Own):
-    """Draws from a global generator from its fourth round on."""
-
-    def broadcast(self, round: int) -> Message:
-        if round >= 3:
-            torch.rand(())
-        return super().broadcast(round)
-
-
-class LateFunction(Own):
-    """Keeps what no file holds from its fourth round on."""
-
-    def broadcast(self, round: int) -> Message:
-        if round >= 3:
-            self.squash = torch.tanh
-        return super().broadcast(round)
-
-
-@pytest.mark.parametrize(
-    ("kind", "early", "problem"),
-    [
-        (LateDraw, global_generators_are_left_alone, "global generator"),
-        (LateFunction, a_run_goes_on_where_it_was_saved, "'squash'"),
-    ],
-)
-def test_what_goes_wrong_in_late_rounds_is_noticed(
-    kind: type[Own], early: Callable[[Subject], None], problem: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    late = subject(kind, monkeypatch)
-    early(late)
-    with pytest.raises(Broken, match=problem):
-        late_rounds_are_as_the_first(late)
-
-
 class DerivesNothing(Own):
     """A name that no attribute has."""
 
@@ -212,42 +174,20 @@ def test_derived_names_that_are_none_are_noticed(
         a_run_goes_on_where_it_was_saved(subject(kind, monkeypatch))
 
 
-class WelcomesWithoutRows(Own):
-    """Newcomers are sent one model for all of them."""
-
-    def onboard(self, newcomers: Clients, message: Message) -> Message:
-        return Message(self.model)
-
-
-def test_a_welcome_that_does_not_fit_newcomers_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    newcomers_are_sent_what_fits(subject(Own, monkeypatch))
-    newcomers_are_sent_what_fits(subject(Misspells, monkeypatch))
-    with pytest.raises(Broken, match=r"onboard\(\) gives"):
-        newcomers_are_sent_what_fits(subject(WelcomesWithoutRows, monkeypatch))
-
-
 WRONG_RETURNS = {
     "update() returns None": lambda trained: None,
     "update() returns a value of type dict": lambda trained: trained,
-    "update() keeps no head.bias": lambda trained: Update(
-        {name: value for name, value in trained.items() if name != "head.bias"}
+    "a row for every client": lambda trained: Update(
+        trained, Message({}, {"means": torch.zeros(3, 7), "counts": torch.zeros(4)})
     ),
-    "update() gives means as a value of type list": lambda trained: Update(
-        trained, Message({}, {"means": [1.0] * 4})
-    ),
-    "update() gives means as (3, 7)": lambda trained: Update(
-        trained, Message({}, {"means": torch.zeros(3, 7)})
-    ),
-    "update() keeps head.bias as torch.float64": lambda trained: Update(
-        {**trained, "head.bias": trained["head.bias"].double()}
+    "with a gradient": lambda trained: Update(
+        trained, Message({}, {"means": torch.zeros(4, 7, requires_grad=True)})
     ),
 }
 
 
 @pytest.mark.parametrize("problem", WRONG_RETURNS)
-def test_what_a_hook_should_have_returned_is_said_by_every_rule(
-    problem: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_hook_should_have_returned_is_said(problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Returns(Own):
         """FedAvg with another update."""
 
@@ -259,12 +199,9 @@ def test_what_a_hook_should_have_returned_is_said_by_every_rule(
 
         def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None: ...
 
-    with pytest.raises(Broken) as error:
-        hooks_return_what_fits(subject(Returns, monkeypatch))
-    assert str(error.value).startswith(problem)
-    problems = {finding.problem for finding in check("own")} - {""}
-    if "means as (3" not in problem and "float64" not in problem:  # which stop no run
-        assert problems == {str(error.value)}
+    subject(Returns, monkeypatch)
+    problems = {finding.problem for finding in check("own")}
+    assert any(problem in said for said in problems), problems
 
 
 def test_an_error_in_the_suite_names_the_methods_own_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -296,7 +296,7 @@ def test_running_statistics_stay_at_their_client(
             3 * 2 * max(c.count(TRAIN) // batch_size, 1) if batch_size else 6 for c in federation.clients
         ]
         assert it.own["steps"][:, 0].tolist() == steps
-        assert "steps" not in it.method.broadcast(3).model
+        assert "steps" not in it.method.broadcast().model
         assert it.traffic.bytes_up == it.traffic.bytes_down == 3 * 5 * (6 * 3 + 3) * 4
     if batch_size:
         assert len(set(steps)) > 2

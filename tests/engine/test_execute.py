@@ -25,8 +25,8 @@ class Poisoned(Method):
     name = "poisoned"
     title = "Poisoned"
 
-    def broadcast(self, round: int) -> Message:
-        value = float("nan") if round >= 2 else 0.0
+    def broadcast(self) -> Message:
+        value = float("nan") if self.round >= 2 else 0.0
         return Message({"head.bias": torch.full((self.task.clients, *self.task.shapes["head.bias"]), value)})
 
 
@@ -47,10 +47,7 @@ class Tiny(Method):
     title = "Tiny"
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        self.product = torch.tensor([1e-38]) * 0.1
-
-    def artefacts(self) -> dict[str, Tensor]:
-        return {"product": self.product}
+        self.record(product=torch.tensor([1e-38]) * 0.1)
 
 
 class Keeps(Method):
@@ -60,11 +57,11 @@ class Keeps(Method):
     title = "Keeps"
     trains = False
 
+    def setup_server(self) -> None:
+        self.record(collaboration=torch.eye(self.task.clients))
+
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         return Update(received)
-
-    def artefacts(self) -> dict[str, Tensor]:
-        return {"collaboration": torch.eye(self.task.clients)}
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ class TwoPhases(FedAvg):
     """Trains the head for one epoch, then everything for longer than newcomers are to."""
 
     name = "two_phases"
+    onboard = FedAvg.onboard
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Head, then all."""

@@ -89,7 +89,7 @@ def test_fedavg_equals_a_plain_loop_over_those_that_take_part(
     """
     client_settings = {**CALM, "optimizer_state": state}
     it = half("fedavg", federation, client=client_settings, hyper={"weights": "samples"}, participation=share)
-    average = {name: value[0].clone() for name, value in it.method.broadcast(0).model.items()}
+    average = {name: value[0].clone() for name, value in it.method.broadcast().model.items()}
     own = [{name: value[index].clone() for name, value in it.own.items()} for index in range(6)]
     own = [{name: value.requires_grad_() for name, value in w.items()} for w in own]
 
@@ -122,7 +122,7 @@ def test_fedavg_equals_a_plain_loop_over_those_that_take_part(
             for name in average
         }
         it.step(round)
-        sent = it.method.broadcast(round + 1).model
+        sent = it.method.broadcast().model
         expected = {name: torch.stack([w[name].detach() for w in own]) for name in average}
         assert furthest(it.own, expected) < 1e-5
         for name, value in average.items():
@@ -158,7 +158,7 @@ def test_both_stages_are_evaluated_at_absent_clients_too(federation: Federation)
     """Received: what the server has for them. Trained: what they kept from their last part in a round."""
     it = half("fedavg", federation, client=CALM)
     for round in range(ROUNDS):
-        sent = copied(it.method.broadcast(round).model)
+        sent = copied(it.method.broadcast().model)
         before = copied(it.own)
         it.step(round)
         absent = [index for index in range(6) if index not in it.participants(round).tolist()]

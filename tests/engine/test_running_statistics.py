@@ -19,7 +19,7 @@ def test_fedavg_keeps_running_statistics_at_their_clients() -> None:
     it.warm_up()
     it.step(0)
     after = {name: value.clone() for name, value in it.own.items()}
-    sent = it.method.broadcast(1).model
+    sent = it.method.broadcast().model
     assert set(after) - set(sent) == it.model.buffers
     for name in it.model.buffers:
         rows = after[name].unique(dim=0)

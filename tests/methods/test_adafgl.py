@@ -149,13 +149,15 @@ def test_signed_relations_by_hand() -> None:
     torch.testing.assert_close(result, expected)
 
 
-def test_homophily_chooses_between_the_branches(federation: Federation) -> None:
+def test_homophily_chooses_between_the_branches(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     it, method = whole(federation, hyper={"choice": "threshold"})
     it.warm_up()
-    it.method.broadcast(0)
+    it.method.broadcast()
     batch = it.clients.blocks[0].evaluation
     method.round = method.first_alone
-    known = method.relations[batch]
+    known = batch.cached(method.related)
     w = part(PERSONAL, it.own)
     y1, *others = (y.softmax(dim=2) for y in method.outputs(w, batch, known))
     homophilic = (y1 + known.predictions.softmax(dim=2)) / 2
@@ -166,7 +168,8 @@ def test_homophily_chooses_between_the_branches(federation: Federation) -> None:
         (0.85, "blend", 0.85 * homophilic + 0.15 * heterophilic),
     ):
         reliable = torch.full_like(known.reliability, value)
-        method.relations._values[batch.block] = known._replace(reliability=reliable)
+        stated = known._replace(reliability=reliable)
+        monkeypatch.setattr(batch, "cached", lambda build, stated=stated: stated)
         method.hyper = method.hyper.model_copy(update={"choice": choice})
         torch.testing.assert_close(method.logits(it.own, batch), expected)
 

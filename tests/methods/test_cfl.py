@@ -34,7 +34,7 @@ def cfl(federation: Federation, **hyper: Any) -> Run:
 def play_updates(it: Run, updates: list[list[float]], round: int = 0, who: list[int] | None = None) -> Tensor:
     """A round in which clients change the head's bias alone; returns the models' biases before it."""
     it.method.round = round
-    received = copied(it.method.broadcast(round).model)
+    received = copied(it.method.broadcast().model)
     everybody = torch.tensor(who) if who is not None else torch.arange(len(updates))
     here = {name: value[everybody] for name, value in received.items()}
     trained = copied(here)
@@ -46,8 +46,8 @@ def play_updates(it: Run, updates: list[list[float]], round: int = 0, who: list[
 def parts(it: Run, round: int = 1) -> set[frozenset[int]]:
     """The clusters behind the models that are sent."""
     it.method.round = round
-    it.method.broadcast(round)
-    weights = it.method.artefacts()["collaboration"]
+    it.method.broadcast()
+    weights = it.method.records["collaboration"]
     assert torch.allclose(weights.sum(dim=1), torch.ones(len(weights)))
     clusters = {frozenset(torch.nonzero(row).flatten().tolist()) for row in weights}
     for row in weights:
@@ -63,7 +63,7 @@ def test_two_obvious_groups_are_split_and_have_models_of_their_own() -> None:
     it = cfl(six(), **ALWAYS)
     bias = play_updates(it, [ONE, OTHER] * 3)
     assert parts(it) == SPLIT
-    sent = it.method.broadcast(1).model
+    sent = it.method.broadcast().model
     moved = sent["head.bias"] - bias
     assert torch.allclose(moved, torch.tensor([ONE, OTHER] * 3), atol=1e-6)
     common = it.method.task.common()
@@ -95,7 +95,7 @@ def test_both_thresholds_decide(eps1: float, eps2: float, split: bool) -> None:
     it = cfl(six(), eps1=eps1, eps2=eps2, start_round=0)
     play_updates(it, [ONE, OTHER] * 3)
     assert parts(it) == (SPLIT if split else {frozenset(range(6))})
-    kept = it.method.artefacts()
+    kept = {name: torch.from_numpy(value) for name, value in it.artefacts().items()}
     assert torch.allclose(kept["mean_norm_by_round"], torch.full((1, 6), 0.15), atol=1e-5)
     assert torch.allclose(kept["largest_norm_by_round"], torch.full((1, 6), 1.04**0.5), atol=1e-5)
 
@@ -104,7 +104,7 @@ def test_norms_are_those_of_the_clusters_before_a_split() -> None:
     it = cfl(six(), **ALWAYS)
     play_updates(it, [ONE, OTHER] * 3)
     play_updates(it, [[3.0, 0.0, 0.0], [0.0, 0.0, 2.0]] * 3, round=1)
-    norms = it.method.artefacts()
+    norms = {name: torch.from_numpy(value) for name, value in it.artefacts().items()}
     assert torch.allclose(norms["mean_norm_by_round"][1], torch.tensor([3.0, 2.0] * 3), atol=1e-5)
     assert torch.allclose(norms["largest_norm_by_round"][1], torch.tensor([3.0, 2.0] * 3), atol=1e-5)
 
@@ -145,7 +145,7 @@ def test_clusters_never_merge() -> None:
     toy = six()
     hyper = {"eps1": 1e9, "eps2": 0.0, "start_round": 0, "min_cluster": 1}
     it = play(make_spec("cfl", toy, client=CLIENT, hyper=hyper, rounds=5), toy)
-    together = it.method.artefacts()["collaboration_by_round"] > 0
+    together = torch.from_numpy(it.artefacts()["collaboration_by_round"]) > 0
     assert together[0].all()
     for before, after in pairwise(together):
         assert not (after & ~before).any()
@@ -156,8 +156,8 @@ def test_clients_in_another_order_are_in_the_same_clusters() -> None:
     toy, order = six(), [5, 2, 0, 4, 1, 3]
     spec = make_spec("cfl", toy, client=CLIENT, hyper=ALWAYS)
     one, other = play(spec, toy), play(spec, permuted(toy, order))
-    straight = one.method.artefacts()["collaboration"][order][:, order]
-    assert torch.equal(other.method.artefacts()["collaboration"], straight)
+    straight = one.method.records["collaboration"][order][:, order]
+    assert torch.equal(other.method.records["collaboration"], straight)
 
 
 def test_the_absent_share_their_clusters_model() -> None:
@@ -167,11 +167,11 @@ def test_the_absent_share_their_clusters_model() -> None:
     play_updates(it, [ONE, ONE, OTHER], round=1, who=[0, 2, 3])
     assert parts(it, 2) == SPLIT
     first = torch.tensor([ONE, OTHER]).mean(dim=0)
-    moved = it.method.broadcast(2).model["head.bias"] - start
+    moved = it.method.broadcast().model["head.bias"] - start
     assert torch.allclose(moved, first + torch.tensor([ONE, OTHER] * 3), atol=1e-6)
-    bias = it.method.broadcast(2).model["head.bias"].clone()
+    bias = it.method.broadcast().model["head.bias"].clone()
     play_updates(it, [ONE], round=2, who=[4])
-    moved = it.method.broadcast(3).model["head.bias"] - bias
+    moved = it.method.broadcast().model["head.bias"] - bias
     assert torch.allclose(moved, torch.tensor([ONE, [0.0, 0.0, 0.0]] * 3), atol=1e-6)
 
 
@@ -179,4 +179,4 @@ def test_clients_that_changed_nothing_are_clustered_all_the_same() -> None:
     it = cfl(six(), **ALWAYS)
     play_updates(it, [ONE, [0.0, 0.0, 0.0], OTHER, [0.0, 0.0, 0.0], ONE, OTHER])
     assert len(parts(it)) == 2
-    assert all(torch.isfinite(value).all() for value in it.method.broadcast(1).model.values())
+    assert all(torch.isfinite(value).all() for value in it.method.broadcast().model.values())

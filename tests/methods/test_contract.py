@@ -26,7 +26,6 @@ from bench.contract.rules import (
     RULES,
     Rule,
     late_accuracy,
-    late_rounds_are_as_the_first,
     learns_a_toy_task,
     majority_share,
 )
@@ -79,7 +78,6 @@ REGROUPING = {
 
 LONG: set[Rule] = {
     learns_a_toy_task,
-    late_rounds_are_as_the_first,
     absent_clients_keep_what_they_have,
     block_size_changes_nothing,
     order_of_clients_changes_nothing,

@@ -58,7 +58,7 @@ def test_both_models_equal_plain_networks(images: Federation) -> None:
     assert len(set(sizes.tolist())) > 1
     it.warm_up()
     for round in range(2):
-        sent = copied(it.method.broadcast(round).model)
+        sent = copied(it.method.broadcast().model)
         for number, client in enumerate(images.clients):
             for name, value in sent.items():
                 of_module(shared[number], name).data.copy_(turned(name, value[number]))
@@ -73,7 +73,7 @@ def test_both_models_equal_plain_networks(images: Federation) -> None:
             expected = torch.stack([of_module(network, name) for network in shared])
             torch.testing.assert_close(it.own[f"global.{name}"], expected, rtol=1e-4, atol=1e-5)
             assert furthest({name: it.own[name]}, {name: expected}) > 1e-4
-        for name, value in it.method.broadcast(round + 1).model.items():
+        for name, value in it.method.broadcast().model.items():
             models = torch.stack([turned(name, of_module(network, name)).detach() for network in shared])
             mean = torch.einsum("i,i...->...", sizes / sizes.sum(), models)
             torch.testing.assert_close(value, mean.expand_as(value), rtol=1e-4, atol=1e-5)
@@ -82,7 +82,7 @@ def test_both_models_equal_plain_networks(images: Federation) -> None:
 def test_the_average_is_that_of_fedavg_whatever_the_penalty(federation: Federation) -> None:
     plain = play(make_spec("fedavg", federation, client=CALM, hyper={"weights": "samples"}), federation)
     ditto = play(make_spec("ditto", federation, client=CALM, hyper={"mu": 5.0}), federation)
-    assert furthest(copied(ditto.method.broadcast(3).model), copied(plain.method.broadcast(3).model)) < 1e-5
+    assert furthest(copied(ditto.method.broadcast().model), copied(plain.method.broadcast().model)) < 1e-5
 
 
 def test_received_is_the_clients_own_last_model(images: Federation) -> None:

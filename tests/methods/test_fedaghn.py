@@ -153,7 +153,7 @@ def test_three_rounds_follow_the_algorithm(federation: Federation, sign: str, hy
                 by_q[i] = s * (cosine - s @ cosine) / (1 + p[layer][i])
             alphas[layer], bars[layer], steps[layer] = alpha, alpha @ theta[layer], (by_p, by_q)
         it.method.round = round
-        sent = copied(it.method.broadcast(round).model)
+        sent = copied(it.method.broadcast().model)
         for layer in layers:
             np.testing.assert_allclose(vectors(sent, task.layers[layer]), bars[layer], atol=1e-5)
         history.append(np.stack([alphas[layer] for layer in layers]))
@@ -174,7 +174,7 @@ def test_three_rounds_follow_the_algorithm(federation: Federation, sign: str, hy
             if settings.get("trained", "both") in ("both", "q"):
                 q[layer] = q[layer] + changes[layer][1]
         theta = trained
-    kept = it.method.artefacts()
+    kept = {name: torch.from_numpy(value) for name, value in it.artefacts().items()}
     np.testing.assert_allclose(kept["collaboration_by_round"].numpy(), np.stack(history), atol=1e-4)
     np.testing.assert_allclose(kept["collaboration"].numpy(), history[-1], atol=1e-4)
     for name, expected in (("p", p), ("q", q)):
@@ -190,10 +190,10 @@ def test_three_rounds_follow_the_algorithm(federation: Federation, sign: str, hy
 
 def test_what_the_first_rounds_have_in_common(federation: Federation) -> None:
     it = play(make_spec("fedaghn", federation, rounds=2), federation)
-    first = Run(make_spec("fedaghn", federation), federation).method.broadcast(0).model
+    first = Run(make_spec("fedaghn", federation), federation).method.broadcast().model
     common = {name: value for name, value in it.method.task.common().items() if name in first}
     assert furthest(first, common) < 1e-6
-    by_round = it.method.artefacts()["collaboration_by_round"]
+    by_round = torch.from_numpy(it.artefacts()["collaboration_by_round"])
     assert by_round.shape == (2, 3, N, N)
     assert torch.allclose(by_round.sum(dim=3), torch.ones(2, 3, N), atol=1e-6)
     itself = by_round[1].diagonal(dim1=1, dim2=2)
@@ -214,7 +214,7 @@ def test_the_sign_decides_whether_self_weights_fall(method: str, turn: int) -> N
     toy = groups()
     hyper = {"p": 0.1, "learning_rate": 0.05}
     it = play(make_spec(method, toy, client=CLIENT, hyper=hyper, rounds=6, local_epochs=4), toy)
-    by_round = it.method.artefacts()["p_by_round"].mean(dim=(1, 2))
+    by_round = torch.from_numpy(it.artefacts()["p_by_round"]).mean(dim=(1, 2))
     assert by_round[0] == pytest.approx(0.1)
     assert turn * float(by_round[-1] - by_round[0]) > 1e-3
 
@@ -222,14 +222,14 @@ def test_the_sign_decides_whether_self_weights_fall(method: str, turn: int) -> N
 def test_p_is_never_negative(federation: Federation) -> None:
     hyper = {"learning_rate": 100.0, "trained": "p"}
     it = play(make_spec("fedaghn", federation, client=CLIENT, hyper=hyper, rounds=4), federation)
-    p = it.method.artefacts()["p_by_round"]
+    p = torch.from_numpy(it.artefacts()["p_by_round"])
     assert p.min() == 0
-    assert (it.method.artefacts()["collaboration_by_round"] >= 0).all()
+    assert (torch.from_numpy(it.artefacts()["collaboration_by_round"]) >= 0).all()
 
 
 def test_a_layer_that_nobody_changed_leaves_all_numbers_finite(federation: Federation) -> None:
     it = Run(make_spec("fedaghn", federation), federation)
-    received = copied(it.method.broadcast(0).model)
+    received = copied(it.method.broadcast().model)
     trained = {
         name: value + (0 if name.startswith("head") else drawn(1, *value.shape).float())
         for name, value in received.items()
@@ -237,9 +237,9 @@ def test_a_layer_that_nobody_changed_leaves_all_numbers_finite(federation: Feder
     trained["conv1.weight"][2] = received["conv1.weight"][2]
     trained["conv1.bias"][2] = received["conv1.bias"][2]
     it.method.aggregate(torch.arange(N), received, Message(trained))
-    sent = it.method.broadcast(1).model
+    sent = it.method.broadcast().model
     assert all(torch.isfinite(value).all() for value in sent.values())
-    alpha = it.method.artefacts()["collaboration"]
+    alpha = it.method.records["collaboration"]
     uniform = (1 - torch.eye(N)) / 1.03 / (N - 1) + torch.eye(N) * 0.03 / 1.03
     assert torch.allclose(alpha[list(it.method.task.layers).index("head")], uniform, atol=1e-5)
     assert torch.allclose(alpha[0, 2], uniform[2], atol=1e-5)

@@ -85,9 +85,9 @@ def test_adaptation_equals_a_plain_loop(images: Federation) -> None:
     it.step(0)
     before = copied(it.own)
     it.method.round = 1
-    message = it.method.broadcast(1)
+    message = it.method.broadcast()
     it.clients.begin_round(1)
-    adapted = copied(it.method.adapt(it.clients, it.method.load(it.own, message), message))
+    adapted = copied(it.method.load(it.clients, it.own, message))
     for number, client in enumerate(images.clients):
         w = {name: torch.ones_like(before[name][number]) for name in HEAD}
         sent = {name: value[number] for name, value in message.model.items()}

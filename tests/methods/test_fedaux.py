@@ -53,9 +53,7 @@ def test_the_released_head_begins_by_xavier_s_rule(federation: Federation, metho
     hidden, classes = 16, federation.classes
     inputs = 2 * hidden if method == "fedaux" else hidden
     plain, released = (
-        Run(make_spec(method, federation, initial="common", hyper=hyper), federation)
-        .method.broadcast(0)
-        .model
+        Run(make_spec(method, federation, initial="common", hyper=hyper), federation).method.broadcast().model
         for hyper in ({}, {"initial_head": "xavier"})
     )
     head = {"head.weight": inputs, "head.bias": 1, READOUT: inputs}
@@ -103,7 +101,7 @@ def test_the_length_of_the_vector_does_not_matter_and_its_direction_is_trained(t
 
 def test_all_start_from_one_model_and_one_vector(federation: Federation) -> None:
     it = Run(make_spec("fedaux", federation, initial="own"), federation)
-    first = it.method.broadcast(0).model
+    first = it.method.broadcast().model
     assert set(first) == {*it.method.task.parameters, PROJECTION, READOUT}
     assert all(torch.equal(value[0], value[1]) for value in first.values())
     assert 0 <= first[PROJECTION].min() <= first[PROJECTION].max() <= 1
@@ -140,8 +138,8 @@ def test_the_server_weighs_by_the_cosine_of_vectors(federation: Federation) -> N
     a /= np.linalg.norm(a, axis=1, keepdims=True)
     w = np.exp(5 * a @ a.T)
     w /= w.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(it.method.artefacts()["collaboration"], w, rtol=1e-5)
-    for name, value in it.method.broadcast(1).model.items():
+    np.testing.assert_allclose(it.method.records["collaboration"], w, rtol=1e-5)
+    for name, value in it.method.broadcast().model.items():
         expected = np.einsum("ij,j...->i...", w, sent[name].double().numpy())
         np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-6)
 
@@ -165,7 +163,7 @@ def test_without_masks_readout_and_weights_it_is_fedavg(
     settings: dict[str, Any] = {"client": PLAIN, "initial": "common"}
     it = Run(make_spec("fedaux", federation, hyper={"alpha": 0.0, "masks": False}, **settings), federation)
     average = Run(make_spec("fedavg", federation, **settings), federation)
-    start = it.method.broadcast(0).model
+    start = it.method.broadcast().model
     average.method.model = {name: start[name][0].clone() for name in average.own}  # type: ignore[attr-defined]
     for run in (it, average):
         run.warm_up()

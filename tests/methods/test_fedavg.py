@@ -18,7 +18,7 @@ def test_fedavg_is_the_weighted_mean(federation: Federation, weights: str) -> No
     assert len(set(sizes)) > 1
     if weights == "uniform":
         sizes = [1] * len(sizes)
-    for name, sent in it.method.broadcast(1).model.items():
+    for name, sent in it.method.broadcast().model.items():
         mean = torch.zeros_like(sent[0], dtype=torch.float64)
         for index, n in enumerate(sizes):
             mean += n / sum(sizes) * it.own[name][index].double()
@@ -28,7 +28,7 @@ def test_fedavg_is_the_weighted_mean(federation: Federation, weights: str) -> No
 
 def test_fedavg_starts_everybody_from_one_model(federation: Federation) -> None:
     it = Run(make_spec("fedavg", federation), federation)
-    sent = it.method.broadcast(0).model
+    sent = it.method.broadcast().model
     assert set(sent) == set(it.model.shapes)
     for value in sent.values():
         assert (value == value[:1]).all()

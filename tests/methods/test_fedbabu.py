@@ -63,7 +63,7 @@ def test_every_round_fine_tunes_with_a_new_optimiser(federation: Federation) -> 
     settings: dict[str, Any] = {"client": {"dropout": 0.0}, "hyper": {"fine_tuning": 3}}
     it = Run(make_spec("fedbabu", federation, **settings), federation)
     it.warm_up()
-    first, copies = dict(it.method.broadcast(0).model), []
+    first, copies = dict(it.method.broadcast().model), []
     for index in range(2):
         it.method.model = {name: value[0].clone() for name, value in first.items()}  # type: ignore[attr-defined]
         it.step(index)

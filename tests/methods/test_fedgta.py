@@ -122,7 +122,7 @@ def test_equal_clients_accept_each_other_alike() -> None:
     clones = Federation("toy", "random", "graph", 3, (client,) * 3, "clones")
     settings: dict[str, Any] = {"client": {"dropout": 0.0}, "initial": "common"}
     it = play(make_spec("fedgta", clones, **settings), clones)
-    torch.testing.assert_close(it.method.artefacts()["collaboration"], torch.full((3, 3), 1 / 3))
+    torch.testing.assert_close(it.method.records["collaboration"], torch.full((3, 3), 1 / 3))
     assert furthest(it.own, play(make_spec("fedavg", clones, **settings), clones).own) < 1e-6
 
 

@@ -91,7 +91,7 @@ def test_received_model_is_the_average_weighted_by_training_nodes() -> None:
     it.step(0)
     trained = {name: value.clone() for name, value in it.own.items()}
     sizes = np.array([client.count(TRAIN) for client in clients])
-    for name, value in it.method.broadcast(1).model.items():
+    for name, value in it.method.broadcast().model.items():
         expected = np.average(trained[name].numpy(), axis=0, weights=sizes)
         for client in range(3):
             np.testing.assert_allclose(value[client], expected, rtol=1e-5, atol=1e-7)

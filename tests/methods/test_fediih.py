@@ -124,14 +124,14 @@ def test_alike_clients_are_averaged(federation: Federation) -> None:
     average = play(make_spec("fediih_average", federation), federation)
     count = len(federation)
     torch.testing.assert_close(
-        average.method.artefacts()["collaboration"], torch.full((2, count, count), 1 / count)
+        average.method.records["collaboration"], torch.full((2, count, count), 1 / count)
     )
 
 
 def test_weights_follow_the_divergences_of_what_was_sent(federation: Federation) -> None:
     it = play(make_spec("fediih", federation, hyper={"tau": 3.0}), federation)
     inferred = it.clients.reduce(it.own, it.method.inferred)  # type: ignore[attr-defined]
-    for k, weights in enumerate(it.method.artefacts()["collaboration"].numpy()):
+    for k, weights in enumerate(it.artefacts()["collaboration"]):
         j = divergences(inferred[:, k], inferred[:, k]).numpy()
         expected = np.exp(3 * (1 - j / math.log(2)))
         np.testing.assert_allclose(weights, expected / expected.sum(axis=1, keepdims=True), rtol=1e-4)

@@ -18,7 +18,7 @@ def moved(federation: Federation, mu: float) -> float:
     settings = {"optimizer": "sgd", "learning_rate": 0.05, "weight_decay": 0.0, "dropout": 0.0}
     spec = make_spec("fedprox", federation, local_epochs=20, hyper={"mu": mu}, client=settings)
     it = Run(spec, federation)
-    received = copied(it.method.broadcast(0).model)
+    received = copied(it.method.broadcast().model)
     after_one_round(it)
     return math.sqrt(sum(float((it.own[name] - received[name]).square().sum()) for name in received))
 
@@ -37,7 +37,7 @@ def test_fedprox_is_gradient_descent_on_the_written_objective(federation: Federa
     one = replace(federation, clients=federation.clients[:1])
     spec = make_spec("fedprox", one, local_epochs=3, hyper={"mu": mu}, client=settings)
     it = Run(spec, one)
-    received = copied(it.method.broadcast(0).model)
+    received = copied(it.method.broadcast().model)
     block = it.clients.blocks[0]
     w = {name: value.clone().requires_grad_() for name, value in received.items()}
     for _ in range(3):

@@ -69,7 +69,7 @@ def test_masks_start_at_ones_on_the_weight_matrices_alone(federation: Federation
 def test_masks_train_with_the_weights_as_by_hand(federation: Federation) -> None:
     it = make(federation, client=PLAIN, local_epochs=3, hyper={"mask_decay": 0.0})
     for round in range(2):
-        start = {**copied(it.own), **copied(it.method.broadcast(round).model)}
+        start = {**copied(it.own), **copied(it.method.broadcast().model)}
         it.step(round)
         expected = train_by_hand(it, start, lambda w, index: 0.0)
         assert furthest(copied(it.own), expected) < 1e-5
@@ -90,7 +90,7 @@ def test_masks_are_never_sent_and_stay_with_their_client(federation: Federation)
 
     it.method.update = watched  # type: ignore[method-assign]
     for round in range(3):
-        assert set(it.method.broadcast(round).model) == set(it.method.shared()) == set(it.model.shapes)
+        assert set(it.method.broadcast().model) == set(it.method.shared()) == set(it.model.shapes)
         before = masks_of(it)
         it.step(round)
         assert furthest(before, masks_of(it)) > 1e-4
@@ -116,8 +116,8 @@ def test_mixing_weights_of_three_clients_by_hand(
     e = {cosine: math.exp(tau * cosine) for cosine in (1.0, 0.6, 0.0, -0.8)}
     rows = [[e[1.0], e[0.6], e[0.0]], [e[0.6], e[1.0], e[-0.8]], [e[0.0], e[-0.8], e[1.0]]]
     a = np.array([[value / sum(row) for value in row] for row in rows])
-    np.testing.assert_allclose(it.method.artefacts()["collaboration"].numpy(), a, atol=1e-6)
-    for name, sent in it.method.broadcast(1).model.items():
+    np.testing.assert_allclose(it.artefacts()["collaboration"], a, atol=1e-6)
+    for name, sent in it.method.broadcast().model.items():
         expected = np.einsum("ij,j...->i...", a, it.own[name].double().numpy())
         np.testing.assert_allclose(sent.numpy(), expected, atol=1e-6)
 
@@ -126,18 +126,18 @@ def test_tau_zero_is_the_plain_average(federation: Federation) -> None:
     it = make(federation, hyper={"tau": 0.0})
     for round in range(2):
         it.step(round)
-        for name, sent in it.method.broadcast(round + 1).model.items():
+        for name, sent in it.method.broadcast().model.items():
             mean = it.own[name].double().mean(dim=0)
             assert torch.allclose(sent.double(), mean.expand_as(sent), atol=1e-6)
     personal = make(federation, hyper={"tau": 10.0})
     personal.step(0)
-    sent = personal.method.broadcast(1).model
+    sent = personal.method.broadcast().model
     assert furthest({"a": sent["conv2.weight"][0]}, {"a": sent["conv2.weight"][1]}) > 1e-6
 
 
 def test_the_first_round_starts_from_one_model(federation: Federation) -> None:
     it = make(federation)
-    for value in it.method.broadcast(0).model.values():
+    for value in it.method.broadcast().model.values():
         assert (value == value[:1]).all()
 
 
@@ -165,7 +165,7 @@ def test_masks_have_a_weight_decay_of_their_own(federation: Federation) -> None:
     """One step of SGD: w <- w - rate (gradient + decay w), with 0.5 for weights and 0.2 for masks."""
     sgd = {**PLAIN, "weight_decay": 0.5}
     it = make(federation, client=sgd, local_epochs=1, hyper={"mask_decay": 0.2})
-    start = {**copied(it.own), **copied(it.method.broadcast(0).model)}
+    start = {**copied(it.own), **copied(it.method.broadcast().model)}
     it.step(0)
     expected = train_by_hand(it, start, lambda w, index: 0.0)
     for name in start:
@@ -242,7 +242,7 @@ def test_what_is_logged_of_the_masks(federation: Federation) -> None:
     for round in range(2):
         it.step(round)
         mask = np.concatenate([it.own[name].flatten(1).numpy() for name in MASKS], axis=1)
-        logged = it.method.artefacts()
+        logged = {name: torch.from_numpy(value) for name, value in it.artefacts().items()}
         assert logged["mask_mean"].shape == logged["mask_pruned"].shape == (round + 1, len(federation))
         np.testing.assert_allclose(logged["mask_mean"][round].numpy(), mask.mean(axis=1), rtol=1e-5)
         share = (np.abs(mask) < 0.995).mean(axis=1)
@@ -256,7 +256,7 @@ def test_penalties_with_gradient_by_hand(federation: Federation) -> None:
     hyper = {"sparsity": sparsity, "proximity": proximity, "mask_decay": 0.0}
     it = make(federation, "fedpub_gradient", client=PLAIN, local_epochs=3, hyper=hyper)
     for round in range(2):
-        start = {**copied(it.own), **copied(it.method.broadcast(round).model)}
+        start = {**copied(it.own), **copied(it.method.broadcast().model)}
         entries = sum(start[name][0].numel() for name in MASKS)
 
         def penalty(w: Parameters, index: int) -> Any:
@@ -276,5 +276,5 @@ def test_the_penalty_makes_masks_smaller_but_leaves_them_alive(federation: Feder
     means = {}
     for method in ("fedpub", "fedpub_gradient"):
         it = play(make_spec(method, federation, **settings), federation)
-        means[method] = float(it.method.artefacts()["mask_mean"][-1].mean())
+        means[method] = float(it.artefacts()["mask_mean"][-1].mean())
     assert 0.1 < means["fedpub_gradient"] < means["fedpub"]

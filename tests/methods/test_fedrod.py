@@ -56,7 +56,7 @@ def test_a_round_is_two_optimisers_steps(federation: Federation) -> None:
     it = Run(make_spec("fedrod", federation, client=PLAIN, local_epochs=3), federation)
     it.warm_up()
     for index in range(2):
-        start = {**copied(it.own), **copied(it.method.broadcast(index).model)}
+        start = {**copied(it.own), **copied(it.method.broadcast().model)}
         it.step(index)
         for row, client in enumerate(federation.clients):
             expected = by_hand(client, {name: value[row] for name, value in start.items()}, 3, 3)
@@ -87,7 +87,7 @@ def test_a_client_of_one_class_teaches_its_own_head_alone(federation: Federation
     """The balanced softmax of one present class is 1: no loss, no gradient for what is shared."""
     clients = one_class(federation)
     it = Run(make_spec("fedrod", clients, client=PLAIN), clients)
-    received = {**copied(it.own), **copied(it.method.broadcast(0).model)}
+    received = {**copied(it.own), **copied(it.method.broadcast().model)}
     it.clients.begin_round(0)
     trained = it.method.update(it.clients, received, Message()).keep
     for name in it.method.task.parameters:

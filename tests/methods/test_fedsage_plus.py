@@ -271,7 +271,7 @@ def members(it: Run) -> Sequence[int]:
 
 def test_mended_clients_train_on_more_nodes_and_are_counted_on_their_own(federation: Federation) -> None:
     it = play(make_spec("fedsage_plus", federation, hyper=GENEROUS), federation)
-    generated = it.method.artefacts()["generated_neighbours"].tolist()
+    generated = it.method.records["generated_neighbours"].tolist()
     assert sum(generated) > 0
     sizes = [len(client.ids) for client in federation.clients]
     assert members(it) == [size + new for size, new in zip(sizes, generated, strict=True)]
@@ -288,7 +288,7 @@ def test_without_generated_neighbours_it_is_fedavg(
     monkeypatch.setattr(NeighGen, "counts", lambda self, codes: 0.999 * torch.sigmoid(codes.sum(dim=1)))
     plain = play(make_spec("fedavg", federation), federation)
     it = play(make_spec("fedsage_plus", federation), federation)
-    assert it.method.artefacts()["generated_neighbours"].sum() == 0
+    assert it.method.records["generated_neighbours"].sum() == 0
     assert furthest(plain.own, it.own) == 0
     assert it.traffic.bytes_up == plain.traffic.bytes_up
     for key, counts in plain.correct().items():
@@ -299,5 +299,5 @@ def test_a_client_without_training_nodes_keeps_its_graph(federation: Federation)
     first = replace(federation.clients[0], roles=np.full(len(federation.clients[0].ids), TEST, np.int8))
     without = replace(federation, clients=(first, *federation.clients[1:]))
     it = play(make_spec("fedsage_plus", without, hyper=GENEROUS), without)
-    assert it.method.artefacts()["generated_neighbours"][0] == 0
+    assert it.method.records["generated_neighbours"][0] == 0
     assert np.isfinite(it.loss).all()

@@ -25,6 +25,7 @@ from bench.methods._graph_views import (
     undirected_pairs,
 )
 from bench.methods._prototypes import assignment, finch, prototype_contrast, prototypes, vote
+from bench.methods.fggp import class_means
 from bench.nn.base import keep_all
 
 
@@ -247,12 +248,12 @@ def test_the_two_view_loss_of_a_tiny_graph(tiny: Federation) -> None:
     it = Run(make_spec("fggp", tiny, client={"hidden": 4, "dropout": 0.0}), tiny)
     method: Any = it.method
     it.clients.begin_round(0)
-    models = copied(it.method.load(it.own, it.method.broadcast(0)))
+    models = copied(it.method.load(it.clients, it.own, it.method.broadcast()))
     for name in models:
         models[name] += 0.1 * torch.rand(models[name].shape, generator=torch.Generator().manual_seed(5))
     block = it.clients.blocks[0]
-    method.find_pairs(it.clients, models)
-    total = method.two_views(models, block.all_items(keep_all, None), [Half(), Half()])
+    graph = method.candidates(it.clients, models)(block.evaluation)
+    total = method.two_views(models, block.all_items(keep_all, None), graph, [Half(), Half()])
     for row, client in enumerate(tiny.clients):
         w = {name: value[row] for name, value in models.items()}
         nodes = len(client.ids)
@@ -331,7 +332,9 @@ def reports_of(method: str, federation: Federation) -> tuple[Run, torch.Tensor]:
     models = copied(it.own)
     models["head.bias"][2, 0] = -1e6
     method: Any = it.method
-    reports = method.keyed(it.clients.reduce(models, method.class_means))
+    graph = method.candidates(it.clients, models)
+    means = it.clients.reduce(models, lambda models, batch: class_means(models, batch, graph(batch)))
+    reports = method.keyed(means)
     return it, reports
 
 
@@ -366,7 +369,7 @@ def test_global_prototypes_are_cluster_means(federation: Federation) -> None:
 
 def test_the_server_averages_models_and_augmentors(federation: Federation) -> None:
     it = play(make_spec("fggp", federation, rounds=1), federation)
-    sent = it.method.broadcast(1).model
+    sent = it.method.broadcast().model
     assert {"augmentor.weight1", "augmentor.weight2", "conv1.weight"} <= set(sent)
     for name, value in sent.items():
         assert torch.allclose(value[3], it.own[name].mean(dim=0), atol=1e-6), name
@@ -407,11 +410,10 @@ def test_all_nodes_count_as_class_0_until_there_are_prototypes(federation: Feder
 def test_the_global_view_is_refreshed_in_time(federation: Federation) -> None:
     it = Run(make_spec("fggp", federation, rounds=4, hyper={"refresh": 2}), federation)
     it.warm_up()
-    method: Any = it.method
     seen = []
     for round in range(4):
         it.step(round)
-        seen.append(method.pairs)
+        seen.append(it.clients.noted("global view")[2])
     assert seen[0] is seen[1]
     assert seen[1] is not seen[2]
     assert seen[2] is seen[3]

@@ -79,7 +79,7 @@ def test_gates_fixed_to_one_copy_give_that_model(either: Federation, column: int
 def test_equal_copies_make_routing_irrelevant(either: Federation) -> None:
     """What a client of stateless Flow receives is FedAvg's model, however psi decides."""
     it = Run(make_spec("flow", either, client={"hidden": 8}), either)
-    received = it.method.load(it.own, it.method.broadcast(0))
+    received = it.method.load(it.clients, it.own, it.method.broadcast())
     (block,) = it.clients.blocks
     plain = block.evaluation.forward({name: received[name] for name in it.model.shapes}).logits
     assert torch.allclose(it.method.logits(received, block.evaluation), plain, atol=1e-5)
@@ -292,7 +292,7 @@ def test_messages_by_name_and_bytes(federation: Federation, method: str) -> None
     copies = 2 if method == "flow_released" else 1
     each = 2 * len(federation) * 4 * (copies * copy + policy)
     assert (it.traffic.bytes_up, it.traffic.bytes_down) == (each, each)
-    sent = set(it.method.broadcast(2).model)
+    sent = set(it.method.broadcast().model)
     assert sent == set(it.method.shared())
     assert any(name.startswith("local.") for name in sent) == (method == "flow_released")
     assert {name for name in sent if not name.startswith(("local.", "policy."))} == set(it.model.shapes)
@@ -303,12 +303,12 @@ def test_messages_by_name_and_bytes(federation: Federation, method: str) -> None
 def test_where_the_local_copy_starts_a_round(federation: Federation, method: str) -> None:
     it = Run(make_spec(method, federation), federation)
     names = list(it.model.shapes)
-    first = it.method.load(it.own, it.method.broadcast(0))
+    first = it.method.load(it.clients, it.own, it.method.broadcast())
     assert all(torch.equal(first[local(name)], first[name]) for name in names)
     it.warm_up()
     it.step(0)
     trained = copied(it.own)
-    received = it.method.load(it.own, it.method.broadcast(1))
+    received = it.method.load(it.clients, it.own, it.method.broadcast())
     for name in names:
         own, mean = trained[local(name)], trained[local(name)].double().mean(dim=0)
         assert float((own - mean).abs().max()) > 1e-3
@@ -340,7 +340,7 @@ def test_one_training_node_is_enough_to_run(federation: Federation) -> None:
     roles[chosen[1:]] = 3
     few = replace(federation, clients=(replace(client, roles=roles), *federation.clients[1:]))
     it = play(make_spec("flow", few, client=PLAIN_SGD), few)
-    received = it.method.load(it.own, it.method.broadcast(3))
+    received = it.method.load(it.clients, it.own, it.method.broadcast())
     trained = it.method.update(it.clients, received, Message()).keep
     assert all(torch.equal(trained[local(name)][0], received[name][0]) for name in it.model.shapes)
     assert not torch.equal(trained["conv1.weight"][0], received["conv1.weight"][0])

@@ -56,7 +56,7 @@ def test_the_order_of_nodes_does_not_matter(federation: Federation) -> None:
 def test_both_gradients_are_those_of_the_whole_chain(federation: Federation) -> None:
     """Of the mean over clients of <theta, theta - theta~>, the second factor held fixed."""
     it, method = started(federation)
-    message = method.broadcast(0)
+    message = method.broadcast()
     update = method.update(it.clients, {**it.own, **message.model}, message)
     received = {name: message.model[name] for name in update.upload.model}
     difference = {name: received[name] - value for name, value in copied(update.upload.model).items()}
@@ -101,7 +101,7 @@ def test_equal_clients_get_equal_models_and_a_step_moves_towards_what_they_train
 ) -> None:
     clones = permuted(federation, [1, 1, 1])
     it, method = started(clones, client={"dropout": 0.0}, hyper={"learning_rate": 2e-4})
-    message = method.broadcast(0)
+    message = method.broadcast()
     assert all(torch.allclose(value[0], value[2], atol=1e-6) for value in message.model.values())
     update = method.update(it.clients, {**it.own, **message.model}, message)
     trained = copied(update.upload.model)
@@ -120,7 +120,7 @@ def test_newcomers_get_a_model_by_one_pass(federation: Federation) -> None:
     it, method = started(federation)
     v = it.clients.reduce(method.embedder_rows(len(federation)), describe)
     sent = method.onboard(it.clients, Message(extras={"description": v})).model
-    assert furthest(dict(sent), dict(method.broadcast(0).model)) == 0
+    assert furthest(dict(sent), dict(method.broadcast().model)) == 0
     spec = make_spec("pefll", federation)
     result = run(spec.model_copy(update={"newcomers": Newcomers(ratio=0.4, epochs=2)}), federation)
     assert result.state == "done"

@@ -134,8 +134,8 @@ def test_without_own_statistics_all_have_the_servers(federation: Federation) -> 
 def test_own_statistics_alone_are_a_discriminant_of_the_own_features(federation: Federation) -> None:
     it = Run(make_spec("pfedfda", federation, hyper={"own": 1.0, "ridge": 0.1}), federation)
     it.warm_up()
-    message = it.method.broadcast(0)
-    received = it.method.adapt(it.clients, it.method.load(it.own, message), message)
+    message = it.method.broadcast()
+    received = it.method.load(it.clients, it.own, message)
     batch = it.clients.blocks[0].evaluation
     features = torch.relu(batch.embed(received)).double()
     for row, client in enumerate(federation.clients):
@@ -150,7 +150,7 @@ def test_own_statistics_alone_are_a_discriminant_of_the_own_features(federation:
 def test_equal_clients_send_what_the_server_then_has(federation: Federation) -> None:
     clones = permuted(federation, [1, 1, 1])
     it = play(make_spec("pfedfda", clones, client={"dropout": 0.0}), clones)
-    covariance = it.method.everybodys(it.method.broadcast(3)).covariance  # type: ignore[attr-defined]
+    covariance = it.method.everybodys(it.method.broadcast()).covariance  # type: ignore[attr-defined]
     assert float(torch.linalg.eigvalsh(covariance).min()) > 0
     assert furthest({"f": it.own["conv1.weight"][:1]}, {"f": it.own["conv1.weight"][1:2]}) < 1e-6
 

@@ -35,21 +35,21 @@ def test_a_cosine_above_nine_tenths_counts_as_one(
     """Displacements (1, 0, 0), (1, aside, 0), (0, 0, 1) of the head's bias: cosine 0.93 or 0.86."""
     few = permuted(federation, [1, 2, 4])
     it = Run(make_spec("pfedgraph", few), few)
-    received = copied(it.method.broadcast(0).model)
+    received = copied(it.method.broadcast().model)
     trained = copied(received)
     trained["head.bias"] += torch.tensor([[1.0, 0.0, 0.0], [1.0, aside, 0.0], [0.0, 0.0, 1.0]])
     it.method.aggregate(torch.arange(3), received, Message(trained))
     p = torch.tensor(sizes_of(few), dtype=torch.float64) / sum(sizes_of(few))
     cos = torch.tensor([[1, cosine, 0], [cosine, 1, 0], [0, 0, 1]], dtype=torch.float64)
     expected = project_onto_simplex(p + cos / 1.6).float()
-    assert torch.allclose(it.method.artefacts()["collaboration"], expected, atol=1e-5)
+    assert torch.allclose(it.method.records["collaboration"], expected, atol=1e-5)
 
 
 def test_two_rounds_follow_the_algorithm(federation: Federation) -> None:
     """The graph, the mixtures and c_i after every round, from the clients' models in NumPy."""
     it = Run(make_spec("pfedgraph", federation, client={"learning_rate": 0.02}), federation)
     names = list(it.model.shapes)
-    start = it.method.broadcast(0)
+    start = it.method.broadcast()
     assert set(start.model) == set(names)
     assert not start.extras  # no directions yet
     initial = numpy_vectors(copied(start.model))[0]
@@ -71,14 +71,14 @@ def test_two_rounds_follow_the_algorithm(federation: Federation) -> None:
                 low, high = (t, high) if np.maximum(value - t, 0).sum() > 1 else (low, t)
             graph[row] = np.maximum(value - t, 0)
         assert graph.std() > 0.05
-        np.testing.assert_allclose(it.method.artefacts()["collaboration"].numpy(), graph, atol=1e-4)
-        sent = it.method.broadcast(round + 1)
+        np.testing.assert_allclose(it.artefacts()["collaboration"], graph, atol=1e-4)
+        sent = it.method.broadcast()
         models = numpy_vectors(copied({name: sent.model[name] for name in names}))
         np.testing.assert_allclose(models, graph @ trained, atol=1e-4)
         directions = numpy_vectors(copied({name: sent.extras[name] for name in names}))
         unit = trained / np.linalg.norm(trained, axis=1, keepdims=True)
         np.testing.assert_allclose(directions, graph @ unit, atol=1e-4)
-        received = it.method.load(it.own, sent)
+        received = it.method.load(it.clients, it.own, sent)
         assert set(received) == set(names)
 
 
@@ -92,7 +92,7 @@ def test_local_objective_by_autograd(federation: Federation, method: str, sign: 
     names = list(it.model.shapes)
     it.warm_up()
     for round in range(2):
-        sent = it.method.broadcast(round)
+        sent = it.method.broadcast()
         w = {name: sent.model[name].clone().requires_grad_() for name in names}
         directions = [sent.extras[name].clone() for name in names if name in sent.extras]
         assert len(directions) == (0 if round == 0 else len(names))
@@ -124,7 +124,7 @@ def angle_after(federation: Federation, method: str) -> float:
     it = Run(spec, federation)
     it.warm_up()
     it.step(0)
-    directions = copied(it.method.broadcast(1).extras)
+    directions = copied(it.method.broadcast().extras)
     it.step(1)
     names = list(it.model.shapes)
     c = numpy_vectors({name: directions[name] for name in names})

@@ -55,7 +55,7 @@ def begun(
 
 def generated(it: Run, round: int = 0) -> dict[str, Tensor]:
     with torch.no_grad():
-        return copied(it.method.broadcast(round).model)
+        return copied(it.method.broadcast().model)
 
 
 def distance(one: Stack, other: Stack, names: Stack) -> float:
@@ -95,7 +95,7 @@ def test_a_sum_is_so_many_means(images: Federation) -> None:
     for combine, rate in (("mean", 0.03), ("sum", 0.01)):
         state: Any = Run(spec(**calm, combine=combine, learning_rate=rate), images).method
         with torch.no_grad():
-            received = state.broadcast(0).model
+            received = state.broadcast().model
         moved = {
             name: value + torch.linspace(-1, 1, value.numel()).view_as(value)
             for name, value in received.items()

@@ -51,13 +51,13 @@ def test_a_round_is_gradient_ascent_through_the_mixtures(federation: Federation,
         models = {name: value.double() for name, value in copied(method.models).items()}
         networks = {name: value.clone().requires_grad_() for name, value in method.networks.items()}
         method.round = round
-        sent = copied(method.broadcast(round).model)
+        sent = copied(method.broadcast().model)
         it.step(round)
         total = torch.zeros((), dtype=torch.float64)
         for layer, (title, names) in enumerate(method.task.layers.items()):
             for i in range(N):
                 alpha = shares(outputs(networks, i, layer), normalisation)
-                kept = method.artefacts()["collaboration"][layer, i]
+                kept = method.records["collaboration"][layer, i]
                 assert torch.allclose(alpha.float(), kept, atol=1e-6), title
                 for name in names:
                     bar = (alpha @ models[name].flatten(1)).view_as(models[name][i])
@@ -73,7 +73,7 @@ def test_a_round_is_gradient_ascent_through_the_mixtures(federation: Federation,
 
 def test_weights_of_every_layer_add_up_and_begin_near_uniform_ones(federation: Federation) -> None:
     it = play(make_spec("pfedla", federation, client=CLIENT), federation)
-    by_round = it.method.artefacts()["collaboration_by_round"]
+    by_round = torch.from_numpy(it.artefacts()["collaboration_by_round"])
     assert by_round.shape == (3, 3, N, N)
     assert torch.allclose(by_round.sum(dim=3), torch.ones(3, 3, N), atol=1e-6)
     assert (by_round >= 0).all()
@@ -90,7 +90,7 @@ def test_equal_heads_mix_uniformly(federation: Federation, normalisation: str) -
     it.warm_up()
     for round in range(3):
         it.step(round)
-    last = method.artefacts()["collaboration"]
+    last = method.records["collaboration"]
     assert torch.allclose(last, torch.full_like(last, 1 / N), atol=1e-6)
     average = play(make_spec("fedavg", federation, client=CLIENT), federation)
     assert furthest(it.own, average.own) < 1e-5
@@ -102,7 +102,7 @@ def test_a_client_whose_outputs_are_all_cut_keeps_its_layer(federation: Federati
     it.warm_up()
     for round in range(2):
         it.step(round)
-        alpha = method.artefacts()["collaboration"]
+        alpha = method.records["collaboration"]
         assert torch.equal(alpha[1, 2], torch.eye(N)[2])
         assert alpha[0, 2].max() < 0.9
     assert all(torch.isfinite(value).all() for value in method.networks.values())
@@ -112,7 +112,7 @@ def test_a_layer_that_nobody_changed_leaves_its_heads(federation: Federation) ->
     it, method = pfedla(federation, learning_rate=0.1)
     it.warm_up()
     it.step(0)
-    received = copied(method.broadcast(1).model)
+    received = copied(method.broadcast().model)
     before = copied(method.networks)
     trained = {name: value + (0 if name.startswith("head") else 0.1) for name, value in received.items()}
     method.aggregate(torch.arange(N), received, Message(trained))

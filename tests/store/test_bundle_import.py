@@ -162,7 +162,7 @@ def test_a_stored_run_meets_an_imported_one(
     else:
         assert dump(target) == before
     if conflicts:
-        assert result.conflicts[0].startswith("local on cora, non-overlapping, 2 clients, seed 0")
+        assert result.conflicts[0].startswith("local cora non-overlapping 2 seed 0 (")
         assert ("our own" if own else f"that of bundle {exported(stored).name}") in result.conflicts[0]
 
 

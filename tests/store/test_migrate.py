@@ -27,19 +27,16 @@ def store(tmp_path: Path) -> Store:
 
 
 def old_database(path: Path) -> None:
-    """An empty database of schema 0003, by its SQL."""
+    """An empty database of version 0.2.0, by its SQL."""
     with sqlite3.connect(path) as raw:
-        raw.executescript((Path(__file__).parent / "schema_0003.sql").read_text())
+        raw.executescript((Path(__file__).parent / "schema_0005.sql").read_text())
     raw.close()
 
 
-def test_a_database_of_the_oldest_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+def test_a_database_of_0_2_0_is_brought_up_to_date(tmp_path: Path) -> None:
     path, url = tmp_path / "old.db", url_of(tmp_path / "old.db")
     old_database(path)
     runs = [(spec_of(), done()), (spec_of(seed=1), RunResult("oom")), (spec_of(3), done(3))]
-    with sqlite3.connect(path) as raw:  # of a bundle that was verified then nobody knows when
-        raw.execute("INSERT INTO bundles VALUES (1, 'b', '', 'h', '2026-01-02 03:04:05', 'verified', '{}')")
-    raw.close()
     new_url = database(tmp_path / "new.db", runs)
     with sqlite3.connect(path) as raw:  # the same rows as a new database, less what it has gained
         raw.execute("ATTACH ? AS new", [str(tmp_path / "new.db")])
@@ -48,10 +45,10 @@ def test_a_database_of_the_oldest_schema_is_brought_up_to_date(tmp_path: Path) -
             raw.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM new.{table}")
     raw.close()
     before = path.read_bytes()
-    with pytest.raises(RequestError, match=r"0003.*bench db upgrade"):
+    with pytest.raises(RequestError, match=r"0005.*bench db upgrade"):
         open_store(url, create=False)
     assert path.read_bytes() == before
-    assert migrate.upgrade(url) == ("0003", migrate.HEAD)
+    assert migrate.upgrade(url) == ("0005", migrate.HEAD)
     assert migrate.check(url) == migrate.HEAD
     with open_store(url, create=False) as old, open_store(new_url, create=False) as new:
         assert old.runs().equals(new.runs())
@@ -63,8 +60,6 @@ def test_a_database_of_the_oldest_schema_is_brought_up_to_date(tmp_path: Path) -
         )
         assert old.confusions([1]) == {}
         assert old.artefact_names(1) == new.artefact_names(1) != []
-        (bundle,) = old.bundles().to_dict("records")
-        assert (bundle["name"], bundle["state"], bundle["checked"]) == ("b", "verified", None)
 
 
 def test_the_schema_is_that_of_the_models_however_it_was_made(store: Store, tmp_path: Path) -> None:
@@ -80,10 +75,10 @@ def test_the_schema_is_that_of_the_models_however_it_was_made(store: Store, tmp_
 
 def test_a_schema_from_before_the_chain_is_refused(tmp_path: Path) -> None:
     old_database(tmp_path / "old.db")
-    set_revision(tmp_path / "old.db", "0002")
+    set_revision(tmp_path / "old.db", "0004")
     before = (tmp_path / "old.db").read_bytes()
     for attempt in (migrate.upgrade, migrate.check, lambda url: open_store(url, create=True)):
-        with pytest.raises(RequestError, match=r"0002.*bench export") as error:
+        with pytest.raises(RequestError, match=r"0004.*older") as error:
             attempt(url_of(tmp_path / "old.db"))
         assert "\n" not in str(error.value)
     assert (tmp_path / "old.db").read_bytes() == before
@@ -109,12 +104,10 @@ def test_a_newer_schema_is_refused(store: Store, tmp_path: Path) -> None:
             attempt()
 
 
-def test_upgrade_from_empty_and_again(tmp_path: Path) -> None:
-    path = tmp_path / "empty.db"
-    path.touch()
-    assert migrate.upgrade(url_of(path)) == (None, migrate.HEAD)
-    assert migrate.upgrade(url_of(path)) == (migrate.HEAD, migrate.HEAD)
-    assert migrate.check(url_of(path)) == migrate.HEAD
+def test_what_is_up_to_date_is_left_alone(store: Store, tmp_path: Path) -> None:
+    url = url_of(tmp_path / "bench.db")
+    assert migrate.upgrade(url) == (migrate.HEAD, migrate.HEAD)
+    assert migrate.check(url) == migrate.HEAD
 
 
 def test_check_finds_damage(store: Store, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from servers import away, postgres_server
-from sqlalchemy import inspect, select, text
+from sqlalchemy import select, text
 from stored_runs import context_of, done, spec_of
 
 from bench import process
@@ -22,7 +22,8 @@ from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.errors import BusyError, RequestError
 from bench.spec import RunSpec
-from bench.store import Store, connect, migrate, open_store
+from bench.store import Store, migrate, open_store
+from bench.store.connect import Database, writing
 from bench.store.models import Claim
 from bench.store.store import stored_runs
 from bench.sweep.writer import RunClaims
@@ -78,11 +79,8 @@ def test_text_that_no_database_holds_is_stored_with_escapes(url: str) -> None:
 
 
 OLDER = (
-    "DROP INDEX ix_runs_cell",
-    "ALTER TABLE runs DROP COLUMN cell",
-    "ALTER TABLE bundles DROP COLUMN checked",
     "DROP TABLE confusions",
-    "UPDATE alembic_version SET version_num = '0003'",
+    "UPDATE alembic_version SET version_num = '0005'",
 )
 """What makes a database one of the oldest schema."""
 
@@ -96,32 +94,31 @@ def older_database(url: str, specs: list[RunSpec], *more: str) -> None:
                 session.execute(text(statement))
 
 
-def test_runs_of_an_older_schema_get_their_cells(url: str) -> None:
-    specs = [spec_of(3), spec_of(3, seed=1), spec_of(4)]
+def test_runs_of_an_older_schema_stay(url: str) -> None:
+    specs = [spec_of(3), spec_of(3, seed=1)]
     older_database(url, specs)
-    assert migrate.upgrade(url) == ("0003", migrate.HEAD)
-    with open_store(url, create=False) as store:
+    assert migrate.upgrade(url) == ("0005", migrate.HEAD)
+    with open_store(url, create=True) as store:
         stored = store.runs()
-        assert dict(zip(stored["spec_hash"], stored["cell"], strict=True)) == {
-            spec.hash: spec.cell for spec in specs
-        }
-        assert stored["cell"].nunique() == 2  # two seeds of one, and another
+        assert stored["spec_hash"].tolist() == [spec.hash for spec in specs]
         assert len(store.client_results(stored["id"])) > 0
+        assert store.confusions(stored["id"]) == {}
+        store.save(spec_of(3, seed=2), done(3), context_of())
+        assert len(store.confusions(store.runs()["id"])) == 8
 
 
 def test_an_upgrade_that_breaks_at_its_last_step_changes_nothing(url: str) -> None:
     older_database(url, [spec_of(3)], "CREATE TABLE confusions (mine INTEGER)")
     with pytest.raises(RequestError, match="confusions"):
         migrate.upgrade(url)
-    place = connect.database(url)
-    with place.reading() as connection:
-        assert migrate.current(connection, place) == "0003"
-        assert "cell" not in {column["name"] for column in inspect(connection).get_columns("runs")}
-    engine = connect.database(url).engine(write=True)
-    with connect.writing(engine).begin() as connection:
+    database = Database(url)
+    with database.reading() as connection:
+        assert migrate.current(connection, database) == "0005"
+    engine = Database(url).engine(write=True)
+    with writing(engine).begin() as connection:
         connection.execute(text("DROP TABLE confusions"))
     engine.dispose()
-    assert migrate.upgrade(url) == ("0003", migrate.HEAD)
+    assert migrate.upgrade(url) == ("0005", migrate.HEAD)
 
 
 def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(url: str) -> None:
@@ -142,9 +139,9 @@ def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(url: str)
 
 
 def test_making_tables_does_not_wait_for_ever(url: str) -> None:
-    place = connect.database(url)
-    engine = place.engine(write=True)
-    with connect.writing(engine).begin(), pytest.raises(RequestError, match="lock"):
+    database = Database(url)
+    engine = database.engine(write=True)
+    with writing(engine).begin(), pytest.raises(RequestError, match="lock"):
         open_store(url, create=True, busy_seconds=0.3)
     engine.dispose()
 
@@ -198,9 +195,9 @@ def test_an_empty_database_is_not_read(url: str) -> None:
 def test_a_database_that_another_process_is_making_holds_nothing_yet(tmp_path: Path) -> None:
     """Its file is there, its tables are not: whoever looks first must not be refused."""
     url = f"sqlite:///{tmp_path / 'runs.db'}"
-    engine = connect.database(url).engine(write=True)
-    connect.database(url).prepare(engine)  # the file has its first page now
-    with connect.writing(engine).begin() as connection:
+    engine = Database(url).engine(write=True)
+    Database(url).prepare(engine)  # the file has its first page now
+    with writing(engine).begin() as connection:
         connection.exec_driver_sql("CREATE TABLE runs (id INTEGER)")
         assert (tmp_path / "runs.db").stat().st_size > 0
         assert stored_runs(url, write=True) == ({}, [])
@@ -211,7 +208,7 @@ def test_commands_name_the_database_without_its_password(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = url.replace("postgres@", "postgres:secret@")
-    name = url.removeprefix("sqlite:///").replace("secret", "***")
+    name = Database(url).name
     with open_store(url, create=True) as store:
         store.save(spec_of(3), done(3), context_of())
     for command, expected in (
@@ -233,14 +230,11 @@ def test_commands_name_the_database_without_its_password(
     ("url", "message"),
     [
         ("mysql://host/x", "expects sqlite:///PATH or postgresql"),
-        ("postgresql://host/x", r"expects postgresql\+psycopg://"),
+        ("postgresql://host/x", r"or postgresql\+psycopg://"),
         ("postgresql+psycopg://me:secret@127.0.0.1:1/x", r"cannot open it"),
-        ("postgresql+psycopg://127.0.0.1:1/x?user=me&password=secret", r"x\?user=me&password=\*\*\*: cannot"),
-        ("postgresql+psycopg://me:s@secret@127.0.0.1:1/x", r"me:\*\*\*@127.0.0.1:1/x': write @ .* as %40"),
-        ("postgresql+psycopg://me:secret@127.0.0.1:port/x", r"expects .*got '.*me:\*\*\*@127.0.0.1:port/x'"),
-        ("postgresql://me:se/secret@host/x", r"got 'postgresql://me:\*\*\*@host/x'"),
-        ("postgresql:/me:secret@host/x", r"got 'postgresql:/me:\*\*\*@host/x'"),
-        ("mysql://me:s@secret@host/x", r"got 'mysql://me:\*\*\*@host/x'"),
+        ("postgresql+psycopg://127.0.0.1:1/x?user=me&password=secret", r"127.0.0.1:1/x\?user=me: cannot"),
+        ("postgresql+psycopg://me:s@secret@127.0.0.1:1/x", "%40 for an @"),
+        ("postgresql+psycopg://me:secret@127.0.0.1:port/x", "expects"),
     ],
 )
 def test_what_is_no_database_takes_one_line(url: str, message: str) -> None:
@@ -257,7 +251,7 @@ def test_what_is_no_database_takes_one_line(url: str, message: str) -> None:
         ("runs.db", "runs.db", "already exists"),
         ("runs.db", "thesis.tex", "already exists"),
         ("damaged.db", "copy.db", "malformed"),
-        ("thesis.tex", "copy.db", "expected an SQLite database"),
+        ("thesis.tex", "copy.db", "not a database"),
         ("none.db", "copy.db", "no database at"),
     ],
 )

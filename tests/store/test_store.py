@@ -17,6 +17,7 @@ from hypothesis.extra.numpy import arrays
 from stored_runs import SPLITS, STARTED, context_of, done, spec_of
 
 from bench.engine.result import RunResult
+from bench.engine.states import State
 from bench.errors import RequestError
 from bench.spec import RunSpec
 from bench.store import Store, migrate, open_store
@@ -137,6 +138,18 @@ def test_a_repeated_run_replaces_the_old_one_with_all_that_belongs_to_it(store: 
         store.curves([second], "val")[second, "trained"]
 
 
+@pytest.mark.parametrize("state", ["failed", "oom", "no_data"])
+def test_a_failure_never_replaces_what_is_settled(store: Store, state: State) -> None:
+    spec = spec_of(2)
+    run = store.save(spec, RunResult(state, "first"), context_of())
+    assert store.save(spec, RunResult(state, "second"), context_of()) == run
+    assert store.runs()["reason"].tolist() == ["second"]
+    store.save(spec, done(), context_of())
+    assert store.save(spec, RunResult(state, "third"), context_of()) == run
+    assert store.runs()["state"].tolist() == ["done"]
+    assert set(store.client_results([run])["value"]) == {2 / 10, 2 / 11}
+
+
 def test_environments_and_partitions_are_kept_once(store: Store) -> None:
     for seed in range(3):
         store.save(spec_of(2, seed=seed), done(), context_of(environment={"b": 1, "a": 2}))
@@ -202,9 +215,9 @@ def test_what_is_no_result_database_is_refused_and_left_alone(tmp_path: Path) ->
         raw.execute("CREATE TABLE songs (title)")
     raw.close()
     cases = {
-        url_of(text): "this file is not one",
+        url_of(text): "not a database",
         url_of(other): f"{other.name} holds other tables .songs.",
-        url_of(tmp_path): "this is a folder",
+        url_of(tmp_path): "unable to open",
         "mysql://host/name": "expects sqlite:///PATH",
         "sqlite://": "expects sqlite:///PATH",
         "sqlite:///:memory:": "expects sqlite:///PATH",
@@ -255,6 +268,7 @@ import sys
 from datetime import datetime
 import numpy as np
 from bench.engine.result import RunResult
+from bench.engine.states import State
 from bench.spec import RunSpec
 from bench.store import Context, open_store
 url, number = sys.argv[1], int(sys.argv[2])

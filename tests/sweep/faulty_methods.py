@@ -14,9 +14,9 @@ ROUND = 3
 class Faulty(FedAvg):
     """FedAvg until the round in which it goes wrong."""
 
-    def broadcast(self, round: int) -> Message:
-        message = super().broadcast(round)
-        return Message(self.wrong(message.model)) if round == ROUND else message
+    def broadcast(self) -> Message:
+        message = super().broadcast()
+        return Message(self.wrong(message.model)) if self.round == ROUND else message
 
     def wrong(self, sent: Stack) -> Stack:
         raise NotImplementedError

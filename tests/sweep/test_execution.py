@@ -90,7 +90,7 @@ def test_only_what_the_run_itself_raises_is_its_methods_doing(
 def test_no_run_is_made_on_other_clients() -> None:
     here = build(*majority().federation_key).hash
     results = [
-        attempt(execute, Order(majority(), (), "cpu", 1, clients=clients), None, True)
+        attempt(execute, Order(majority(), (), "cpu", 1, federation_hash=clients), None, True)
         for clients in (here, "0" * 64)
     ]
     assert [result.state for result in results] == ["done", "failed"]

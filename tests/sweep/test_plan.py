@@ -1,6 +1,5 @@
 """What a plan says of stored and missing runs, and what those will take."""
 
-from dataclasses import replace
 
 import pytest
 from fake_runs import grid, have, stored
@@ -13,7 +12,7 @@ from bench.sources import RawFile
 from bench.spec import RunSpec
 from bench.store.queries import Stored, Timing
 from bench.sweep import show
-from bench.sweep.plan import Estimator, Plan, Status, make_plan, serves
+from bench.sweep.plan import Estimator, Plan, make_plan
 
 pytestmark = pytest.mark.usefixtures("older_code_exists")
 
@@ -86,18 +85,6 @@ def test_runs_of_one_spec_are_done_once() -> None:
     assert len(plan.steps) == 2
     assert [step.planned.method for step in plan.to_run] == ["fedavg"]
     assert Plan(()).to_run == []
-
-
-@pytest.mark.parametrize("state", ["done", "diverged", "not_applicable", "failed", "no_data"])
-@pytest.mark.parametrize("asked", ["missing", "failed", "no_data", "stale", "done"])
-def test_when_a_run_of_another_sweep_serves(asked: Status, state: str) -> None:
-    step = replace(make_plan(expand(grid(methods=("local",), seeds=(0,))), {}, have).steps[0], status=asked)
-    settled = state in ("done", "diverged", "not_applicable")
-    now = {"method": 2, "numerics": engine.NUMERICS}
-    assert serves(stored(state, **now), step) == settled
-    assert serves(stored(state, **now, source="other"), step) == (settled and asked not in ("stale", "done"))
-    assert not serves(stored(state, method=1, numerics=engine.NUMERICS), step)
-    assert not serves(stored(state, method=2, numerics=engine.NUMERICS - 1), step)
 
 
 def test_memory_to_set_aside_is_the_greatest_peak_on_a_gpu_and_a_quarter() -> None:

@@ -163,7 +163,7 @@ def test_a_true_bundle_is_verified(real: Path, home: Path, capsys: pytest.Captur
     code, text, _ = bench(capsys, "verify", str(real), "--sample", "3")
     run, last = text.splitlines()
     assert code == 0
-    assert run.startswith("local on cora, non-overlapping, 3 clients, seed 0 (")
+    assert run.startswith("local cora non-overlapping 3 seed 0 (")
     assert "): equal: every count is the same" in run
     assert re.match(
         r"real: agreed, 1 of 1 run drawn with --draw-seed \d+: 1 equal; marked verified in /", last

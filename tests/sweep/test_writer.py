@@ -13,20 +13,23 @@ import threading
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from fake_execute import outcome
-from fake_runs import cpu, grid, stored_numbers
+from fake_runs import cpu, grid, stored, stored_numbers
 from processes import wait_for, workers_below
 from scripted import Scripted
 from servers import away, postgres_server
 from sqlalchemy import Engine, event
 
+from bench import engine
 from bench.engine.result import RunResult
+from bench.engine.states import State
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
 from bench.store import Store, connect, open_store
@@ -153,6 +156,30 @@ def test_what_has_failed_again_in_another_sweep_is_not_tried_again(tmp_path: Pat
     ):
         assert ours.elsewhere(plan.steps[0]) == "failed"
         assert ours.elsewhere(work.plan(planned).steps[0]) is None, "what this sweep is to try again"
+
+
+@pytest.mark.usefixtures("older_code_exists")
+@pytest.mark.parametrize("state", get_args(State))
+def test_what_another_sweep_has_stored_spares_making_it(state: State, tmp_path: Path) -> None:
+    """If it says how the run ends, and by code of the present numerics."""
+    step = Scripted(tmp_path).plan(expand(grid(methods=("local",), seeds=(0,)))).steps[0]
+    known = replace(step, stored=stored("stale", method=2, numerics=engine.NUMERICS)._replace(started=now()))
+
+    class Holding:
+        row = stored(state, method=2, numerics=engine.NUMERICS)
+
+        def stored(self, spec_hash: str) -> Stored:
+            return self.row
+
+    store = Holding()
+    ours = Writer(store, Federations(), cpu(1), bool)  # type: ignore[arg-type]
+    expected = None if state == "no_data" else state
+    assert ours.elsewhere(step) == ours.elsewhere(known) == expected
+    store.row = stored(state, method=1, numerics=engine.NUMERICS)
+    assert ours.elsewhere(step) is None, "of older code"
+    assert known.stored is not None
+    store.row = known.stored
+    assert ours.elsewhere(known) is None, "what the plan knew"
 
 
 @pytest.mark.slow
@@ -357,7 +384,7 @@ def test_what_is_read_is_waited_for_too(tmp_path: Path) -> None:
 
     planned = expand(grid(methods=("local",), seeds=(0,)))
     assert Scripted(tmp_path).sweep(planned, {"*": ["raise"]}, make_writer=asking).counts == {"failed": 1}
-    assert [store.asked for store in stores] == [2], "whether another sweep has made it, in vain and again"
+    assert [store.asked for store in stores] == [4], "before and after the run, in vain and again"
 
 
 @pytest.mark.slow

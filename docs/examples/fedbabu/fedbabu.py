@@ -41,10 +41,9 @@ class OwnFedBABU(FedAvg):
         """The body."""
         return self.task.backbone
 
-    def load(self, own: Stack, message: Message) -> Stack:
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
         """The averaged body under the common head: nothing of the last fine-tuning is left."""
-        clients = len(next(iter(own.values())))
-        return {**own, **repeated(self.head, clients), **message.model}
+        return {**own, **repeated(self.head, clients.count), **message.model}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Fine-tune a copy, which predicts; then train the body, which is sent."""

@@ -1,12 +1,12 @@
--- A database of schema 0003, as SQLite dumps it.
+-- A database of version 0.2.0, as SQLite dumps it.
 CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY
   (version_num));
-INSERT INTO "alembic_version" VALUES('0003');
+INSERT INTO "alembic_version" VALUES('0005');
 CREATE TABLE artefacts (run_id INTEGER NOT NULL, name VARCHAR NOT NULL, data BLOB NOT NULL, CONSTRAINT
   pk_artefacts PRIMARY KEY (run_id, name), CONSTRAINT fk_artefacts_run_id_runs FOREIGN KEY(run_id)
   REFERENCES runs (id) ON DELETE CASCADE);
 CREATE TABLE bundles (id INTEGER NOT NULL, name VARCHAR NOT NULL, source VARCHAR NOT NULL, hash VARCHAR NOT
-  NULL, imported DATETIME NOT NULL, state VARCHAR NOT NULL, sample VARCHAR NOT NULL, CONSTRAINT pk_bundles
+  NULL, imported DATETIME NOT NULL, state VARCHAR NOT NULL, sample VARCHAR NOT NULL, checked DATETIME, CONSTRAINT pk_bundles
   PRIMARY KEY (id), CONSTRAINT uq_bundles_hash UNIQUE (hash));
 CREATE TABLE claims (spec_hash VARCHAR NOT NULL, owner VARCHAR NOT NULL, until DOUBLE NOT NULL, CONSTRAINT
   pk_claims PRIMARY KEY (spec_hash));
@@ -30,8 +30,9 @@ CREATE TABLE runs (id INTEGER NOT NULL, spec_hash VARCHAR NOT NULL, spec VARCHAR
   NOT NULL, peak_memory INTEGER NOT NULL, bytes_up INTEGER NOT NULL, bytes_down INTEGER NOT NULL, device
   VARCHAR NOT NULL, code_version VARCHAR NOT NULL, source_hash VARCHAR NOT NULL, method_numerics INTEGER NOT
   NULL, engine_numerics INTEGER NOT NULL, bundle_id INTEGER CONSTRAINT fk_runs_bundle_id_bundles REFERENCES
-  bundles (id), CONSTRAINT pk_runs PRIMARY KEY (id), CONSTRAINT uq_runs_spec_hash UNIQUE (spec_hash),
+  bundles (id), cell VARCHAR NOT NULL DEFAULT '', CONSTRAINT pk_runs PRIMARY KEY (id), CONSTRAINT uq_runs_spec_hash UNIQUE (spec_hash),
   CONSTRAINT fk_runs_environment_id_environments FOREIGN KEY(environment_id) REFERENCES environments (id));
+CREATE INDEX ix_runs_cell ON runs (cell);
 CREATE INDEX ix_runs_dataset ON runs (dataset);
 CREATE INDEX ix_runs_method ON runs (method);
 CREATE INDEX ix_runs_state ON runs (state);
