@@ -137,8 +137,8 @@ def membership(batch: Batch) -> Tensor:
 def class_means(models: Stack, batch: Batch) -> dict[str, Tensor]:
     """Means over the training items of every class, 0 for a class without any.
 
-    ``means`` ``[c, classes, width]`` are those of features, ``squares`` ``[c, classes]`` those of their squared
-    norms.
+    ``means`` ``[c, classes, width]`` are those of features, ``squares`` ``[c, classes]`` those of
+    their squared norms.
     """
     features = batch.embed(models)
     values = torch.cat([features, features.square().sum(dim=2, keepdim=True)], dim=2)
