@@ -15,7 +15,7 @@ import time
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -173,22 +173,6 @@ def _fill(rows: NDArray[Any], saved_rows: NDArray[Any]) -> None:
     rows[:common] = saved_rows[:common]
 
 
-class _Hashing(io.BytesIO):
-    """A file whose content is hashed while it is written."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__()
-        self._file = file
-        self.hash = hashlib.sha256()
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, content: Any) -> int:
-        self.hash.update(content)
-        return self._file.write(content)
-
-
 class Saved(NamedTuple):
     """The round that a saved state follows, and the seconds until then."""
 
@@ -244,10 +228,11 @@ class Checkpoint:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         for part in unfinished_files(self.path):
             part.unlink(missing_ok=True)
+        content = io.BytesIO()
+        torch.save(state, content)
         with replacing_file(self.path) as temporary, temporary.open("wb") as file:
-            hashing = _Hashing(file)
-            torch.save(state, hashing)
-            file.write(hashing.hash.digest())
+            file.write(content.getbuffer())
+            file.write(hashlib.sha256(content.getbuffer()).digest())
             file.flush()
             os.fsync(file.fileno())
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from bench import paths
 from bench.data import Data, Graph, Hypergraph, Images
-from bench.dataset import DATASETS, Dataset
+from bench.dataset import DATASETS, Dataset, check
+from bench.errors import RequestError
+from bench.federation import scenarios
 from bench.federation.graph import check_graph
 from bench.federation.hypergraph import check_hyperedges
 from bench.federation.identity import data_checksum, features_checksum
@@ -35,11 +37,16 @@ class Prepared:
 @lru_cache(maxsize=4)
 def _prepare(dataset: type[Dataset], roots: tuple[Path, ...], download: bool) -> Prepared:
     with blaming(dataset):
-        data = dataset().load(Sources(roots, download=download))
-        return _checked(dataset, data)
+        for scenario in dataset.scenarios:
+            try:
+                scenarios.find(scenario, dataset.name, dataset.family)
+            except RequestError as error:
+                raise RequestError(f"data set {dataset.name} lists what it cannot have: {error}") from None
+        return _checked(dataset, dataset().load(Sources(roots, download=download)))
 
 
 def _checked(dataset: type[Dataset], data: Data) -> Prepared:
+    check(data, dataset.name, dataset.family)
     if isinstance(data, Graph):
         check_graph(data, dataset.name)
     if isinstance(data, Images):
