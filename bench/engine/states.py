@@ -1,4 +1,4 @@
-"""How a run may end. A ``searched`` run is a trial's of a search: it has no number of a test item."""
+"""How a run may end. A ``searched`` run belongs to a trial of a search: it has no test numbers."""
 
 from __future__ import annotations
 
