@@ -1,4 +1,4 @@
-"""A data set read once a process: its arrays and their checksums."""
+"""Reads a data set once a process, with its checksums."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bench.sources import Sources
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A prepared data set; ``features`` and ``checksum`` are the SHA-256 of its features and of all of it."""
+    """A prepared data set. ``features`` is the SHA-256 of its features, ``checksum`` that of all of it."""
 
     dataset: type[Dataset]
     data: Data
@@ -63,6 +63,7 @@ def prepare(dataset: str, roots: tuple[Path, ...] | None = None, download: bool 
     """The data set of that name, from ``roots`` (default: ``bench.paths.data_roots``).
 
     Raises:
-        RequestError: no such data set, its files are not to be had, or their checksum is wrong.
+        RequestError: there is no such data set, its files cannot be found, their checksum is wrong, or
+            the data are not as ``bench.data`` promises.
     """
     return _prepare(DATASETS.named(dataset), paths.data_roots() if roots is None else roots, download)
