@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from functools import wraps
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,12 +40,6 @@ class Dataset(ABC):
     embedded: ClassVar[bool] = False
     enlarged: ClassVar[str] = ""
 
-    def __init_subclass__(cls) -> None:
-        """Let the scenarios, and what ``load`` returns, be checked, whoever calls it."""
-        super().__init_subclass__()
-        if "load" in vars(cls):
-            cls.load = _checked(cls.load)  # type: ignore[method-assign, assignment]
-
     @classmethod
     def whereabouts(cls, sources: Sources) -> str:
         """Where its raw files are at hand, in words; ``embedded`` where it comes with the package."""
@@ -58,29 +51,8 @@ class Dataset(ABC):
 
         Raises:
             NoDataError: a raw file is neither in a data root nor to be downloaded.
-            RequestError: a raw file's checksum is not the published one; a scenario is none for such data; as
-                ``check``.
+            RequestError: a raw file's checksum is not the published one.
         """
-
-
-Load = Callable[[Any, Sources], Data]
-
-
-def _checked(load: Load) -> Load:
-    @wraps(load)
-    def load_checked(self: Dataset, sources: Sources) -> Data:
-        from bench.federation import scenarios  # which imports what reads this
-
-        for scenario in self.scenarios:
-            try:
-                scenarios.find(scenario, self.name, self.family)
-            except RequestError as error:
-                raise RequestError(f"data set {self.name} lists what it cannot have: {error}") from None
-        data = load(self, sources)
-        check(data, self.name, self.family)
-        return data
-
-    return load_checked
 
 
 SORTS: dict[Family, type[Data]] = {"graph": Graph, "hypergraph": Hypergraph, "images": Images}

@@ -36,8 +36,8 @@ Rows = NDArray[np.float64]
 class Propagation:
     """The two halves of ``L``: from nodes to hyperedges and back.
 
-    ``incidence`` ``[nodes, hyperedges]``; ``degrees`` ``[nodes]`` and ``sizes`` ``[hyperedges]``
-    are given apart, since a client that sees part of a hyperedge may know its true size.
+    ``incidence`` is ``[nodes, hyperedges]``. ``degrees`` ``[nodes]`` and ``sizes`` ``[hyperedges]`` are
+    given in addition: a client that sees part of a hyperedge may know its true size.
     """
 
     incidence: sparse.csr_matrix
@@ -46,7 +46,7 @@ class Propagation:
 
     @classmethod
     def of(cls, members: Ragged, nodes: int, sizes: NDArray[np.int64]) -> Propagation:
-        """Hyperedges by their members among ``nodes`` nodes, degrees counted from them."""
+        """Hyperedges by their members among ``nodes`` nodes. Degrees are counted from them."""
         hyperedge = np.repeat(np.arange(len(members)), members.sizes)
         values = np.ones(len(members.values))
         shape = (nodes, len(members))
@@ -79,7 +79,7 @@ def degrees(incidence: sparse.csr_matrix) -> NDArray[np.int64]:
 
 
 def hyperedges(client: Client) -> ClientHyperedges:
-    """The hyperedges of a client that knows some."""
+    """The hyperedges of a client, which must know some."""
     assert client.hyperedges is not None
     return client.hyperedges
 

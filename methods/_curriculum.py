@@ -1,4 +1,4 @@
-"""A curriculum over the edges of a block's graphs, and the scale that follows from its losses (CUFL)."""
+"""A curriculum over the edges of a block's graphs, and the scale of a client's similarities (CUFL)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FACTOR = 1.25
 
 
 class Edges:
-    """The edges of a block's graphs, each once, padded to ``[c, width]``, and those graphs with weights.
+    """The edges of a block's graphs, each once, padded to ``[c, width]``.
 
-    A client's edges are in the order of their lower node, then of their higher one.
+    A client's edges are ordered by their lower node, then by their higher one.
     """
 
     def __init__(self, inputs: GraphInputs, width: int) -> None:
@@ -42,12 +42,12 @@ class Edges:
         self.place = self.slots[edge]
 
     def padded(self, values: Tensor) -> Tensor:
-        """One value an edge, ``[edges]`` -> ``[c, width]``, 0 where there is no edge."""
+        """Lay out one value an edge, ``[edges]`` -> ``[c, width]``, with 0 where there is no edge."""
         table = values.new_zeros(self.clients * self.width)
         return table.index_copy(0, self.slots, values).view(self.clients, self.width)
 
     def of_ends(self, nodes: Tensor) -> Tensor:
-        """The product of both ends' values, ``[c, items]`` -> ``[c, width]``."""
+        """The product of the values at both ends, ``[c, items]`` -> ``[c, width]``."""
         values = nodes.flatten()
         return self.padded(values[self.low] * values[self.high])
 
@@ -73,7 +73,7 @@ class Edges:
 
 
 def unselected(example: Tensor, width: int) -> dict[str, Tensor]:
-    """The mask s of every client's edges before its first step, with Adam's moments and what was selected."""
+    """The mask s of every client's edges before its first step, with Adam's moments and the selections."""
     clients = len(example)
     edges = {name: example.new_zeros(clients, width) for name in ("s", "first", "second", "selected")}
     return {**edges, "taken": example.new_zeros(clients), "selections": example.new_zeros(clients)}
@@ -82,7 +82,8 @@ def unselected(example: Tensor, width: int) -> dict[str, Tensor]:
 def grown(state: Stack, difficulty: Tensor, pace: float, rate: float) -> dict[str, Tensor]:
     """The mask after some steps of Adam on sum_e s_e (d_e - pace), clamped to [0, 1].
 
-    Edges easier than the pace come in, the others go out. ``difficulty`` is d ``[clients, width]``.
+    Edges that are easier than the pace come in, the others go out. ``difficulty`` is d ``[clients,
+    width]``.
     """
     s, mean, square, count = (state[name] for name in ("s", "first", "second", "taken"))
     gradient = difficulty - pace
@@ -95,15 +96,15 @@ def grown(state: Stack, difficulty: Tensor, pace: float, rate: float) -> dict[st
 
 
 def selected(state: Stack, threshold: float) -> dict[str, Tensor]:
-    """The state with one more selection, of the edges whose s is above the threshold."""
+    """Count one more selection of the edges whose s is above the threshold."""
     edges = state["selected"] + (state["s"] > threshold)
     return {**state, "selected": edges, "selections": state["selections"] + 1}
 
 
 def shares(state: Stack, threshold: float) -> Tensor:
-    """Of every edge with s above the threshold the share of selections that it was in, ``[clients, width]``.
+    """The share of selections that every edge with s above the threshold was in, ``[clients, width]``.
 
-    Before there was a selection that is 1.
+    It is 1 before the first selection, and 0 for other edges.
     """
     selections = state["selections"][:, None]
     share = torch.where(selections > 0, state["selected"] / selections.clamp_min(1), 1.0)
@@ -111,7 +112,7 @@ def shares(state: Stack, threshold: float) -> Tensor:
 
 
 def pace(round: int, rounds: int) -> float:
-    """lambda: up to which difficulty edges come in, 1 from two thirds of the rounds on."""
+    """lambda, the difficulty up to which edges come in. It is 1 from two thirds of the rounds on."""
     end = 2 * rounds // 3
     return 1 / (end + 1 - round) if round < end else 1.0
 
@@ -133,8 +134,8 @@ def unscaled(example: Tensor, start: float) -> dict[str, Tensor]:
 def scaled(state: Stack, loss: Tensor, least: float, greatest: float) -> dict[str, Tensor]:
     """The scale after one more loss ``[clients]``.
 
-    When the mean of the last losses has been a new best one for some rounds in a row, the scale goes on in
-    its direction; when it has not for as many, it turns round.
+    If the mean of the last losses was a new best in some rounds in a row, the scale goes on in its
+    direction. If it was not in as many rounds, the scale turns round.
     """
     count = state["seen"] + 1
     losses = torch.cat([state["losses"][:, 1:], loss[:, None]], dim=1)

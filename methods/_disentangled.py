@@ -1,4 +1,4 @@
-"""Routing of neighbours over latent factors, and how unlike two Gaussians are (FedIIH)."""
+"""Routing of neighbours over latent factors, and divergences of Gaussians (FedIIH)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ def edges_of(batch: Batch) -> Edges:
 
 
 def route(x: Tensor, edges: Edges, steps: int) -> Tensor:
-    """A layer without parameters: ``x`` and the result are ``[items, factors, width]``, factors of norm 1.
+    """A layer without parameters. ``x`` and the result are ``[items, factors, width]``, with factors of norm
+    1.
 
-    Every step shares each neighbour out among the factors by how much it has in common with the node so far,
-    p_k = softmax_k <x_s^k, u_t^k>, and lets u_t^k = x_t^k + sum_s p_k x_s^k, normalised.
+    Every step shares each neighbour out among the factors by its similarity to the node so far, p_k =
+    softmax_k <x_s^k, u_t^k>. Then u_t^k = x_t^k + sum_s p_k x_s^k, normalised.
     """
     source, target = edges
     x = normalised(x)
@@ -42,19 +43,20 @@ def route(x: Tensor, edges: Edges, steps: int) -> Tensor:
 
 
 def normalised(x: Tensor) -> Tensor:
-    """Every factor of ``x`` ``[items, factors, width]`` at norm 1; one at zero stays there, without gradient.
+    """Scale every factor of ``x`` ``[items, factors, width]`` to norm 1. A factor at zero stays there,
+    without gradient.
 
-    Dropout takes whole factors to zero, where the slope of a norm has no bound.
+    Dropout takes whole factors to zero, where the gradient of a norm is unbounded.
     """
     norm = torch.linalg.vector_norm(x, dim=2, keepdim=True)
     return torch.where(norm > SMALLEST, x / norm.clamp_min(SMALLEST), 0.0)
 
 
 def divergences(mean: Tensor, log_variance: Tensor) -> Tensor:
-    """Jensen-Shannon divergences of diagonal Gaussians ``[clients, width]`` from each other, float64.
+    """Jensen-Shannon divergences of diagonal Gaussians ``[clients, width]``, float64 ``[clients, clients]``.
 
-    The middle of two is the Gaussian of mean moments, so that ln 2 is no bound: half the sum of
-    KL(N_i || M) and KL(N_j || M), summed over dimensions, ``[clients, clients]``.
+    The middle M of two Gaussians is the Gaussian with their mean moments, so ln 2 is no bound. A
+    divergence is half the sum of KL(N_i || M) and KL(N_j || M), summed over dimensions.
     """
     mean, variance = mean.double(), log_variance.double().exp()
     midpoint = (mean[:, None] + mean[None]) / 2

@@ -26,7 +26,7 @@ PAIRS = 2**20
 
 
 def row_slices(rows: int, width: int) -> Iterator[slice]:
-    """Cuts ``rows`` rows of ``width`` numbers each into pieces of at most ``PAIRS`` numbers."""
+    """Cut ``rows`` rows of ``width`` numbers each into pieces of at most ``PAIRS`` numbers."""
     step = max(PAIRS // max(width, 1), 1)
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
@@ -195,7 +195,7 @@ class CandidateGraph:
         return 0.5 * logits / largest.index_select(0, self.owner) + 0.5
 
     def uniform(self, noise: Sequence[np.random.Generator]) -> Tensor:
-        """A number in (0, 1) for every candidate, each client's from its own stream, ``[pairs]``."""
+        """A number in (0, 1) for every candidate, ``[pairs]``. Each client's come from its own stream."""
         draws = [rng.random(count) for rng, count in zip(noise, self.counts, strict=True)]
         return torch.from_numpy(np.concatenate(draws)).to(self.present).clamp(1e-6, 1 - 1e-6)
 

@@ -1,4 +1,4 @@
-"""How far a client's graph joins equals, and graphs and relations that make up for it (AdaFGL)."""
+"""Homophily of a client's graph, and the graphs and relations that make up for a low one (AdaFGL)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,14 @@ HOPS = 4
 
 
 class Relations(NamedTuple):
-    """What a client knows of its nodes' pairs, ``[c, items, items]``, once the federation is over.
+    """What a client knows of the pairs of its nodes once the federation is over.
 
-    ``propagation`` is the normalised graph with its self-loops, ``similar`` says whose predictions are
-    alike, ``predictions`` ``[c, items, classes]`` are those of the federated model, ``reliability`` ``[c]``
-    the share of half of the training nodes that label propagation from the other half gets right.
+    Attributes:
+        propagation: the normalised graph with self-loops, ``[c, items, items]``.
+        similar: whether predictions are alike, ``[c, items, items]``.
+        predictions: the federated model's, ``[c, items, classes]``.
+        reliability: how much label propagation from half of the training nodes gets right on the other
+            half, ``[c]``.
     """
 
     propagation: Tensor

@@ -79,12 +79,14 @@ class AdaFGL(FedAvg):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """FedAvg's, and in which round the first step ends."""
+        """Set up FedAvg, and the round in which the first step ends."""
         super().setup_server()
         self.first_alone = max(round(self.hyper.federated * self.task.rounds), 1)
 
     def related(self, batch: Batch) -> Relations:
-        """What a block's clients make of the last average; asked for once that is there."""
+        """The relations that a block's clients take from the last average. They are first needed when it is
+        there.
+        """
         models = {name: value.expand(len(batch.labels), *value.shape) for name, value in self.model.items()}
         with torch.no_grad():
             q = batch.block.evaluation.forward(models).logits.softmax(dim=2)
@@ -96,7 +98,7 @@ class AdaFGL(FedAvg):
         return self.round >= self.first_alone
 
     def add_parameters(self, models: Stack) -> Stack:
-        """The branches, one random start for all."""
+        """Add the branches, which start alike at all clients."""
         clients = len(models["conv1.weight"])
         features, hidden = self.task.shapes["conv1.weight"]
         with self.task.seeded("branches"):
@@ -107,23 +109,23 @@ class AdaFGL(FedAvg):
         return {**models, **prefixed(PERSONAL, stack)}
 
     def broadcast(self) -> Message:
-        """The average, for the last time in the first round of the second step."""
+        """Send the average, for the last time in the first round of the second step."""
         return super().broadcast() if self.round <= self.first_alone else Message()
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """FedAvg's round, or local epochs on both branches."""
+        """Do FedAvg's part of a round, or train both branches for the local epochs."""
         if not self.alone:
             return self.upload(clients.fit(received, trainable=self.task.parameters))
         names = [name for name in received if name.startswith(PERSONAL)]
         return Update(clients.fit(received, objective=self.objective, trainable=names, copy="branches"))
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """FedAvg's, while there is anything."""
+        """Average as FedAvg does, as long as there is an upload."""
         if upload.model:
             super().aggregate(participants, received, upload)
 
     def objective(self, models: Stack, batch: Batch) -> Tensor:
-        """The losses of both branches, whose parameters are different ones."""
+        """The losses of both branches, which have different parameters."""
         relation, node = batch.cached(self.related), graphs(batch.inputs).nodes
         y1, *others = self.outputs(part(PERSONAL, models), batch, relation)
         errors = ((y1 - relation.predictions) ** 2).mean(dim=2)
@@ -131,7 +133,9 @@ class AdaFGL(FedAvg):
         return batch.cross_entropy(y1) + distance + sum(batch.cross_entropy(y) for y in others)
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
-        """FedAvg's, or the probabilities of both branches by the client's homophily."""
+        """Predict with FedAvg's model, or mix the probabilities of both branches by the
+        client's homophily.
+        """
         if not self.alone:
             return batch.forward(models).logits
         relation = batch.cached(self.related)

@@ -68,7 +68,7 @@ class CFL(Mixing):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """One cluster of all; ``models`` are every client's cluster's."""
+        """Start with one cluster of all clients. ``models`` has, for every client, its cluster's model."""
         super().setup_server()
         self.cluster = torch.zeros(self.task.clients, dtype=torch.int64, device=self.task.device)
         self.updates: Stack = {name: torch.zeros_like(value) for name, value in self.models.items()}
@@ -76,7 +76,7 @@ class CFL(Mixing):
         self.start_round = max(self.task.rounds // 10, 1) if start is None else start
 
     def broadcast(self) -> Message:
-        """The clusters' models."""
+        """Send every client its cluster's model."""
         mask = self.together().float()
         self.collaboration = mask / mask.sum(dim=1, keepdim=True)
         self.record(collaboration_by_round=self.collaboration)
@@ -87,7 +87,7 @@ class CFL(Mixing):
         return self.cluster[:, None] == self.cluster[None, :]
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """Steps 1 and 2."""
+        """Split clusters and update their models: steps 1 and 2."""
         updates = {name: trained - received[name] for name, trained in upload.model.items()}
         self.updates = {
             name: replaced(self.updates[name], participants, value) for name, value in updates.items()
@@ -106,12 +106,12 @@ class CFL(Mixing):
         self.models = {name: value + means[name] for name, value in self.models.items()}
 
     def means(self, participants: Tensor, updates: Stack) -> Stack:
-        """Every client's cluster's mean of the updates ``[participants, ...]``; 0 if none is of it."""
+        """The mean update ``[participants, ...]`` of every client's cluster; 0 if no participant is in it."""
         shares = self.together()[:, participants].float()
         return mix(updates, shares / shares.sum(dim=1, keepdim=True).clamp_min(1))
 
     def halves(self, members: Tensor) -> Tensor:
-        """Which of two clusters each member falls into, bool ``[members]``."""
+        """In which of two clusters each member ends, bool ``[members]``."""
         # imported when it is needed, since it takes a sixth of a second whenever methods are named
         from scipy.cluster.hierarchy import cut_tree, linkage
 

@@ -117,14 +117,14 @@ class CUFL(FedPub):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """FED-PUB's; the head has no mask."""
+        """Set up FED-PUB, but without a mask on the head."""
         super().setup_server()
         self.matrices = tuple(name for name in self.matrices if name in self.task.backbone)
         assert self.proxy.edges is not None
         self.reference_count = self.proxy.edges.shape[1] // 2
 
     def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
-        """Everybody's own data; how many edges there are."""
+        """Count every client's edges. The data stay as they are."""
         counts = [client.edges.shape[1] // 2 for client in federation.clients if client.edges is not None]
         self.edge_counts = torch.tensor(counts, device=self.task.device)
         return federation
@@ -134,12 +134,12 @@ class CUFL(FedPub):
         return Edges(graphs(batch.inputs), int(self.edge_counts.max()))
 
     def reference_edges(self, batch: Batch) -> Edges:
-        """The reference graph, once for every client of a block."""
+        """The edges of the reference graph, once for every client of a block."""
         inputs = batch.block.model.collate_common(self.proxy, len(batch.labels), self.task.device)
         return Edges(graphs(inputs), SLOTS)
 
     def add_parameters(self, models: Stack) -> Stack:
-        """Masks of ones on weights; of zeros on edges."""
+        """Add masks of ones on weights and masks of zeros on edges."""
         example = models["conv1.bias"].double()
         reference = unselected(example, SLOTS)
         local_edges = unselected(example, int(self.edge_counts.max()))
@@ -153,7 +153,7 @@ class CUFL(FedPub):
         }
 
     def first_upload(self, clients: Clients, models: Stack, traffic: TrafficMeter) -> Update:
-        """Pre-training; what it makes of nodes and edges, and the first edges."""
+        """Pre-train a model, learn from it how easy nodes and edges are, and select the first edges."""
         pretrained = self.pretrained(clients, models, traffic)
 
         def on_whole_graph(models: Stack, batch: Batch) -> Tensor:
@@ -164,7 +164,7 @@ class CUFL(FedPub):
         return Update({**models, **prefixed(EDGES, edges), EASE: clients.reduce(pretrained, self.ease)})
 
     def pretrained(self, clients: Clients, models: Stack, traffic: TrafficMeter) -> Stack:
-        """Every client's masked model after the pre-training, from the model that all begin with."""
+        """Pre-train every client's masked model, starting from the common model."""
 
         def masked_loss(models: Stack, batch: Batch) -> Tensor:
             return batch.cross_entropy(batch.forward(masked(models, self.matrices)).logits)
@@ -184,7 +184,7 @@ class CUFL(FedPub):
     def fit(
         self, clients: Clients, models: Stack, objective: Objective, epochs: int | None, copy: str
     ) -> Stack:
-        """Local epochs on weights and masks, with the masks' own weight decay."""
+        """Train weights and masks. The masks have their own weight decay."""
         return clients.fit(
             models,
             objective=objective,
@@ -205,21 +205,21 @@ class CUFL(FedPub):
         )
 
     def difficulty(self, models: Stack, batch: Batch, edges: Edges, weights: Tensor) -> Tensor:
-        """(1 - p_e)^2 with the models' embeddings on a graph whose edges have weights, ``[c, width]``."""
+        """(1 - p_e)^2, with the models' embeddings on a graph of weighted edges, ``[c, width]``."""
         stack = masked(models, self.matrices, self.hyper.prune)
         z = batch.block.model.embed(stack, edges.weighted(weights), None)
         return edges.difficulty(torch.relu(z))
 
     def edge_weights(self, models: Stack) -> Tensor:
-        """How much every client's edges weigh in training, ``[clients, width]``."""
+        """The weights of every client's edges in training, ``[clients, width]``."""
         return shares(part(EDGES, models), self.hyper.threshold) * models[EASE]
 
     def reference_weights(self, models: Stack) -> Tensor:
-        """How much the reference graph's edges weigh for every client, ``[clients, SLOTS]``."""
+        """The weights of the reference graph's edges for every client, ``[clients, SLOTS]``."""
         return shares(part(REFERENCE, models), self.hyper.threshold)
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs on the selected edges; every fifth round both masks; the report."""
+        """Train on the selected edges, update both masks every fifth round, and report the reference mask."""
         edges = self.edge_weights(received)
         batches = [block.evaluation for block in clients.blocks]
         inputs = {batch.block: batch.cached(self.own_edges).weighted(batch.of(edges)) for batch in batches}
@@ -248,7 +248,7 @@ class CUFL(FedPub):
         return self.upload(state, reference=r, scale=scale["value"].float())
 
     def cycle(self, clients: Clients, trained: Stack) -> dict[str, Tensor]:
-        """Five steps of both masks, and one more selection."""
+        """Take five steps of both masks, and count one more selection."""
 
         def own(models: Stack, batch: Batch) -> Tensor:
             return self.difficulty(models, batch, batch.cached(self.own_edges), self.edge_weights(models))
@@ -269,7 +269,7 @@ class CUFL(FedPub):
         }
 
     def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
-        """w_ij."""
+        """w_ij, from the cosines of the reports."""
         similarity = cosines({"reference": upload.extras["reference"].double()})
         return torch.softmax(upload.extras["scale"].double()[:, None] * similarity, dim=1)
 

@@ -18,7 +18,7 @@ from bench.hyper import tunable
 from .fedavg import FedAvg, SampleWeights
 
 GLOBAL = "global."
-"""What the names begin with of what a client keeps of its copy of the global model."""
+"""Prefix of what a client keeps of its copy of the global model."""
 
 
 class Ditto(FedAvg):
@@ -60,16 +60,16 @@ class Ditto(FedAvg):
     hyper: Hyper
 
     def add_parameters(self, models: Stack) -> Stack:
-        """Beside v_i: running statistics for w, whose parameters come anew in every round."""
+        """Add running statistics for w. Its parameters come anew in every round."""
         statistics = {name: value for name, value in models.items() if name not in self.task.parameters}
         return {**models, **prefixed(GLOBAL, statistics)}
 
     def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
-        """What a client predicts with is its own."""
+        """Keep the client's own model, which predicts."""
         return own
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs on v_i, then on w."""
+        """Train v_i, then w."""
 
         def pull(gradients: Mapping[str, Tensor], models: Stack, batch: Batch) -> None:
             for name, w in batch.of(message.model).items():

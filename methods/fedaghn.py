@@ -82,7 +82,7 @@ class FedAGHN(Mixing):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """Theta and Delta are the same random parameters for all; p and q have their start values."""
+        """Start with the same random Theta and Delta for all clients, and with the initial p and q."""
         super().setup_server()
         self.updates = self.models
         numbers = len(self.layers) if self.hyper.layerwise_pq else 1
@@ -91,7 +91,7 @@ class FedAGHN(Mixing):
         self.q = ones * self.hyper.q
 
     def broadcast(self) -> Message:
-        """bar_i, steps 1 to 3."""
+        """Mix the models to bar_i: steps 1 to 3."""
         deltas = by_layer(self.updates, self.task.layers)
         self.cosine = torch.stack([cosines(deltas[layer]) for layer in self.layers])
         self.s, self.alpha = attention(self.cosine, self.p, self.q, self.hyper.self_in_softmax)
@@ -100,7 +100,7 @@ class FedAGHN(Mixing):
         return Message(self.mixtures(self.models, self.alpha))
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """Step 4, on the models that were mixed; then Theta and Delta are those of this round."""
+        """Update p and q by the models that were mixed (step 4). Then keep this round's Theta and Delta."""
         updates = {name: trained - received[name] for name, trained in upload.model.items()}
         if self.hyper.trained != "none":
             pull = self.pull(participants, updates)

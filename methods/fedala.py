@@ -18,7 +18,7 @@ from bench.hyper import tunable
 from .fedavg import FedAvg, SampleWeights
 
 WEIGHTS = "weights."
-"""What the names of W begin with, one entry for every parameter of the upper layers."""
+"""Prefix of W, which has one entry for every parameter of the upper layers."""
 
 ADAPTED = "adapted"
 """1 for a client that has learnt W at least once."""
@@ -79,13 +79,13 @@ class FedALA(FedAvg):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """The upper layers' parameters."""
+        """Set up FedAvg, and the names of the upper layers' parameters."""
         super().setup_server()
         layers = list(self.task.layers.values())[-self.hyper.layers :]
         self.upper = [name for names in layers for name in names]
 
     def add_parameters(self, models: Stack) -> Stack:
-        """W, for everybody 1."""
+        """Add W, which is 1 at the start."""
         weights = {
             name: torch.ones_like(models[name], memory_format=torch.contiguous_format) for name in self.upper
         }
@@ -96,7 +96,9 @@ class FedALA(FedAvg):
         }
 
     def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
-        """The lower layers of Theta_g, and Theta^ with W learnt anew; in round 0 all of Theta_g."""
+        """Take the lower layers of Theta_g, learn W, and let the upper layers be Theta^. Round 0 takes all
+        of Theta_g.
+        """
         if self.round == 0:
             return {**own, **message.model}
         lower = {name: value for name, value in message.model.items() if name not in self.upper}
@@ -110,7 +112,7 @@ class FedALA(FedAvg):
         return {name: torch.lerp(theta[name], theta_g[name], w[name]) for name in self.upper}
 
     def learn(self, clients: Clients, received: Stack, message: Message) -> Stack:
-        """W after this round's passes."""
+        """Learn W by this round's passes."""
         theta_g = {name: message.model[name] for name in self.upper}
         models = {name: value.clone() for name, value in received.items()}
         w = part(WEIGHTS, models)
@@ -137,7 +139,7 @@ class FedALA(FedAvg):
         return w
 
     def slices(self, clients: Clients) -> list[NDArray[np.int64]]:
-        """For every client the positions of neighbouring training items, a ``share`` of them."""
+        """Draw for every client a ``share`` of neighbouring training items, and return their positions."""
         slices = []
         for rng, items in zip(clients.generators("fedala slice"), clients.training, strict=True):
             count = max(int(self.hyper.share * len(items)), 1)
@@ -146,5 +148,5 @@ class FedALA(FedAvg):
         return slices
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs on the adapted model."""
+        """Train the adapted model for the local epochs."""
         return self.upload(clients.fit(received, trainable=self.shared()))

@@ -60,11 +60,11 @@ class FedAMP(Mixing):
     hyper: Hyper
 
     def add_parameters(self, models: Stack) -> Stack:
-        """One random model for all, with its running statistics."""
+        """Start with one random model for all, with its running statistics."""
         return {**models, **self.task.common()}
 
     def attention(self) -> Tensor:
-        """xi, float64 ``[clients, clients]``, rows of sum 1."""
+        """xi, float64 ``[clients, clients]``; rows sum to 1."""
         xi = (
             self.hyper.alpha
             * torch.exp(-squared_distances(self.models) / self.hyper.sigma)
@@ -74,14 +74,14 @@ class FedAMP(Mixing):
         return xi + torch.diag(1 - xi.sum(dim=1))
 
     def broadcast(self) -> Message:
-        """u_i, beside the client's own model; nothing in the first round."""
+        """Send u_i in addition to the client's own model. In the first round nothing is sent."""
         identity = torch.eye(self.task.clients, device=self.task.device)
         self.collaboration = self.attention().float() if self.round else identity
         self.record(collaboration_by_round=self.collaboration)
         return Message(extras=mix(self.models, self.collaboration) if self.round else {})
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs on the objective of step 3."""
+        """Train on the objective of step 3 for the local epochs."""
 
         def attraction(gradients: Mapping[str, Tensor], models: Stack, batch: Batch) -> None:
             for name, mixture in batch.of(message.extras).items():
@@ -90,7 +90,7 @@ class FedAMP(Mixing):
         return self.upload(clients.fit(received, adjust=attraction if message.extras else None))
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """w_i."""
+        """Keep w_i."""
         self.keep(participants, upload.model)
 
 
@@ -101,7 +101,7 @@ class FedAMPReleased(FedAMP):
     title = "FedAMP (no gradient)"
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs on F_i alone."""
+        """Train on F_i alone for the local epochs."""
         return self.upload(clients.fit(received))
 
 
@@ -133,7 +133,7 @@ class HFedAMP(FedAMP):
     hyper: Hyper
 
     def attention(self) -> Tensor:
-        """xi, float64 ``[clients, clients]``, rows of sum 1."""
+        """xi, float64 ``[clients, clients]``; rows sum to 1."""
         other_weights = softmax_over_others(self.hyper.sigma * cosines(self.models))
         self_weights = self.hyper.self_weight * torch.eye(self.task.clients, device=self.task.device)
         return self_weights + (1 - self.hyper.self_weight) * other_weights

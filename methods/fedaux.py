@@ -92,13 +92,13 @@ class FedAux(Personalised):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """One common model with a head for [h; z], one common a, and which matrices have masks."""
+        """Start with one model with a head for [h; z] and one a, and choose the matrices that have masks."""
         super().setup_server()
         matrices = [name for name, value in self.models.items() if value.dim() == 3]
         self.matrices = tuple(matrices) if self.hyper.masks else ()
 
     def initial(self) -> Stack:
-        """A random model, the head drawn for [h; z], and a."""
+        """A random model, with a head for [h; z], and a."""
         task = self.task
         common = {name: value[0] for name, value in task.common().items()}
         hidden, classes = common["head.weight"].shape
@@ -114,17 +114,17 @@ class FedAux(Personalised):
         return repeated(common, task.clients)
 
     def shared(self) -> Collection[str]:
-        """Everything but the masks."""
+        """Send everything but the masks."""
         return (*self.task.parameters, PROJECTION, READOUT)
 
     def add_parameters(self, models: Stack) -> Stack:
-        """a and the head for z, as all begin, and masks of ones."""
+        """Add a, the head for z (both as all begin) and masks of ones."""
         server_layers = {name: self.models[name] for name in (PROJECTION, READOUT)}
         stack = {**models, **server_layers}
         return {**stack, **ones(stack, self.matrices)}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs on all of it, masks unpruned."""
+        """Train all of it for the local epochs, with unpruned masks."""
 
         def objective(models: Stack, batch: Batch) -> Tensor:
             return batch.cross_entropy(self.outputs(masked(models, self.matrices), batch))
@@ -133,7 +133,7 @@ class FedAux(Personalised):
         return self.upload(clients.fit(received, objective=objective, optimiser=optimiser))
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
-        """Predictions with pruned masks."""
+        """Predict with pruned masks."""
         return self.outputs(masked(models, self.matrices, self.hyper.prune), batch)
 
     def outputs(self, models: Stack, batch: Batch) -> Tensor:
@@ -150,7 +150,7 @@ class FedAux(Personalised):
         return kernel_means(h, scores, graphs(batch.inputs).nodes, self.hyper.sigma)
 
     def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
-        """w_ij."""
+        """w_ij, from the cosines of the auxiliary vectors."""
         similarity = cosines({PROJECTION: upload.model[PROJECTION].double()})
         return torch.softmax(self.hyper.alpha * similarity, dim=1)
 

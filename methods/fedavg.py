@@ -36,28 +36,30 @@ class FedAvg(Method):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """One random model, and every client's weight in the average."""
+        """Start with one random model. Set every client's weight in the average."""
         sizes = self.task.train_sizes
         self.weights = sizes if self.hyper.weights == "samples" else sizes.new_ones(len(sizes))
         common = self.initial()
         self.model = {name: common[name][0] for name in self.shared()}
 
     def initial(self) -> Stack:
-        """The model that all start from, ``[clients, ...]``; it holds at least what is shared."""
+        """The model that all clients start from, ``[clients, ...]``. It has at least the
+        shared parameters.
+        """
         return self.task.common()
 
     def broadcast(self) -> Message:
-        """The same model to all."""
+        """Send all clients the same model."""
         return Message(repeated(self.model, self.task.clients))
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """w = sum_i p_i w_i over the clients that took part, their weights p scaled to sum to 1."""
+        """w = sum_i p_i w_i over the clients that took part. Their weights p are scaled to sum to 1."""
         weights = self.weights[participants]
         shares = weights / weights.sum()
         self.model = {name: average(value, shares) for name, value in upload.model.items()}
 
     def onboard(self, newcomers: Clients, message: Message) -> Message:
-        """The last average."""
+        """Send newcomers the last average."""
         return Message(repeated(self.model, newcomers.count))
 
 

@@ -15,7 +15,7 @@ from bench.hyper import tunable
 from .fedavg import FedAvg
 
 COMMON = "common."
-"""What the names begin with of what a client keeps of the model that the federation trains."""
+"""Prefix of what a client keeps of the model that the federation trains."""
 
 
 class FedBABU(FedAvg):
@@ -58,11 +58,11 @@ class FedBABU(FedAvg):
     onboard = FedAvg.onboard  # the average fits the head that newcomers have, too
 
     def shared(self) -> Collection[str]:
-        """The body."""
+        """Send the body."""
         return self.task.backbone
 
     def setup_server(self) -> None:
-        """One random body; the head that all share is drawn with it.
+        """Start with one random body. The head that all share is drawn with it.
 
         Raises:
             NotApplicableError: the client model's head starts at zero, which lets no gradient through.
@@ -72,12 +72,12 @@ class FedBABU(FedAvg):
             raise NotApplicableError(f"{self.name} never trains the head, and this one starts at zero")
 
     def common_head(self) -> Stack:
-        """theta_cls, the same for all and in every round."""
+        """theta_cls, which is the same for all clients and in every round."""
         common = self.task.common()
         return {name: common[name] for name in self.task.head}
 
     def add_parameters(self, models: Stack) -> Stack:
-        """Beside the personal model: theta_cls, and running statistics of what the federation trains."""
+        """Add theta_cls, and running statistics of the model that the federation trains."""
         clients = len(next(iter(models.values())))
         head = {
             name: value[:1].expand(clients, *value.shape[1:]) for name, value in self.common_head().items()
@@ -86,7 +86,7 @@ class FedBABU(FedAvg):
         return {**models, **prefixed(COMMON, {**head, **statistics})}
 
     def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
-        """The averaged body under theta_cls: nothing of the last round's personal model is left."""
+        """Put the averaged body under theta_cls. Nothing of the last personal model is left."""
         return {**own, **part(COMMON, own), **message.model}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:

@@ -77,7 +77,7 @@ class FedCP(FedAvg):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """One random model and policy."""
+        """Start with one random model and one policy."""
         matrices = [name for name in self.task.head if len(self.task.shapes[name]) == 2]
         if len(matrices) != 1:
             raise NotApplicableError(
@@ -89,7 +89,7 @@ class FedCP(FedAvg):
         super().setup_server()
 
     def shared(self) -> Collection[str]:
-        """The client model and the policy."""
+        """Send the client model and the policy."""
         return (*self.task.parameters, *POLICY)
 
     def initial(self) -> Stack:
@@ -97,7 +97,7 @@ class FedCP(FedAvg):
         return {**self.task.common(), **repeated(self.policy, self.task.clients)}
 
     def add_parameters(self, models: Stack) -> Stack:
-        """CPN, H_g, running statistics for B_g, and a random v."""
+        """Add CPN, H_g, running statistics for B_g, and a random v."""
         width = self.task.shapes[self.matrix][0]
         vectors = torch.rand(self.task.clients, width, 1, generator=self.task.generator("context"))
         head = {name: value for name, value in models.items() if name not in self.task.backbone}
@@ -110,14 +110,14 @@ class FedCP(FedAvg):
         }
 
     def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
-        """B_i and CPN are replaced, H_i stays, H_g is new; so is v from the second round on."""
+        """Replace B_i and CPN, keep H_i, and set H_g anew. From the second round on, set v anew, too."""
         heads = {name: message.model[name] for name in self.task.head}
         local_head = {name: own[name] for name in self.task.head}
         models = {**own, **message.model, **local_head, **prefixed(GLOBAL, heads)}
         return {**models, CONTEXT: context(own[self.matrix])} if self.round else models
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs on base, head and policy."""
+        """Train base, head and policy for the local epochs."""
         streams = clients.generators("fedcp masks")
         global_base = {name: message.model[name] for name in self.task.backbone}
 
@@ -148,7 +148,7 @@ class FedCP(FedAvg):
         return personal + batch.head(part(GLOBAL, models), features * (1 - mask))
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
-        """Predictions with the masks of the client's and the round's own stream."""
+        """Predict with masks from the client's and the round's own stream."""
         features = batch.embed(models)
         draws = [
             torch.rand(length, features.shape[2], generator=self.task.generator("masks", number, self.round))

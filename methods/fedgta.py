@@ -75,12 +75,12 @@ class FedGTA(Personalised):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """One common model, and nobody has accepted anybody."""
+        """Start with one model. No client has accepted another one."""
         super().setup_server()
         self.collaboration = torch.eye(self.task.clients, device=self.task.device)
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs; then moments and confidence of what the model predicts."""
+        """Train for the local epochs, and send moments and confidence of the model's predictions."""
         trained = clients.fit(received)
         return self.upload(trained, **clients.reduce(trained, self.signals))
 
@@ -119,7 +119,7 @@ class FedGTA(Personalised):
         return torch.cat([*raw_moments, *((weights @ centred**p).squeeze(1) for p in powers)], dim=1)
 
     def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
-        """Who accepts whom."""
+        """Average the models of the clients that a client accepts."""
         similarity = cosines({"moments": upload.extras["moments"].double()})
         return averaging_weights(similarity, upload.extras["confidence"], self.hyper.threshold)
 
@@ -138,7 +138,7 @@ class FedGTALabels(FedGTA):
 
 
 def nodes(batch: Batch) -> tuple[Tensor, Tensor]:
-    """Which items are nodes and no padding, 0 or 1, and their degrees without self-loop, ``[c, items]``."""
+    """Which items are nodes and not padding (0 or 1), and their degrees without self-loop, ``[c, items]``."""
     inputs = graphs(batch.inputs)
     entries = inputs.adjacency.crow_indices().diff().view(batch.labels.shape)  # an edge or the loop each
     return (entries > 0).float(), (entries - 1).clamp_min(0).float()

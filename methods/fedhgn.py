@@ -59,7 +59,7 @@ class HypergraphLearning(Method, ABC):
     client: ClassVar[dict[str, str]] = {"model": "hgnn"}
 
     def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
-        """Every client's features are replaced by its rows of Z."""
+        """Replace every client's features by its rows of Z."""
         clients = federation.clients
         if any(client.hyperedges is None for client in clients):
             raise NotApplicableError(f"{self.name} needs hyperedges, and {federation.dataset} has none")
@@ -117,7 +117,7 @@ class Completed(HypergraphLearning):
     hyper: Hyper
 
     def propagated(self, clients: Sequence[Client], traffic: TrafficMeter) -> Parts:
-        """Every client's rows of ``L L X``, or what the released code takes for them."""
+        """Every client's rows of ``L L X``, or what the released code computes instead."""
         self._refuse_lost_members(clients)
         if self.hyper.completion == "released":
             if self.hyper.least_upload > 1 or self.hyper.audit:
@@ -131,7 +131,7 @@ class Completed(HypergraphLearning):
         return completed(clients, traffic, self.hyper.least_upload)
 
     def _refuse_lost_members(self, clients: Sequence[Client]) -> None:
-        """Sums over a hyperedge lack the summands of nodes that no client holds."""
+        """Refuse hyperedges with nodes that no client holds: sums over them would lack summands."""
         edge_lists = [hyperedges(client) for client in clients]
         ids = np.concatenate([edges.ids for edges in edge_lists])
         counts = np.bincount(ids, weights=np.concatenate([edges.members.sizes for edges in edge_lists]))

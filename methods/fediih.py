@@ -67,7 +67,7 @@ class FedIIH(Personalised):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """One common model, and even weights.
+        """Start with one model and equal weights.
 
         Raises:
             NotApplicableError: the hidden width is no multiple of the number of factors.
@@ -81,11 +81,11 @@ class FedIIH(Personalised):
         self.collaboration = torch.full((k, task.clients, task.clients), 1 / task.clients, device=task.device)
 
     def shared(self) -> Collection[str]:
-        """W, b and the head."""
+        """Send W, b and the head."""
         return USED
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs on cross-entropy; then mu and ln sigma^2 of every factor."""
+        """Train on cross-entropy for the local epochs. Then send mu and ln sigma^2 of every factor."""
 
         def objective(models: Stack, batch: Batch) -> Tensor:
             return batch.cross_entropy(self.logits(models, batch))
@@ -105,13 +105,13 @@ class FedIIH(Personalised):
         )
 
     def routed(self, x: Tensor, batch: Batch, layers: int) -> Tensor:
-        """That state after further layers."""
+        """The state after further layers."""
         for _ in range(layers):
             x = route(x, batch.cached(edges_of), self.hyper.steps)
         return x
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
-        """The linear head on all factors."""
+        """Apply the linear head to all factors."""
         x = self.hidden(models, batch).reshape(*batch.labels.shape, -1)
         return torch.bmm(x, models["head.weight"]) + models["head.bias"][:, None, :]
 
@@ -123,11 +123,11 @@ class FedIIH(Personalised):
         return x.sum(dim=1) / nodes.sum(dim=1)[:, None, None]
 
     def mixtures(self, models: Stack, weights: Tensor) -> Stack:
-        """The mixtures by factor."""
+        """Mix the models factor by factor."""
         return mixed_by_factor(models, weights)
 
     def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
-        """w ``[factors, clients, clients]``, rows of sum 1."""
+        """w ``[factors, clients, clients]``; rows sum to 1."""
         mean, log_variance = upload.extras["mean"], upload.extras["log_variance"]
         factor_divergences = [divergences(mean[:, k], log_variance[:, k]) for k in range(self.hyper.factors)]
         similarity = 1 - torch.stack(factor_divergences) / math.log(2)

@@ -75,20 +75,20 @@ class FedPAC(FedAvg):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """One model for all; nobody's head is combined, and no class has a prototype."""
+        """Start with one model. No heads are combined, and no class has a prototype."""
         super().setup_server()
         self.heads: Stack = repeated({name: self.model[name] for name in self.task.head}, self.task.clients)
         self.record(collaboration=torch.eye(self.task.clients, device=self.task.device))
         self.prototypes: dict[str, Tensor] = {}
 
     def broadcast(self) -> Message:
-        """theta to all, everybody's phi_i, and the prototypes with the classes that have one."""
+        """Send theta to all, phi_i to client i, and the prototypes with the classes that have one."""
         return Message(
             {**super().broadcast().model, **self.heads}, repeated(self.prototypes, self.task.clients)
         )
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Statistics, head, features, prototypes."""
+        """Compute statistics, train the head, train the features, compute prototypes: steps 1 to 4."""
         counts = clients.reduce(received, lambda models, batch: batch.label_counts)
         sizes = counts.sum(dim=1).clamp_min(1)
         shares = counts / sizes[:, None]
@@ -113,7 +113,7 @@ class FedPAC(FedAvg):
         return self.upload(trained, h=h, variance=spread / sizes, prototypes=prototypes, counts=counts)
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """The averages, and everybody's combination of heads."""
+        """Average models and prototypes, and combine the heads for every client."""
         super().aggregate(participants, received, upload)
         h = upload.extras["h"].double().flatten(1).cpu().numpy()
         variance = upload.extras["variance"].double().clamp_min(0).cpu().numpy()
@@ -137,8 +137,8 @@ def membership(batch: Batch) -> Tensor:
 def class_means(models: Stack, batch: Batch) -> dict[str, Tensor]:
     """Means over the training items of every class, 0 for a class without any.
 
-    ``means`` ``[c, classes, width]`` are those of features, ``squares`` ``[c, classes]`` those of their squared
-    norms.
+    ``means`` ``[c, classes, width]`` are those of features, ``squares`` ``[c, classes]`` those of
+    their squared norms.
     """
     features = batch.embed(models)
     values = torch.cat([features, features.square().sum(dim=2, keepdim=True)], dim=2)
@@ -147,7 +147,9 @@ def class_means(models: Stack, batch: Batch) -> dict[str, Tensor]:
 
 
 def distance(features: Tensor, targets: Tensor, batch: Batch) -> Tensor:
-    """Mean over training items and width of the squares of features less their class's target ``[c]``."""
+    """The squared difference of features from their class's target, as a mean over training items and width,
+    ``[c]``.
+    """
     class_targets = targets.gather(1, batch.labels.clamp_min(0)[:, :, None].expand_as(features))
     return ((features - class_targets).square().mean(dim=2) * batch.weights).sum(dim=1)
 
@@ -169,7 +171,9 @@ def head_weights(h: NDArray[np.float64], variances: NDArray[np.float64]) -> NDAr
 
 
 def without_small(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights below ``SMALLEST`` as 0 and the others scaled to sum to 1; the largest always stays."""
+    """Set weights below ``SMALLEST`` to 0 and scale the others to sum to 1. The largest
+    weight always stays.
+    """
     large_weights = np.where(weights < min(SMALLEST, weights.max()), 0, weights)
     shares: NDArray[np.float64] = large_weights / large_weights.sum()
     return shares

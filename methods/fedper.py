@@ -29,5 +29,5 @@ class FedPer(FedAvg):
     onboard = FedAvg.onboard
 
     def shared(self) -> Collection[str]:
-        """All but the head."""
+        """Send everything but the head."""
         return self.task.backbone

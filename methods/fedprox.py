@@ -43,7 +43,7 @@ class FedProx(FedAvg):
     hyper: Hyper
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs on cross-entropy plus the proximal term."""
+        """Train on cross-entropy plus the proximal term for the local epochs."""
 
         def proximal(gradients: Mapping[str, Tensor], models: Stack, batch: Batch) -> None:
             for name in self.shared():

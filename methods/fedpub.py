@@ -83,7 +83,7 @@ class FedPub(Personalised):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """One common model, the proxy graph, and a plain average before anything is known."""
+        """Start with one common model and equal weights, and draw the proxy graph."""
         super().setup_server()
         task = self.task
         self.matrices = tuple(name for name, shape in task.shapes.items() if len(shape) == 2)
@@ -91,18 +91,18 @@ class FedPub(Personalised):
         self.proxy = proxy_graph(width, task.generator("proxy graph"))
 
     def initial(self) -> Stack:
-        """One random model, its head by Xavier's rule if asked for."""
+        """One random model. Its head is drawn by Xavier's rule if asked for."""
         if self.hyper.initial_head == "fan_in":
             return self.task.common()
         head = xavier_head(self.task, {name: self.task.shapes[name] for name in self.task.head})
         return {**self.task.common(), **repeated(head, self.task.clients)}
 
     def add_parameters(self, models: Stack) -> Stack:
-        """Masks of ones."""
+        """Add masks of ones."""
         return {**models, **ones(models, self.matrices)}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs on W and mu with the unpruned masks; then h_i."""
+        """Train W and mu with unpruned masks for the local epochs. Then compute h_i."""
 
         def masked_loss(models: Stack, batch: Batch) -> Tensor:
             return batch.cross_entropy(batch.forward(masked(models, self.matrices)).logits)
@@ -119,20 +119,20 @@ class FedPub(Personalised):
         return self.upload(trained, embedding=embeddings)
 
     def penalties(self, clients: Clients, received: Stack) -> Adjustment | None:
-        """None: as released, they do not act."""
+        """None: as released, the penalties have no gradient."""
         return None
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
-        """Predictions with pruned masks."""
+        """Predict with pruned masks."""
         return batch.forward(masked(models, self.matrices, self.hyper.prune)).logits
 
     def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
-        """a_ij."""
+        """a_ij = softmax_j(tau cos(h_i, h_j))."""
         h = functional.normalize(upload.extras["embedding"].double(), dim=1)
         return torch.softmax(self.hyper.tau * (h @ h.T), dim=1)
 
     def log_masks(self, clients: Clients, trained: Stack) -> None:
-        """Mean of each client's mask entries, and the share of them that evaluation prunes."""
+        """Log the mean of each client's mask entries, and the share of them that evaluation prunes."""
         gates = pruned(trained, self.matrices, self.hyper.prune)
         masks = [trained[MASK + name].flatten(1) for name in self.matrices]
         entries = sum(mask.shape[1] for mask in masks)
@@ -176,7 +176,7 @@ class FedPubGradient(FedPub):
     hyper: Hyper
 
     def penalties(self, clients: Clients, received: Stack) -> Adjustment | None:
-        """l sign(mu) / entries, and r (W - W_received) / ||W - W_received||: the penalties' gradients."""
+        """The penalties' gradients: l sign(mu) / entries, and r (W - W_received) / ||W - W_received||."""
         is_first = clients.round == 0
         entries = sum(received[MASK + name][0].numel() for name in self.matrices)
 
@@ -194,7 +194,9 @@ class FedPubGradient(FedPub):
 
 
 def proxy_graph(width: int, rng: torch.Generator) -> Client:
-    """The random graph that models are compared on: no labels, N(0, 1) features ``[500, width]``."""
+    """Draw the random graph that models are compared on, with N(0, 1) features ``[500, width]`` and no
+    labels.
+    """
     nodes = PROXY_BLOCKS * PROXY_NODES
     draws = torch.rand(PROXY_BLOCKS, PROXY_NODES, PROXY_NODES, generator=rng) < PROXY_EDGE_PROBABILITY
     upper = draws.triu(diagonal=1)

@@ -42,6 +42,6 @@ class FedRep(FedPer):
     hyper: Hyper
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Head, then representation."""
+        """Train the head, then the representation."""
         head = clients.fit(received, trainable=self.task.head, epochs=self.hyper.head_epochs, copy="head")
         return self.upload(clients.fit(head, trainable=self.task.backbone))

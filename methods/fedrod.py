@@ -49,13 +49,13 @@ class FedRoD(FedAvg):
     Hyper = SampleWeights
 
     def add_parameters(self, models: Stack) -> Stack:
-        """H_i, a copy of the server's G."""
+        """Add H_i, a copy of the server's G."""
         clients = len(next(iter(models.values())))
         head = {name: self.model[name].expand(clients, *self.model[name].shape) for name in self.task.head}
         return {**models, **prefixed(PERSONAL, head)}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs on the sum of both losses."""
+        """Train on the sum of both losses for the local epochs."""
         counts = clients.reduce(received, lambda models, batch: batch.label_counts)
         priors = torch.where(counts > 0, counts.log(), NONE_OF_A_CLASS)
 
@@ -69,7 +69,7 @@ class FedRoD(FedAvg):
         return self.upload(clients.fit(received, objective=both))
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
-        """G(z) + H_i(z)."""
+        """Predict with G(z) + H_i(z)."""
         features = batch.embed(models)
         personal = batch.head({**models, **part(PERSONAL, models)}, features)
         return batch.head(models, features) + personal
@@ -84,5 +84,5 @@ class FedRoDGeneric(FedRoD):
     onboard = FedRoD.onboard
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
-        """G(z)."""
+        """Predict with G(z)."""
         return batch.forward(models).logits

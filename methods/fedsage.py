@@ -71,7 +71,7 @@ class FedSagePlusStandIn(FedSage):
     hyper: Hyper
 
     def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
-        """Every client's extended graph."""
+        """Extend every client's graph."""
         clients = federation.clients
         cross_lists = known_cross_edges(federation, self.name)
         holders = Holders.of(clients, self.name)
@@ -91,7 +91,7 @@ class FedSagePlusStandIn(FedSage):
         return replace(federation, clients=tuple(result))
 
     def _noise(self, client: Client, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """From a stream that follows the client, whatever its number is."""
+        """Draw noise from a stream that follows the client, whatever its number is."""
         stream = self.task.generator("foreign noise", identity(client))
         noise: NDArray[np.float32] = (torch.randn(shape, generator=stream) * self.hyper.noise).numpy()
         return noise

@@ -122,7 +122,7 @@ class FedSagePlus(FedAvg):
     hyper: Hyper
 
     def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
-        """Every client's mended graph."""
+        """Mend every client's graph."""
         clients = federation.clients
         shared = [Neighbourhoods(client) for client in clients]
         generated = torch.zeros(len(clients), dtype=torch.int64)
@@ -144,8 +144,8 @@ class FedSagePlus(FedAvg):
 class Mender:
     """One client's NeighGen, from hiding nodes to mending the graph.
 
-    Its random streams are named by the client's node ids, so that they follow the client whatever
-    its number is.
+    Its random streams are named by the client's node ids. So they follow the client, whatever its number
+    is.
     """
 
     def __init__(self, method: FedSagePlus, client: Client, classes: int) -> None:
@@ -172,13 +172,15 @@ class Mender:
         self.noise = self.stream("neighgen noise", self.identity)
 
     def features(self, codes: Tensor, masks: torch.Generator | None) -> Tensor:
-        """fGen with fresh noise, ``[a, slots, width]`` for codes ``[a, LATENT]``."""
+        """Features that fGen generates with fresh noise, ``[a, slots, width]``, from codes
+        ``[a, LATENT]``.
+        """
         noise = torch.randn(len(codes), LATENT, generator=self.noise).to(self.device)
         generated: Tensor = self.network.features(codes, noise, self.hyper.generator_dropout, masks)
         return generated
 
     def drawn(self, counts: Tensor) -> tuple[Tensor, Tensor]:
-        """Shown nodes that get neighbours, and how many each: ``min(int(n_v), slots)``."""
+        """The shown nodes that get neighbours, and how many each gets: ``min(int(n_v), slots)``."""
         integers = counts.detach().to(torch.int64).clamp(max=self.hyper.slots)
         nodes = torch.nonzero(self.shown & (integers > 0)).squeeze(1)
         return nodes, integers[nodes]
@@ -188,7 +190,7 @@ class Mender:
         return self.training[nodes] & (self.missing[nodes] > 0)
 
     def feature_loss(self, generated: Tensor, targets: Tensor, nodes: Tensor, counts: Tensor) -> Tensor:
-        """Mean over training nodes and slots, given the nodes that have such a loss."""
+        """The mean feature loss over training nodes and slots. The nodes with such a loss are given."""
         total = greedy_feature_loss(generated, targets, counts, self.missing[nodes])
         return total / (len(self.train_nodes) * self.hyper.slots)
 
@@ -210,7 +212,7 @@ class Mender:
         return torch.from_numpy(rows).to(self.device)[:, None]
 
     def train(self) -> None:
-        """Local epochs of the whole NeighGen."""
+        """Train the whole NeighGen for its epochs."""
         network, hyper = self.network, self.hyper
         optimiser = network.optimiser(
             hyper.feature_learning_rate, hyper.encoder_learning_rate, hyper.generator_weight_decay
@@ -232,7 +234,9 @@ class Mender:
             optimiser.step()
 
     def train_with_others(self, others: Sequence[Neighbourhoods], traffic: TrafficMeter) -> None:
-        """Epochs of fGen alone, on other clients' features, too; all else is fixed, without dropout."""
+        """Train fGen for its epochs, also on other clients' features. The other parts are fixed, without
+        dropout.
+        """
         network, hyper = self.network, self.hyper
         with torch.no_grad():
             codes = network.codes(self.graph, 0.0, None)
@@ -262,7 +266,7 @@ class Mender:
             optimiser.step()
 
     def mend(self) -> Client:
-        """The client with generated neighbours of all its nodes, predicted from its whole graph."""
+        """Add generated neighbours to all nodes of the client, predicted from its whole graph."""
         graph = OwnGraph(self.client.features, self.edges, self.device)
         self.shown = torch.ones_like(self.shown)
         with torch.no_grad():

@@ -109,11 +109,11 @@ class FGGP(FedAvg):
     hyper: Hyper
 
     def shared(self) -> Collection[str]:
-        """The client model and the augmentor."""
+        """Send the client model and the augmentor."""
         return (*self.task.parameters, *AUGMENTOR)
 
     def setup_server(self) -> None:
-        """One random model and augmentor; no prototypes yet.
+        """Start with one random model and augmentor, and without prototypes.
 
         Raises:
             NotApplicableError: some clients take no part in a round.
@@ -136,18 +136,18 @@ class FGGP(FedAvg):
         return self.add_parameters(self.task.common())
 
     def add_parameters(self, models: Stack) -> Stack:
-        """The augmentor's weights."""
+        """Add the augmentor's weights."""
         return {**models, **repeated(self.augmentor, self.task.clients)}
 
     def broadcast(self) -> Message:
-        """The average, and the global prototypes with their classes."""
+        """Send the average, and the global prototypes with their classes."""
         extras = {}
         if self.prototypes is not None:
             extras = {"prototypes": self.prototypes, "classes": self.prototype_classes}
         return Message(super().broadcast().model, repeated(extras, self.task.clients))
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs on both views, then the prototypes."""
+        """Train on both views for the local epochs, then send the prototypes."""
         graph = self.candidates(clients, received)
         noise = clients.generators("augmented edges")
 
@@ -161,7 +161,7 @@ class FGGP(FedAvg):
         return self.upload(trained, prototypes=self.keyed(clients.reduce(trained, means)))
 
     def candidates(self, clients: Clients, received: Stack) -> Callable[[Batch], CandidateGraph]:
-        """The global views of a block's clients, laid out."""
+        """A function that lays out the global views of a block's clients."""
         pairs = self.global_views(clients, received)
 
         def laid_out(batch: Batch) -> CandidateGraph:
@@ -171,7 +171,9 @@ class FGGP(FedAvg):
         return lambda batch: batch.cached(laid_out, key=clients.round // self.hyper.refresh)
 
     def global_views(self, clients: Clients, received: Stack) -> list[NDArray[np.int64]]:
-        """Every client's pairs of nodes in its global view, which it makes anew every ``refresh`` rounds."""
+        """The pairs of nodes in every client's global view. A client makes them anew every ``refresh``
+        rounds.
+        """
         views, period = clients.noted("global view"), clients.round // self.hyper.refresh
         for block in clients.blocks:
             rows = range(block.rows.start, block.rows.stop)
@@ -190,7 +192,7 @@ class FGGP(FedAvg):
     def two_views(
         self, models: Stack, batch: Batch, graph: CandidateGraph, noise: Sequence[np.random.Generator]
     ) -> Tensor:
-        """Cross-entropies of both views, their contrast and the reconstruction, ``[c]``."""
+        """The cross-entropies of both views, plus their contrast and the reconstruction, ``[c]``."""
         inputs, model = graphs(batch.inputs), batch.block.model
         projection = inputs.first_layer(models["conv1.weight"])
         output = model.forward(models, inputs.on(inputs.propagate, projection), batch.drop)
@@ -211,16 +213,16 @@ class FGGP(FedAvg):
         return entropy + (batch.cross_entropy(augmented_output.logits) + contrast + reconstruction)
 
     def keyed(self, means: Tensor) -> Tensor:
-        """Row c of what a client sends is the prototype of class c."""
+        """The class of each prototype that a client sends: its row is its class."""
         return means
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """Average the models; cluster every class's prototypes."""
+        """Average the models, and cluster every class's prototypes."""
         super().aggregate(participants, received, upload)
         self.prototypes, self.prototype_classes = cluster_means(upload.extras["prototypes"])
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
-        """Votes of the global prototypes; none for any class as long as there are no prototypes."""
+        """Let the global prototypes vote. Before there are prototypes, no class gets a vote."""
         output = batch.forward(models)
         if self.prototypes is None:
             return torch.zeros_like(output.logits)
@@ -229,7 +231,7 @@ class FGGP(FedAvg):
 
 
 def class_means(models: Stack, batch: Batch, graph: CandidateGraph) -> Tensor:
-    """Every client's prototypes ``[c, classes, width]``, NaN for a class without nodes."""
+    """Every client's prototypes ``[c, classes, width]``; NaN for a class without nodes."""
     output = batch.forward(models)
     assigned = assignment(output.logits, batch.labels, graph.inside)
     occurs = assigned.sum(dim=2)[:, :, None] > 0
@@ -247,7 +249,7 @@ class FGGPReleased(FGGP):
     title = "FGGP (released keys)"
 
     def keyed(self, means: Tensor) -> Tensor:
-        """Classes that occur take the first rows, in their order."""
+        """Move the classes that occur to the first rows, in their order."""
         is_missing = means.isnan().any(dim=2)
         order = is_missing.to(torch.int8).argsort(dim=1, stable=True)
         return means.gather(1, order[:, :, None].expand_as(means))

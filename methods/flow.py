@@ -98,7 +98,7 @@ class Flow(FedAvg):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """The common w_g and psi, and every client's share of the average."""
+        """Start with one w_g and one psi."""
         self.averaged = self.task.parameters
         super().setup_server()
         with self.task.seeded("policy"):
@@ -108,11 +108,11 @@ class Flow(FedAvg):
         self.averaged = tuple(self.model)
 
     def shared(self) -> Collection[str]:
-        """w_g and psi."""
+        """Send w_g and psi."""
         return self.averaged
 
     def add_parameters(self, models: Stack) -> Stack:
-        """Every client also holds psi and w_l; both start as at the server."""
+        """Add psi and w_l to every client. Both start as at the server."""
         common = self.broadcast().model
         return {**models, **{name: common[name] for name in self.policy}, **self.local_from(common)}
 
@@ -121,14 +121,14 @@ class Flow(FedAvg):
         return prefixed(LOCAL_COPY, {name: shared[name] for name in self.task.parameters})
 
     def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
-        """w_l := w_g."""
+        """Set w_l := w_g."""
         return {**own, **message.model, **self.local_from(message.model)}
 
     def halves(self, clients: Clients) -> tuple[Halves, Halves]:
-        """Positions of A and B for every client, the same in all rounds.
+        """The positions of A and B for every client, the same in all rounds.
 
-        The stream is named by how many nodes there are to cut, not by the client's number, so that
-        the order of clients changes nothing. With ``data = "all"`` both are all training nodes.
+        The random stream is named by the number of nodes that are cut, not by the client's number: so the
+        order of clients changes nothing. With ``data = "all"`` both are all training nodes.
         """
         if self.hyper.data == "all":
             return clients.training, clients.training
@@ -140,7 +140,7 @@ class Flow(FedAvg):
         return [nodes[: len(nodes) // 2] for nodes in orders], [nodes[len(nodes) // 2 :] for nodes in orders]
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """w_l on half A, then psi and w_g on half B."""
+        """Train w_l on half A, then psi and w_g on half B."""
         first_half, second_half = self.halves(clients)
         personal = clients.fit(part(LOCAL_COPY, received), items=first_half, copy="local")
 
@@ -161,7 +161,7 @@ class Flow(FedAvg):
         return self.upload({**trained, **prefixed(LOCAL_COPY, personal)})
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
-        """Every node takes the likelier copy of each layer."""
+        """Predict with the likelier copy of each layer for every node."""
         inputs = graphs(batch.inputs)
         gates = hard_gates(soft_gates(models, inputs))
         return routed_gcn(models, part(LOCAL_COPY, models), gates, inputs, None)
@@ -183,7 +183,7 @@ class FlowStateful(Flow):
     title = "Flow (stateful)"
 
     def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
-        """w_l is the client's own."""
+        """Keep the client's own w_l."""
         return {**own, **message.model}
 
 
@@ -200,18 +200,18 @@ class FlowReleased(Flow):
     title = "Flow (released code)"
 
     def setup_server(self) -> None:
-        """w_l joins w_g and psi in the average."""
+        """Average w_l, too."""
         super().setup_server()
         self.model |= self.local_from(self.model)
         self.averaged = tuple(self.model)
 
     def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
-        """w_l is the average."""
+        """Set w_l to the average."""
         return {**own, **message.model}
 
 
 def initial_policy(features: int, width: int) -> dict[str, Tensor]:
-    """torch's default weights of one policy, drawn from the stream that is set around the call."""
+    """torch's default weights of one policy, drawn from the stream that the caller has set."""
     parameters = {}
     for layer in LAYERS:
         sizes = {"hidden": (features if layer == LAYERS[0] else width, width), "exit": (width, 2)}
@@ -223,7 +223,7 @@ def initial_policy(features: int, width: int) -> dict[str, Tensor]:
 
 
 def soft_gates(policy: Stack, inputs: GraphInputs) -> Tensor:
-    """Probabilities of the global and the local copy, ``[clients, nodes, layers, 2]``."""
+    """The probabilities of the global and the local copy, ``[clients, nodes, layers, 2]``."""
     products = inputs.first_layer(policy["policy.conv1.hidden.weight"])
     hidden = (
         products.view(len(inputs.lengths), inputs.items, -1) + policy["policy.conv1.hidden.bias"][:, None, :]
@@ -238,7 +238,7 @@ def soft_gates(policy: Stack, inputs: GraphInputs) -> Tensor:
 
 
 def hard_gates(gates: Tensor) -> Tensor:
-    """The likelier copy alone, of the same shape; the global one where both are equally likely."""
+    """1 for the likelier copy and 0 for the other one, of the same shape. Ties go to the global copy."""
     local = (gates[..., LOCAL] > gates[..., GLOBAL]).to(gates.dtype)
     return torch.stack([1 - local, local], dim=-1)
 
@@ -248,8 +248,8 @@ def routed_gcn(
 ) -> Tensor:
     """Logits ``[clients, nodes, classes]`` of the mixed model.
 
-    Layer k maps x to ``g[k, 0] shared_k(x) + g[k, 1] personal_k(x)`` with the node's own gates g;
-    activation and dropout follow the mixture, so neighbours' messages are of mixed states.
+    Layer k maps x to ``g[k, 0] shared_k(x) + g[k, 1] personal_k(x)`` with the node's own gates g.
+    Activation and dropout follow the mixture: so neighbours send mixed states.
     """
     clients, nodes = len(inputs.lengths), inputs.items
 

@@ -18,9 +18,9 @@ class Local(Method):
     title = "Local"
 
     def shared(self) -> Collection[str]:
-        """Nothing."""
+        """Send nothing."""
         return ()
 
     def onboard(self, newcomers: Clients, message: Message) -> Message:
-        """Nothing: newcomers, too, are on their own."""
+        """Send nothing: newcomers train alone, too."""
         return Message()

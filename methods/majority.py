@@ -18,19 +18,19 @@ class Majority(Method):
     trains = False
 
     def shared(self) -> Collection[str]:
-        """Nothing."""
+        """Send nothing."""
         return ()
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Nothing to train."""
+        """Train nothing."""
         return Update(received)
 
     def onboard(self, newcomers: Clients, message: Message) -> Message:
-        """Nothing: a newcomer counts its own classes."""
+        """Send nothing: a newcomer counts its own classes."""
         return Message()
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
-        """One for the majority class, zero for the others, for every item."""
+        """1 for the majority class and 0 for the others, for every item."""
         counts = batch.label_counts
         votes = torch.nn.functional.one_hot(counts.argmax(dim=1), counts.shape[1]).float()
         return votes[:, None, :].expand(-1, batch.labels.shape[1], -1)

@@ -68,7 +68,7 @@ class PeFLL(Method):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """e and h, and nothing known of the clients."""
+        """Set up e and h. Nothing is known of the clients."""
         task = self.task
         width = int(1 + task.clients / 4)
         features, classes = task.shapes["conv1.weight"][0], task.shapes["head.weight"][1]
@@ -87,44 +87,44 @@ class PeFLL(Method):
         self.scale = (0.0, 1.0)
 
     def embedder_rows(self, clients: int) -> dict[str, Tensor]:
-        """e as every client gets it, a row for each."""
+        """e with one row for every client."""
         return repeated({name: value.detach() for name, value in self.embedder.named_parameters()}, clients)
 
     def first_upload(self, clients: Clients, models: Stack, traffic: TrafficMeter) -> Update:
-        """The first descriptions, by e, which the server sends."""
+        """Send every client e, and let it describe its data."""
         e = Message(extras=self.embedder_rows(clients.count))
         traffic.bytes_down += e.bytes
         return Update(models, Message(extras={"description": clients.reduce(e.extras, describe)}))
 
     def receive_first(self, message: Message) -> None:
-        """Keep them, and scale all further ones as they are."""
+        """Keep the descriptions. All later ones are scaled like these."""
         self.descriptions = message.extras["description"]
         self.scale = (float(self.descriptions.mean()), max(float(self.descriptions.std()), SMALLEST_SCALE))
 
     def scaled(self, descriptions: Tensor) -> Tensor:
-        """What h reads."""
+        """The input of h."""
         mean, deviation = self.scale
         return (descriptions - mean) / deviation
 
     def broadcast(self) -> Message:
-        """theta_i; e and dL/dv_i for the client's part of the gradient."""
+        """Send theta_i, and e and dL/dv_i for the client's part of the gradient."""
         models = self.network.emit(self.network.features(self.scaled(self.descriptions), None))
         return Message(models, {**self.embedder_rows(self.task.clients), "slope": self.slopes})
 
     def onboard(self, newcomers: Clients, message: Message) -> Message:
-        """A model by one pass; they have nothing to teach."""
+        """Generate a model for every newcomer by one pass. They have no part in training e and h."""
         v = message.extras["description"]
         models = self.network.emit(self.network.features(self.scaled(v), None))
         return Message(models, {**self.embedder_rows(newcomers.count), "slope": torch.zeros_like(v)})
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs; the gradient of e, and the description anew."""
+        """Train for the local epochs. Send the gradient of e and the description anew."""
         trained = clients.fit(received)
         gradients = clients.reduce(message.extras, embedder_gradient)
         return self.upload(trained, description=clients.reduce(message.extras, describe), gradient=gradients)
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """A step of both networks, and dL/dv_i for the next round."""
+        """Take a step of both networks, and keep dL/dv_i for the next round."""
         count = len(participants)
         difference = {name: (received[name] - value) / count for name, value in upload.model.items()}
         v = self.descriptions[participants].clone().requires_grad_()
@@ -144,7 +144,9 @@ class PeFLL(Method):
 
 
 def describe(e: Mapping[str, Tensor], batch: Batch) -> Tensor:
-    """v ``[c, width]``: the mean of e over every client's training nodes, ``e`` holding a row for each."""
+    """v ``[c, width]``, the mean of e over every client's training nodes. ``e`` has one
+    row for each client.
+    """
     inputs = graphs(batch.inputs)
     weight = e["0.weight"].transpose(1, 2)
     words, labels = weight[:, : inputs.width].contiguous(), weight[:, inputs.width :]
@@ -156,7 +158,7 @@ def describe(e: Mapping[str, Tensor], batch: Batch) -> Tensor:
 
 
 def embedder_gradient(e: Mapping[str, Tensor], batch: Batch) -> Tensor:
-    """(d v / d e)^T slope of every client, e's tensors one after the other, ``[c, numbers]``."""
+    """(d v / d e)^T slope of every client, with e's tensors one after the other, ``[c, numbers]``."""
     leaves = {name: value.clone().requires_grad_() for name, value in e.items() if name != "slope"}
     with torch.enable_grad():
         value = (describe(leaves, batch) * e["slope"]).sum()

@@ -81,7 +81,7 @@ class PFedFDA(FedAvg):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """f, the class means, and the upper triangle of the covariance."""
+        """Start with f, the class means, and the upper triangle of the covariance."""
         super().setup_server()
         self.matrix, self.bias = sorted(self.task.head, key=lambda name: -len(self.task.shapes[name]))
         self.width, self.classes = self.task.shapes[self.matrix]
@@ -93,35 +93,37 @@ class PFedFDA(FedAvg):
         }
 
     def shared(self) -> Collection[str]:
-        """f."""
+        """Send f."""
         return self.task.backbone
 
     def packed(self, covariance: Tensor) -> Tensor:
-        """The upper triangle, ``[width (width + 1) / 2]``."""
+        """The upper triangle of a covariance, ``[width (width + 1) / 2]``."""
         return covariance[self.triangle[0], self.triangle[1]]
 
     def everybodys(self, message: Message) -> Gaussians:
-        """The server's statistics out of a message, in float64."""
+        """The server's statistics in a message, in float64."""
         covariance = torch.zeros(self.width, self.width, dtype=torch.float64, device=self.task.device)
         covariance[self.triangle[0], self.triangle[1]] = message.extras["covariance"][0].double()
         return Gaussians(message.extras["means"][0].double(), covariance + covariance.triu(1).T)
 
     def broadcast(self) -> Message:
-        """f and the statistics, to all alike."""
+        """Send f and the statistics to all clients alike."""
         return Message(super().broadcast().model, repeated(self.statistics, self.task.clients))
 
     def onboard(self, newcomers: Clients, message: Message) -> Message:
-        """The same."""
+        """Send newcomers the same."""
         return Message(repeated(self.model, newcomers.count), repeated(self.statistics, newcomers.count))
 
     def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
-        """f, and a head from the statistics in between."""
+        """Take f, and compute a head from statistics between the client's own and the server's."""
         received = {**own, **message.model}
         personal = clients.reduce(received, self.personal(message))
         return {**received, **{name: personal[name] for name in self.task.head}}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Train f under the head of the server's statistics; then statistics and a head of its own."""
+        """Train f under the head of the server's statistics. Then compute statistics and a
+        head in between.
+        """
         others = self.everybodys(message)
 
         def common_head(models: Stack, batch: Batch) -> dict[str, Tensor]:
@@ -135,7 +137,7 @@ class PFedFDA(FedAvg):
         return Update({**trained, **{name: personal[name] for name in self.task.head}}, upload)
 
     def personal(self, message: Message) -> Callable[[Stack, Batch], dict[str, Tensor]]:
-        """A reduction to every client's head, and the means and covariance that it follows from."""
+        """A reduction to every client's head, and to the means and covariance that the head follows from."""
         others = self.everybodys(message)
 
         def of(models: Stack, batch: Batch) -> dict[str, Tensor]:
@@ -159,7 +161,7 @@ class PFedFDA(FedAvg):
         return {self.matrix: weights, self.bias: bias}
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """Averages of f, means and covariance by training items."""
+        """Average f, means and covariance by training items."""
         super().aggregate(participants, received, upload)
         shares = self.weights[participants] / self.weights[participants].sum()
         self.statistics = {name: average(value, shares) for name, value in upload.extras.items()}
@@ -173,7 +175,7 @@ class Gaussians(NamedTuple):
 
 
 def stacked(rows: Sequence[Stack]) -> dict[str, Tensor]:
-    """Tensors of single clients with a row for each, in float32."""
+    """Join the tensors of single clients, one row for each, in float32."""
     return {name: torch.stack([row[name] for row in rows]).float() for name in rows[0]}
 
 
@@ -187,8 +189,8 @@ def priors(labels: Tensor, classes: int) -> Tensor:
 def estimate(features: Tensor, labels: Tensor, others: Tensor, ridge: float) -> Gaussians:
     """Statistics of some items: features ``[n, width]`` with labels ``[n]``.
 
-    A class without items takes the mean that ``others`` ``[classes, width]`` have; ``ridge`` is added to the
-    diagonal of the covariance, which is the scatter within classes over n - 1.
+    A class without items takes its mean from ``others`` ``[classes, width]``. The covariance is the
+    scatter within classes over n - 1. ``ridge`` is added to its diagonal.
     """
     one_hot = torch.nn.functional.one_hot(labels, len(others)).to(features)
     counts = one_hot.sum(dim=0)[:, None]
@@ -199,7 +201,7 @@ def estimate(features: Tensor, labels: Tensor, others: Tensor, ridge: float) -> 
 
 
 def between(local: Gaussians, others: Gaussians, weights: Tensor) -> Gaussians:
-    """Own statistics by ``weights`` (of means, of covariance), the others' for the rest."""
+    """Mix own statistics by ``weights`` (of means, of covariance) with the others' statistics."""
     return Gaussians(*(torch.lerp(b, a, w) for a, b, w in zip(local, others, weights, strict=True)))
 
 
@@ -212,18 +214,20 @@ def head(gaussians: Gaussians, shares: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def shrunken(covariance: Tensor) -> Tensor:
-    """The covariance drawn to a multiple of the identity of the same trace."""
+    """The covariance, drawn a little to a multiple of the identity with the same trace."""
     width = len(covariance)
     level = SHRINKAGE * covariance.trace() / width
     return (1 - SHRINKAGE) * covariance + level * torch.eye(width).to(covariance)
 
 
 def own_weights(features: Tensor, labels: Tensor, others: Gaussians, ridge: float) -> Tensor:
-    """Weights in [0, 1] of the own means and covariance that predict held-out halves of the items best.
+    """The weights in [0, 1] of the own means and covariance that predict held-out halves of the items best,
+    ``[2]``.
 
-    Every other item of a class is in one half; the cross-entropies of both halves, each under statistics of
-    the other one, are summed at all pairs of ``GRID`` values, and the first smallest pair wins (``[2]``).
-    A basis in which both covariances are diagonal makes a pair as cheap as a product of vectors.
+    Every other item of a class is in one half. Each half is predicted with statistics of the other one.
+    The cross-entropies of both are summed at all pairs of ``GRID`` values, and the first smallest pair
+    wins. In a basis in which both covariances are diagonal, a pair costs no more than a product of
+    vectors.
     """
     shares = priors(labels, len(others.means))
     half = parity(labels)
@@ -253,6 +257,6 @@ def own_weights(features: Tensor, labels: Tensor, others: Gaussians, ridge: floa
 
 
 def parity(labels: Tensor) -> Tensor:
-    """Whether an even or odd number of items of the same class stand before an item, bool ``[n]``."""
+    """Whether an odd number of items of the same class stand before an item, bool ``[n]``."""
     pairs = torch.tril(labels[:, None] == labels[None, :], diagonal=-1)
     return pairs.sum(dim=1) % 2 == 1

@@ -71,7 +71,7 @@ class PFedGraph(Personalised):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """W_0 for everybody, the sizes behind the prior p, and a graph that knows nothing else."""
+        """Start with W_0 for all, the data sizes for the prior p, and a graph that follows from p alone."""
         super().setup_server()
         self.sizes = self.task.train_sizes.double()
         self.collaboration = (self.sizes / self.sizes.sum()).float().expand(self.task.clients, -1)
@@ -79,13 +79,15 @@ class PFedGraph(Personalised):
         self.directions: Stack = {}
 
     def broadcast(self) -> Message:
-        """The client's mixture of models; from the second round on also c_i."""
+        """Send every client its mixture of models, and c_i from the second round on."""
         return Message(self.models, self.directions)
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs on F_i(w) - lambda <c_i, w> / ||w||, or plus as released.
+        """Train on F_i(w) - lambda <c_i, w> / ||w|| for the local epochs (plus, as released, in the
+        variant).
 
-        The second term's gradient is -lambda (c_i / ||w|| - <c_i, w> w / ||w||^3), added as it stands.
+        The second term's gradient is -lambda (c_i / ||w|| - <c_i, w> w / ||w||^3). It is added as it
+        stands.
         """
         strength = self.sign * self.hyper.attraction
 
@@ -105,14 +107,14 @@ class PFedGraph(Personalised):
         return self.upload(clients.fit(received, adjust=alignment if message.extras else None))
 
     def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
-        """x, the collaboration graph of those that took part."""
+        """x, the collaboration graph of the clients that took part."""
         prior = self.sizes[participants] / self.sizes[participants].sum()
         cosine = cosines({name: value - self.start[name] for name, value in upload.model.items()})
         cosine[cosine > ALIKE] = 1
         return project_onto_simplex(prior + cosine / (2 * self.hyper.alpha))
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """The graph, the mixtures and the directions."""
+        """Compute the graph, the mixtures and the directions."""
         super().aggregate(participants, received, upload)
         x = self.collaboration[participants][:, participants]
         directions = mix(upload.model, x / norms(upload.model))

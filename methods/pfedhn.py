@@ -68,7 +68,7 @@ class PFedHN(Method):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """Embeddings v, hypernetwork h and their optimiser."""
+        """Set up the embeddings v, the hypernetwork h and their optimiser."""
         task = self.task
         width = int(1 + task.clients / 4)
         shapes = {name: task.shapes[name] for name in self.shared()}
@@ -89,21 +89,21 @@ class PFedHN(Method):
         )
 
     def broadcast(self) -> Message:
-        """theta_i = h(v_i; phi) for all clients."""
+        """Generate and send theta_i = h(v_i; phi)."""
         return Message(self.network.emit(self.network.features(self.embeddings, None)))
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """Steps along the mean or sum of (d theta_i / d phi)^T (theta_i - theta~_i) over a step's clients."""
+        """Step along the mean or sum of (d theta_i / d phi)^T (theta_i - theta~_i) over a step's clients."""
         difference = {name: received[name] - trained for name, trained in upload.model.items()}
         for rows in self.steps(participants):
             self.step(participants[rows], {name: value[rows] for name, value in difference.items()})
 
     def steps(self, participants: Tensor) -> Iterable[Tensor]:
-        """The rows of the clients of every step of a round: all of them in one."""
+        """The rows of the clients of every step of a round. Here one step has all of them."""
         return [torch.arange(len(participants), device=self.task.device)]
 
     def step(self, clients: Tensor, difference: Stack) -> None:
-        """One step of v and phi for some clients, given their differences."""
+        """Take one step of v and phi for some clients, given their differences."""
         for parameter in (self.embeddings, *self.network.body.parameters()):
             parameter.grad = None
         features = self.network.features(self.embeddings[clients], None)
@@ -121,7 +121,7 @@ class PFedHNPC(PFedHN):
     title = "pFedHN-PC"
 
     def shared(self) -> Collection[str]:
-        """All but the head."""
+        """Send everything but the head."""
         return self.task.backbone
 
 
@@ -139,6 +139,6 @@ class PFedHNOne(PFedHN):
     title = "pFedHN, one client a step"
 
     def steps(self, participants: Tensor) -> Iterable[Tensor]:
-        """Every client on its own."""
+        """One step for every client."""
         order = torch.randperm(len(participants), generator=self.task.generator("order", self.round))
         return list(order.to(self.task.device)[:, None])

@@ -59,7 +59,7 @@ class PFedLA(Mixing):
     hyper: Hyper
 
     def setup_server(self) -> None:
-        """v_i and psi_i, stacked, in float64."""
+        """Set up v_i and psi_i, stacked, in float64."""
         super().setup_server()
         clients, device = self.task.clients, self.task.device
         draw = self.task.generator("hypernetwork")
@@ -79,7 +79,7 @@ class PFedLA(Mixing):
         self.networks["head_bias"] = uniform(0, 0, len(self.layers), 1, clients)
 
     def alpha(self, networks: Stack) -> Tensor:
-        """alpha, step 1: float64 ``[layers, clients, clients]``."""
+        """Compute alpha (step 1), float64 ``[layers, clients, clients]``."""
         x = networks["embedding"][:, None, :]
         for number in range(HIDDEN_LAYERS):
             x = torch.relu(torch.baddbmm(networks[f"bias{number}"], x, networks[f"weight{number}"]))
@@ -92,14 +92,14 @@ class PFedLA(Mixing):
         return torch.where(total > 0, positive / total.where(total > 0, 1), identity)
 
     def broadcast(self) -> Message:
-        """bar_i, steps 1 and 2."""
+        """Mix the models to bar_i: steps 1 and 2."""
         alpha = self.alpha(self.networks)
         self.collaboration = alpha.float()
         self.record(collaboration_by_round=alpha)
         return Message(self.mixtures(self.models, alpha))
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """Step 3, on the models that were mixed; then theta are those of this round."""
+        """Step 3, on the models that were mixed. Then keep this round's theta."""
         updates = {name: trained - received[name] for name, trained in upload.model.items()}
         leaves = {name: value.requires_grad_() for name, value in self.networks.items()}
         alpha = self.alpha(leaves)

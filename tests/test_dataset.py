@@ -12,6 +12,7 @@ from scipy import sparse
 from bench.data import Data, Graph, Hypergraph, Images, Ragged
 from bench.dataset import DATASETS, Dataset
 from bench.errors import RequestError
+from bench.federation.prepared import _prepare
 from bench.sources import Sources
 from bench.spec import ClientSettings, Protocol
 
@@ -68,7 +69,7 @@ def loaded(data: Data, family: str, listed: tuple[str, ...] = ()) -> Data:
             return data
 
     Own.family = family  # type: ignore[assignment]
-    return Own().load(Sources((), download=False))
+    return _prepare(Own, (), download=False).data
 
 
 def with_last(values: np.ndarray, last: float) -> np.ndarray:

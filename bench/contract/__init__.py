@@ -1,1 +1,1 @@
-"""What every method must keep, whoever wrote it: for the tests and for ``bench check-method``."""
+"""The rules that every method must keep, for the tests and for ``bench check-method``."""

@@ -1,13 +1,13 @@
-"""What a rule raises where a method does not keep it."""
+"""The exception of a rule that a method does not keep."""
 
 from __future__ import annotations
 
 
 class Broken(Exception):
-    """A rule is not kept; the message says what to mend."""
+    """A method does not keep a rule. The message says what to correct."""
 
 
 def require(holds: bool, problem: str) -> None:
-    """Raise ``Broken`` unless the rule is kept."""
+    """Raise ``Broken`` with this problem unless the rule holds."""
     if not holds:
         raise Broken(problem)

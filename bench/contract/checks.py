@@ -1,6 +1,6 @@
-"""The contract of a method, rule by rule, on a small federation that needs no data.
+"""Checks a method against the contract, rule by rule, on a small federation that needs no data.
 
-Nothing here says whether a method is good.
+The contract does not say whether a method is good.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bench.errors import NotApplicableError, RequestError
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of a rule on a family of data; ``problem`` is empty where it is kept."""
+    """The outcome of a rule on a family of data. ``problem`` is empty if the rule is kept."""
 
     rule: str
     family: Family
@@ -29,10 +29,10 @@ class Finding:
 
 
 def check(method: str) -> Iterator[Finding]:
-    """Every rule's outcome for a method, one after the other, on every family that it is checked on.
+    """Check every rule for a method, on every family of data that the method is checked on.
 
     Raises:
-        RequestError: no such method, or one of families that no toy is of.
+        RequestError: there is no such method, or there is no toy of its families.
     """
     kind = METHODS.named(method)
     checked_families = families(kind)
@@ -50,7 +50,7 @@ def check(method: str) -> Iterator[Finding]:
 
 def _problem(rule: Rule, subject: Subject) -> str:
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # a toy is too small to share: on a busy machine more take twenty times as long
+    torch.set_num_threads(1)  # toys are small: on a busy machine more threads take twenty times as long
     try:
         rule(subject)
     except Broken as failure:

@@ -1,4 +1,4 @@
-"""The rules that a method's class keeps or breaks as it is written: no run is needed to tell."""
+"""The rules about how a method's class is written. They need no run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from bench.spec import ClientSettings, Protocol
 
 
 def describes_itself(subject: Subject) -> None:
-    """It has a title, a docstring and a numerics version; settings that it names are there, and take what
-    it says.
+    """It has a title, a docstring and a numerics version. The settings that it names exist and take its
+    values.
     """
     kind = subject.kind
     require(bool(kind.title), "give it a title, as tables shall print it")
@@ -40,7 +40,7 @@ def describes_itself(subject: Subject) -> None:
 
 
 def refused(model: type[BaseModel], values: Mapping[str, Any]) -> list[str]:
-    """What a model refuses of these values, each by itself."""
+    """The problems that a model has with these values, each taken by itself."""
     try:
         model.model_validate(dict(values))
     except ValidationError as error:
@@ -56,8 +56,8 @@ HOOKS = [name for name, value in vars(Method).items() if isfunction(value) and n
 
 
 def hooks_are_spelt_right(subject: Subject) -> None:
-    """Hooks take what the engine gives them, and no public method of its own is called almost as one, which
-    would never be called.
+    """Hooks take the arguments that the engine gives them. No public method has almost a hook's name, since
+    the engine would never call it.
     """
     for kind in subject.kind.__mro__[: subject.kind.__mro__.index(Method)]:
         for name, value in vars(kind).items():

@@ -1,6 +1,6 @@
-"""Hooks of a method under watch: what they return, what they change, and which clients they see together.
+"""Runs a method with its hooks watched, or called for some clients at a time.
 
-A watched method is of a class of its own that extends the method's, so that its attributes stay as they are.
+The hooks are wrapped in a subclass of the method's class, so that its attributes stay as they are.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EXPECTED: dict[str, tuple[type, str]] = {
 
 @contextmanager
 def standing_in(method: str, kind: type[Method]) -> Iterator[None]:
-    """Meanwhile runs of a method are of another class."""
+    """Make runs of a method with another class within the ``with`` block."""
     kinds = METHODS.all()
     own_kind = kinds[method]
     kinds[method] = kind
@@ -52,9 +52,9 @@ def standing_in(method: str, kind: type[Method]) -> Iterator[None]:
 
 
 def extended(kind: type[Method], names: Collection[str], around: Callable[[str, Hook], Hook]) -> type[Method]:
-    """A class whose hooks of these names are called by what ``around`` makes of name and hook.
+    """A subclass whose hooks of these names are replaced by ``around(name, hook)``.
 
-    A hook that another one of them calls is called as it is.
+    A hook that another of these hooks calls is not replaced.
     """
     depth = [0]
 
@@ -75,14 +75,16 @@ def extended(kind: type[Method], names: Collection[str], around: Callable[[str, 
 
 
 class _Seen(NamedTuple):
-    """A tensor, and how many changes in place it had seen: a copy of each would take longer."""
+    """A tensor, and how often it had been changed in place. A copy of every tensor would take longer."""
 
     tensor: Tensor
     version: int
 
 
 def attributes(method: Method) -> dict[str, Any]:
-    """A method's attributes that a checkpoint could hold, derived ones included, for ``holds_the_same``."""
+    """The attributes of a method that a checkpoint could hold, for ``holds_the_same``. Derived ones are
+    included.
+    """
     values = {}
     for name, value in vars(method).items():
         if name not in SETUP:
@@ -100,7 +102,7 @@ def _seen(node: Any) -> Any:
 
 
 def holds_the_same(value: Any, other_value: Any) -> bool:
-    """Whether two values of ``attributes`` held the same bits when these were asked for."""
+    """Whether two values of ``attributes`` held the same bits when ``attributes`` was called."""
     if isinstance(value, _Seen) and isinstance(other_value, _Seen):
         tensor, other_tensor = value.tensor, other_value.tensor
         if tensor.shape != other_tensor.shape or tensor.dtype != other_tensor.dtype:
@@ -115,8 +117,10 @@ def holds_the_same(value: Any, other_value: Any) -> bool:
 
 
 def described(error: Exception, kind: type[Method]) -> str:
-    """What an error of a run says to a method's author: the last line of the method's own file that it passed
-    through, else where it was raised.
+    """An error in words for a method's author, with the last line of the method's file that it passed
+    through.
+
+    If it passed through none, the line where it was raised stands there.
     """
     text = " ".join(str(error).split())
     if isinstance(error, (Broken, RequestError)):
@@ -128,8 +132,10 @@ def described(error: Exception, kind: type[Method]) -> str:
 
 
 def watched(kind: type[Method]) -> type[Method]:
-    """A class whose runs raise ``Broken`` where a hook returns what the engine does not expect, or where a
-    hook of clients changes what an attribute holds.
+    """A subclass whose runs check every hook.
+
+    A run raises ``Broken`` if a hook returns what the engine does not expect, or if a hook of clients
+    changes an attribute in place.
     """
 
     def around(name: str, hook: Hook) -> Hook:
@@ -154,21 +160,21 @@ def watched(kind: type[Method]) -> type[Method]:
 
 
 class Counted(Clients):
-    """Clients that can go back to an earlier number of fits, by which random streams are named."""
+    """Clients that can go back to an earlier number of fits, which names random streams."""
 
     def fits(self) -> int:
-        """How many fits of all clients there were in this round."""
+        """The number of fits in this round."""
         return self._root._calls
 
     def go_back(self, fits: int) -> None:
-        """Name the streams of the next fit as if there had been so many."""
+        """Name the streams of the next fit as if there had been so many fits."""
         self._root._calls = fits
 
 
 def apart(kind: type[Method], groups: Sequence[Sequence[int]], hooks: Collection[str]) -> type[Method]:
-    """The method with these hooks of clients called for groups of clients, one after the other.
+    """A subclass whose hooks of these names are called for groups of clients, one after the other.
 
-    Its runs are of ``Counted`` clients.
+    Its runs need ``Counted`` clients.
     """
 
     def around(name: str, hook: Hook) -> Hook:
@@ -188,14 +194,14 @@ def apart(kind: type[Method], groups: Sequence[Sequence[int]], hooks: Collection
 
 
 def _rows(value: Any, rows: Tensor) -> Any:
-    """What a hook is given, for some clients alone."""
+    """An argument of a hook, for some clients."""
     if isinstance(value, Message):
         return value.of(rows)
     return {name: tensor[rows] for name, tensor in value.items()}
 
 
 def _together(parts: Sequence[Any], order: Tensor) -> Any:
-    """What a hook returned for groups of clients, as for all of them."""
+    """Join what a hook returned for groups of clients."""
     first = parts[0]
     if isinstance(first, Update):
         keeps, uploads = [part.keep for part in parts], [part.upload for part in parts]

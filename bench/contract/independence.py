@@ -1,4 +1,4 @@
-"""The rules of who is beside whom: which clients are called, trained or there together changes no number."""
+"""The rules that numbers do not depend on which clients are called, trained or present together."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from bench.errors import NotApplicableError
 from bench.federation.types import Federation
 
 ROUND_HOOKS = ("load", "update")
-"""Hooks of clients in a round. What ``first_upload`` exchanges methods count themselves; predictions are made
-by block.
-"""
+"""Hooks of clients in a round. ``first_upload`` is not among them, since it may exchange messages."""
 
 GROUPS = ((1,), (0, 2, 3))
-"""Clients that hooks are called for apart from each other."""
+"""Groups of clients for which hooks are called one after the other."""
 
 
 def clients_do_their_part_alone(subject: Subject) -> None:
@@ -64,7 +62,7 @@ def block_size_changes_nothing(subject: Subject) -> None:
 
 
 def _without_dropout(kind: type[Method]) -> dict[str, float]:
-    """Hyper-parameters that switch a method's own dropout off, whatever it is called."""
+    """Hyper-parameters that switch a method's own dropout off."""
     fields = kind.Hyper.model_fields
     return {
         name: 0.0 for name, info in fields.items() if name.endswith("dropout") and info.annotation is float
@@ -72,7 +70,7 @@ def _without_dropout(kind: type[Method]) -> dict[str, float]:
 
 
 class _Reordered(Run):
-    """A run on the same clients in another order; the same ones take part in its rounds."""
+    """A run on the same clients in another order. The same clients take part in its rounds."""
 
     def __init__(self, straight_run: Run, federation: Federation, order: Sequence[int]) -> None:
         super().__init__(straight_run.spec, permuted(federation, order))
@@ -85,8 +83,8 @@ class _Reordered(Run):
 def order_of_clients_changes_nothing(subject: Subject) -> None:
     """Numbers follow the clients when their order changes.
 
-    Streams that belong to a client's number (initial weights, dropout) are taken out by a common
-    initial model and no dropout. So it is where some clients take part in a round, the same ones.
+    Random streams of a client's number (initial weights, dropout) are avoided by a common initial model
+    and no dropout. The rule is also checked with half of the clients in a round.
     """
     batch = {"batch_size": 1000} if subject.family == "images" else {}  # batches are shuffled by number
     order = [2, 0, 3, 1]
@@ -110,7 +108,9 @@ def order_of_clients_changes_nothing(subject: Subject) -> None:
 
 
 def absent_clients_keep_what_they_have(subject: Subject) -> None:
-    """With half of the clients in a round the others stay as they are, whoever is trained beside them."""
+    """With half of the clients in a round, the other clients stay as they are, whoever is trained beside
+    them.
+    """
     ends = []
     spec = subject.spec(participation=0.5, rounds=2 * ROUNDS)
     for block_size in (1, len(SIZES)):

@@ -1,5 +1,7 @@
-"""The rules of the contract, each a function that raises ``Broken`` with what to mend: those of single runs
-(numbers, repetition, what is learned), and the list of all."""
+"""The rules of the contract. Each is a function that raises ``Broken`` and says what to correct.
+
+Here are the rules on single runs, and the list of all rules.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ from bench.federation.types import TEST, TRAIN, Federation
 
 
 def shapes_and_finite_numbers(subject: Subject) -> None:
-    """Models keep shape and type, and all numbers are finite."""
+    """Models keep their shapes and types, and all numbers are finite."""
     loop, count = subject.short, len(subject.federation)
     unknown_names = set(loop.method.shared()) - set(loop.own)
     require(not unknown_names, f"shared() names parameters that no client has: {sorted(unknown_names)}")
@@ -57,15 +59,15 @@ def hooks_keep_to_their_side(subject: Subject) -> None:
 
 
 def same_spec_is_bit_equal(subject: Subject) -> None:
-    """The same spec twice gives the same bits, whatever the global generators hold."""
+    """The same spec twice gives the same bits, whatever the state of the global generators."""
     first_run, (second_run, _) = subject.short, subject.again
     is_same = furthest(first_run.own, second_run.own) == 0 and same_counts(first_run, second_run)
     require(is_same, "two runs of one spec differ: draw from task.generator(...), keyed by what it is for")
 
 
 def a_run_goes_on_where_it_was_saved(subject: Subject) -> None:
-    """A run that is saved between two rounds and taken up again ends with the same bits, also where the one
-    that was saved would have ended there; so do attributes that are ``derived``.
+    """A run that is saved between two rounds and taken up again ends with the same bits. This also holds if
+    the saved run would have ended there, and for attributes that are ``derived``.
     """
     straight_run, derived = subject.short, subject.kind.derived
     for name in sorted(derived):
@@ -108,7 +110,7 @@ def seed_matters(subject: Subject) -> None:
 
 
 def global_generators_are_left_alone(subject: Subject) -> None:
-    """A run draws nothing from torch's and NumPy's global generators."""
+    """A run draws nothing from the global generators of torch and NumPy."""
     _, is_untouched = subject.again
     require(is_untouched, "it draws from a global generator: use task.generator(...) or task.seeded(...)")
 
@@ -138,7 +140,7 @@ def held_out_labels_are_not_read(subject: Subject) -> None:
 
 
 class _Watched(Clients):
-    """Clients whose ``fit`` notices when the stack it was given changes."""
+    """Clients whose ``fit`` notices changes of the stack that it is given."""
 
     def fit(self, stack: Stack, **options: Any) -> Stack:
         before = copied(stack)
@@ -148,8 +150,8 @@ class _Watched(Clients):
 
 
 def received_model_stays(subject: Subject) -> None:
-    """Training leaves the received model as it is, and ``aggregate`` gets what was received of an upload, and
-    leaves what clients keep.
+    """Training leaves the received model as it is. ``aggregate`` is given what was received, and changes
+    nothing that clients keep.
     """
     loop = Run(subject.spec(), subject.federation, clients_type=_Watched)
     aggregate, load = loop.method.aggregate, loop.method.load
@@ -181,7 +183,7 @@ def received_model_stays(subject: Subject) -> None:
 
 
 def majority_share(federation: Federation) -> float:
-    """Mean over clients of the test accuracy of the most frequent training class."""
+    """The test accuracy of predicting the most frequent training class, as a mean over clients."""
     shares = []
     for client in federation.clients:
         counts = np.bincount(client.labels[client.roles == TRAIN], minlength=federation.classes)
@@ -190,7 +192,7 @@ def majority_share(federation: Federation) -> float:
 
 
 def late_accuracy(subject: Subject, stage: str) -> float:
-    """Mean test accuracy of the last quarter of the rounds on the learnable toy."""
+    """The mean test accuracy in the last quarter of the rounds on the learnable toy."""
     result, rounds = subject.lesson.result, subject.lesson.rounds
     require(result.state == "done", f"a run of {rounds} rounds ends as {result.state}: {result.reason}")
     late_counts = result.correct[stage, "test"][-rounds // 4 :]
@@ -198,7 +200,7 @@ def late_accuracy(subject: Subject, stage: str) -> float:
 
 
 def learns_a_toy_task(subject: Subject) -> None:
-    """It beats the majority class by 20 points where anything that learns does."""
+    """It beats the majority class by 20 points on a task that is easy to learn."""
     accuracy, level = late_accuracy(subject, subject.kind.stage), majority_share(subject.learnable)
     require(
         accuracy > level + 0.2,

@@ -1,6 +1,6 @@
-"""A method under test: its toy federations, and the runs of it that rules look at.
+"""A method under test: its toy federations, and the runs that rules look at.
 
-The client model, its width and the number of rounds are small.
+The client model and the number of rounds are small.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CLIENT: dict[Family, dict[str, Any]] = {
         "weight_decay": 0.0,
     },
 }
-"""Client settings of every family's toys."""
+"""The client settings for the toys of every family."""
 
 
 SHORT = {"warm_up_epochs": 5, "generator_epochs": 2, "federated_epochs": 2}
@@ -47,7 +47,7 @@ SHORT = {"warm_up_epochs": 5, "generator_epochs": 2, "federated_epochs": 2}
 
 
 def families(kind: type[Method]) -> list[Family]:
-    """What a method is checked on: graphs, or else hypergraphs; and images."""
+    """The families that a method is checked on: graphs, or else hypergraphs; and images."""
     of_nodes: tuple[Family, ...] = ("graph", "hypergraph")
     node_families = [family for family in of_nodes if family in kind.families][:1]
     return node_families + [family for family in FAMILIES if family == "images" and family in kind.families]
@@ -63,26 +63,26 @@ IMAGES: dict[str, Any] = {
     "local_epochs": 3,
     "client": {"hidden": 16, "optimizer": "adam", "learning_rate": 0.01},
 }
-"""How the learnable toy of a family is learnt. Adam, since generated networks start near zero, where a few
-dozen steps of plain SGD lead nowhere.
+"""Settings to learn the learnable toys. They use Adam: generated networks start near zero, where a few dozen
+steps of plain SGD lead nowhere.
 """
 
 
 class Lesson(NamedTuple):
-    """A run on the learnable toy: its rounds and what came of it."""
+    """A run on the learnable toy: its rounds and its result."""
 
     rounds: int
     result: RunResult
 
 
 def generator_states() -> list[Any]:
-    """What torch's and NumPy's global generators hold."""
+    """The states of the global generators of torch and NumPy."""
     name, numbers, *rest = np.random.get_state()  # noqa: NPY002
     return [torch.get_rng_state().tolist(), name, np.asarray(numbers).tolist(), *rest]
 
 
 class Subject:
-    """A method under test on one family of data, its toy federations and the runs that rules look at."""
+    """A method under test on one family of data."""
 
     def __init__(self, method: str, family: Family | None = None) -> None:
         self.method = method
@@ -91,7 +91,7 @@ class Subject:
 
     @cached_property
     def federation(self) -> Federation:
-        """Four clients of unequal sizes; those with graphs know their cross edges and hyperedges."""
+        """Four clients of unequal sizes. Clients with graphs know their cross edges and hyperedges."""
         if self.family == "images":
             return random_images()
         return replace(linked(random_federation(SIZES, seed=11, width=30)), family=self.family)
@@ -105,9 +105,9 @@ class Subject:
         return replace(linked(federation), family=self.family)
 
     def spec(self, federation: Federation | None = None, **settings: Any) -> RunSpec:
-        """A short run of the method; ``client`` settings are added to the method's own.
+        """A short run of the method. ``client`` settings are added to the method's own.
 
-        A ``whole`` run has all of what precedes the first round.
+        A ``whole`` run does not shorten what precedes the first round.
         """
         fields = self.kind.Hyper.model_fields
         base = {} if settings.pop("whole", False) else SHORT
@@ -127,24 +127,26 @@ class Subject:
         )
 
     def play(self, block_size: int | None = None, **settings: Any) -> Run:
-        """A short run, every round of it."""
+        """Make a short run, with all of its rounds."""
         return play(self.spec(**settings), self.federation, block_size=block_size)
 
     @cached_property
     def short(self) -> Run:
-        """The plain short run."""
+        """The short run with nothing special."""
         return self.play()
 
     @cached_property
     def lesson(self) -> Lesson:
-        """The longer run on the learnable toy, with all of what precedes the first round."""
+        """The longer run on the learnable toy. What precedes the first round is not shortened."""
         settings = IMAGES if self.family == "images" else NODES
         spec = self.spec(self.learnable, whole=True, **settings)
         return Lesson(spec.protocol.rounds, run(spec, self.learnable))
 
     @cached_property
     def again(self) -> tuple[Run, bool]:
-        """The same once more, with global generators in another state, and whether it left them alone."""
+        """The short run once more, and whether it left the global generators alone. Their state differs
+        before.
+        """
         torch.rand(7)
         np.random.rand(7)  # noqa: NPY002 - the global stream is what must not matter
         before = generator_states()

@@ -1,4 +1,4 @@
-"""Small graph federations, specs and runs: what a method's contract is checked on, without a data set."""
+"""Small federations, specs and runs, to check methods without a data set."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench.spec import ClientSettings, Protocol, RunSpec
 
 
 def both_ways(pairs: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
-    """Undirected edges as ``Client.edges`` has them: both directions, sorted."""
+    """Undirected edges in the form of ``Client.edges``: both directions, sorted."""
     arcs = sorted({arc for u, v in pairs for arc in ((u, v), (v, u)) if u != v})
     return np.array(arcs, np.int64).reshape(-1, 2).T
 
@@ -35,12 +35,12 @@ def random_federation(
     isolated: int = 2,
     dense: bool = False,
 ) -> Federation:
-    """Random graphs of unequal sizes whose features and edges tell something of the labels.
+    """Random graphs of unequal sizes. Features and edges tell something of the labels.
 
-    A label is its client's majority with probability ``lean``, else drawn uniformly; a node's words come
-    mostly from its class's own part of the vocabulary; few edges join different classes. The last
-    ``isolated`` nodes of the second client have no edge, one of them (if any) no word either. Clients that
-    follow each other share half of their ids.
+    A label is its client's majority with probability ``lean``, else it is uniform. Most words of a node
+    come from its class's part of the vocabulary. Few edges join different classes. The last ``isolated``
+    nodes of the second client have no edge, and one of them has no word. Neighbouring clients share half
+    of their ids.
     """
     rng = np.random.default_rng(seed)
     clients = []
@@ -82,8 +82,9 @@ def random_images(
     classes: int = 3,
     tinted: bool = False,
 ) -> Federation:
-    """Clients with random colour pixels, brighter the higher the class; ``tinted`` ones are dark, and the
-    class says which of the three colours is bright.
+    """Clients with random colour pixels, which are brighter the higher the class.
+
+    ``tinted`` images are dark, and the class says which of the three colours is bright.
     """
     rng = np.random.default_rng(seed)
     clients = []
@@ -156,7 +157,7 @@ def make_spec(
 
 
 def finish(run: Run, first: int = 0) -> Run:
-    """Take a run to its end, from its warm-up or from the round ``first`` on."""
+    """Take a run to its end, from the start or from the round ``first`` on."""
     if first == 0:
         run.warm_up()
     for round in range(first, run.spec.protocol.rounds):
@@ -172,22 +173,24 @@ def play(
     block_size: int | None = None,
     clients_type: type[Clients] = Clients,
 ) -> Run:
-    """Every round of a run; its end state stays at hand."""
+    """Make a run with all of its rounds, and return it."""
     return finish(Run(spec, federation, device, block_size, clients_type))
 
 
 def copied(stack: Any) -> dict[str, Any]:
-    """A stack that no later round can change."""
+    """A copy of a stack, which no later round can change."""
     return {name: value.detach().clone() for name, value in stack.items()}
 
 
 def furthest(stack: Any, other_stack: Any) -> float:
-    """Largest absolute difference of two stacks."""
+    """The largest absolute difference of two stacks."""
     assert stack.keys() == other_stack.keys()
     return max(float((stack[name] - other_stack[name]).abs().max()) for name in stack)
 
 
 def same_counts(loop: Run, other_loop: Run, order: Sequence[int] | slice = slice(None)) -> bool:
-    """Whether two runs count the same correct predictions, the other one for its clients in an ``order``."""
+    """Whether two runs have the same counts of correct predictions. The other run's clients are in an
+    ``order``.
+    """
     other_counts = other_loop.correct()
     return all(np.array_equal(counts[:, order], other_counts[key]) for key, counts in loop.correct().items())

@@ -1,4 +1,4 @@
-"""Malicious clients: the engine replaces what they upload, and nothing else."""
+"""Malicious clients: the engine replaces what they upload."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from bench.spec import Attack
 
 
 class Attacker:
-    """Replaces what the attack is aimed at in some clients' messages; they are drawn once from the seed.
+    """Replaces the part of some clients' messages that the attack is aimed at.
 
-    ``malicious`` is a bool ``[clients]``. Every message of a malicious client is drawn from a
-    stream of its own, so that neither the order of clients nor a client's being attacked changes
-    what another one sends. ``replaced``: whether there was anything to replace.
+    Attributes:
+        malicious: which clients these are, bool ``[clients]``; drawn once from the seed.
+        replaced: whether there was anything to replace.
+
+    Every message of a malicious client is drawn from a stream of its own. So what one client sends
+    depends neither on the order of clients nor on attacks on others.
     """
 
     def __init__(self, attack: Attack, seed: int, clients: int) -> None:
@@ -29,7 +32,7 @@ class Attacker:
         self.replaced = False
 
     def replace(self, message: Message, participants: Tensor, round: int) -> Message:
-        """The message of some clients as the server gets it."""
+        """The message of some clients as the server receives it."""
         parts = {"extras": dict(message.extras), "model": dict(message.model)}
         aims = parts if self.attack.target == "all" else (self.attack.target,)
         for aim in aims:
@@ -46,6 +49,10 @@ class Attacker:
         return Message(parts["model"], parts["extras"])
 
     def check(self) -> None:
-        """Raises ``NotApplicableError`` where there was nothing to replace by the end of the first round."""
+        """Check that there was something to replace by the end of the first round.
+
+        Raises:
+            NotApplicableError: there was not.
+        """
         if not self.replaced:
             raise NotApplicableError(f"its clients send no {self.attack.target}: no such attack is possible")

@@ -1,4 +1,4 @@
-"""Some items of some clients at a time: what objectives, predictions and statistics are functions of."""
+"""Some items of some clients: the argument of objectives, predictions and statistics."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ T = TypeVar("T")
 
 
 class Batch:
-    """Items ``[c, items]`` of some clients, padded to the longest one, in training or in evaluation.
+    """Items ``[c, items]`` of some clients, padded to the longest client, in training or in evaluation.
 
     Attributes:
-        block: the block of clients that they are of, which stays the same over steps and rounds.
-        rows: rows of the batch's clients in a stack of all clients that are trained together.
-        inputs: features in the layout of the client model.
-        labels: int64 ``[c, items]``, -1 where an item is not used for training or is padding.
-        drop: the dropout of this step; None in evaluation and only then.
-        logged: what a step logs as its loss ``[c]``: the first cross-entropy that its objective takes, so
-            that losses compare between methods whatever they add; None before.
+        block: the block that the clients belong to. It stays the same over steps and rounds.
+        rows: the clients' rows in a stack of all clients that are trained together.
+        inputs: the features in the layout of the client model.
+        labels: int64 ``[c, items]``; -1 for padding and for items that are not used for training.
+        drop: the dropout of this step; None in evaluation.
+        logged: the loss ``[c]`` that a step logs: the first cross-entropy that the objective computes. So
+            losses compare between methods, whatever terms they add. None before.
     """
 
     def __init__(
@@ -56,7 +56,9 @@ class Batch:
     @overload
     def of(self, values: Sequence[T]) -> list[T]: ...
     def of(self, values: Tensor | Mapping[str, Tensor] | Sequence[T]) -> Tensor | dict[str, Tensor] | list[T]:
-        """The rows of the batch's clients of a tensor, stack or list with a row for every client."""
+        """Select the rows of the batch's clients from a tensor, stack or list with one row
+        for every client.
+        """
         if isinstance(values, Tensor):
             return values[self.rows]
         if isinstance(values, Mapping):
@@ -67,22 +69,25 @@ class Batch:
 
     @property
     def weights(self) -> Tensor:
-        """Share of every item in its client's mean, ``[c, items]``; 0 for items not used for training."""
+        """The share of every item in its client's mean, ``[c, items]``; 0 for items that are not used for
+        training.
+        """
         if self._weights is None:
             return torch.full(self.labels.shape, 1 / self.labels.shape[1], device=self.labels.device)
         return self._weights
 
     @property
     def label_counts(self) -> Tensor:
-        """Training items by class, float32 ``[c, classes]``."""
+        """The number of training items of every class, float32 ``[c, classes]``."""
         weights = (self.labels >= 0).to(torch.float32)
         counts = weights.new_zeros(len(self.labels), self.block.classes)
         return counts.scatter_add(1, self.labels.clamp_min(0), weights)
 
     def cached(self, build: Callable[[Batch], T], key: int = 0) -> T:
-        """``build`` of this batch, such as a second layout of its data: made once for a block of clients.
+        """The result of ``build`` for this batch, such as a second layout of its data. It is made once for a
+        block.
 
-        With another ``key`` it is made anew.
+        It is made again when ``key`` changes.
         """
         name = build.__qualname__
         if name not in self.block.cache or self.block.cache[name][0] != key:
@@ -91,19 +96,19 @@ class Batch:
         return value
 
     def forward(self, models: Stack) -> Output:
-        """Logits and embeddings of the client model, ``models`` being those of the batch's clients."""
+        """The client model's logits and embeddings. ``models`` are those of the batch's clients."""
         return self.block.model.forward(models, self.inputs, self.drop)
 
     def embed(self, models: Stack) -> Tensor:
-        """What the client model's head reads, ``[c, items, width]``."""
+        """The input of the client model's head, ``[c, items, width]``."""
         return self.block.model.embed(models, self.inputs, self.drop)
 
     def head(self, models: Stack, embedding: Tensor) -> Tensor:
-        """Logits ``[c, items, classes]`` from embeddings, which may be other than the model's own."""
+        """Logits ``[c, items, classes]`` from embeddings, which need not be the model's own."""
         return self.block.model.classify(models, embedding, self.inputs, self.drop)
 
     def cross_entropy(self, logits: Tensor) -> Tensor:
-        """Mean over each client's training items, ``[c]``."""
+        """The mean cross-entropy over each client's training items, ``[c]``."""
         losses = functional.cross_entropy(logits.flatten(0, 1), self._targets.flatten(), reduction="none")
         losses = losses.view_as(self._targets)
         mean = losses.mean(dim=1) if self._weights is None else (losses * self._weights).sum(dim=1)
@@ -112,22 +117,26 @@ class Batch:
 
 
 Objective = Callable[[Stack, Batch], Tensor]
-"""A loss ``[c]`` from the models of a batch's clients and the batch."""
+"""Maps the models of a batch's clients and the batch to a loss ``[c]``."""
 
 Adjustment = Callable[[Mapping[str, Tensor], Stack, Batch], None]
-"""Changes the gradients of a step in place, given by name, before the step is taken."""
+"""Changes the gradients of a step, given by name, in place before the step is taken."""
 
 
 def cross_entropy(models: Stack, batch: Batch) -> Tensor:
-    """The default objective: the client model's cross-entropy."""
+    """The client model's cross-entropy, which is the default objective."""
     return batch.cross_entropy(batch.forward(models).logits)
 
 
 class Block:
-    """Neighbouring clients whose parameters, gradients and moments stay in cache together.
+    """Neighbouring clients whose parameters, gradients and moments stay in the cache together.
 
-    ``rows`` is their slice of a stack, ``numbers`` are their numbers in the run; ``items`` is the length
-    that their data are padded to; ``training`` has the positions of every client's training items.
+    Attributes:
+        rows: their slice of a stack.
+        numbers: their numbers in the run.
+        items: the length that their data are padded to.
+        training: the positions of every client's training items.
+        cache: what ``Batch.cached`` has made.
     """
 
     def __init__(
@@ -160,12 +169,14 @@ class Block:
         return Batch(self, self.rows, self.inputs, self.labels, self._targets, self._weights, None)
 
     def all_items(self, drop: Drop, items: Sequence[NDArray[np.int64]] | None) -> Batch:
-        """All items in training; ``items`` are those of the loss, by default every training item."""
+        """All items in training mode. ``items`` are those that count in the loss; by default all training
+        items.
+        """
         weights = self._weights if items is None else self.weights(items)
         return Batch(self, self.rows, self.inputs, self.labels, self._targets, weights, drop)
 
     def some_items(self, rows: NDArray[np.int64], positions: NDArray[np.int64], drop: Drop) -> Batch:
-        """Training items ``positions`` ``[c, batch]`` of the clients in some ``rows`` of the block."""
+        """The training items at ``positions`` ``[c, batch]`` of the clients in some ``rows`` of the block."""
         index = torch.from_numpy(rows).to(self.device)
         items = torch.from_numpy(positions).to(self.device)
         is_whole_block = len(rows) == len(self.lengths)

@@ -1,9 +1,9 @@
-"""A run's state between two rounds, in a file that holds numbers only and is read as such.
+"""Saves the state of a run between two rounds in a file that holds numbers only.
 
-What a run has become since it was set up: parameters, the clients' optimisers, what the method keeps
-at its server, counts, bytes and seconds. Random streams are named by what they are for
-(``bench.streams``) and need no state. A run that is set up anew from the same spec and goes on from
-here ends, on a CPU, with the same bits; so does a run of more rounds, where its method is ``prolongable``.
+The state is what a run has become since it was set up: parameters, the clients' optimisers, the method's
+attributes, counts, bytes and seconds. Random streams need no state, since they are named by what they are
+for (``bench.streams``). On a CPU, a run that is set up again from the same spec and goes on from the file
+ends with the same bits. So does a run of more rounds, if its method is ``prolongable``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,17 +30,17 @@ from bench.replacement import replacing_file, unfinished_files
 
 FORMAT = 4
 MINUTES = 10.0
-"""How often a run is saved: about a second of writing for the largest runs of the suite."""
+"""How often a run is saved. The largest runs of the suite take about a second to write."""
 
 SETUP = frozenset({"task", "hyper"})
 """Attributes of a method that the spec decides."""
 
 Node = tuple[str, Any]
-"""A value as it is written: its kind, and content made of tensors, numbers, text, lists and dicts."""
+"""A value as it is written: its kind, and its content of tensors, numbers, text, lists and dicts."""
 
 
 def encode(value: Any) -> Node:
-    """A value as tensors, numbers and text.
+    """Turn a value into tensors, numbers and text.
 
     Raises:
         TypeError: it is something else, or holds something else.
@@ -64,7 +64,7 @@ def encode(value: Any) -> Node:
 
 
 def _compact(value: Tensor) -> Tensor:
-    """The tensor, copied where it is a small part of a larger memory, all of which would be written."""
+    """The tensor; a copy if it is a small part of a larger memory, all of which would be written."""
     if (
         value.layout != torch.strided
         or value.untyped_storage().nbytes() <= value.numel() * value.element_size()
@@ -74,9 +74,10 @@ def _compact(value: Tensor) -> Tensor:
 
 
 def decode(node: Node, device: torch.device, target: Any = None) -> Any:
-    """The value of a node, a tensor on the device that its like in ``target`` is on, if there is one.
+    """Turn a node back into its value.
 
-    Parameters, modules, optimisers and generators of ``target`` are set in place.
+    A tensor is put on the device of the same value in ``target``, if there is one. Parameters, modules,
+    optimisers and generators of ``target`` are set in place.
     """
     kind, content = node
     if kind == "tensor":
@@ -109,7 +110,7 @@ def decode(node: Node, device: torch.device, target: Any = None) -> Any:
 
 
 def method_state(method: Method) -> dict[str, Node]:
-    """What a method has become: its attributes, but for what the spec decides and what is derived.
+    """The attributes of a method, except those that the spec decides and those that are derived.
 
     Raises:
         TypeError: an attribute cannot be kept.
@@ -168,25 +169,9 @@ def _apply(run: Run, state: dict[str, Any]) -> None:
 
 
 def _fill(rows: NDArray[Any], saved_rows: NDArray[Any]) -> None:
-    """The first rows, of a run of fewer or more rounds."""
+    """Fill the first rows. The saved run may have fewer or more of them."""
     common = min(len(rows), len(saved_rows))
     rows[:common] = saved_rows[:common]
-
-
-class _Hashing(io.BytesIO):
-    """A file whose content is hashed while it is written."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__()
-        self._file = file
-        self.hash = hashlib.sha256()
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, content: Any) -> int:
-        self.hash.update(content)
-        return self._file.write(content)
 
 
 class Saved(NamedTuple):
@@ -200,10 +185,13 @@ class Saved(NamedTuple):
 class Checkpoint:
     """Where and how often a run is saved.
 
-    ``identity`` names whatever must be the same for a saved state to be taken up (code, spec, data);
-    another one's file is ignored. A file that is damaged is, too: the run starts anew. The file is what
-    ``torch.save`` writes and the SHA-256 of that behind it. ``kept`` are the run's models that are kept, if
-    they are: they are saved with it, and a state without them is not taken up.
+    Attributes:
+        path: the file: what ``torch.save`` writes, followed by its SHA-256.
+        identity: names everything that must be the same for a saved state to be taken up (code, spec,
+            data). A file with another identity, or a damaged one, is ignored: the run starts anew.
+        minutes: how often the run is saved.
+        kept: the models of the run that are kept, if any. They are saved with it. A state without them is
+            not taken up.
     """
 
     path: Path
@@ -214,9 +202,9 @@ class Checkpoint:
     _has_warned: bool = field(default=False, init=False)
 
     def keep(self, run: Run, round: int, seconds: float) -> None:
-        """Save the run if so many minutes have passed since it began or was last saved.
+        """Save the run if ``minutes`` have passed since it began or was last saved.
 
-        Where that fails, for whatever reason, the run goes on with one warning: losing it would be worse.
+        If that fails, the run goes on with one warning: losing it would be worse.
         """
         if time.monotonic() - self._last_save < 60 * self.minutes:
             return
@@ -230,12 +218,12 @@ class Checkpoint:
             self._has_warned = True
 
     def save(self, run: Run, round: int, seconds: float) -> None:
-        """Replace the file by the state after a round, or leave the old one.
+        """Replace the file by the state after a round. If that fails, the old file stays.
 
         ``seconds`` is what the run took so far.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
             TypeError: the method has an attribute that cannot be kept.
         """
         state = _state(run, round, seconds, self.identity)
@@ -244,25 +232,26 @@ class Checkpoint:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         for part in unfinished_files(self.path):
             part.unlink(missing_ok=True)
+        content = io.BytesIO()
+        torch.save(state, content)
         with replacing_file(self.path) as temporary, temporary.open("wb") as file:
-            hashing = _Hashing(file)
-            torch.save(state, hashing)
-            file.write(hashing.hash.digest())
+            file.write(content.getbuffer())
+            file.write(hashlib.sha256(content.getbuffer()).digest())
             file.flush()
             os.fsync(file.fileno())
 
     def load(self) -> dict[str, Any] | None:
-        """The saved state; None where there is none of this run, or it is damaged.
+        """The saved state; None if there is none of this run or if it is damaged.
 
         Raises:
-            OSError: the file cannot be read, which says nothing of what is in it.
+            OSError: the file cannot be read.
         """
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
-            error.filename = str(self.path)  # which an error in the middle of it lacks
+            error.filename = str(self.path)  # an error while reading has no file name
             raise
         size = hashlib.sha256().digest_size
         state_bytes, digest = memoryview(content)[:-size], content[-size:]
@@ -273,14 +262,14 @@ class Checkpoint:
             return state if (state["format"], state["identity"]) == (FORMAT, self.identity) else None
         except MemoryError:
             raise
-        except Exception:  # a file of something else raises whatever it looks like
+        except Exception:  # another kind of file can raise anything
             return None
 
     def resume(self, run: Run) -> Saved | None:
-        """Take up the saved state; None, and ``run`` untouched, where there is nothing to take up.
+        """Take up the saved state. If there is none, return None and leave ``run`` as it is.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: the file cannot be read.
         """
         state = self.load()
         if state is None or state["round"] >= run.spec.protocol.rounds:

@@ -20,11 +20,11 @@ from bench.nn.base import ClientModel, Inputs
 from bench.spec import RunSpec
 
 AfterEpoch = Callable[[int, Batch, Stack], None]
-"""Called with the epoch, a block's items in evaluation mode and its models."""
+"""Called with the epoch, a block's items in evaluation mode, and the block's models."""
 
 
 class ModelCopy:
-    """The trained models of one purpose: memory for them, and their optimiser, kept over rounds."""
+    """The memory and the optimiser of the models of one purpose. Both are kept over rounds."""
 
     def __init__(self, clients: int) -> None:
         self._clients = clients
@@ -33,7 +33,7 @@ class ModelCopy:
         self.round: int | None = None
 
     def claim(self, stack: Stack) -> dict[str, Tensor]:
-        """Memory for the result of a fit, never that of the stack that it starts from."""
+        """Memory for the result of a fit. It is never the memory of the stack that the fit starts from."""
         result = {}
         for name, value in stack.items():
             stores = self._storage.setdefault(name, [])
@@ -47,14 +47,14 @@ class ModelCopy:
 
 
 class Clients:
-    """Clients that are trained together: all of a run, or those that take part in a round (``some``).
+    """Clients that are trained together: all clients of a run, or those that take part in a round.
 
     Attributes:
-        count: number of clients.
+        count: the number of clients.
         rows: their rows in a stack of all clients of the run, int64 ``[count]``.
-        numbers: their numbers in the run, by which random streams are named.
-        training: positions of every client's training items.
-        loss: mean loss (``Batch.logged``) of the last ``fit``, over epochs and clients.
+        numbers: their numbers in the run, which name their random streams.
+        training: the positions of every client's training items.
+        loss: the mean loss (``Batch.logged``) of the last ``fit``, over epochs and clients.
     """
 
     def __init__(
@@ -96,22 +96,22 @@ class Clients:
 
     @property
     def round(self) -> int:
-        """The round that is running, -1 during warm-up."""
+        """The round that is running; -1 before the first round."""
         return self._root._round
 
     @property
     def passes(self) -> float:
-        """How often ``fit`` has gone over a client's training items, on average over the run's clients."""
+        """How often ``fit`` has gone over a client's training items, as a mean over the run's clients."""
         return self._root._passes
 
     def begin_round(self, round: int) -> None:
-        """Name the random streams of this round."""
+        """Begin a round, which names the random streams."""
         self._round, self._calls = round, 0
 
     def some(self, rows: Tensor) -> Clients:
-        """Some of these clients, given by their rows: stacks then have a row for each of them alone.
+        """Select clients by their rows. Stacks then have one row for each of these clients.
 
-        Optimisers are the clients' own and stay theirs; all clients are themselves.
+        A client keeps its optimiser: what it learns in a part belongs to it in the whole, too.
         """
         if len(rows) == self.count:
             return self
@@ -129,7 +129,7 @@ class Clients:
         return part
 
     def state(self) -> dict[str, Any]:
-        """What local training has left behind: the optimisers of every copy, and the passes."""
+        """What local training has left behind, for a checkpoint."""
         return {
             "passes": self._passes,
             "optimisers": {name: copy.optimiser.state() for name, copy in self._copies.items()},
@@ -146,18 +146,18 @@ class Clients:
         self._notes, self._log = state["notes"], state["log"]
 
     def noted(self, name: str) -> list[Any]:
-        """What every client has noted for itself under a name, None for one that has not."""
+        """The value that every client has noted under a name, or None."""
         notes = self._root._notes.get(name, {})
         return [notes.get(number) for number in self.numbers]
 
     def note(self, name: str, values: Sequence[Any]) -> None:
-        """Note a value for every client, which it has again in later rounds; it is saved with the run."""
+        """Note a value for every client. It is there in later rounds, and is saved with the run."""
         self._root._notes.setdefault(name, {}).update(zip(self.numbers, values, strict=True))
 
     def log(self, **values: Tensor) -> None:
-        """Keep a number of every client ``[clients]`` with the run, by round.
+        """Keep one number of every client ``[clients]`` with the run, by round.
 
-        The run has it as ``[rounds, clients]``, NaN where a client takes no part in a round.
+        The run has them as ``[rounds, clients]``, with NaN where a client takes no part in a round.
         """
         for name, value in values.items():
             rounds = self._root._log.setdefault(name, {})
@@ -165,16 +165,18 @@ class Clients:
             rounds[self.round] = replaced(row, self.rows, value)
 
     def logged(self) -> dict[str, Tensor]:
-        """What was logged, by name."""
+        """Everything that was logged, by name."""
         return {name: torch.stack(list(rounds.values())) for name, rounds in self._log.items()}
 
     @property
     def optimiser(self) -> Optimiser:
-        """How the run's client settings take a step."""
+        """How the client settings of the run take a step."""
         return Optimiser.of(self.spec.client)
 
     def generators(self, purpose: str) -> list[np.random.Generator]:
-        """A random stream for every client, keyed by the run's seed, purpose, client and round."""
+        """One random stream for every client. Its key is the run's seed, the purpose, the client and the
+        round.
+        """
         return [streams.generator(self.spec.seed, purpose, number, self.round) for number in self.numbers]
 
     def fit(
@@ -193,25 +195,25 @@ class Clients:
         """Train every client on its own training items, starting from ``stack``.
 
         Args:
-            stack: parameters ``[clients, ...]``; left unchanged. It may hold parameters that the
-                client model does not know, for ``objective`` to use.
-            objective: the loss ``[c]`` of a batch; the client model's cross-entropy by default.
-            adjust: changes the gradients of a step in place, such as by a penalty in closed form,
-                which costs less than one that is differentiated.
-            trainable: names of the parameters to train; all by default.
-            epochs: local epochs; the protocol's by default.
-            items: for every client the positions of the training items to use; all by default. A client
+            stack: parameters ``[clients, ...]``. They stay unchanged. The stack may have parameters that
+                the client model does not know, for ``objective`` to use.
+            objective: the loss ``[c]`` of a batch; by default the client model's cross-entropy.
+            adjust: changes the gradients of a step in place. A penalty with a known gradient costs less
+                this way than in the objective.
+            trainable: the names of the parameters to train; by default all.
+            epochs: the number of local epochs; by default the protocol's.
+            items: for every client the positions of the training items to use; by default all. A client
                 without any takes no step.
-            optimiser: how steps are taken; as the client settings say by default.
-            new_optimiser: whether this fit begins with an optimiser that has taken no step, and leaves
-                nothing of it to later ones, as where a copy is fine-tuned anew in every round.
-            copy: names the models that are trained here. Models of another purpose (a personal copy
-                beside a global one) need an optimiser, and so a name, of their own. ``after_epoch`` sees
+            optimiser: how steps are taken; by default as the client settings say.
+            new_optimiser: start with an optimiser that has taken no step, and keep nothing of it. This is
+                for a copy that is fine-tuned anew in every round.
+            copy: names the models that are trained. Models of another purpose, such as a personal copy,
+                need a name of their own, since the optimiser belongs to the name. ``after_epoch`` sees
                 the epochs of the round's first fit of ``model``.
 
         Returns:
-            The trained parameters. Their memory is used again by later fits of the same ``copy``:
-            clone what is to be kept over rounds besides the clients' own models.
+            The trained parameters. Later fits of the same ``copy`` use their memory again: clone what you
+            keep over rounds in addition to the clients' own models.
 
         Raises:
             DivergedError: a training loss is not finite.
@@ -264,10 +266,10 @@ class Clients:
         return target
 
     def batches(self, items: Items) -> Iterator[Batch]:
-        """One pass over some training items of every client, for methods that take steps themselves.
+        """Go over some training items of every client once, for methods that take steps themselves.
 
-        Batches are in training mode. Mini-batches are in the order of the items. Those that are left over are
-        the last one, if there are two or more.
+        Batches are in training mode. Mini-batches follow the order of the items. The last one has the
+        items that are left over, if there are two or more.
         """
         size = self.spec.client.batch_size
         for block in self.blocks:
@@ -282,12 +284,12 @@ class Clients:
         self._count(1, items)
 
     def _count(self, epochs: int, items: Items | None) -> None:
-        """Count a fit, by which random streams are named, and its passes over the items."""
+        """Count a fit and its passes over the items. The number of fits names random streams."""
         self._root._calls += 1
         self._root._passes += self.passes_of(epochs, items) * self.count / self._root.count
 
     def _copy(self, name: str) -> ModelCopy:
-        """The models of that purpose, with a new optimiser in every round where the settings say so."""
+        """The models of a purpose. If the settings say so, their optimiser is new in every round."""
         for clients in {self._root, self}:
             clients._copies.setdefault(name, ModelCopy(clients.count))
         root_copy = self._root._copies[name]
@@ -297,7 +299,9 @@ class Clients:
         return self._copies[name]
 
     def passes_of(self, epochs: int | None, items: Items | None) -> float:
-        """What a ``fit`` with these arguments adds to ``passes``: epochs times the share of items used."""
+        """What a ``fit`` with these arguments adds to ``passes``: the epochs times the
+        share of items used.
+        """
         epochs = self.spec.protocol.local_epochs if epochs is None else epochs
         if items is None:
             return float(epochs)
@@ -311,10 +315,10 @@ class Clients:
     def reduce(
         self, stack: Stack, of: Callable[[Stack, Batch], Tensor | dict[str, Tensor]]
     ) -> Tensor | dict[str, Tensor]:
-        """A statistic of every client, ``[clients, ...]``, in evaluation mode and without gradients.
+        """Compute a statistic of every client, ``[clients, ...]``, in evaluation mode and without gradients.
 
-        ``of`` maps the models of some clients and all their items to ``[c, ...]``, such as class means or
-        prototypes, or to several such tensors by name.
+        ``of`` maps the models of some clients and all their items to a tensor ``[c, ...]``, such as class
+        means, or to several tensors by name.
         """
         with torch.no_grad():
             parts = [of(block.evaluation.of(stack), block.evaluation) for block in self.blocks]
@@ -325,10 +329,10 @@ class Clients:
         return {name: torch.cat([part[name] for part in dicts]) for name in dicts[0]}
 
     def embeddings(self, stack: Stack, on: Client | None = None) -> Tensor:
-        """Mean embedding over all items of every client in evaluation mode, ``[clients, width]``.
+        """The mean embedding over all items of every client in evaluation mode, ``[clients, width]``.
 
-        ``on`` is data that all clients' models are evaluated on instead of their own; it is laid
-        out at its first use and kept.
+        With ``on``, all models are evaluated on that client's data instead of their own. It is laid out
+        once and kept.
         """
 
         def mean(models: Stack, batch: Batch) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a process does otherwise while a run lasts: tiny numbers, and memory that was freed."""
+"""Settings of the process while a run lasts: tiny numbers count as zero, and freed memory is kept."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ NEVER, USUAL_TRIM, USUAL_MMAPS = 2**31 - 1, 128 * 1024, 65536
 
 @contextmanager
 def run_conditions() -> Iterator[None]:
-    """Denormal floats count as zero, and memory that is freed stays with the process meanwhile.
+    """Count denormal floats as zero and keep freed memory within the ``with`` block.
 
     Weight decay takes the weights of dead units below 1e-38, where a processor multiplies matrices a
-    hundred times slower. And a step of a method that works on all parameters of a block (masks, mixtures,
-    generated models) frees temporaries of many megabytes, which the C library hands back to the system and
-    gets anew, page by page, in the next step: a quarter of FED-PUB's round on Cora with 50 clients. Both
-    hold for threads that torch starts meanwhile; on another C library than glibc the second is left alone.
+    hundred times slower. Steps of methods that work on all parameters of a block (masks, mixtures,
+    generated models) free temporaries of many megabytes. The C library gives them back to the system and
+    gets them again, page by page, in the next step: this took a quarter of FED-PUB's round on Cora with
+    50 clients. Threads that torch starts within the block behave the same. On another C library than
+    glibc, memory is left alone.
     """
     before = bool(torch.tensor(1e-38) * 0.1 == 0)
     torch.set_flush_denormal(True)
@@ -35,7 +36,9 @@ def run_conditions() -> Iterator[None]:
 
 
 def _allocate(trim: int, mmaps: int) -> None:
-    """Free bytes at the end of the heap that are given back, and blocks that may lie outside of it."""
+    """Set how many free bytes at the end of the heap are given back, and how many blocks may lie outside of
+    it.
+    """
     with suppress(OSError, TypeError, AttributeError):  # no handle on the process, no such function
         library = ctypes.CDLL(None)
         library.mallopt(TRIM_THRESHOLD, trim)

@@ -1,4 +1,4 @@
-"""Seconds by part and peak memory of a run."""
+"""Seconds by part, and peak memory, of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import torch
 
 
 class Stopwatch:
-    """Seconds spent in named parts, the device synchronised at every boundary.
+    """Adds up the seconds of named parts. The device is synchronised at every boundary.
 
     A part inside another one stops the outer one's clock, so the parts add up to the whole.
     """
@@ -46,7 +46,9 @@ class Stopwatch:
         return self.seconds.get(name, 0.0) + running_seconds
 
     def _switch(self, enter: str | None) -> None:
-        """Credit the time since the last switch to the innermost part; enter a part or leave it."""
+        """Enter a part, or leave the innermost one, and credit the time since the last switch to the part
+        that ran.
+        """
         time = self._now()
         if self._running:
             part = self._running[-1]
@@ -59,16 +61,16 @@ class Stopwatch:
 
 
 def _give_back_freed_memory() -> None:
-    """Return freed pages to the system, where the C library (glibc) has a call for it."""
+    """Return freed pages to the system, if the C library (glibc) has a call for it."""
     with suppress(OSError, TypeError, AttributeError):  # no handle on the process, no such function
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def reset_peak_memory(device: torch.device) -> None:
-    """Start measuring the peak anew (on the CPU where the system allows it).
+    """Start measuring the peak anew (on the CPU, if the system allows it).
 
-    What earlier runs of the process left behind and nothing refers to is given back before. What
-    stays counts: live objects and imported libraries.
+    Memory that earlier runs of the process left behind is given back first. Live objects and imported
+    libraries still count.
     """
     gc.collect()
     if device.type == "cuda":
@@ -84,7 +86,7 @@ def reset_peak_memory(device: torch.device) -> None:
 def peak_memory(device: torch.device) -> int:
     """Peak bytes since the last reset: allocated on an accelerator, else resident in this process.
 
-    On a CPU that is all that the process holds: Python, libraries and data, and the work itself.
+    On a CPU that is everything that the process holds: Python, libraries, data and the work itself.
     """
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))

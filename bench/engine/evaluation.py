@@ -1,4 +1,4 @@
-"""Compares predictions with labels; the only place of the engine that sees held-out labels."""
+"""Compares predictions with labels. No other module of the engine sees held-out labels."""
 
 from __future__ import annotations
 
@@ -24,17 +24,20 @@ from bench.spec import STAGES
 Counts = NDArray[np.int32]
 
 MOST_NUMBERS = 1_000_000
-"""Most counts by class that a run keeps, over clients, stages and rules: 4 MB before they are packed."""
+"""The most counts by class that a run keeps, over clients, stages and rules: 4 MB before compression."""
 
 
 class Evaluation(NamedTuple):
-    """What some clients' models get right: ``correct`` items int32 ``[splits, clients]``, and of the test
-    split the items by true and predicted class, int32 ``[clients, classes, classes]``, and the area under the
-    ROC curve, float64 ``[clients]``.
+    """What the models of some clients predict correctly.
 
-    ``confusion`` is ``[clients, 0, 0]`` where it would be too large (see ``MOST_NUMBERS``) or test labels are
-    hidden from the run; the area is NaN then, with other than two classes, and for a client whose test items
-    are all of one class.
+    Attributes:
+        correct: the number of correct items, int32 ``[splits, clients]``.
+        confusion: the test items by true and predicted class, int32 ``[clients, classes, classes]``. It
+            is ``[clients, 0, 0]`` if it would be too large (see ``MOST_NUMBERS``) or if test labels are
+            hidden from the run.
+        roc_auc: the area under the ROC curve on test items, float64 ``[clients]``. It is NaN if there is
+            no ``confusion``, if there are not two classes, and for a client whose test items are all of
+            one class.
     """
 
     correct: Counts
@@ -42,20 +45,27 @@ class Evaluation(NamedTuple):
     roc_auc: NDArray[np.float64]
 
     def copied(self) -> Evaluation:
-        """The same in memory of its own."""
+        """A copy with its own memory."""
         return Evaluation(self.correct.copy(), self.confusion.copy(), self.roc_auc.copy())
 
     def put(self, clients: NDArray[np.int64], evaluation: Evaluation) -> None:
-        """Take over what some of the clients get right."""
+        """Take over the numbers of some clients."""
         self.correct[:, clients] = evaluation.correct
         self.confusion[clients] = evaluation.confusion
         self.roc_auc[clients] = evaluation.roc_auc
 
 
 class _Answers(NamedTuple):
-    """Labels ``[c, items]`` and roles ``[splits, c, items]`` of a block; of its test items their places in
-    ``labels``, flattened, their clients' rows, and what they count for in ``[c, classes, classes]``,
-    flattened, if class 0 is predicted.
+    """The labels of a block, laid out to be compared with predictions.
+
+    Attributes:
+        labels: ``[c, items]``.
+        roles: whether an item is in a split, ``[splits, c, items]``.
+        places: the test items' places in the flattened ``labels``.
+        rows: the test items' clients, by row.
+        test_labels: the test items' labels.
+        counts: the place of (client, label, predicted class 0) in the flattened confusion matrices, for
+            every test item. Adding the predicted class gives the place to count at.
     """
 
     labels: Tensor
@@ -67,10 +77,10 @@ class _Answers(NamedTuple):
 
 
 class Evaluator:
-    """Compares, for every client, what a stack of models predicts with the labels.
+    """Compares the predictions of a stack of models with the labels, for every client.
 
-    ``samples[split]`` int32 ``[clients]``. Items that a method appended to a client's data have no
-    label and are not counted.
+    ``samples[split]`` int32 ``[clients]`` are the numbers of items. Items that a method appended to a
+    client's data have no label and are not counted.
     """
 
     def __init__(self, members: Sequence[Client], device: torch.device, classes: int) -> None:
@@ -81,7 +91,7 @@ class Evaluator:
         has_labels = all((client.labels[client.roles == TEST] >= 0).all() for client in members)
         is_small = len(members) * classes**2 * len(STAGES) * len(RULES) <= MOST_NUMBERS
         self.classes = classes if has_labels and is_small else 0
-        """How many are counted by class: all, or none."""
+        """The number of classes in ``confusion``: all, or 0."""
         self._members = members
         self._device = device
         self._answers: WeakKeyDictionary[Block, _Answers] = WeakKeyDictionary()
@@ -108,7 +118,7 @@ class Evaluator:
         return self._answers[block]
 
     def block(self, method: Method, batch: Batch, models: Stack, clients: NDArray[np.int64]) -> Evaluation:
-        """A block's ``models`` on all items of these clients.
+        """Evaluate a block's ``models`` on all items of these clients.
 
         Raises:
             DivergedError: a logit is not finite.
@@ -131,7 +141,7 @@ class Evaluator:
         return Evaluation(counts.cpu().numpy().astype(np.int32), confusion.astype(np.int32), area)
 
     def nothing(self) -> Evaluation:
-        """All clients with nothing right, nor counted."""
+        """The evaluation of no item of any client."""
         clients = len(self._members)
         return Evaluation(
             np.zeros((len(SPLITS), clients), np.int32),
@@ -140,7 +150,7 @@ class Evaluator:
         )
 
     def all(self, method: Method, clients: Clients, stack: Stack) -> Evaluation:
-        """The ``stack`` of all clients' models on all items."""
+        """Evaluate a ``stack`` of all clients' models on all items."""
         numbers = np.arange(clients.count)
         parts = [
             self.block(method, block.evaluation, block.evaluation.of(stack), numbers[block.rows])

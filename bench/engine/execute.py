@@ -1,4 +1,4 @@
-"""A spec taken to its end, or to the reason why it has none."""
+"""Makes the run of a spec, to its end or to the reason why it has none."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ def run(
     checkpoint: Checkpoint | None = None,
     kept: KeptModels | None = None,
 ) -> RunResult:
-    """Execute a spec; with a ``checkpoint``, save the run now and then, and go on from what is saved.
-    ``kept`` is given the trained models of the selected round.
+    """Make the run of a spec.
 
-    A method that cannot do what is asked ends as ``not_applicable``, one whose numbers stop being
-    finite as ``diverged``; whatever else goes wrong is raised.
+    With a ``checkpoint`` the run is saved now and then, and a saved state is taken up. ``kept`` receives
+    the trained models of the selected round. A method that cannot do what is asked ends as
+    ``not_applicable``. A run whose numbers stop being finite ends as ``diverged``. Other errors are
+    raised.
     """
     torch_device = torch.device(device)
     reset_peak_memory(torch_device)

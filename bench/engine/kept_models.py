@@ -1,4 +1,4 @@
-"""Every client's trained model at the round that a rule selects, kept while a run is made."""
+"""Keeps every client's trained model of the round that a rule selects, while a run is made."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def refuse(spec: RunSpec) -> None:
     """Refuse a spec whose trained models at the selected round are not those of the end of a round.
 
     Raises:
-        NotApplicableError: it has newcomers, whose models alone are evaluated, or is evaluated after every
-            local epoch.
+        NotApplicableError: it has newcomers, and only their models are evaluated; or it is evaluated
+            after every local epoch.
     """
     if spec.newcomers is not None:
         raise NotApplicableError("models are not kept of runs with newcomers")
@@ -34,10 +34,13 @@ def refuse(spec: RunSpec) -> None:
 
 
 class KeptModels:
-    """``stack`` has a row for each client: the model of the round in ``rounds`` (``[clients]``, from 0).
+    """The models of the rounds that a rule selects.
 
-    ``rule`` is one of ``bench.selection.RULES``. What a client keeps is kept whole, also what its method adds
-    to the client model. ``method`` has, by round, the attributes that the method predicts with.
+    Attributes:
+        rule: one of ``bench.selection.RULES``.
+        stack: one row for each client, with everything that the client keeps.
+        rounds: the round of each client's model, from 0, ``[clients]``.
+        method: by round, the attributes that the method predicts with.
     """
 
     def __init__(self, rule: str) -> None:
@@ -48,13 +51,13 @@ class KeptModels:
         self._run: Run | None = None
 
     def begin(self, run: Run) -> None:
-        """Follow this run from now on; raises as ``refuse``."""
+        """Follow this run from now on. Raises like ``refuse``."""
         refuse(run.spec)
         self._run = run
         run.after_training = self._note
 
     def _note(self, last_round: int) -> None:
-        """Keep the models of those clients of which the rule selects the ``last_round``."""
+        """Keep the models of the clients for which the rule selects ``last_round``."""
         assert self._run is not None
         run, counts = self._run, self._run.counts["trained"][: last_round + 1]
         samples = run.evaluator.samples
@@ -68,14 +71,15 @@ class KeptModels:
         if len(clients) < len(self.rounds):
             models = {name: past.index_copy(0, rows, models[name][rows]) for name, past in self.stack.items()}
         self.stack = models
-        attributes = vars(run.method)  # some are there after the first round alone
+        attributes = vars(run.method)  # some exist only after the first round
         state = {name: deepcopy(attributes[name]) for name in run.method.predicts_with if name in attributes}
         states = {index: self.method[index] for index in set(self.rounds.tolist()) - {last_round}}
         self.method = {**states, last_round: state}
 
     def correct(self, stack: Stack, method: Mapping[int, Mapping[str, Any]]) -> NDArray[np.int32]:
-        """Correct predictions ``[splits, clients]`` of such models, with the method's attributes by round, in
-        the run that made them.
+        """Correct predictions ``[splits, clients]`` of such models, in the run that made them.
+
+        ``method`` has, by round, the attributes that the method predicts with.
         """
         assert self._run is not None
         run = self._run
@@ -92,9 +96,9 @@ class KeptModels:
         return correct
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
+        """The state for a checkpoint."""
         return {"stack": dict(self.stack), "rounds": self.rounds, "method": self.method}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from what a checkpoint has kept."""
+        """Go on from the state of a checkpoint."""
         self.stack, self.rounds, self.method = state["stack"], state["rounds"], state["method"]

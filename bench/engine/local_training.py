@@ -1,4 +1,4 @@
-"""How the models of a block of clients are trained: all items a step, or shuffled mini-batches."""
+"""Trains the models of a block of clients, on all items in a step or on shuffled mini-batches."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from bench.nn.dropout import DropoutMasks, threshold
 from bench.spec import ClientSettings
 
 Items = Sequence[NDArray[np.int64]]
-"""Positions of some items of every client."""
+"""The positions of some items of every client."""
 
 Stream = Callable[..., np.random.Generator]
-"""A random stream by its purpose, a client's row and further numbers."""
+"""Gives a random stream for a purpose, a client's row and further numbers."""
 
 
 def batch_sizes(items: int, size: int, short_batch: bool = False) -> list[int]:
-    """Sizes of the batches of an epoch over a client's items.
+    """The sizes of the batches of an epoch over a client's items.
 
-    Fewer items than a batch holds are one batch. Of more, those that are left over are another batch
-    with ``short_batch``, if there are two or more: one has no batch statistics.
+    A client with fewer items than a batch has one batch. Items that are left over are left out; with
+    ``short_batch`` they are another batch if there are two or more, since one item has no batch
+    statistics.
     """
     if items <= size:
         return [items] if items else []
@@ -39,9 +40,9 @@ def batch_sizes(items: int, size: int, short_batch: bool = False) -> list[int]:
 def mini_batches(
     block: Block, orders: Items, size: int, short_batch: bool = False
 ) -> Iterator[tuple[NDArray[np.int64], Batch]]:
-    """Batches of the items ``orders`` of every client of a block, in that order, with the clients' rows.
+    """Batches of the items in ``orders`` of every client of a block, in that order, with the clients' rows.
 
-    Clients whose next batches are of one size are in one batch together.
+    Clients whose next batches have the same size share a batch.
     """
     sizes = [batch_sizes(len(items), size, short_batch) for items in orders]
     for step, widths in enumerate(zip_longest(*sizes, fillvalue=0)):
@@ -65,7 +66,7 @@ def with_dropout(
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What one call of ``Clients.fit`` asks for (see there), and how a block of clients does it."""
+    """The arguments of one call of ``Clients.fit``, and how a block of clients is trained with them."""
 
     client: ClientSettings
     stream: Stream
@@ -78,11 +79,11 @@ class Training:
     items: Items | None
 
     def losses(self, block: Block, models: dict[str, Tensor]) -> Iterator[Tensor]:
-        """Train the models of a block in place; after every epoch the sum of its clients' losses."""
+        """Train the models of a block in place. After every epoch yield the sum of its clients' losses."""
         return (self._full_batches if self.client.batch_size is None else self._mini_batches)(block, models)
 
     def _full_batches(self, block: Block, models: dict[str, Tensor]) -> Iterator[Tensor]:
-        """One step an epoch on all training items."""
+        """Take one step an epoch on all training items."""
         items = None if self.items is None else self.items[block.rows]
         batch, masks = with_dropout(block, self.client, self.stream, self.epochs, items)
         for epoch in range(self.epochs):
@@ -91,7 +92,7 @@ class Training:
             yield self._step(models, batch).sum()
 
     def _mini_batches(self, block: Block, models: dict[str, Tensor]) -> Iterator[Tensor]:
-        """Shuffled batches; losses are means over an epoch's batches."""
+        """Take steps on shuffled batches. A loss is the mean over an epoch's batches."""
         size = self.client.batch_size
         assert size is not None
         training = block.training if self.items is None else self.items[block.rows]
@@ -116,13 +117,13 @@ class Training:
             yield total
 
     def _step(self, models: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """One step of the clients of a batch, in place; returns their losses before it ``[c]``."""
+        """Take one step of the clients of a batch, in place. Return their losses before it, ``[c]``."""
         batch.inputs.begin_step()
         batch.logged = None
         leaves = {name: models[name].detach().requires_grad_() for name in self.names}
         losses = self.objective({**models, **leaves}, batch)
         slopes = torch.autograd.grad(losses.sum(), list(leaves.values()))
-        # fused optimisers go through memory: a gradient must lie there as its parameter does
+        # fused optimisers need gradients with the memory layout of their parameters
         gradients = {name: slope.contiguous() for name, slope in zip(leaves, slopes, strict=True)}
         with torch.no_grad():
             trained = {name: models[name] for name in self.names}

@@ -12,12 +12,13 @@ from bench.engine.batch import Stack
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """One row a client in every tensor: ``model`` parameters by name, ``extras`` whatever else by name.
+    """Tensors with one row for each client: ``model`` has parameters by name, ``extras`` anything else by
+    name.
 
-    What the server sends to all alike is expanded to a row a client, so that it is counted for each.
+    What the server sends to all clients is expanded to one row each, so that it is counted for each.
 
     Raises:
-        ValueError: tensors have different numbers of rows, or carry a gradient.
+        ValueError: the tensors have different numbers of rows, or one carries a gradient.
     """
 
     model: Stack = field(default_factory=dict)
@@ -33,7 +34,7 @@ class Message:
                 raise ValueError(f"a message gives {name} with a gradient: detach it")
 
     def of(self, clients: Tensor) -> Message:
-        """The rows of some clients."""
+        """Select the rows of some clients."""
         return Message(
             {name: value[clients] for name, value in self.model.items()},
             {name: value[clients] for name, value in self.extras.items()},
@@ -41,14 +42,14 @@ class Message:
 
     @property
     def bytes(self) -> int:
-        """Size of all tensors together."""
+        """The size of all tensors together."""
         tensors = [*self.model.values(), *self.extras.values()]
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """What a client's part of a round leaves: what the client keeps, and what it uploads."""
+    """The result of the clients' part of a round: what clients keep, and what they upload."""
 
     keep: Stack
     upload: Message = field(default_factory=Message)

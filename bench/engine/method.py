@@ -1,13 +1,13 @@
-"""The seam for methods: what a federated algorithm is to the engine.
+"""The base class of all methods, whose hooks the engine calls.
 
-All clients are handled at once. A *stack* maps a parameter's name to a tensor ``[clients, ...]``.
-The engine calls, for every round,
+All clients are handled at once. A *stack* maps a parameter's name to a tensor ``[clients, ...]``. The
+engine calls, for every round,
 
     broadcast -> load -> (evaluate received) -> update -> (evaluate trained) -> aggregate
 
-where ``load`` runs for every client, and ``update`` and ``aggregate`` see the clients that take part in
-the round: their stacks and messages have a row for each of them. A method holds mathematics;
-batches, devices, bytes, attacks, storage and held-out labels are the engine's.
+``load`` runs for every client. ``update`` and ``aggregate`` see the clients that take part in the round:
+their stacks and messages have a row for each of these clients. A method holds the mathematics. Batches,
+devices, bytes, attacks, storage and held-out labels belong to the engine.
 """
 
 from __future__ import annotations
@@ -32,25 +32,30 @@ __all__ = ["Batch", "Clients", "Message", "Method", "Stack", "Update"]
 
 
 class Method:
-    """A federated algorithm. A subclass with a ``name`` of its own is found by the registry.
+    """A federated algorithm. The registry finds every subclass with a ``name`` of its own.
 
-    Class attributes: ``title`` for tables; ``reference`` the paper; ``families`` of data it runs
-    on; ``client_models`` those whose layers it works on, where not any will do; ``client`` and
-    ``protocol`` the settings that are part of the algorithm (a GraphSAGE, one initial model for all), which
-    replace the data set's but not the request's; ``numerics`` is raised when a change alters the
-    method's numbers, so that older runs show as stale; ``trains`` False ends a run after one round;
-    ``reads`` names the method whose run this one reports another stage of; ``stage`` is the model that
-    the method deploys;
-    ``derived`` names attributes that a run which is set up anew has again without a checkpoint;
-    ``predicts_with`` names the attributes that ``logits`` reads in addition to the models, and that change
-    over rounds; ``prolongable``: a run can be continued to more rounds and gives the same numbers as a longer
-    run.
+    Attributes:
+        title: the name in tables.
+        reference: the paper.
+        families: the families of data that the method runs on.
+        client_models: the client models that it runs on; empty for any.
+        client: client settings that are part of the algorithm, such as a GraphSAGE. They replace the data
+            set's settings. A request replaces them.
+        protocol: settings of the protocol that are part of the algorithm, in the same way.
+        numerics: the version of the method's numbers. Raise it when a change alters them: older runs then
+            show as stale.
+        trains: False ends a run after one round.
+        reads: the method whose runs this one reports another stage of.
+        stage: the model that the method deploys, ``received`` or ``trained``.
+        derived: names of attributes that are not saved with a run, since setting it up makes them again.
+        predicts_with: names of attributes that ``logits`` reads in addition to the models and that change
+            over rounds.
+        prolongable: a run can be continued to more rounds and gives the same numbers as a longer run.
+        round: the round that is running, set by the engine; -1 before the first round.
 
-    The engine sets ``round`` at the start of every round; before the first one it is -1.
-
-    Attributes are the server's. Hooks of clients (``first_upload``, ``load``, ``update``) set none of them.
-    What an instance keeps in attributes is saved with a run, and has to be numbers, text, tensors,
-    networks, optimisers, generators, or lists, tuples and dicts of them.
+    An instance's attributes are the server's. Hooks of clients (``first_upload``, ``load``, ``update``)
+    cannot set them. They are saved with a run, and must be numbers, text, tensors, networks, optimisers,
+    generators, or lists, tuples and dicts of these.
     """
 
     name: ClassVar[str]
@@ -71,7 +76,11 @@ class Method:
     Hyper: ClassVar[type[HyperParameters]] = HyperParameters
 
     def __init_subclass__(cls) -> None:
-        """Raises ``TypeError`` for a stage, hyper-parameters or families that are none."""
+        """Check what the class says.
+
+        Raises:
+            TypeError: the stage, the hyper-parameters or the families are none.
+        """
         super().__init_subclass__()
         if cls.stage not in STAGES:
             raise TypeError(f"stage of {cls.__name__}: expected {' or '.join(STAGES)}, got {cls.stage!r}")
@@ -89,7 +98,11 @@ class Method:
         self.setup_server()
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute; raises ``AttributeError`` while a hook of clients is running."""
+        """Set an attribute.
+
+        Raises:
+            AttributeError: a hook of clients is running.
+        """
         if "clients_turn" in vars(self):
             raise AttributeError(
                 f"a hook of clients sets '{name}' of the server: upload what the server shall know, and keep "
@@ -99,7 +112,7 @@ class Method:
 
     @contextmanager
     def as_clients(self) -> Iterator[None]:
-        """Meanwhile no attribute can be set."""
+        """Refuse to set attributes within the ``with`` block."""
         vars(self)["clients_turn"] = True
         try:
             yield
@@ -110,73 +123,79 @@ class Method:
         """Set up the server's state from ``self.task``. Default: none."""
 
     def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
-        """What every client feeds its model: its own data by default.
+        """The data that every client feeds its model. Default: its own data.
 
-        Methods that exchange something before training (completed hyperedges, mended graphs) do
-        it here and have ``traffic`` count it. Held-out labels are -1 in the federation that comes and
-        are not read from the one that is returned.
+        Methods that exchange something before training (completed hyperedges, mended graphs) do it here,
+        and ``traffic`` counts it. Held-out labels are -1 in the federation that is given. The engine does
+        not read labels of the federation that is returned.
         """
         return federation
 
     def add_parameters(self, models: Stack) -> Stack:
-        """What clients keep at the start: a method adds parameters of its own (masks, second models)."""
+        """Add the method's own parameters, such as masks or second models, to what clients keep. Default:
+        none.
+        """
         return models
 
     def first_upload(self, clients: Clients, models: Stack, traffic: TrafficMeter) -> Update:
         """What all clients do and upload before the first round. Default: nothing.
 
-        The upload is counted. Have ``traffic`` count whatever else is exchanged.
+        The engine counts the upload. ``traffic`` counts what is exchanged in addition.
         """
         return Update(models)
 
     def receive_first(self, message: Message) -> None:
-        """The server receives the first uploads. Default: nothing."""
+        """Receive the clients' first uploads at the server. Default: do nothing."""
 
     def shared(self) -> Collection[str]:
-        """Names of the parameters that ``upload`` sends. Default: the client model's."""
+        """The names of the parameters that ``upload`` sends. Default: all of the client model's."""
         return self.task.parameters
 
     def broadcast(self) -> Message:
-        """What the server sends every client at the start of a round; may leave parameters out."""
+        """What the server sends every client at the start of a round. Parameters may be left out."""
         return Message()
 
     def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
-        """The models that clients start a round with. Default: what they are sent replaces what they keep."""
+        """The models that clients start a round with. Default: parameters that are sent replace the clients'
+        own.
+        """
         return {**own, **message.model}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Client side of a round. Default: local epochs on the received model."""
+        """The clients' part of a round. Default: local epochs on the received model."""
         return self.upload(clients.fit(received))
 
     def upload(self, trained: Stack, **extras: Tensor) -> Update:
-        """Clients keep what they trained, and send what of it is ``shared`` with some ``extras``."""
+        """Keep everything that was trained, and send the ``shared`` parameters with some ``extras``."""
         return Update(trained, Message({name: trained[name] for name in self.shared()}, extras))
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """Server side of a round.
+        """The server's part of a round.
 
-        ``participants`` int64 ``[p]``, ascending, are the clients that took part; ``received`` (what of
-        their received models is uploaded by name) and ``upload`` have a row for each of them.
+        Args:
+            participants: the clients that took part, int64 ``[p]``, ascending.
+            received: the models that they received, as far as the upload has parameters of the same name.
+            upload: what they sent. Both have a row for each participant.
         """
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
-        """Predictions ``[c, items, classes]`` from what clients keep. Default: the client model's."""
+        """Predictions ``[c, items, classes]`` from what clients keep. Default: those of the client model."""
         return batch.forward(models).logits
 
     def onboard(self, newcomers: Clients, message: Message) -> Message:
-        """What the server, which no longer learns, sends clients that it has never seen.
+        """What the server sends clients that it has never seen, once it no longer learns.
 
-        ``message`` is their first upload; what is left out is completed from their own models. A class
-        does not inherit it: runs with newcomers are refused unless the class itself defines the hook, as
-        by ``onboard = FedAvg.onboard``.
+        ``message`` is their first upload. Parameters that are left out stay the newcomers' own. A class
+        does not inherit this hook: runs with newcomers are refused unless the class defines it, as by
+        ``onboard = FedAvg.onboard``.
         """
         raise NotImplementedError
 
     def record(self, **values: Tensor) -> None:
         """Keep arrays with the run, such as a collaboration matrix ``[clients, clients]``.
 
-        The last value of a name is kept. Where the name ends in ``_by_round``, the value of every round is
-        kept, and they are stacked.
+        The last value of a name is kept. If the name ends in ``_by_round``, the values of all rounds are
+        kept and stacked.
         """
         for name, value in values.items():
             if name.endswith("_by_round"):

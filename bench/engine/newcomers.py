@@ -1,4 +1,4 @@
-"""Clients that join when training is over and the server no longer learns."""
+"""Clients that join after the last round, when the server no longer learns."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ Correct = dict[tuple[str, str], NDArray[np.int32]]
 Samples = dict[str, NDArray[np.int32]]
 
 TRAINED_CLIENTS = "trained_clients"
-"""Name under which a run with newcomers keeps the ``last_shares`` of the clients that it trained with."""
+"""A run with newcomers keeps the ``last_shares`` of the clients that it trained with under this name."""
 
 
 def last_shares(correct: Correct, samples: Samples) -> NDArray[np.float32]:
-    """Shares of their test items that trained models have right after the last round, ``[clients]``; NaN for
-    clients without any.
+    """The share of correct test items of the trained models after the last round, ``[clients]``.
+
+    It is NaN for clients without test items.
     """
     items = np.where(samples["test"] > 0, samples["test"], np.nan)
     return np.asarray(correct["trained", "test"][-1] / items, np.float32)
@@ -52,10 +53,10 @@ def last_shares(correct: Correct, samples: Samples) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, eq=False)
 class Arrival:
-    """What newcomers score: the fields of ``bench.engine.result.RunResult``, of all clients.
+    """The newcomers' numbers, as the fields of ``bench.engine.result.RunResult`` over all clients.
 
-    ``correct`` has one row of ``received`` and one of ``trained`` an epoch (one in all for a method that
-    trains in several phases or not at all); clients that were there before have no samples.
+    ``correct`` has one row of ``received``, and one row of ``trained`` an epoch; one in all for a method
+    that trains in several phases or not at all. Clients that were there before have no samples.
     """
 
     correct: Correct
@@ -65,10 +66,10 @@ class Arrival:
 
 
 def arrive(run: Run, federation: Federation, mask: NDArray[np.bool_]) -> Arrival:
-    """What newcomers score when a run is over: as they are welcomed, and as they train.
+    """Let newcomers join a run that is over, and evaluate them as received and as trained.
 
-    Each warms up and reports as the method says, receives what the server has for it, and trains
-    local epochs as the method does.
+    Each newcomer makes the method's first upload, receives what the server has for it, and trains local
+    epochs as the method does.
     """
     spec, method = run.spec, run.method
     assert spec.newcomers is not None

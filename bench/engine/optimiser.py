@@ -1,4 +1,4 @@
-"""Adam and SGD over stacked parameters, with state that belongs to a client."""
+"""Adam and SGD on stacked parameters. Their state belongs to the clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.spec import ClientSettings
 
 @dataclass(frozen=True)
 class Optimiser:
-    """How a step is taken; ``decay_of`` gives some parameters by name a weight decay of their own."""
+    """How a step is taken. ``decay_of`` gives some parameters a weight decay of their own."""
 
     kind: Literal["adam", "sgd"]
     learning_rate: float
@@ -25,19 +25,19 @@ class Optimiser:
 
     @classmethod
     def of(cls, settings: ClientSettings) -> Optimiser:
-        """The run's client settings."""
+        """The optimiser of the client settings."""
         return cls(settings.optimizer, settings.learning_rate, settings.weight_decay)
 
     def decay(self, name: str) -> float:
-        """Weight decay of a parameter."""
+        """The weight decay of a parameter."""
         return self.decay_of.get(name, self.weight_decay)
 
 
 class OptimiserState:
-    """The optimiser of every client for one set of parameters ``[clients, ...]``.
+    """The optimisers of all clients for one set of parameters ``[clients, ...]``.
 
-    Numerically the same as one ``torch.optim`` object per client: moments and step counts belong
-    to a client and survive the replacement of its weights.
+    The numbers are those of one ``torch.optim`` object per client. Moments and step counts belong to a
+    client and stay when its weights are replaced.
     """
 
     def __init__(self, clients: int) -> None:
@@ -46,23 +46,23 @@ class OptimiserState:
         self._steps: dict[str, Tensor] = {}  # on the CPU, where a step's count is looked up
 
     def _ensure(self, name: str, example: Tensor) -> None:
-        """Moments of a parameter, made when it is first stepped: SGD and frozen parameters need none."""
+        """Make a parameter's moments before its first step. SGD and frozen parameters need none."""
         if name not in self._moments:
             size = (self._clients, *example.shape[1:])
             self._moments[name] = (example.new_zeros(size), example.new_zeros(size))
             self._steps[name] = torch.zeros(self._clients)
 
     def state(self) -> dict[str, Any]:
-        """Moments and step counts as they are now, not copied."""
+        """Moments and step counts, not copied."""
         return {"moments": self._moments, "steps": self._steps}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Take over what ``state`` gave for another object of as many clients."""
+        """Take over the ``state`` of another object with as many clients."""
         self._moments, self._steps = dict(state["moments"]), dict(state["steps"])
         self._steps = {name: count.cpu() for name, count in self._steps.items()}
 
     def reset(self) -> None:
-        """Begin anew: no step was taken."""
+        """Forget all steps."""
         for name, (first_moment, second_moment) in self._moments.items():
             first_moment.zero_()
             second_moment.zero_()
@@ -90,7 +90,9 @@ class OptimiserState:
         gradients: Mapping[str, Tensor],
         rows: slice | Tensor,
     ) -> None:
-        """One step of the clients in ``rows``, in place; tensors are ``[clients of the rows, ...]``."""
+        """Take one step of the clients in ``rows``, in place. All tensors are ``[clients of the rows,
+        ...]``.
+        """
         for decay in sorted({optimiser.decay(name) for name in parameters}):
             names = [name for name in parameters if optimiser.decay(name) == decay]
             with torch.no_grad():
@@ -108,7 +110,7 @@ class OptimiserState:
         gradients: Mapping[str, Tensor],
         rows: slice | Tensor,
     ) -> None:
-        """Clients that have taken equally many steps together: the fused kernel has one count a tensor."""
+        """Step clients with equal step counts together: the fused kernel has one count a tensor."""
         for name in names:
             self._ensure(name, parameters[name])
         place = rows if isinstance(rows, slice) else rows.cpu()

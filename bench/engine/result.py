@@ -1,4 +1,4 @@
-"""What the engine hands over when a run ends: plain arrays and numbers, no torch."""
+"""The result of a run: plain arrays and numbers, without torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.engine.states import State
 
 @dataclass(frozen=True)
 class Code:
-    """Which code makes a run: declared versions of its numbers, and a hash over its sources."""
+    """The code that makes a run: declared versions of its numbers, and a hash of its sources."""
 
     method_numerics: int
     engine_numerics: int
@@ -22,20 +22,26 @@ class Code:
 
 @dataclass(eq=False)
 class RunResult:
-    """The outcome of one run.
+    """The outcome of one run. Only a run that came to its end has numbers.
 
-    ``correct[stage, split]`` is an int32 array ``[rows, clients]`` of correct predictions, one row a
-    round (for ``trained`` under ``protocol.evaluate = "epoch"``: one row a local epoch);
-    ``samples[split]`` is int32 ``[clients]``. ``confusion[stage, rule]`` are the test items by true and
-    predicted class at the rounds that the rule selects, int32 ``[clients, classes, classes]``, and
-    ``roc_auc[stage, rule]`` the clients' areas under the ROC curve there, float64 ``[clients]`` with NaN
-    where there is none (see ``bench.engine.selected_rounds``). ``loss`` is the mean training loss over
-    clients by round. Only a run that was taken to its end carries numbers. ``seconds`` has ``client``,
-    ``server``, ``evaluation`` and ``total``; bytes are summed over clients and rounds. ``code`` is what
-    the process that made it had loaded; None where the process was lost. ``raised`` says that the run
-    itself ended in an exception, not what it needs (data, a node, a disk); ``block`` is how many clients
-    were trained together when memory ran out, 0 where nobody can say. ``client_epochs`` are the passes
-    over a client's training items, on average over clients, also of a run that diverged.
+    Attributes:
+        correct: by stage and split the numbers of correct predictions, int32 ``[rows, clients]``. There
+            is one row a round; one row a local epoch for ``trained`` with ``protocol.evaluate =
+            "epoch"``.
+        samples: by split the numbers of items, int32 ``[clients]``.
+        confusion: by stage and rule the test items by true and predicted class at the rounds that the
+            rule selects, int32 ``[clients, classes, classes]``.
+        roc_auc: by stage and rule the areas under the ROC curve at these rounds, float64 ``[clients]``;
+            NaN where there is none (see ``bench.engine.selected_rounds``).
+        loss: the mean training loss over clients, by round.
+        seconds: of ``client``, ``server``, ``evaluation`` and ``total``.
+        bytes_up, bytes_down: summed over clients and rounds.
+        code: the code that the process had loaded; None if the process was lost.
+        raised: whether the run itself ended in an exception, and not something that it needs (data, a
+            node, a disk).
+        block: the number of clients that were trained together when memory ran out; 0 if it is not known.
+        client_epochs: the passes over a client's training items, as a mean over clients, also of a run
+            that diverged.
     """
 
     state: State
@@ -63,5 +69,7 @@ class RunResult:
 
 
 def _printable(text: str) -> str:
-    """Text that every terminal and database takes: NUL characters and halves of characters as escapes."""
+    """Write NUL characters and halves of characters as escapes, so that every terminal and database takes
+    the text.
+    """
     return text.replace("\0", r"\x00").encode(errors="backslashreplace").decode()

@@ -33,27 +33,31 @@ from bench.spec import STAGES, RunSpec
 BLOCK_BYTES = 96 * 2**20
 """Bytes of parameters, gradients and moments that a block may hold on a CPU.
 
-Measured with ``bench speed``'s FedAvg round at 100 clients: 100 ms at 32 MiB, 82 at 80, 77 at 160,
-and slower again with all clients in one block at 50.
+Measured with FedAvg's round at 100 clients: 100 ms at 32 MiB, 82 at 80, 77 at 160. With all clients in
+one block, 50 clients are slower again.
 """
 
 
 BLOCK_ITEMS = 4096
-"""Items that a block may hold on a CPU: beyond that activations fall out of the cache.
+"""Items that a block may hold on a CPU. With more, activations do not fit into the cache.
 
-Measured on PubMed (2,000 nodes a client, 15 epochs): 1.2 s a round in blocks of one or two clients,
-1.5 with all ten in one; on Computers 0.8 against 0.93.
+Measured on PubMed (2,000 nodes a client, 15 epochs): 1.2 s a round in blocks of one or two clients, 1.5 s
+with all ten in one. On Computers 0.8 s against 0.93 s.
 """
 
 
 def clients_in_cache(parameters: int, items: int, clients: int) -> int:
-    """How many of so many clients a CPU's cache holds; ``parameters`` and ``items`` are the largest one's."""
+    """How many of the clients a CPU's cache holds. ``parameters`` and ``items`` are those of the largest
+    client.
+    """
     blocks = max(-(-clients * 16 * parameters // BLOCK_BYTES), -(-clients * items // BLOCK_ITEMS))
     return -(-clients // min(blocks, clients))  # blocks of nearly equal size
 
 
 def default_block_size(model: ClientModel, members: Sequence[Client], device: torch.device) -> int:
-    """Clients trained together: as many as fit the cache on a CPU, all of them on an accelerator."""
+    """The number of clients that are trained together: on a CPU as many as fit its cache, on an accelerator
+    all.
+    """
     if device.type != "cpu":
         return len(members)
     if model.one_by_one:
@@ -63,7 +67,9 @@ def default_block_size(model: ClientModel, members: Sequence[Client], device: to
 
 
 class Run:
-    """One run, round by round; ``bench speed`` and the tests drive it, ``execute`` takes it to its end."""
+    """One run, round by round. ``execute`` takes it to its end; ``bench speed`` and the tests drive it
+    themselves.
+    """
 
     def __init__(
         self,
@@ -119,17 +125,17 @@ class Run:
         models = task.own() if spec.protocol.initial == "own" else task.common()
         self.own: Stack = self.method.add_parameters(models)
         self.after_training: Callable[[int], None] | None = None
-        """Called with the round once what clients keep of it has been evaluated."""
+        """Called with the round after the clients' trained models were evaluated."""
         self.first_message = Message()
 
     def warm_up(self) -> None:
-        """What precedes the first round; all clients take part in it."""
+        """Do what precedes the first round, with all clients."""
         self.clients.begin_round(-1)
         all_rows = self.clients.rows
         with self._clients_turn():
             update = self.method.first_upload(self.clients, self.own, self.traffic)
             self.own, self.first_message = update.keep, self.uploaded(update.upload, all_rows)
-        # in no part, as the server's set-up: its seconds are those of rounds
+        # not timed, like the server's set-up: the server's seconds are those of its rounds
         self.method.receive_first(self.first_message)
 
     @contextmanager
@@ -138,14 +144,16 @@ class Run:
             yield
 
     def uploaded(self, message: Message, participants: Tensor) -> Message:
-        """A message of some clients as it reaches the server, counted."""
+        """Count a message of some clients, and return it as the server receives it."""
         self.traffic.bytes_up += message.bytes
         if self.attacker is None:
             return message
         return self.attacker.replace(message, participants, self.clients.round)
 
     def participants(self, round: int) -> Tensor:
-        """The clients that take part in a round, ascending, int64; the same for every method of a seed."""
+        """The clients that take part in a round, int64, ascending. They are the same for every method of a
+        seed.
+        """
         count = self.spec.protocol.participants(self.clients.count)
         if count == self.clients.count:
             return self.clients.rows
@@ -153,10 +161,11 @@ class Run:
         return torch.from_numpy(np.sort(order[:count])).to(self.device)
 
     def step(self, round: int) -> None:
-        """One round: broadcast, evaluate, update, evaluate, aggregate.
+        """Make one round: broadcast, load, evaluate, update, evaluate, aggregate.
 
-        Clients that take no part keep what they have. *Received* is evaluated at every client, on what
-        the server has for it; *trained* on what the client has kept from its last part in a round.
+        Clients that take no part keep what they have. Both stages are evaluated at every client:
+        *received* on what the server has for it, *trained* on what it has kept from its last part in a
+        round.
         """
         self.clients.begin_round(round)
         self.method.round = round
@@ -202,7 +211,7 @@ class Run:
 
     def _evaluate(self, stage: str, row: int, stack: Stack) -> None:
         if self.spec.newcomers and row < self.spec.protocol.rounds - 1:
-            return  # the results are those of the newcomers, who meet what the last round leaves
+            return  # only newcomers are reported, and they join after the last round
         with self.watch.part("evaluation"):
             self._note(stage, row, self.evaluator.all(self.method, self.clients, stack))
 
@@ -211,7 +220,7 @@ class Run:
         self.selected.note(stage, evaluation)
 
     def _epochs(self, is_full_round: bool) -> list[Evaluation]:
-        """A row for every local epoch, which those who train fill; the others have what they had before."""
+        """One row for every local epoch, with the counts of before. Clients that train fill in their own."""
         with self.watch.part("evaluation"):
             before = (
                 self.evaluator.nothing()
@@ -240,7 +249,9 @@ class Run:
         }
 
     def artefacts(self) -> dict[str, NDArray[Any]]:
-        """Arrays kept with the run: the method's, who was malicious, and what was exchanged."""
+        """Arrays kept with the run: what the method and its clients recorded, who was malicious, what was
+        exchanged.
+        """
         records = self.method.records | self.clients.logged()
         for name, rounds in self.method.records_by_round.items():
             records[name] = torch.stack(list(rounds.values()))

@@ -1,4 +1,6 @@
-"""Test items by true and predicted class at the rounds that the rules select, kept while a run is made."""
+"""Keeps the test items by true and predicted class at the rounds that the rules select,
+while a run is made.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,13 @@ from bench.federation.types import TEST, VALIDATION
 from bench.selection import RULES
 
 Selected = Mapping[tuple[str, str], NDArray[Any]]
-"""Stage and rule -> an array with a row for each client."""
+"""Stage and rule -> an array with one row for each client."""
 
 
 class SelectedRounds:
-    """What is evaluated is noted row after row; of each client stays, by stage and rule, the row that the
-    rule selects of all so far.
+    """Keeps, by stage and rule, the evaluation of every client at the row that the rule selects so far.
 
-    ``samples[split]`` int32 ``[clients]``.
+    ``samples[split]`` int32 ``[clients]`` are the numbers of items.
     """
 
     def __init__(self, samples: Mapping[str, NDArray[np.int32]]) -> None:
@@ -28,12 +29,12 @@ class SelectedRounds:
         self._selections: dict[tuple[str, str], Evaluation] = {}
 
     def note(self, stage: str, evaluation: Evaluation) -> None:
-        """The next row of a stage."""
+        """Take in the next row of a stage."""
         if not evaluation.confusion.size:
             return
         for rule, choose in RULES.items():
             selection = self._selections.get((stage, rule), evaluation)
-            # Of the row that a rule selects and the next one it selects as it would of all.
+            # the row so far against the next one: a rule selects as it would of all rows
             rows = np.stack([selection.correct, evaluation.correct])
             validation, test = rows[:, VALIDATION], rows[:, TEST]
             mask = choose(validation, self._samples["val"], test, self._samples["test"]) == 1
@@ -44,11 +45,12 @@ class SelectedRounds:
             )
 
     def confusion(self, correct: Mapping[tuple[str, str], Counts]) -> dict[tuple[str, str], Counts]:
-        """Test items by true and predicted class, int32 ``[clients, classes, classes]``, by stage and rule.
+        """The test items by true and predicted class, int32 ``[clients, classes, classes]``, by stage and
+        rule.
 
-        ``correct`` are the counts ``[rows, clients]`` of the whole run, by stage and split. A reading is left
-        out if it does not agree with what the rule selects of these, such as a method that trains for
-        fewer epochs than it is evaluated after.
+        ``correct`` has the counts ``[rows, clients]`` of the whole run, by stage and split. A stage and
+        rule is left out if its matrices do not agree with the row that the rule selects there. This
+        happens to a method that trains for fewer epochs than it is evaluated after.
         """
         confusions = {}
         for (stage, rule), selection in self._selections.items():
@@ -62,13 +64,15 @@ class SelectedRounds:
         return confusions
 
     def roc_auc(self) -> dict[tuple[str, str], NDArray[np.float64]]:
-        """Areas under the ROC curve ``[clients]`` by stage and rule; none for other than two classes."""
+        """The areas under the ROC curve ``[clients]`` by stage and rule; none unless there
+        are two classes.
+        """
         return {key: row.roc_auc for key, row in self._selections.items() if not np.isnan(row.roc_auc).all()}
 
     def state(self) -> dict[tuple[str, str], tuple[NDArray[Any], ...]]:
-        """What a checkpoint keeps."""
+        """The state for a checkpoint."""
         return {key: tuple(row) for key, row in self._selections.items()}
 
     def resume(self, state: Mapping[tuple[str, str], tuple[NDArray[Any], ...]]) -> None:
-        """Go on from what a checkpoint has kept."""
+        """Go on from the state of a checkpoint."""
         self._selections = {key: Evaluation(*row) for key, row in state.items()}

@@ -1,8 +1,7 @@
-"""Arithmetic on stacks that methods share: means and mixtures of clients, and how alike they are.
+"""Arithmetic on stacks that several methods use: means, mixtures and similarities of clients.
 
-A stack maps a parameter's name to a tensor ``[clients, ...]``. What is said of a client here is said
-of all its parameters in the stack together; of a layer alone, it is said of a stack of that layer's
-parameters (``by_layer``).
+A stack maps a parameter's name to a tensor ``[clients, ...]``. Functions treat all parameters of a client
+in the stack together. For one layer alone, give them the stack of that layer (``by_layer``).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Layers = Mapping[str, tuple[str, ...]]
 
 
 def by_layer(stack: Stack, layers: Layers) -> dict[str, Stack]:
-    """The stack cut into one of each layer, without layers that have no parameter in it.
+    """Cut a stack into one for each layer. Layers without a parameter in the stack are left out.
 
     Raises:
         ValueError: a parameter of the stack is in no layer, or in several.
@@ -33,12 +32,12 @@ def by_layer(stack: Stack, layers: Layers) -> dict[str, Stack]:
 
 
 def repeated(model: Mapping[str, Tensor], clients: int) -> dict[str, Tensor]:
-    """One model for all: ``[...]`` -> ``[clients, ...]`` without copies."""
+    """One model for all clients: ``[...]`` -> ``[clients, ...]`` without copies."""
     return {name: value.expand(clients, *value.shape) for name, value in model.items()}
 
 
 def prefixed(prefix: str, stack: Stack) -> dict[str, Tensor]:
-    """The same models under longer names, to be kept beside others."""
+    """The same models under longer names, to keep them in a stack with others."""
     return {prefix + name: value for name, value in stack.items()}
 
 
@@ -48,17 +47,19 @@ def part(prefix: str, stack: Stack) -> dict[str, Tensor]:
 
 
 def replaced(value: Tensor, clients: Tensor, rows: Tensor) -> Tensor:
-    """``value`` ``[all clients, ...]`` with the rows of some clients replaced; ``rows`` itself if of all."""
+    """Replace the rows of some clients in ``value`` ``[all clients, ...]``. If they are all, return ``rows``
+    itself.
+    """
     return rows if len(rows) == len(value) else value.index_copy(0, clients, rows)
 
 
 def average(value: Tensor, shares: Tensor) -> Tensor:
-    """Weighted mean over clients: ``[clients, ...]`` and ``[clients]`` -> ``[...]``."""
+    """The weighted mean over clients: ``[clients, ...]`` and ``[clients]`` -> ``[...]``."""
     return (shares @ value.flatten(1)).view(value.shape[1:])
 
 
 def mix(stack: Stack, weights: Tensor | Mapping[str, Tensor], layers: Layers | None = None) -> Stack:
-    """Every client's own mixture of all models: client i gets ``sum_j weights_ij model_j``.
+    """Mix all models for every client: client i gets ``sum_j weights_ij model_j``.
 
     Args:
         stack: the models.
@@ -80,10 +81,9 @@ def mix(stack: Stack, weights: Tensor | Mapping[str, Tensor], layers: Layers | N
 
 
 def inner_products(stack: Stack, other_stack: Stack) -> Tensor:
-    """Inner products of every client of a stack with every client of another, float64 ``[c, d]``.
+    """Inner products of every client of a stack with every client of another one, float64 ``[c, d]``.
 
-    Products within a parameter are of the stacks' own precision; those of all parameters are summed
-    in float64.
+    Products within a parameter have the precision of the stacks. The sum over parameters is in float64.
     """
     products = [value.flatten(1) @ other_stack[name].flatten(1).T for name, value in stack.items()]
     return torch.stack(products).double().sum(dim=0)
@@ -95,21 +95,23 @@ def gram(stack: Stack) -> Tensor:
 
 
 def centred(stack: Stack) -> Stack:
-    """Every client's difference from the mean of all, in which small differences keep their digits."""
+    """Every client's difference from the mean of all clients. Small differences between clients keep their
+    digits.
+    """
     return {name: value - value.mean(dim=0) for name, value in stack.items()}
 
 
 def squared_distances(stack: Stack) -> Tensor:
-    """Squared Euclidean distance of any two clients, float64 ``[clients, clients]``, 0 on the diagonal."""
+    """Squared Euclidean distances of any two clients, float64 ``[clients, clients]``; 0 on the diagonal."""
     products = gram(centred(stack))
     squares = products.diagonal()
     return (squares[:, None] + squares[None, :] - 2 * products).clamp_min(0).fill_diagonal_(0)
 
 
 def cosines(stack: Stack) -> Tensor:
-    """Cosine between any two clients, float64 ``[clients, clients]``.
+    """Cosines between any two clients, float64 ``[clients, clients]``.
 
-    It is 1 for a client with itself, and 0 between others where one of them is zero.
+    The diagonal is 1. Another entry is 0 if one of the two clients is zero.
     """
     products = gram(stack)
     lengths = products.diagonal().sqrt().clamp_min(torch.finfo(products.dtype).tiny)
@@ -117,14 +119,14 @@ def cosines(stack: Stack) -> Tensor:
 
 
 def norms(stack: Stack) -> Tensor:
-    """Euclidean norm of every client's parameters, ``[clients]``."""
+    """The Euclidean norm of every client's parameters, ``[clients]``."""
     parameter_norms = [torch.linalg.vector_norm(value.flatten(1), dim=1) for value in stack.values()]
     result: Tensor = torch.linalg.vector_norm(torch.stack(parameter_norms), dim=0)
     return result
 
 
 def softmax_over_others(scores: Tensor) -> Tensor:
-    """Softmax of every row of ``[..., clients, clients]`` without the client itself, whose share is 0."""
+    """Softmax over every row of ``[..., clients, clients]`` without the client itself, whose share is 0."""
     diagonal = torch.eye(scores.shape[-1], dtype=torch.bool, device=scores.device)
     return scores.masked_fill(diagonal, -torch.inf).softmax(dim=-1)
 
@@ -132,9 +134,9 @@ def softmax_over_others(scores: Tensor) -> Tensor:
 def project_onto_simplex(z: Tensor) -> Tensor:
     """For every row of ``z`` ``[rows, n]`` the nearest x with x >= 0 and sum x = 1 (Held et al., 1974).
 
-    x = max(z - t, 0), where t is the one threshold that makes the entries above it sum to 1.
+    x = max(z - t, 0), where the threshold t makes the entries above it sum to 1.
     """
-    z = z - z.amax(dim=1, keepdim=True)  # the projection does not change, and keeps its digits
+    z = z - z.amax(dim=1, keepdim=True)  # this keeps digits, and the projection is the same
     largest = z.sort(dim=1, descending=True).values
     excess = largest.cumsum(dim=1) - 1
     count = torch.arange(1, z.shape[1] + 1, dtype=z.dtype, device=z.device)

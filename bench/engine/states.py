@@ -1,4 +1,7 @@
-"""How a run may end, and what follows from it."""
+"""How a run may end, and what follows from it.
+
+A ``searched`` run belongs to a trial of a search: it has no test numbers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a method knows of its task: sizes, names, random streams, initial models."""
+"""What a method knows of its task: sizes, names, random streams and initial models."""
 
 from __future__ import annotations
 
@@ -15,13 +15,20 @@ from bench.spec import RunSpec
 
 
 class Task:
-    """Sizes, parameter names, random streams and initial models. No labels.
+    """Sizes, parameter names, random streams and initial models. There are no labels.
 
-    ``train_sizes`` ``[clients]`` float32 are the numbers of training items; ``parameters`` the
-    names that can be sent, ``head`` and ``backbone`` its two parts, and ``layers`` the names by layer
-    (a module of the client model: a weight and its bias are one). ``participation`` is the share of clients
-    that take part in a round; ``newcomers`` says whether clients join after the last one. ``offset`` is the
-    number of the first client: those that join later are numbered after the others.
+    Attributes:
+        clients: the number of clients.
+        rounds: the number of rounds.
+        participation: the share of clients that take part in a round.
+        newcomers: whether clients join after the last round.
+        train_sizes: the numbers of training items, float32 ``[clients]``.
+        shapes: the shape of every parameter that can be sent.
+        parameters: the names of these, of which ``head`` and ``backbone`` are the two parts.
+        layers: the names by layer. A layer is a module of the client model, such as a weight and its
+            bias.
+
+    ``offset`` is the number of the first client. Clients that join later are numbered after the others.
     """
 
     def __init__(
@@ -46,15 +53,17 @@ class Task:
         self._model = model
 
     def generator(self, *key: str | int) -> torch.Generator:
-        """A torch generator on the CPU for the server's own randomness, keyed by what it is for."""
+        """A torch generator on the CPU for the server's randomness. The key says what it is for."""
         return torch.Generator().manual_seed(streams.torch_seed(self._seed, "server", *key))
 
     def seeded(self, *key: str | int) -> AbstractContextManager[None]:
-        """Networks built inside draw their initial weights from this stream."""
+        """Draw the initial weights of networks that are built in the ``with`` block from a stream of this
+        key.
+        """
         return seeded(streams.torch_seed(self._seed, "server", *key))
 
     def common(self) -> dict[str, Tensor]:
-        """One random model for all clients, ``[clients, ...]`` without copies, buffers included."""
+        """One random model for all clients, ``[clients, ...]`` without copies, with buffers."""
         parameters = self._model.initial(streams.generator(self._seed, "initial", "common"))
         return {
             name: torch.from_numpy(value).to(self.device).expand(self.clients, *value.shape)
@@ -62,7 +71,7 @@ class Task:
         }
 
     def own(self) -> dict[str, Tensor]:
-        """A random model of its own for every client, ``[clients, ...]``."""
+        """A random model for every client, ``[clients, ...]``."""
         draws = [
             self._model.initial(streams.generator(self._seed, "initial", client))
             for client in range(self._offset, self._offset + self.clients)

@@ -1,1 +1,1 @@
-"""Data set, scenario, number of clients and seed -> the clients: partitioners, splits, cache, statistics."""
+"""From a request (data set, scenario, number of clients, seed) to its clients."""

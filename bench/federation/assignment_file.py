@@ -58,7 +58,7 @@ REQUIRED: dict[str, tuple[str, int]] = {
     "nodes_offsets": ("iu", 1),
     **dict.fromkeys(MASKS, ("b", 1)),
 }
-"""Kinds of type and number of dimensions of the arrays that no file can do without."""
+"""Kind of type and number of dimensions of the arrays that every file needs."""
 
 OPTIONAL: dict[str, tuple[str, int]] = {
     "format": ("iu", 0),
@@ -77,14 +77,14 @@ SCALARS = ("dataset", "scenario", "hash", "partition_seed")
 
 COLUMNS = ("client", "item", "role")
 ROLES = {name: role for role, name in enumerate(ROLE_NAMES)} | {"": UNUSED}
-"""What stands in the column ``role`` of a table."""
+"""The values of the column ``role`` of a table."""
 
 CORRECT = "correct the file; docs/extending.md describes it"
 
 
 @dataclass(frozen=True, eq=False)
 class AssignmentFile:
-    """An assignment and what its file says of it; None: nothing.
+    """An assignment and what its file says of it. A value that the file does not give is None.
 
     ``labels[c]`` and ``edges[c]`` are those of client ``c``.
     """
@@ -101,7 +101,7 @@ class AssignmentFile:
 
     @classmethod
     def of(cls, federation: Federation) -> AssignmentFile:
-        """All that is needed to make the federation again from its data set."""
+        """Everything that is needed to make the federation again from its data set."""
         clients = federation.clients
         return cls(
             Assignment(tuple(client.ids for client in clients), tuple(client.roles for client in clients)),
@@ -115,7 +115,7 @@ class AssignmentFile:
 
 
 def _arrays(file: AssignmentFile) -> Iterator[tuple[str, Any]]:
-    """Name and value of every array, without those of which the file says nothing."""
+    """The name and value of every array. Arrays of which the file says nothing are left out."""
     nodes = Ragged.of(list(file.assignment.ids))
     roles = np.concatenate(file.assignment.roles)
     yield "format", np.int64(FORMAT)
@@ -137,7 +137,7 @@ def _arrays(file: AssignmentFile) -> Iterator[tuple[str, Any]]:
 
 
 def write(path: Path, file: AssignmentFile) -> None:
-    """Write an archive; an existing file is replaced once the new one is complete.
+    """Write an archive. An existing file is replaced when the new one is complete.
 
     Raises:
         OSError: the file cannot be written there.
@@ -147,7 +147,7 @@ def write(path: Path, file: AssignmentFile) -> None:
 
 
 class _Archive:
-    """The arrays of an NPZ file, of the right kinds; whatever is wrong is a ``RequestError``."""
+    """The arrays of an NPZ file, checked for their types. Every problem is a ``RequestError``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -184,7 +184,7 @@ class _Archive:
             raise self.wrong(problem)
 
     def cuts(self, name: str, length: int) -> NDArray[np.int64]:
-        """The inner ones of the offsets that cut ``length`` entries into those of the clients."""
+        """The inner offsets, which cut ``length`` entries into those of the clients."""
         values = self[name].astype(np.int64)
         self.require(
             len(values) >= 2
@@ -196,7 +196,7 @@ class _Archive:
         return values[1:-1]
 
     def of_items(self, name: str) -> NDArray[Any]:
-        """An array with an entry for every one of ``nodes``."""
+        """An array with one entry for every one of ``nodes``."""
         length, items = len(self[name]), len(self["nodes"])
         self.require(length == items, f"'{name}' has {length} entries, expected {items}")
         return self[name]
@@ -224,7 +224,7 @@ class _Archive:
         return roles
 
     def read(self) -> AssignmentFile:
-        """What the archive says."""
+        """The content of the archive."""
         number = self["format"].item() if "format" in self else FORMAT
         self.require(number == FORMAT, f"format {FORMAT} expected, got {number}")
         nodes = self["nodes"].astype(np.int64)
@@ -247,11 +247,11 @@ class _Archive:
 
 
 def read_archive(path: Path) -> AssignmentFile:
-    """What an NPZ file says, checked as far as it can be without the data set.
+    """Read an NPZ file and check it as far as possible without the data set.
 
     Raises:
-        RequestError: the file is no such archive, lacks an array or has one of another type or length,
-            or a mask overlaps another.
+        RequestError: the file is no such archive, lacks an array or has one of another type or length, or
+            a mask overlaps another.
     """
     return _Archive(path).read()
 
@@ -263,7 +263,7 @@ def _integer(text: str, place: str) -> int:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, int, int]]:
-    """Client, item and role of every row.
+    """The client, item and role of every row.
 
     Raises:
         ValueError: what was expected instead, with the line.
@@ -282,10 +282,10 @@ def _rows(path: Path) -> Iterator[tuple[int, int, int]]:
 
 
 def read_table(path: Path) -> AssignmentFile:
-    """What a CSV table says, checked as far as it can be without the data set.
+    """Read a CSV table and check it as far as possible without the data set.
 
     Raises:
-        RequestError: the file is no such table, a column is missing, a value is none of its column's, or
+        RequestError: the file is no such table, a column is missing, a value does not fit its column, or
             a client between the first and the last has no row.
     """
     try:
@@ -311,7 +311,7 @@ def read_table(path: Path) -> AssignmentFile:
 
 
 def read(path: Path) -> AssignmentFile:
-    """What a file says: a table if it is called ``.csv``, else an archive; raises as these do.
+    """Read a file: a table if its name ends in ``.csv``, else an archive. Raises as these do.
 
     Raises:
         RequestError: there is no such file.

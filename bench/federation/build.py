@@ -1,4 +1,4 @@
-"""From a request to its clients: data set, scenario, number of clients, seed and split."""
+"""Makes the clients of a request: data set, scenario, number of clients, seed and split."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_training(federation: Federation) -> None:
 
 
 def _restore(path: Path, prepared: Prepared, scenario: str) -> Federation | None:
-    """The federation of a stored assignment; None where there is none or it is damaged."""
+    """The federation of a stored assignment; None if there is none or if it is damaged."""
     entry = cache.load(path)
     if entry is None:
         return None
@@ -67,7 +67,7 @@ def _restore(path: Path, prepared: Prepared, scenario: str) -> Federation | None
 def federate(
     prepared: Prepared, scenario: str, clients: int, partition_seed: int, split: Split
 ) -> Federation:
-    """The clients of a data set that has been read; see ``build``."""
+    """The clients of a data set that has been read. See ``build``."""
     name = prepared.dataset.name
     recipe = scenarios.find(scenario, name, prepared.dataset.family)
     check_split(split)
@@ -125,12 +125,12 @@ def build(
 ) -> Federation:
     """The federation of a request: the imported one if there is one, else a drawn one.
 
-    The arguments up to ``split`` are ``RunSpec.federation_key``; ``split`` is in percent. ``roots``
-    are the folders searched for raw files (default: ``bench.paths.data_roots``). Draws are cached
+    The arguments up to ``split`` are ``RunSpec.federation_key``. ``split`` is in percent. ``roots`` are
+    the folders that are searched for raw files (default: ``bench.paths.data_roots``). Draws are cached
     under ``BENCH_HOME/partitions``.
 
     Raises:
-        RequestError: an unknown data set or scenario, a scenario of another family, a split that is
-            not one, more clients than items, or a client without a training item.
+        RequestError: an unknown data set or scenario, a scenario of another family, a wrong split, more
+            clients than items, or a client without a training item.
     """
     return federate(prepare(dataset, roots), scenario, clients, partition_seed, split)

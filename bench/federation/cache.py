@@ -1,7 +1,8 @@
-"""Drawn and imported assignments under ``BENCH_HOME/partitions``, one small file each.
+"""Keeps drawn and imported assignments under ``BENCH_HOME/partitions``, one small file each.
 
-The files are those of ``bench.federation.assignment_file``, with the federation's hash; the clients'
-tensors are taken from the data again. Drawn ones can be drawn again, so a damaged file counts as absent.
+The files are those of ``bench.federation.assignment_file``, with the federation's hash. The clients'
+tensors are taken from the data again. A damaged file of a drawn assignment counts as absent, since it can
+be drawn again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from bench.paths import home
 from bench.spec import FederationKey
 
 FORMAT = 1
-"""Of the name under which an assignment is kept, not of the file."""
+"""The version of the names of these files, not of the files."""
 
 
 def _key(request: FederationKey, checksum: str, recipe: dict[str, Any]) -> str:
@@ -32,12 +33,12 @@ def _key(request: FederationKey, checksum: str, recipe: dict[str, Any]) -> str:
 
 
 def drawn_path(request: FederationKey, checksum: str, recipe: dict[str, Any]) -> Path:
-    """Where the assignment drawn for a request is kept; ``checksum`` is the data's."""
+    """The file of the assignment that is drawn for a request. ``checksum`` is the data's."""
     return home() / "partitions" / f"{_key(request, checksum, recipe)}.npz"
 
 
 def imported_path(request: FederationKey, checksum: str) -> Path:
-    """Where an assignment imported for a request is kept, whatever library would have drawn it."""
+    """The file of the assignment that is imported for a request. It does not depend on library versions."""
     return home() / "partitions" / "imported" / f"{_key(request, checksum, {})}.npz"
 
 
@@ -50,7 +51,7 @@ def _write_error(path: Path, error: OSError) -> RequestError:
 
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Hold the file's lock, so that one process draws while others wait for its result."""
+    """Hold the file's lock, so that one process draws while others wait for the result."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file_lock = FileLock(path.with_suffix(".lock"))
@@ -67,7 +68,7 @@ def lock(path: Path) -> Iterator[None]:
 
 
 def write(path: Path, file: AssignmentFile) -> None:
-    """Store an assignment; call with its lock held."""
+    """Store an assignment. The caller holds the lock."""
     try:
         assignment_file.write(path, file)
     except OSError as error:
@@ -75,7 +76,7 @@ def write(path: Path, file: AssignmentFile) -> None:
 
 
 def load(path: Path) -> AssignmentFile | None:
-    """The stored assignment; None where there is none or it cannot be read."""
+    """The stored assignment; None if there is none or if it cannot be read."""
     if not path.exists():
         return None
     try:

@@ -14,7 +14,7 @@ ATTEMPTS = 1000
 def _draw(
     labels: NDArray[np.int64], clients: int, concentration: float, stream: Stream
 ) -> list[NDArray[np.int64]]:
-    """One draw, every class in turn; see ``label_dirichlet``."""
+    """One draw, class by class. See ``label_dirichlet``."""
     pieces: list[list[NDArray[np.int64]]] = [[] for _ in range(clients)]
     counts = np.zeros(clients, np.int64)
     for label in np.unique(labels):

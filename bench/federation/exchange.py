@@ -1,4 +1,4 @@
-"""Clients to and from elsewhere: a federation written as one small file, and a file's clients taken in."""
+"""Exports a federation as one small file, and imports a file's clients."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from bench.federation.types import ROLE_NAMES, SPLITS, TRAIN, Federation
 from bench.spec import FederationKey
 
 TOLERANCE = 5.0
-"""By how many percentage points the roles of a file may be off the request's split without a word."""
+"""Percentage points by which a file's roles may differ from the request's split without a note."""
 
 
 def export_federation(federation: Federation, path: Path) -> None:
-    """Write the federation to ``path``; an existing file is replaced once the new one is complete.
+    """Write the federation to ``path``. An existing file is replaced when the new one is complete.
 
     Raises:
         RequestError: the file cannot be written there.
@@ -42,11 +42,12 @@ def export_federation(federation: Federation, path: Path) -> None:
 
 
 def _request(path: Path, file: AssignmentFile, arguments: Mapping[str, Any]) -> FederationKey:
-    """The request that a file's clients stand for, by what file and user name of it; the data set has the
-    defaults of seed and split.
+    """The request that a file's clients are for, from what the file and the user say.
+
+    The data set has the defaults of seed and split.
 
     Raises:
-        RequestError: they contradict each other, or name too little.
+        RequestError: file and user contradict each other, or say too little.
     """
     parts: dict[str, Any] = {"clients": len(file.assignment.ids)}
     parts |= {name: getattr(file, name) for name in ("dataset", "scenario", "partition_seed", "split")}
@@ -71,8 +72,9 @@ def _request(path: Path, file: AssignmentFile, arguments: Mapping[str, Any]) -> 
 
 
 def _problems_of_items(file: AssignmentFile, prepared: Prepared, disjoint: bool) -> Iterator[str]:
-    """What is wrong with a file's items and labels: every client has to have items of the data set, each once
-    and in the role that it has elsewhere.
+    """The problems of a file's items and labels.
+
+    Every client needs items of the data set, each once and in the same role as at other clients.
     """
     name, items = prepared.dataset.name, prepared.items
     sizes = [len(ids) for ids in file.assignment.ids]
@@ -103,7 +105,7 @@ def _problems_of_items(file: AssignmentFile, prepared: Prepared, disjoint: bool)
 
 
 def _problems_of_federation(file: AssignmentFile, federation: Federation) -> Iterator[str]:
-    """What keeps a federation from being the one that its file names, and from being evaluated."""
+    """Why a federation is not the one that its file names, or cannot be evaluated."""
     clients = federation.clients
     if file.edges is not None:
         if federation.family != "graph":
@@ -143,7 +145,7 @@ class ImportedClients:
 
     @property
     def summary(self) -> tuple[str, ...]:
-        """Lines for people: the clients, their items, and the runs that use them from now on."""
+        """Lines for people: the clients, their items, and the runs that use them."""
         federation, request, holdings = self.federation, self.request, self.holdings
         sizes = " to ".join(map(str, dict.fromkeys(holdings.sizes)))
         shares = ",".join(f"{share:g}" for share in request.split)
@@ -174,18 +176,16 @@ def _counts(numbers: Mapping[str, int]) -> str:
 def install(
     path: Path, roots: tuple[Path, ...] | None = None, named: Mapping[str, Any] | None = None
 ) -> ImportedClients:
-    """Check a file's clients against the data set and all that the file says, and keep them, so that runs of
-    their request use exactly these.
+    """Check a file's clients and keep them. Runs of their request then use exactly these clients.
 
-    The request is the data set, scenario, number of clients, partition seed and split; ``named`` is what the
-    user says of it, None for nothing. Deleting the file under ``BENCH_HOME`` that keeps the clients makes
-    runs draw their own again. Single clients may lack validation or test items, as clients that are drawn
-    may; they do not count in the means over clients of those items.
+    The request is the data set, scenario, number of clients, partition seed and split. ``named`` is what
+    the user says of it, None for nothing. Delete the file under ``BENCH_HOME`` that keeps the clients to
+    draw clients again. Single clients may lack validation or test items, as drawn clients may. They do
+    not count in the means over clients of these items.
 
     Raises:
-        RequestError: the file cannot be read, it contradicts what the user states or does not fit the
-            data set at hand, its hash is not the one of what it holds, or its clients are none that the
-            scenario allows.
+        RequestError: the file cannot be read, contradicts what the user says, does not fit the data set
+            or its own hash, or has clients that the scenario does not allow.
     """
 
     def refuse(problems: Iterable[str]) -> None:

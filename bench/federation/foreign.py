@@ -1,4 +1,4 @@
-"""Nodes of other clients: where they are held, how their rows travel, and graphs extended by them."""
+"""Nodes of other clients: where they are held, how their rows are sent, and graphs extended by them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Features: TypeAlias = sparse.csr_matrix | NDArray[Any]
 
 
 def known_cross_edges(federation: Federation, method: str) -> list[Indices]:
-    """Every client's ``cross_edges``, for the method of that name.
+    """Every client's ``cross_edges``. ``method`` is named in the error.
 
     Raises:
         NotApplicableError: a client does not know its neighbours at other clients.
@@ -35,7 +35,9 @@ def known_cross_edges(federation: Federation, method: str) -> list[Indices]:
 
 @dataclass(frozen=True, eq=False)
 class Holders:
-    """Which client holds a node: all ``ids``, ascending, with their ``client`` and ``position`` there."""
+    """Which client holds a node: all ``ids``, ascending, with their ``client`` and their
+    ``position`` there.
+    """
 
     ids: Indices
     client: Indices
@@ -43,10 +45,10 @@ class Holders:
 
     @classmethod
     def of(cls, clients: Sequence[Client], method: str) -> Holders:
-        """The holders of all nodes, for the method of that name.
+        """The holders of all nodes. ``method`` is named in the error.
 
         Raises:
-            NotApplicableError: a node is at two clients.
+            NotApplicableError: two clients have the same node.
         """
         ids = np.concatenate([client.ids for client in clients])
         number = np.repeat(np.arange(len(clients)), [len(client.ids) for client in clients])
@@ -62,7 +64,7 @@ class Holders:
         return cls(ids, number[order], position[order])
 
     def find(self, ids: Indices) -> tuple[Indices, Indices]:
-        """Client and position of every one of ``ids``, two arrays of their shape.
+        """The client and the position of every one of ``ids``, as two arrays of their shape.
 
         Raises:
             NotApplicableError: no client holds such a node.
@@ -81,11 +83,11 @@ def fetch(
     traffic: TrafficMeter,
     exchange: int,
 ) -> Iterator[NDArray[np.float32]]:
-    """For every client the rows ``[ids, width]`` that others hold, sent through the server.
+    """For every client the rows ``[ids, width]`` that other clients hold, sent through the server.
 
-    ``id_lists`` are every client's ids, ``rows`` every client's features, one a node. A holder sends ids
-    (int64) and dense rows (float32) once, however many clients want them; the server passes them on to
-    each. A client's rows are made when it is its turn: all clients' at once can be larger than the
+    ``id_lists`` are every client's ids, ``rows`` every client's features, one row a node. A holder sends
+    ids (int64) and dense rows (float32) once, however many clients want them. The server sends them to
+    each of these. The rows are made client by client, since all of them together can be larger than the
     features.
 
     Raises:

@@ -20,7 +20,7 @@ from bench.federation.splits import global_roles
 from bench.federation.types import Client
 
 SAMPLES = 5
-"""Half-samples, hence clients, of one part in the overlapping scenario."""
+"""The number of half-samples, hence clients, of one part in the overlapping scenario."""
 
 _ONE_AT_A_TIME = Lock()  # METIS draws from the C library's only generator: threads would mix their draws
 
@@ -71,7 +71,7 @@ def metis_parts(graph: Graph, parts: int, partition_seed: int) -> NDArray[np.int
 
 
 class _Metis(Scenario[Graph]):
-    """What both scenarios share: METIS, and one split of the whole graph before partitioning."""
+    """The common part of both scenarios: METIS, and one split of the whole graph before partitioning."""
 
     families: ClassVar[tuple[Family, ...]] = ("graph",)
 
@@ -132,7 +132,7 @@ class Overlapping(_Metis):
 
 
 def graph_clients(graph: Graph, assignment: Assignment) -> tuple[Client, ...]:
-    """The induced subgraph of every client; with what it knows of hyperedges, if the graph has some."""
+    """The induced subgraph of every client, with its hyperedges if the graph has some."""
     neighbours = adjacency(graph)
     clients = []
     for ids, roles in zip(assignment.ids, assignment.roles, strict=True):

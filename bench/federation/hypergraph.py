@@ -16,10 +16,10 @@ from bench.federation.splits import floored_roles
 from bench.federation.types import TRAIN, Client, ClientHyperedges
 
 CONCENTRATION = 10000.0
-"""FedHGN's: sizes equal within a few percent."""
+"""The value of FedHGN, which makes sizes equal within a few percent."""
 
 LEAST = 10
-"""A draw that leaves a client with fewer nodes is drawn again."""
+"""A draw is repeated if it leaves a client with fewer nodes."""
 
 
 def check_hyperedges(lists: Ragged, nodes: int, name: str, least: int, multisets: bool = False) -> None:
@@ -115,7 +115,9 @@ class LabelDirichlet(Scenario[Graph | Hypergraph]):
 
 
 def known_hyperedges(lists: Ragged, nodes: int, ids: NDArray[np.int64]) -> ClientHyperedges:
-    """What the client that holds ``ids``, among ``nodes`` in all, knows of the hyperedges that touch it."""
+    """What the client that holds ``ids`` knows of the hyperedges that touch it. There are
+    ``nodes`` in all.
+    """
     position = np.full(nodes, -1, np.int64)
     position[ids] = np.arange(len(ids))
     members = position[lists.values]

@@ -73,10 +73,10 @@ def data_checksum(data: Data, features: str) -> str:
 def federation_hash(
     dataset: str, scenario: str, classes: int, clients: Sequence[Client], features: str
 ) -> str:
-    """SHA-256 over all that decides numbers.
+    """SHA-256 of everything that decides numbers.
 
-    That is: the names, the number of classes, the features' checksum of the whole data set and, for
-    every client in order, ids, roles, labels, and edges or hyperedges.
+    This is: the names, the number of classes, the features' checksum of the whole data set, and for every
+    client in order its ids, roles, labels, and edges or hyperedges.
     """
     digest = _Digest("federation 1")
     digest.text("dataset", dataset)

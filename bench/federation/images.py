@@ -1,4 +1,4 @@
-"""What all image scenarios share: clients drawn by labels, which keep the images that are here."""
+"""The common part of all image scenarios: clients are drawn by labels and keep the images that are here."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from bench.streams import Stream
 
 
 def check_images(images: Images, name: str) -> None:
-    """Refuse a sample that is none of the population that it names: its clients would be others.
+    """Refuse a sample that does not fit the population that it names: its clients would be others.
 
     Raises:
-        RequestError: population or positions are missing, out of order or of other labels than the images.
+        RequestError: population or positions are missing, out of order, or have other labels than the
+            images.
     """
     population, positions = images.population, images.positions
     if population is None and positions is None:
@@ -41,17 +42,17 @@ def check_images(images: Images, name: str) -> None:
 
 
 class ImageScenario(Scenario[Images]):
-    """Images dealt to clients by their labels alone, ids ascending, and a split inside every client.
+    """Images are dealt to clients by their labels alone, ids ascending. Every client has its own split.
 
-    Of a sample, the clients of the complete set are drawn, and each keeps the images that the sample
-    holds; only then is it split (facts 1.3, 10.5, 10.6).
+    Of a sample, the clients of the complete set are drawn, and each keeps the images that the sample has.
+    Then it is split (facts 1.3, 10.5, 10.6).
     """
 
     families: ClassVar[tuple[Family, ...]] = ("images",)
 
     @abstractmethod
     def deal(self, labels: NDArray[np.int64], clients: int, stream: Stream) -> list[NDArray[np.int64]]:
-        """Positions in ``labels`` that every client gets, no position twice.
+        """The positions in ``labels`` that every client gets, no position twice.
 
         Raises:
             RequestError: the scenario cannot give that many clients.

@@ -1,4 +1,4 @@
-"""A data set read once a process: its arrays and their checksums."""
+"""Reads a data set once a process, with its checksums."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 
 from bench import paths
 from bench.data import Data, Graph, Hypergraph, Images
-from bench.dataset import DATASETS, Dataset
+from bench.dataset import DATASETS, Dataset, check
+from bench.errors import RequestError
+from bench.federation import scenarios
 from bench.federation.graph import check_graph
 from bench.federation.hypergraph import check_hyperedges
 from bench.federation.identity import data_checksum, features_checksum
@@ -19,7 +21,7 @@ from bench.sources import Sources
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A prepared data set; ``features`` and ``checksum`` are the SHA-256 of its features and of all of it."""
+    """A prepared data set. ``features`` is the SHA-256 of its features, ``checksum`` that of all of it."""
 
     dataset: type[Dataset]
     data: Data
@@ -35,11 +37,16 @@ class Prepared:
 @lru_cache(maxsize=4)
 def _prepare(dataset: type[Dataset], roots: tuple[Path, ...], download: bool) -> Prepared:
     with blaming(dataset):
-        data = dataset().load(Sources(roots, download=download))
-        return _checked(dataset, data)
+        for scenario in dataset.scenarios:
+            try:
+                scenarios.find(scenario, dataset.name, dataset.family)
+            except RequestError as error:
+                raise RequestError(f"data set {dataset.name} lists what it cannot have: {error}") from None
+        return _checked(dataset, dataset().load(Sources(roots, download=download)))
 
 
 def _checked(dataset: type[Dataset], data: Data) -> Prepared:
+    check(data, dataset.name, dataset.family)
     if isinstance(data, Graph):
         check_graph(data, dataset.name)
     if isinstance(data, Images):
@@ -56,6 +63,7 @@ def prepare(dataset: str, roots: tuple[Path, ...] | None = None, download: bool 
     """The data set of that name, from ``roots`` (default: ``bench.paths.data_roots``).
 
     Raises:
-        RequestError: no such data set, its files are not to be had, or their checksum is wrong.
+        RequestError: there is no such data set, its files cannot be found, their checksum is wrong, or
+            the data are not as ``bench.data`` promises.
     """
     return _prepare(DATASETS.named(dataset), paths.data_roots() if roots is None else roots, download)

@@ -1,4 +1,4 @@
-"""The seam for scenarios: how a data set is spread over clients."""
+"""The base class of scenarios: how a data set is spread over clients."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Split = tuple[float, float, float]
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """Which items each client holds, in which order, and their roles; all else follows from the data.
+    """Which items each client holds, in which order, and their roles. Everything else follows from the data.
 
-    ``ids[c]`` ``[n_c]`` int64 item ids, ``roles[c]`` ``[n_c]`` int8 (see ``bench.federation.types``).
+    ``ids[c]`` ``[n_c]`` int64 are item ids, ``roles[c]`` ``[n_c]`` int8 (see ``bench.federation.types``).
     """
 
     ids: tuple[NDArray[np.int64], ...]
@@ -32,16 +32,17 @@ class Assignment:
 
 
 class Scenario(ABC, Generic[D]):
-    """A way to draw clients from some families of data. ``disjoint``: no two clients share an item.
+    """A way to draw clients from some families of data.
 
-    ``samples``: so many clients, one after the other, are samples of one part of the data. They are
-    not independent of each other, and tests between methods count them as one.
+    The registry finds every subclass with a ``name`` of its own. If the name continues with a parameter,
+    as in ``dirichlet0.1``, ``name`` is the part before it, ``parameters`` are examples of it (an empty
+    one if the name alone is allowed), and ``parse`` reads it.
 
-    ``papers_own``: the items of every client are those that a paper's published numbers were measured on.
-
-    A subclass with a ``name`` of its own is found by the registry. Where the name goes on with a
-    parameter, as ``dirichlet0.1`` does, ``name`` is what stands before it, ``parameters`` are examples of
-    what may follow (an empty one where the bare name is allowed, too), and ``parse`` reads it.
+    Attributes:
+        disjoint: no two clients share an item.
+        samples: so many neighbouring clients are samples of one part of the data. They are not
+            independent of each other: tests between methods count them as one.
+        papers_own: every client has the items that a paper's published numbers were measured on.
     """
 
     name: ClassVar[str]
@@ -53,12 +54,12 @@ class Scenario(ABC, Generic[D]):
 
     @classmethod
     def parse(cls, parameter: str) -> Self:
-        """The scenario whose name goes on with ``parameter``, empty for the bare name.
+        """The scenario with this ``parameter``, which is empty for the name alone.
 
-        Called where ``parameters`` has such an example. Default: no parameter is taken.
+        It is called if ``parameters`` has such an example. Default: there is no parameter.
 
         Raises:
-            ValueError: what was expected instead; the request is refused with it in one line.
+            ValueError: what was expected instead. The request is refused with it in one line.
         """
         return cls()
 
@@ -67,26 +68,26 @@ class Scenario(ABC, Generic[D]):
         return False
 
     def recipe(self, partition_seed: int) -> dict[str, Any]:
-        """Libraries and options that decide the draw besides the request.
+        """Libraries and options that decide the draw in addition to the request.
 
-        Draws are stored and found again by them. Default: the files of a scenario from outside the
-        suite, nothing for its own.
+        Stored draws are found by them. Default: the files of a scenario from outside the suite; nothing
+        for its own.
         """
         files = sources(type(self))
         return {"sources": sorted(files)} if files else {}
 
     @abstractmethod
     def draw(self, data: D, clients: int, partition_seed: int, split: Split) -> Assignment:
-        """Items and roles of every client, drawn from streams of ``partition_seed``.
+        """Draw the items and roles of every client from streams of ``partition_seed``.
 
         Raises:
             RequestError: the scenario cannot give that many clients.
         """
 
     def groups(self, clients: int) -> NDArray[np.int64] | None:
-        """The group of every client ``[clients]``, numbered from 0, where the draw makes some alike.
+        """The group of every client ``[clients]``, from 0, if the draw makes some clients alike.
 
-        Reports set clients of one group against the others. Default: there are no groups.
+        Reports compare clients of one group with the others. Default: there are no groups.
 
         Raises:
             RequestError: the scenario cannot give that many clients.
@@ -94,24 +95,25 @@ class Scenario(ABC, Generic[D]):
         return None
 
     def check(self, data: D, assignment: Assignment) -> None:
-        """Refuse clients that the scenario does not allow, drawn or imported. Default: none.
+        """Refuse clients that the scenario does not allow, drawn or imported. Default: allow all.
 
         Raises:
-            RequestError: which client and why.
+            RequestError: which client, and why.
         """
 
 
 SCENARIOS: Kind[Scenario[Any]] = Kind(
     "scenario", "bench.scenarios", "bench.federation", "bench.federation.scenario:Scenario"
 )
-"""By name; where a name goes on with a parameter, by what stands before it."""
+"""By name. If a name continues with a parameter, by the part before the parameter."""
 
 
 def positive_number(text: str) -> float:
-    """A parameter that is a number above 0, which has one spelling only: two would be two scenarios.
+    """Read a parameter that is a number above 0. Every number has one spelling, else there would be two
+    scenarios.
 
     Raises:
-        ValueError: the text is none, or has padding (``0.10``) or an exponent.
+        ValueError: the text is no such number, or has padding (``0.10``) or an exponent.
     """
     if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII):
         value = float(text)

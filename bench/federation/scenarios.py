@@ -1,4 +1,4 @@
-"""Scenarios by name, whose end may be a parameter that the scenario reads itself."""
+"""Finds scenarios by name. The end of a name may be a parameter that the scenario reads itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NUMBER = "a number at the end of a name is an example"
 
 
 def forms(family: Family | None = None) -> list[str]:
-    """The names of a family's scenarios, with examples of parameters; of all families where none is named."""
+    """The names of a family's scenarios, with examples of parameters. Without a family, those of all."""
     return [
         f"{name}{parameter}"
         for name, kind in SCENARIOS.all().items()
@@ -22,7 +22,7 @@ def forms(family: Family | None = None) -> list[str]:
 
 
 def _parts(name: str) -> tuple[type[Scenario[Any]], str]:
-    """The class and the parameter of a name; the longest of the names that it begins with decides."""
+    """The class and the parameter of a name. If several names match its beginning, the longest decides."""
     kinds = SCENARIOS.all()
     for end in range(len(name), 0, -1):
         kind = kinds.get(name[:end])
@@ -35,7 +35,8 @@ def parse(name: str) -> Scenario[Any]:
     """The scenario of that name.
 
     Raises:
-        RequestError: there is none, with the nearest name; or its parameter is wrong or missing.
+        RequestError: there is none (the message has the nearest name), or its parameter is wrong or
+            missing.
     """
     kind, parameter = _parts(name)
     try:
@@ -50,7 +51,7 @@ def find(name: str, dataset: str, family: Family) -> Scenario[Any]:
     """The scenario of that name for a data set of that family.
 
     Raises:
-        RequestError: no such scenario, or it is for another family.
+        RequestError: there is no such scenario, or it is for another family.
     """
     scenario = parse(name)
     if family not in scenario.families:

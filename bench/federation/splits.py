@@ -1,6 +1,6 @@
-"""Who trains on what: the papers' ways to give items their roles.
+"""The papers' ways to give items their roles.
 
-Counts use exact fractions of the percentages, so that no count hangs on a rounding error.
+Counts use exact fractions of the percentages, so that no count depends on a rounding error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _exact_shares(split: Split) -> tuple[Fraction, Fraction, Fraction]:
 
 
 def check_split(split: Split) -> None:
-    """Refuse shares that are not positive or add up to more than 100 percent, and fractions of one."""
+    """Refuse shares that are not positive, are fractions of one, or add up to more than 100 percent."""
     if not all(math.isfinite(share) and share > 0 for share in split) or sum(_exact_shares(split)) > 1:
         raise RequestError(
             f"protocol.split: expected positive percentages (train, validation, test) that add up to "

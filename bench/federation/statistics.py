@@ -1,4 +1,4 @@
-"""What clients hold, and statistics that the papers print of them, as they define them.
+"""What clients hold, and the statistics that the papers print, as they define them.
 
 Subgraph facts 1.16 to 1.18, hypergraph facts 1.3.
 """
@@ -97,9 +97,12 @@ def image_statistics(federation: Federation) -> dict[str, float | None]:
 class Holdings:
     """What the clients of a federation hold of their data set's items.
 
-    ``sizes``: the fewest and the most items of a client. ``items`` by role: how many items some client
-    holds in it, each counted once; ``unheld`` by none, ``shared`` by several. ``without``: by role, how
-    many clients have no item of it.
+    Attributes:
+        sizes: the fewest and the most items of a client.
+        items: by role the number of items that some client holds in it, each counted once.
+        unheld: the number of items that no client holds.
+        shared: the number of items that several clients hold.
+        without: by role the number of clients that have no item of it.
     """
 
     clients: int
@@ -121,7 +124,7 @@ class Holdings:
 
 
 def holdings(federation: Federation, items: int) -> Holdings:
-    """What the clients hold of a data set of so many items; an item has one role, whoever holds it."""
+    """What the clients hold of a data set with so many items. An item has one role, whoever holds it."""
     ids = np.concatenate([client.ids for client in federation.clients])
     role = np.full(items, -1, np.int64)
     role[ids] = np.concatenate([client.roles for client in federation.clients])

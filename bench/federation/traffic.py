@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 
 class TrafficMeter:
-    """Bytes that clients and server exchange.
+    """Counts the bytes that clients and server exchange.
 
-    Messages of an exchange (a layer of propagation, say) that a method numbers are counted apart,
-    too, and in two codings: as they are, and with matrices of numbers as their non-zeros.
+    A method may number its exchanges, such as layers of propagation. These are also counted one by one,
+    and in two codings: as they are, and with the non-zeros of matrices only.
     """
 
     def __init__(self) -> None:
@@ -45,10 +45,10 @@ class TrafficMeter:
 
 
 def sparse_bytes(array: NDArray[Any]) -> int:
-    """Bytes of an array whose rows are sent as non-zeros, where that is shorter than the whole.
+    """The bytes of an array whose rows are sent as non-zeros, if that is shorter than the whole.
 
-    A row of floats takes 4 bytes for its number of non-zeros, and 4 for the place of each besides
-    its value. Arrays of one dimension (ids) are sent whole.
+    A row of floats takes 4 bytes for its number of non-zeros, and for each of these 4 bytes for its place
+    in addition to its value. Arrays of one dimension (ids) are sent whole.
     """
     if array.ndim != 2:
         return array.nbytes

@@ -1,4 +1,4 @@
-"""A federation: the clients' data in a fixed order, with a hash over all that decides numbers."""
+"""A federation: the clients' data in a fixed order, with a hash of everything that decides numbers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,14 @@ ROLE_NAMES: Final = (*SPLITS, "unused")
 class ClientHyperedges:
     """What one client knows of the hyperedges that touch it.
 
-    ``ids`` ``[m]`` global hyperedge ids, ascending; ``members`` the client's own nodes in each, as
-    positions in the client; ``sizes`` ``[m]`` how many nodes the hyperedge has over all clients
-    (public metadata of the hyperedge). A node that a hyperedge names more than once is in both as
-    often. A border hyperedge is one with foreign members.
+    Attributes:
+        ids: global hyperedge ids ``[m]``, ascending.
+        members: the client's own nodes in each hyperedge, as positions in the client. A node that a
+            hyperedge names several times is there as often.
+        sizes: the number of nodes of each hyperedge over all clients ``[m]``, with repetitions. It is
+            public.
+
+    A border hyperedge has members at other clients.
     """
 
     ids: NDArray[np.int64]
@@ -45,8 +49,8 @@ def dense_rows(
 ) -> NDArray[np.float32]:
     """Rows of a feature matrix, CSR or dense, as a dense float32 array.
 
-    All rows ``[n, width]``, which may be ``features`` itself and is not to be written to; or those at
-    ``positions`` of any shape, ``[*positions.shape, width]``.
+    By default all rows ``[n, width]``. This may be ``features`` itself: do not write to it. With
+    ``positions`` of any shape, the rows there, ``[*positions.shape, width]``.
     """
     rows = features if positions is None else features[positions.ravel()]
     dense: NDArray[np.float32] = (rows if isinstance(rows, np.ndarray) else rows.toarray()).astype(
@@ -59,12 +63,15 @@ def dense_rows(
 class Client:
     """One client's items (nodes or images).
 
-    ``ids`` ``[n]`` their ids in the prepared data set; ``labels`` ``[n]``; ``roles`` ``[n]`` int8
-    (``TRAIN``, ``VALIDATION``, ``TEST``, ``UNUSED``); ``features`` ``[n, width]`` float32 (CSR or
-    dense) or uint8 pixels ``[n, channels, height, width]``; ``edges`` ``[2, m]`` positions, both
-    directions, sorted (graphs only); ``hyperedges`` (hypergraphs, and graphs that have some);
-    ``cross_edges`` ``[2, m]`` (graphs that have hyperedges): the position of an own node and the id
-    of its neighbour at another client, sorted.
+    Attributes:
+        ids: their ids in the prepared data set ``[n]``.
+        labels: ``[n]``.
+        roles: ``TRAIN``, ``VALIDATION``, ``TEST`` or ``UNUSED``, int8 ``[n]``.
+        features: float32 ``[n, width]`` (CSR or dense), or uint8 pixels ``[n, channels, height, width]``.
+        edges: positions ``[2, m]``, both directions, sorted; graphs only.
+        hyperedges: of hypergraphs, and of graphs that have some.
+        cross_edges: the position of an own node and the id of its neighbour at another client, ``[2,
+            m]``, sorted; of graphs that have hyperedges.
     """
 
     ids: NDArray[np.int64]
@@ -88,9 +95,9 @@ class Client:
 class Federation:
     """The clients of one run, in a fixed order.
 
-    ``hash`` covers every client's ids, roles, labels, edges or hyperedges and the features'
-    checksum; ``provenance`` records how the partition was made (options, library versions) and is
-    not part of the hash.
+    ``hash`` covers every client's ids, roles, labels, edges or hyperedges, and the features' checksum.
+    ``provenance`` says how the partition was made (options, library versions). It is not part of the
+    hash.
     """
 
     dataset: str
@@ -106,7 +113,9 @@ class Federation:
 
 
 def hide_held_out(federation: Federation, roles: Sequence[int] = (VALIDATION, TEST, UNUSED)) -> Federation:
-    """The federation with the labels of items in these roles, all but training, replaced by -1."""
+    """The federation with the labels of items in these roles replaced by -1. Default: all roles but
+    training.
+    """
     clients = tuple(
         replace(client, labels=np.where(np.isin(client.roles, roles), -1, client.labels))
         for client in federation.clients

@@ -1,4 +1,4 @@
-"""The seam for client models: one network, evaluated for many clients at once."""
+"""The base class of client models: one network, evaluated for many clients at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Output(NamedTuple):
 
 
 class Inputs(ABC):
-    """The data of a block of clients in the layout of one model, items padded to the longest client."""
+    """The data of a block of clients in the layout of one model. Items are padded to the longest client."""
 
     lengths: Tensor
     """Items of each client, int64 ``[clients]``."""
@@ -34,10 +34,10 @@ class Inputs(ABC):
     """Items of the longest client."""
 
     def begin_step(self) -> None:  # noqa: B027 - most models keep nothing between steps
-        """Called before every training step; buffers handed out in the last one may be used again."""
+        """Begin a training step. Buffers that were handed out in the last step may be used again."""
 
     def select(self, items: Tensor, rows: Tensor) -> Inputs:
-        """Items ``[rows, batch]`` of the block's clients ``rows``; only for models without a graph."""
+        """Select items ``[rows, batch]`` of the block's clients ``rows``. Models on graphs cannot."""
         raise TypeError(f"{type(self).__name__} cannot be cut into batches")
 
 
@@ -46,22 +46,26 @@ Drop = Callable[[Tensor, int], Tensor]
 
 
 def keep_all(activations: Tensor, site: int) -> Tensor:
-    """Training without dropout."""
+    """No dropout in training."""
     return activations
 
 
 class ClientModel(ABC):
-    """A network whose parameters carry a leading client dimension.
+    """A network whose parameters have a leading client dimension.
 
-    A subclass with a ``name`` of its own is found by the registry.
+    The registry finds every subclass with a ``name`` of its own.
 
-    ``shapes`` maps a parameter's name to its shape for one client; ``head`` names the parameters
-    of the classifier, all others are the backbone; ``buffers`` names running statistics, which
-    are kept with the client's parameters but neither trained nor sent; ``dropout_widths`` the
-    width of the activations at every dropout site; ``batches`` says whether the model can train on
-    some of a client's items at a time; ``one_by_one`` whether a CPU is faster with one
-    client in a block, as it is where the activations of one fill the cache; ``normalises`` whether it
-    normalises by the statistics of a batch, of which ``buffers`` are the running ones.
+    Attributes:
+        shapes: the shape of every parameter for one client, by name.
+        head: the names of the classifier's parameters. The other parameters are the backbone.
+        buffers: the names of running statistics. They stay with the client, and are neither trained nor
+            sent.
+        dropout_widths: the width of the activations at every dropout site.
+        batches: whether the model can train on some of a client's items at a time.
+        one_by_one: whether a CPU is faster with one client in a block, since its activations fill the
+            cache.
+        normalises: whether the model normalises by batch statistics. Then ``buffers`` has the running
+            ones.
     """
 
     name: ClassVar[str]
@@ -77,53 +81,53 @@ class ClientModel(ABC):
 
     @abstractmethod
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
-        """Sizes, and whatever must not differ between blocks, are read from all clients' data."""
+        """Read sizes, and everything that must not differ between blocks, from all clients' data."""
 
     @abstractmethod
     def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
-        """Random initial parameters of one client."""
+        """Draw the initial parameters of one client."""
 
     @abstractmethod
     def collate(self, clients: Sequence[Client], device: torch.device) -> Inputs:
-        """Lay out a block of clients."""
+        """Lay out the data of a block of clients."""
 
     def collate_common(self, client: Client, count: int, device: torch.device) -> Inputs:
-        """The same data for each of ``count`` clients; a model may hold what they share once."""
+        """Lay out the same data for each of ``count`` clients. A model may hold once what they share."""
         return self.collate([client] * count, device)
 
     def forward(self, stack: Mapping[str, Tensor], inputs: Any, drop: Drop | None) -> Output:
-        """Logits and embeddings; ``drop`` is None in evaluation and only then.
+        """Logits and embeddings. ``drop`` is None in evaluation.
 
-        In training they need be right for training items alone: a model may leave out what these do
-        not depend on. A method that needs others' evaluates the clients (``Clients.reduce``).
+        In training they need only be right for training items: a model may leave out what these do not
+        depend on. A method that needs other items evaluates the clients (``Clients.reduce``).
         """
         embedding = self.embed(stack, inputs, drop)
         return Output(self.classify(stack, embedding, inputs, drop), embedding)
 
     @abstractmethod
     def embed(self, stack: Mapping[str, Tensor], inputs: Any, drop: Drop | None) -> Tensor:
-        """What the head reads, ``[clients, items, width]``, by the backbone's parameters."""
+        """The input of the head, ``[clients, items, width]``, from the backbone's parameters."""
 
     @abstractmethod
     def classify(
         self, stack: Mapping[str, Tensor], embedding: Tensor, inputs: Any, drop: Drop | None
     ) -> Tensor:
-        """Logits ``[clients, items, classes]`` of embeddings, by the head's parameters."""
+        """Logits ``[clients, items, classes]`` from embeddings and the head's parameters."""
 
 
 def glorot_bound(fan_in: int, fan_out: int) -> float:
-    """Largest entry of a Glorot-uniform matrix ``[fan_in, fan_out]``."""
+    """The largest entry of a Glorot-uniform matrix ``[fan_in, fan_out]``."""
     return math.sqrt(6.0 / (fan_in + fan_out))
 
 
 def glorot(rng: np.random.Generator, fan_in: int, fan_out: int) -> NDArray[np.float32]:
-    """Glorot-uniform matrix ``[fan_in, fan_out]`` (the default of graph convolutions)."""
+    """A Glorot-uniform matrix ``[fan_in, fan_out]``, the default of graph convolutions."""
     bound = glorot_bound(fan_in, fan_out)
     return rng.uniform(-bound, bound, (fan_in, fan_out)).astype(np.float32)
 
 
 def fan_in_uniform(rng: np.random.Generator, fan_in: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """Uniform within ``1 / sqrt(fan_in)`` (torch's default for linear and convolution layers)."""
+    """Uniform within ``1 / sqrt(fan_in)``, torch's default for linear and convolution layers."""
     bound = 1.0 / np.sqrt(fan_in)
     return rng.uniform(-bound, bound, shape).astype(np.float32)
 

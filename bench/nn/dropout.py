@@ -1,8 +1,8 @@
 """Dropout masks from the clients' own random streams.
 
-Every client draws its masks from a generator keyed by client and round, for its own number of
-items, so that neither padding, block nor order of clients can change them. A mask element is kept
-when a random byte is at least ``round(256 p)``; the scale follows the rate that this gives.
+Every client draws its masks from a generator of its own for its own number of items. So neither padding,
+blocks nor the order of clients can change them. An element is kept when a random byte is at least
+``round(256 p)``. The scale follows from the rate that this gives.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 def threshold(rate: float) -> int:
-    """Bytes below this are dropped."""
+    """Smaller bytes are dropped."""
     return round(256 * rate)
 
 
@@ -62,7 +62,7 @@ class DropoutMasks:
         self._masks = [torch.from_numpy(site.view(np.uint8)).to(device) for site in masks]
 
     def begin_epoch(self, epoch: int) -> None:
-        """Use the masks of this epoch from now on."""
+        """Use the masks of this epoch."""
         self._epoch = epoch
 
     def __call__(self, activations: Tensor, site: int) -> Tensor:

@@ -105,20 +105,20 @@ class GraphInputs(Inputs):
     def on(self, propagate: Propagation, projection: Tensor | None = None) -> GraphInputs:
         """The same nodes and features on another adjacency, which ``propagate`` multiplies by.
 
-        ``projection`` is the result of ``first_layer``, if it is at hand: several graphs can share it.
+        ``projection`` is the result of ``first_layer``, if it is known. Several graphs can share it.
         """
         return _OtherGraph(self, propagate, projection)
 
 
 class _OtherGraph(GraphInputs):
-    """``GraphInputs.on``."""
+    """Nodes and features of a block on another adjacency."""
 
     def __init__(self, base: GraphInputs, propagate: Propagation, projection: Tensor | None) -> None:
         self.lengths, self.items = base.lengths, base.items
         self._base, self._propagate, self._projection = base, propagate, projection
 
     def first_layer(self, weight: Tensor) -> Tensor:
-        """As on the nodes' own graph."""
+        """The product of the features, as on the nodes' own graph."""
         return self._base.first_layer(weight) if self._projection is None else self._projection
 
     def propagate(self, hidden: Tensor) -> Tensor:
@@ -127,13 +127,13 @@ class _OtherGraph(GraphInputs):
 
 
 def graphs(inputs: Inputs) -> GraphInputs:
-    """A block's inputs, which are graphs wherever a method runs on graphs alone."""
+    """A block's inputs as graphs. Methods that run on graphs alone have no others."""
     assert isinstance(inputs, GraphInputs)
     return inputs
 
 
 class CommonGraph(GraphInputs):
-    """One graph as the input of several clients; its features are held once, as a dense matrix."""
+    """One graph as the input of several clients. Its features are held once, as a dense matrix."""
 
     def __init__(self, client: Client, count: int, device: torch.device) -> None:
         super().__init__([client], False, device)

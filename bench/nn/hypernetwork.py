@@ -1,4 +1,4 @@
-"""A hypernetwork: one vector per client in, the parameters of every client's model out."""
+"""A hypernetwork: it maps one vector per client to the parameters of every client's model."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bench.nn.randomness import dropout
 
 
 class Hypernetwork(nn.Module):
-    """MLP body and one linear output layer per generated tensor.
+    """An MLP body and one linear output layer per generated tensor.
 
-    ``widths`` are the body's layer widths, input first; every layer but the output is followed by
-    ReLU and dropout, and dropout is applied to the input, too. With ``linear_end`` the body's last
-    layer is followed by neither: the output layers read its plain values.
+    ``widths`` are the widths of the body's layers, input first. ReLU and dropout follow every layer
+    except the output layers. Dropout is also applied to the input. With ``linear_end`` neither follows
+    the body's last layer.
 
-    The output layers hold nearly all weights (128 times the client model). Their gradients are
-    products of thin matrices and are written into memory that is kept: see ``pull_back``.
+    The output layers hold nearly all weights (128 times the client model). Their gradients are products
+    of thin matrices. They are written into memory that is kept (see ``pull_back``).
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class Hypernetwork(nn.Module):
     def start_from(self, model: Mapping[str, Tensor], scale: float) -> None:
         """Let the output be ``model`` (one client's parameters) plus a part scaled by ``scale``.
 
-        torch's default initial weights give every generated value the same range whatever the
-        layer's fan-in, far from what the client model trains well from.
+        With torch's default initial weights all generated values have the same range, whatever a layer's
+        fan-in. The client model trains badly from there.
         """
         with torch.no_grad():
             for name in self.shapes:
@@ -56,7 +56,9 @@ class Hypernetwork(nn.Module):
                 layer.bias.copy_(model[name].reshape(-1))
 
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
-        """What the output layers read, ``[clients, width]``; ``generator`` None switches dropout off."""
+        """The input of the output layers, ``[clients, width]``. Without a ``generator``
+        there is no dropout.
+        """
         x = dropout(x, self.rate, generator)
         *inner_layers, last_layer = self.body
         for layer in inner_layers:
@@ -65,7 +67,7 @@ class Hypernetwork(nn.Module):
         return x if self.linear_end else dropout(torch.relu(x), self.rate, generator)
 
     def emit(self, features: Tensor) -> dict[str, Tensor]:
-        """The generated parameters, ``[clients, ...]``, without a graph."""
+        """The generated parameters, ``[clients, ...]``, without an autograd graph."""
         with torch.no_grad():
             return {
                 name: self._layer(name)(features).view(len(features), *shape)

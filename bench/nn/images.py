@@ -1,7 +1,7 @@
-"""What client models of images share: their inputs, and convolutions with batch normalisation by client.
+"""The inputs of client models of images, and convolutions with batch normalisation by client.
 
-Pixels are scaled to [-1, 1]. Batch normalisation is every client's own: batch statistics in training,
-running ones, which stay with the client, in evaluation.
+Pixels are scaled to [-1, 1]. Every client has its own batch normalisation: by batch statistics in
+training, by running statistics in evaluation. Running statistics stay with the client.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ Stack = Mapping[str, Tensor]
 
 
 class ImageInputs(Inputs):
-    """Images of a block of clients, one client after the other and without padding.
+    """The images of a block of clients, one client after the other, without padding.
 
-    ``pixels`` uint8 ``[all items, channels, height, width]``; ``sizes`` the items of each client.
+    ``pixels`` are uint8 ``[all items, channels, height, width]``, ``sizes`` the numbers of each client's
+    items.
     """
 
     def __init__(self, pixels: Tensor, sizes: Sequence[int]) -> None:
@@ -82,14 +83,14 @@ def normalised_convolution(
     clients = len(stack[f"{conv}.weight"])
     weight = stack[f"{conv}.weight"].flatten(0, 1)
     bias = stack[f"{conv}.bias"].flatten() if f"{conv}.bias" in stack else None
-    mean = stack[f"{norm}.running_mean"].view(-1)  # never a copy, which would lose the update
+    mean = stack[f"{norm}.running_mean"].view(-1)  # a view: a copy would lose the update
     variance = stack[f"{norm}.running_var"].view(-1)
     scale, shift = stack[f"{norm}.weight"].flatten(), stack[f"{norm}.bias"].flatten()
     if training:
         convolved = functional.conv2d(hidden, weight, bias, stride, padding, groups=clients)
         if convolved[:, 0].numel() > 1:
             return functional.batch_norm(convolved, mean, variance, scale, shift, True, MOMENTUM, EPSILON)
-    # a convolution with its normalisation is a convolution
+    # in evaluation the normalisation is folded into the convolution
     scale = scale * torch.rsqrt(variance + EPSILON)
     bias = torch.addcmul(shift, (-mean if bias is None else bias - mean), scale)
     weight = weight * scale[:, None, None, None]
@@ -97,7 +98,7 @@ def normalised_convolution(
 
 
 def unstacked(stack: Stack) -> list[dict[str, Tensor]]:
-    """Every client's part of a stack, ``[1, ...]``; gradients of the parts are joined by one copy."""
+    """Every client's part of a stack, ``[1, ...]``. The gradients of the parts are joined by one copy."""
     if len(next(iter(stack.values()))) == 1:
         return [dict(stack)]
     parts = {name: torch.split(value, 1) for name, value in stack.items()}
@@ -105,7 +106,7 @@ def unstacked(stack: Stack) -> list[dict[str, Tensor]]:
 
 
 class ImageModel(ClientModel):
-    """A network of convolutions with a linear layer ``fc`` as head; a subclass says what the rest does."""
+    """A network of convolutions with a linear layer ``fc`` as head. A subclass defines the convolutions."""
 
     families = ("images",)
     batches = True
@@ -128,17 +129,17 @@ class ImageModel(ClientModel):
 
     @abstractmethod
     def features(self, stack: Stack, pixels: Tensor, training: bool) -> Tensor:
-        """What the head reads, ``[clients, batch, width]``.
+        """The input of the head, ``[clients, batch, width]``.
 
-        ``pixels`` uint8 ``[clients, batch, channels, height, width]``. In training the running statistics
-        in ``stack`` are updated in place.
+        ``pixels`` are uint8 ``[clients, batch, channels, height, width]``. In training the running
+        statistics in ``stack`` are updated in place.
         """
 
     def embed(self, stack: Stack, inputs: ImageInputs, drop: Drop | None) -> Tensor:
-        """``features`` of all items.
+        """The ``features`` of all items.
 
-        Training takes a batch of the same size from every client (``ImageInputs.select``). Evaluation goes
-        through all items in pieces; it leaves zeros where there is no item.
+        In training every client has a batch of the same size (``ImageInputs.select``). Evaluation goes
+        through all items in pieces, and leaves zeros where there is no item.
         """
         if drop is None:
             embeddings = []

@@ -1,4 +1,4 @@
-"""The client model that a run's settings name."""
+"""Finds the client model that a run's settings name."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from bench.spec import ClientSettings
 
 
 def check_model(settings: ClientSettings, dataset: str, family: Family) -> type[ClientModel]:
-    """The client model that the settings name, if it fits the data and the settings fit it.
+    """Find the client model that the settings name, and check that it fits the data and the settings.
 
     Raises:
-        RequestError: there is no such model, it cannot read this kind of data, or it cannot be
-            trained as asked.
+        RequestError: there is no such model, it cannot read this kind of data, or it cannot be trained as
+            asked.
     """
     kind = CLIENT_MODELS.named(settings.model)
     if family not in kind.families:
@@ -38,7 +38,7 @@ def check_model(settings: ClientSettings, dataset: str, family: Family) -> type[
 
 
 def build_model(settings: ClientSettings, federation: Federation) -> ClientModel:
-    """The client model that the settings name, sized for the federation; see ``check_model``."""
+    """Build the client model that the settings name for a federation. See ``check_model``."""
     kind = check_model(settings, federation.dataset, federation.family)
     model = kind(federation.clients, federation.classes, settings)
     if settings.batch_size is not None and settings.dropout and model.dropout_widths:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def dropout(x: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
-    """Inverted dropout drawn from ``generator``; the identity where that is None (evaluation)."""
+    """Inverted dropout drawn from ``generator``. Without a generator (in evaluation) nothing is dropped."""
     if generator is None or rate == 0:
         return x
     mask = torch.rand(x.shape, generator=generator) >= rate
@@ -19,7 +19,7 @@ def dropout(x: Tensor, rate: float, generator: torch.Generator | None) -> Tensor
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Let modules that are built inside draw their initial weights from this seed."""
+    """Draw the initial weights of modules that are built in the ``with`` block from this seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield

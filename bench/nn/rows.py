@@ -1,4 +1,4 @@
-"""Dense feature rows of which a step of training needs a few."""
+"""Dense feature rows, of which a training step needs only a few."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 class RowsInUse:
-    """A second layout of some rows of every client, so that the others cost a step nothing.
+    """A second layout of the rows that a training step uses, so that other rows cost nothing.
 
     Args:
         rows: ``[clients, items, width]``.

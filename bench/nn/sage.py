@@ -33,7 +33,7 @@ def neighbour_means(edges: NDArray[np.int64], nodes: int) -> sparse.csr_matrix:
 
 
 def receptive_field(means: sparse.csr_matrix, nodes: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Positions of the nodes whose features two layers' output at some ``nodes`` ``[n]`` depends on."""
+    """The positions of the nodes that the output of two layers at ``nodes`` ``[n]`` depends on."""
     reach = nodes.astype(np.float32)
     for _ in range(LAYERS):
         reach = reach + means.T @ reach
@@ -41,10 +41,10 @@ def receptive_field(means: sparse.csr_matrix, nodes: NDArray[np.bool_]) -> NDArr
 
 
 class SageInputs(GraphInputs):
-    """Features of a block of clients, and the means over neighbours in place of the adjacency.
+    """The features of a block of clients, with means over neighbours in place of the adjacency.
 
-    A step of training needs the rows of training nodes and of what is at most two edges away: in
-    graphs that are extended by other clients' nodes, whose rows are dense, a small part of all.
+    A training step needs the rows of training nodes and of nodes that are at most two edges away. In
+    graphs that are extended by other clients' nodes, whose rows are dense, these are few.
     """
 
     def __init__(self, clients: Sequence[Client], sparse_features: bool, device: torch.device) -> None:
@@ -113,8 +113,8 @@ class SAGE(ClientModel):
     def embed(self, stack: Mapping[str, Tensor], inputs: SageInputs, drop: Drop | None) -> Tensor:
         """The first layer's output before its activation.
 
-        In training with dense features it is right for nodes up to an edge from a training node, and
-        logits are right for training nodes.
+        In training with dense features it is right for nodes at most one edge away from a training node.
+        Logits are right for training nodes.
         """
         products = inputs.features_times(stack["conv1.weight"], training=drop is not None)
         return _layer(products, stack["conv1.bias"], inputs)

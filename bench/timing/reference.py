@@ -18,45 +18,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch_geometric.nn import GCNConv
 
 from bench.engine.batch import Batch, Block, Stack
 from bench.engine.clients import Clients
+from bench.engine.local_training import with_dropout
 from bench.errors import DivergedError, NotApplicableError
 from bench.federation.types import Client
-from bench.nn.base import ClientModel, Drop, Output, keep_all
-from bench.nn.dropout import DropoutMasks, threshold
+from bench.nn.base import ClientModel, Output, keep_all
 from bench.nn.images import PIECE, scaled
-from bench.nn.plain import PlainCNN, PlainResNet18
 from bench.spec import ClientSettings, RunSpec
-
-
-class PlainGCN(nn.Module):
-    """The study's GCN for one client, from torch-geometric's layers."""
-
-    def __init__(self, features: int, hidden: int, classes: int) -> None:
-        super().__init__()
-        self.conv1 = GCNConv(features, hidden, cached=True)
-        self.conv2 = GCNConv(hidden, hidden, cached=True)
-        self.head = nn.Linear(hidden, classes)
-
-    def forward(self, x: Tensor, edges: Tensor, drop: Drop) -> tuple[Tensor, Tensor]:
-        """Logits and embeddings of all nodes."""
-        hidden = drop(torch.relu(self.conv1(x, edges))[None], 0)[0]
-        embedding = self.conv2(hidden, edges)
-        logits = self.head(drop(torch.relu(embedding)[None], 1)[0])
-        return logits, embedding
-
-
-MODULE_NAMES = {
-    "conv1.weight": "conv1.lin.weight",
-    "conv1.bias": "conv1.bias",
-    "conv2.weight": "conv2.lin.weight",
-    "conv2.bias": "conv2.bias",
-    "head.weight": "head.weight",
-    "head.bias": "head.bias",
-}
-"""Name in a stack -> name in ``PlainGCN``; matrices are transposed there."""
+from bench.timing.plain import MODULE_NAMES, PlainCNN, PlainGCN, PlainResNet18
 
 
 class OneClient(Block):
@@ -130,24 +101,12 @@ class OneGraph(OneClient):
     def train(self, clients: SequentialClients, number: int, epochs: int) -> float:
         """A step an epoch on all training nodes."""
         settings = clients.spec.client
-        drop: Drop = keep_all
-        masks = None
-        if threshold(settings.dropout):
-            masks = DropoutMasks(
-                [clients._stream("dropout", number)],
-                self.lengths,
-                clients.model.dropout_widths,
-                epochs,
-                settings.dropout,
-                self.items,
-                self.device,
-            )
-            drop = masks
+        batch, masks = with_dropout(self, settings, clients._stream, epochs, None)
         total = 0.0
         for epoch in range(epochs):
             if masks is not None:
                 masks.begin_epoch(epoch)
-            logits, _ = self.module(self.x, self.edges, drop)
+            logits, _ = self.module(self.x, self.edges, batch.drop)
             total += self.step(settings, logits[self.chosen], self.targets)
         return total
 

@@ -14,8 +14,8 @@ from bench.engine.task import Task
 from bench.errors import NotApplicableError
 from bench.federation.types import Federation
 from bench.nn.base import keep_all
-from bench.nn.plain import PlainResNet18
 from bench.nn.resnet import ResNet18
+from bench.timing.plain import PlainResNet18
 
 CPU = torch.device("cpu")
 RESNET = SETTINGS.model_copy(update={"model": "resnet18"})

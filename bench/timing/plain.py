@@ -1,7 +1,7 @@
-"""The networks of the image study for one client, of torch's modules: what stacked ones are compared with.
+"""Client models for one client, of torch's and torch-geometric's modules.
 
-Layers are named as in the stacks of ``bench.nn.cnn`` and ``bench.nn.resnet``; a linear layer's weight is
-transposed here.
+Stacked models are compared with them. Layers of image models are named as in the stacks of
+``bench.nn.cnn`` and ``bench.nn.resnet``. A linear layer's weight is transposed here.
 """
 
 from __future__ import annotations
@@ -9,6 +9,37 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch_geometric.nn import GCNConv
+
+from bench.nn.base import Drop
+
+
+class PlainGCN(nn.Module):
+    """The study's GCN for one client, from torch-geometric's layers."""
+
+    def __init__(self, features: int, hidden: int, classes: int) -> None:
+        super().__init__()
+        self.conv1 = GCNConv(features, hidden, cached=True)
+        self.conv2 = GCNConv(hidden, hidden, cached=True)
+        self.head = nn.Linear(hidden, classes)
+
+    def forward(self, x: Tensor, edges: Tensor, drop: Drop) -> tuple[Tensor, Tensor]:
+        """Logits and embeddings of all nodes."""
+        hidden = drop(torch.relu(self.conv1(x, edges))[None], 0)[0]
+        embedding = self.conv2(hidden, edges)
+        logits = self.head(drop(torch.relu(embedding)[None], 1)[0])
+        return logits, embedding
+
+
+MODULE_NAMES = {
+    "conv1.weight": "conv1.lin.weight",
+    "conv1.bias": "conv1.bias",
+    "conv2.weight": "conv2.lin.weight",
+    "conv2.bias": "conv2.bias",
+    "head.weight": "head.weight",
+    "head.bias": "head.bias",
+}
+"""Name in a stack -> name in ``PlainGCN``; matrices are transposed there."""
 
 
 class PlainCNN(nn.Module):
