@@ -10,7 +10,7 @@ from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
 from bench.errors import RequestError
-from bench.sweep.policy import Level, Limits, check, sort_of
+from bench.sweep.policy import Level, Limits, check
 
 if TYPE_CHECKING:
     from bench.sweep.plan import Plan
@@ -103,12 +103,9 @@ def sweep(
     plan = make_plan(runs, rows, data_at_hand(roots), rerun, saving.lacks if saving else None)
     notes = console(errors=as_json)
     with opened_backend(machines, len(plan.to_run), paths.home()) as (slots, make_workers):
-        is_on_gpu = slots.sort != "cpu"
-        shipped = read_timings(SHIPPED) if plan.ready and (dry_run or is_on_gpu) else {}
-        if is_on_gpu:  # a CPU tells what memory runs take that were never made on a GPU here
-            history += [timing for timing in shipped.values() if sort_of(timing.device) != slots.sort]
         plan = plan.timed(history, slots.sort)
         if dry_run:
+            shipped = read_timings(SHIPPED) if plan.ready else {}
             count = sum(step.spec.hash in shipped for step in plan.ready)
             whole_plan = plan.timed(plan.history, slots.sort, shipped.values())
             borrowed = plan.unknown_times - whole_plan.unknown_times

@@ -33,9 +33,8 @@ class RunResult:
     clients by round. Only a run that was taken to its end carries numbers. ``seconds`` has ``client``,
     ``server``, ``evaluation`` and ``total``; bytes are summed over clients and rounds. ``code`` is what
     the process that made it had loaded; None where the process was lost. ``raised`` says that the run
-    itself ended in an exception, not what it needs (data, a node, a disk); ``block`` is how many clients
-    were trained together when memory ran out, 0 where nobody can say. ``client_epochs`` are the passes
-    over a client's training items, on average over clients, also of a run that diverged.
+    itself ended in an exception, not what it needs (data, a node, a disk). ``client_epochs`` are the
+    passes over a client's training items, on average over clients, also of a run that diverged.
     """
 
     state: State
@@ -49,7 +48,6 @@ class RunResult:
     loss: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
     seconds: dict[str, float] = field(default_factory=dict)
     peak_memory: int = 0
-    block: int = 0
     client_epochs: float = 0.0
     bytes_up: int = 0
     bytes_down: int = 0

@@ -78,8 +78,6 @@ def execute(
     if checkpoint is not None:
         checkpoint.kept = kept
     result = of_run(lambda: run(spec, federation, order.device, block_size, checkpoint, kept), order.device)
-    if result.state == "oom":
-        result.block = _block_size(spec, federation, order)
     result.code = code
     return result
 

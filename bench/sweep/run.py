@@ -112,7 +112,7 @@ def sweep(
                 tuple(map(str, roots)),
                 device,
                 slots.threads,
-                job.attempt.shrink,
+                job.shrink,
                 checkpoints,
                 federations.hashes[spec.federation_key],
                 federations.copies.get(spec.federation_key),

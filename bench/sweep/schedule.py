@@ -8,30 +8,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
 from bench.engine.result import RunResult
-from bench.engine.states import COMPLETE, FAILURES
+from bench.engine.states import COMPLETE, FAILURES, SETTLED
+from bench.store.queries import Kind
 from bench.store.store import now
 from bench.sweep.order import Order
-from bench.sweep.plan import Estimator, Job, Step
-from bench.sweep.policy import (
-    Attempt,
-    Demand,
-    Limits,
-    Pauses,
-    Slots,
-    after_loss,
-    after_memory,
-    must_be_alone,
-    noted,
-    out_of_memory,
-    place,
-)
+from bench.sweep.plan import Estimator, Job, Step, kind_of
+from bench.sweep.policy import HELD_BACK, TRIES, Limits, Slots
 from bench.sweep.workers import Lost, Workers
 from bench.sweep.writer import Writer
 
@@ -108,10 +97,11 @@ class Scheduler:
     left: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self._devices = {device.name: device for device in self.slots.shared}
         self._free_slots = list(range(len(self.slots.devices)))
-        self._pauses = Pauses()
+        self._large: set[Kind] = set()
         self._failures = 0
+        self._raised: Counter[str] = Counter()
+        self._sound: set[str] = set()
 
     def results(self) -> Generator[Ended | None, None, None]:
         """Every run's result as it comes; None where something else has changed.
@@ -171,25 +161,41 @@ class Scheduler:
             and (self.estimator.seconds(job.step.spec) or 0.0) <= seconds
         ]
 
-    def _demand(self, job: Job) -> Demand:
-        return Demand(self.estimator.memory(job.step.spec), job.attempt.alone)
+    def _is_alone(self, job: Job) -> bool:
+        """Whether nothing else may run beside it: it is tried again, or its kind has run out of memory."""
+        return job.number > 1 or kind_of(job.step.spec) in self._large
 
-    def _local_demand(self, job: Job) -> Demand:
-        """What a run needs of this machine: nothing but a slot where a cluster finds the room."""
-        return Demand() if self.slots.elsewhere else self._demand(job)
+    def _choice(self) -> tuple[Job, int] | None:
+        """The first job that can start now, and its slot, on the device with the fewest runs.
+
+        One that must be alone keeps a device from taking anything else, so that its turn comes. A cluster
+        sees to that itself.
+        """
+        devices, elsewhere = self.slots.devices, self.slots.elsewhere
+        loads = Counter(job.device for job in self.running.values())
+        reserved = {job.device for job in self.running.values() if self._is_alone(job) and not elsewhere}
+        for job in self._candidates():
+            alone = self._is_alone(job) and not elsewhere
+            open_devices = [name for name in dict.fromkeys(devices) if name not in reserved]
+            slots = [
+                slot
+                for slot in reversed(self._free_slots)
+                if devices[slot] in open_devices and not (alone and loads[devices[slot]])
+            ]
+            if slots:
+                return job, min(slots, key=lambda slot: loads[devices[slot]])
+            if alone and open_devices:
+                reserved.add(min(open_devices, key=lambda name: loads[name]))
+        return None
 
     def _start(self) -> bool:
         """Start what can start; whether anything did, or was found done."""
         before = len(self.running), len(self.skipped)
         while self._free_slots and not self._hold():
-            candidates = self._candidates()
-            loads: dict[str, list[Demand]] = {name: [] for name in self._devices}
-            for run in self.running.values():
-                loads[run.device].append(run.demand)
-            choice = place(map(self._local_demand, candidates), loads, list(self._devices.values()))
+            choice = self._choice()
             if choice is None:
                 break
-            job = candidates[choice[0]]
+            job, slot = choice
             is_taken = self.writer.take(job.step)
             self._renew()  # each may take a while, and a cluster takes many
             state = self.writer.elsewhere(job.step)
@@ -198,7 +204,7 @@ class Scheduler:
                 continue
             self.waiting.remove(job)
             if state is None:
-                self._begin(job, choice[1])
+                self._begin(job, slot)
             else:
                 self.skipped[job.step.spec.hash] = state
                 self.note(f"{job.step.name}: {state} in another sweep")
@@ -210,22 +216,13 @@ class Scheduler:
             if job.step.spec.hash in lost_hashes:
                 self.note(f"{job.step.name}: no longer claimed, another sweep may be at it, too")
 
-    def _begin(self, job: Job, device: str) -> None:
-        job.slot = next(slot for slot in reversed(self._free_slots) if self.slots.devices[slot] == device)
-        self._free_slots.remove(job.slot)
-        demand = self._demand(job)
-        job.attempt = replace(job.attempt, alone=self._has_own_device(demand, device))
-        order = self.order(job, device)
-        job.device, job.demand, job.started = device, self._local_demand(job), now()
-        future = self.workers.start(job.slot, order, self._log(job.step), job.attempt.number == 1, demand)
+    def _begin(self, job: Job, slot: int) -> None:
+        self._free_slots.remove(slot)
+        job.slot, job.device, job.started = slot, self.slots.devices[slot], now()
+        order = self.order(job, job.device)
+        alone = self._is_alone(job)
+        future = self.workers.start(slot, order, self._log(job.step), job.number == 1, alone)
         self.running[future] = job
-
-    def _has_own_device(self, demand: Demand, name: str) -> bool:
-        """Whether a run that starts now has its device to itself."""
-        if self.slots.elsewhere:
-            return demand.alone or (name != "cpu" and demand.memory is None)
-        device = self._devices[name]
-        return must_be_alone(demand, device) or device.slots == 1
 
     def _log(self, step: Step) -> Path | None:
         return None if self.logs is None else self.logs / f"{step.spec.hash}.log"
@@ -235,42 +232,47 @@ class Scheduler:
         job = self.running.pop(future)
         self._free_slots.append(job.slot)
         result = future.result()
+        is_lost = isinstance(result, Lost)
+        reason = result.how if isinstance(result, Lost) else result.reason
+        if not is_lost and result.state == "oom":
+            self._large.add(kind_of(job.step.spec))
+        if (is_lost or result.state == "oom") and job.number < TRIES:
+            next_job = Job(job.step, job.number + 1)
+            self.waiting.insert(0, next_job)
+            self.note(f"{job.step.name}: {reason}; trying again {next_job.how}")
+            return None
         if isinstance(result, Lost):
-            next_attempt = after_loss(job.attempt)
-            if next_attempt is not None:
-                self._retry(job, next_attempt, result.how)
-                return None
-            reason = f"{result.how}, {job.attempt.number} times"
-            result = RunResult("failed", reason, device=job.device)
-        if result.state == "oom":
-            attempt = noted(job.attempt, result)
-            next_attempt = after_memory(attempt, job.step.spec.clients)
-            if next_attempt is not None:
-                self._retry(job, next_attempt, result.reason)
-                return None
-            result = out_of_memory(attempt, result)
+            result = RunResult("failed", f"{reason}, {job.number} times", device=job.device)
+        elif result.state == "oom":
+            result.reason = f"{reason}; tried {job.number} times, at last {job.how}"
         self._close(job.step, result)
         return job.step, result, job.started
-
-    def _retry(self, job: Job, attempt: Attempt, reason: str) -> None:
-        self.waiting.insert(0, Job(job.step, attempt))
-        self.note(f"{job.step.name}: {reason}; trying again {attempt.how}")
 
     def _close(self, step: Step, result: RunResult) -> None:
         """Learn from a result that will be stored."""
         log = self._log(step)
         if result.state in COMPLETE:
-            seconds = result.seconds.get("total", 0.0)
-            self.estimator.add(step.spec, seconds, result.device, result.peak_memory)
-        reason = self._pauses.ended(step.spec, result)
+            self.estimator.add(step.spec, result.seconds.get("total", 0.0), result.device)
         if result.state in FAILURES:
             self._failures += 1
             if log is not None and log.exists():
                 result.traceback = f"{result.traceback}\nlog: logs/{log.name} in BENCH_HOME\n".lstrip()
         elif log is not None:
             log.unlink(missing_ok=True)
-        if reason is not None:
-            held_jobs = [job for job in self.waiting if job.step.spec.method == step.spec.method]
-            self.waiting = [job for job in self.waiting if job not in held_jobs]
-            self.left[f"{step.spec.method} is held back: {reason}"] += len(held_jobs)
-            self.note(f"{step.spec.method} is held back for the rest of the sweep: {reason}")
+        self._hold_back(step.spec.method, result)
+
+    def _hold_back(self, method: str, result: RunResult) -> None:
+        """Leave the rest of a method's runs out where the first ones have raised an exception."""
+        if result.state in SETTLED:
+            self._sound.add(method)
+        self._raised[method] += result.raised
+        if method in self._sound or self._raised[method] < HELD_BACK:
+            return
+        held_jobs = [job for job in self.waiting if job.step.spec.method == method]
+        self.waiting = [job for job in self.waiting if job not in held_jobs]
+        if held_jobs:
+            reason = (
+                f"{method} is held back: its first {HELD_BACK} runs failed, the last with {result.reason}"
+            )
+            self.left[reason] += len(held_jobs)
+            self.note(reason)

@@ -17,7 +17,7 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.sweep.cluster import attempt, order_for_node
 from bench.sweep.order import Execute, Order
-from bench.sweep.policy import Demand, Placement, Slots
+from bench.sweep.policy import Placement, Slots
 from bench.sweep.workers import Lost, MakeWorkers
 
 JOBS = 32
@@ -92,10 +92,10 @@ class SlurmWorkers:
         threading.Thread(target=self._look, daemon=True).start()
 
     def start(
-        self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
+        self, slot: int, order: Order, log: Path | None, fresh: bool, alone: bool = False
     ) -> Future[RunResult | Lost]:
         """Submit a job; one that is to be alone has its node to itself."""
-        executor = self._lone_executor if demand is not None and demand.alone else self._executor
+        executor = self._lone_executor if alone else self._executor
         future: Future[RunResult | Lost] = Future()
         try:
             self._jobs[future] = executor.submit(

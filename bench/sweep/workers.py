@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError, unknown
 from bench.process import end_with_parent
 from bench.sweep.order import Execute, Order, attempt, outcome
-from bench.sweep.policy import PER_GPU, Demand, Slots
+from bench.sweep.policy import PER_GPU, Slots
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -36,9 +36,9 @@ class Workers(Protocol):
     """What makes the runs, one at a time in each slot: processes here, or machines of a cluster."""
 
     def start(
-        self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
+        self, slot: int, order: Order, log: Path | None, fresh: bool, alone: bool = False
     ) -> Future[RunResult | Lost]:
-        """Begin a run that needs so much of its device; nothing of the slot's last run may reach it."""
+        """Begin a run, ``alone`` on its device; nothing of the slot's last run may reach it."""
 
     def stop(self) -> None:
         """End everything, also in the middle of a run."""
@@ -56,17 +56,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def visible_gpus() -> dict[str, int]:
-    """Bytes of memory of every visible GPU, by name."""
+def visible_gpus() -> list[str]:
+    """Every visible GPU, by name."""
     import torch
 
-    if not torch.cuda.is_available():
-        return {}
-    count = torch.cuda.device_count()
-    return {f"cuda:{index}": torch.cuda.get_device_properties(index).total_memory for index in range(count)}
+    return [f"cuda:{index}" for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0)]
 
 
-def _named_devices(devices: str, gpus: Mapping[str, int]) -> list[str]:
+def _named_devices(devices: str, gpus: Sequence[str]) -> list[str]:
     """The devices that ``--devices`` names."""
     if devices == "cpu":
         return ["cpu"]
@@ -91,10 +88,10 @@ def choose(
     jobs: int | None,
     threads: int | None,
     runs: int,
-    visible: Callable[[], Mapping[str, int]] = visible_gpus,
+    visible: Callable[[], Sequence[str]] = visible_gpus,
     cores: Callable[[], int] = cores,
 ) -> Slots:
-    """Slots for ``runs`` runs, on ``visible`` GPUs with so many bytes and beside so many ``cores``.
+    """Slots for ``runs`` runs, on ``visible`` GPUs and beside so many ``cores``.
 
     Without ``devices``: every visible GPU, else the CPU. ``jobs`` is the number of slots over all
     devices; without it, one a core on the CPU, and on GPUs as many as there are cores, at most
@@ -105,12 +102,12 @@ def choose(
     Raises:
         RequestError: no such device.
     """
-    gpus = {} if devices == "cpu" else visible()
+    gpus = [] if devices == "cpu" else visible()
     names = _named_devices(devices, gpus) if devices is not None else list(gpus) or ["cpu"]
     default = cores() if names == ["cpu"] else min(PER_GPU * len(names), max(cores(), len(names)))
     count = max(1, min(jobs or default, runs))
     slots = tuple(names[index % len(names)] for index in range(count))
-    return Slots(slots, threads or 1, {name: gpus[name] for name in slots if name in gpus})
+    return Slots(slots, threads or 1)
 
 
 # Processes, as the sweep sees them ----------------------------------------------------------------
@@ -227,9 +224,9 @@ class LocalWorkers:
                 self._processes[slot] = make_process(execute)
 
     def start(
-        self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
+        self, slot: int, order: Order, log: Path | None, fresh: bool, alone: bool = False
     ) -> Future[RunResult | Lost]:
-        """Begin a run in a slot. Whoever fills the slots has seen to the ``demand``."""
+        """Begin a run in a slot. Whoever fills the slots has seen to it that it is ``alone``."""
         return self._threads.submit(self._make, slot, order, log, fresh)
 
     def _make(self, slot: int, order: Order, log: Path | None, fresh: bool) -> RunResult | Lost:

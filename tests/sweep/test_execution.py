@@ -151,20 +151,6 @@ def test_numbers_do_not_depend_on_the_blocks_of_a_retry(
     assert sizes == [None, 2, 1, 1], "five clients in one block; halves, quarters, and one at least"
 
 
-def test_a_run_out_of_memory_says_how_many_clients_a_block_had() -> None:
-    given: list[int | None] = []
-
-    def full(spec_, federation, device, block_size, *_):
-        given.append(block_size)
-        raise MemoryError
-
-    execute_full = partial(execute, run=full)
-    spec = resolve("cora", "non-overlapping", 5, "fedavg", 0)
-    said = [attempt(execute_full, Order(spec, (), "cpu", 1, shrink), None, True) for shrink in (1, 2, 4)]
-    assert [(result.state, result.block) for result in said] == [("oom", 5), ("oom", 2), ("oom", 1)]
-    assert given == [None, 2, 1]
-
-
 @pytest.mark.parametrize(
     ("error", "state"),
     [

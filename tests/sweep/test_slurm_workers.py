@@ -21,7 +21,7 @@ from bench.errors import RequestError
 from bench.grids import expand
 from bench.sweep.execution import execute
 from bench.sweep.order import Order
-from bench.sweep.policy import Demand, Limits, Placement, Slots
+from bench.sweep.policy import Limits, Placement, Slots
 from bench.sweep.run import Outcome, sweep
 
 pytest.importorskip("submitit", reason="needs the extra 'slurm'")

@@ -18,7 +18,7 @@ from bench.engine.result import RunResult
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.sweep.order import Execute, Order, attempt
-from bench.sweep.policy import Demand, Slots
+from bench.sweep.policy import Slots
 from bench.sweep.workers import Lost
 from bench.tune.record import Record, record, write
 from bench.tune.search import Runs, SearchProgress, TrialRun, progress_of
@@ -139,7 +139,7 @@ class Here:
         self._execute = execute
 
     def start(
-        self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
+        self, slot: int, order: Order, log: Path | None, fresh: bool, alone: bool = False
     ) -> Future[RunResult | Lost]:
         future: Future[RunResult | Lost] = Future()
         future.set_result(attempt(self._execute, order, None, fresh))
