@@ -102,7 +102,7 @@ def sweep(
     rows, history = stored_runs(database, write=not dry_run)
     plan = make_plan(runs, rows, data_at_hand(roots), rerun, saving.lacks if saving else None)
     notes = console(errors=as_json)
-    with opened_backend(machines, len(plan.to_run), paths.home()) as (slots, make_workers):
+    with opened_backend(machines, len(plan.to_run), paths.home()) as (slots, make_pool):
         plan = plan.timed(history, slots.sort)
         if dry_run:
             shipped = read_timings(SHIPPED) if plan.ready else {}
@@ -133,7 +133,7 @@ def sweep(
             limits=limits,
             home=paths.home(),
             minutes=checkpoint_minutes,
-            make_workers=make_workers,
+            make_pool=make_pool,
         )
     if as_json:
         print(json.dumps({"counts": outcome.counts, "ran": outcome.ran, "left": outcome.left}))

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import ray
@@ -19,13 +18,13 @@ from bench.errors import RequestError
 from bench.sweep.cluster import attempt, order_for_node
 from bench.sweep.order import Execute, Order
 from bench.sweep.policy import PER_GPU, Placement, Slots
-from bench.sweep.workers import Lost, MakeWorkers
+from bench.sweep.workers import Lost, MakePool
 
 OBJECT_STORE = 100 * 2**20
 """Bytes for results on their way, where the sweep starts a Ray of its own; they are small."""
 
 
-class RayWorkers:
+class RayPool:
     """Gives runs to the Ray cluster that this process is connected to."""
 
     def __init__(self, slots: int, execute: Execute, timeout: float | None) -> None:
@@ -33,19 +32,17 @@ class RayWorkers:
         self._timeout = timeout
         self._tasks: list[Any] = [None] * slots
 
-    def start(
-        self, slot: int, order: Order, log: Path | None, fresh: bool, alone: bool = False
-    ) -> Future[RunResult | Lost]:
+    def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
         """Submit a run; Ray finds the node. An own process on a GPU ends with its run, since the next
         may be given another GPU.
         """
         on_gpu = order.device != "cpu"
         task = ray.remote(attempt).options(
-            num_cpus=largest_node() if alone and not on_gpu else order.threads,
-            num_gpus=(1 if alone else 1 / PER_GPU) if on_gpu else 0,
+            num_cpus=largest_node() if order.alone and not on_gpu else order.threads,
+            num_gpus=(1 if order.alone else 1 / PER_GPU) if on_gpu else 0,
             max_retries=0,  # a lost run is the scheduler's to try again: it counts
         )
-        reference = task.remote(self._execute, order_for_node(order), log, fresh, self._timeout, not on_gpu)
+        reference = task.remote(self._execute, order_for_node(order), self._timeout, not on_gpu)
         self._tasks[slot] = reference
         future: Future[RunResult | Lost] = Future()
         reference.future().add_done_callback(partial(_hand_on, future, order.device))
@@ -79,7 +76,7 @@ def largest_node() -> float:
 
 
 @contextmanager
-def ray_cluster(placement: Placement, runs: int) -> Iterator[tuple[Slots, MakeWorkers]]:
+def ray_cluster(placement: Placement, runs: int) -> Iterator[tuple[Slots, MakePool]]:
     """Slots on a Ray cluster, and what makes runs there. Without an address Ray is started here, and
     ended with the sweep.
 
@@ -111,7 +108,7 @@ def ray_cluster(placement: Placement, runs: int) -> Iterator[tuple[Slots, MakeWo
         ray.shutdown()
 
 
-def _slots(placement: Placement, runs: int) -> tuple[Slots, MakeWorkers]:
+def _slots(placement: Placement, runs: int) -> tuple[Slots, MakePool]:
     resources, threads = ray.cluster_resources(), placement.threads or 1
     gpus = int(resources.get("GPU", 0))
     if placement.devices == "cuda" and not gpus:
@@ -121,4 +118,4 @@ def _slots(placement: Placement, runs: int) -> tuple[Slots, MakeWorkers]:
     default = min(PER_GPU * gpus, room) if on_gpu else room
     count = max(1, min(placement.jobs or default, runs))
     slots = Slots(("cuda:0" if on_gpu else "cpu",) * count, threads, elsewhere=True)
-    return slots, RayWorkers
+    return slots, RayPool

@@ -20,14 +20,14 @@ from bench.store import Store, open_store
 from bench.store.store import now
 from bench.sweep import fingerprint
 from bench.sweep.execution import execute
-from bench.sweep.federations import Build, FederationFile, build_all
+from bench.sweep.federations import Build, build_all
 from bench.sweep.order import Checkpoints, Execute, Order
 from bench.sweep.plan import Estimator, Job, Plan, Step, make_plan, planned
 from bench.sweep.policy import Limits, Placement, Slots
 from bench.sweep.reporters import Reporter
 from bench.sweep.schedule import Interrupts, Scheduler
 from bench.sweep.status import Board
-from bench.sweep.workers import LocalWorkers, MakeWorkers, choose, thread_variables
+from bench.sweep.workers import LocalPool, MakePool, choose, thread_variables
 from bench.sweep.writer import MakeWriter, Writer
 
 FollowUp = Callable[[Store, Mapping[str, str]], Sequence[Step]]
@@ -58,7 +58,7 @@ def sweep(
     limits: Limits | None = None,
     home: Path | None = None,
     minutes: float = MINUTES,
-    make_workers: MakeWorkers = LocalWorkers,
+    make_pool: MakePool = LocalPool,
     follow_up: FollowUp | None = None,
     make_writer: MakeWriter = Writer,
 ) -> Outcome:
@@ -68,7 +68,7 @@ def sweep(
     process dies, is stored as such and the rest goes on, within ``limits``. Under ``home`` the sweep
     says what it does (``sweeps/``), keeps the output of failed runs (``logs/``) and saves what runs every
     so many ``minutes`` (``checkpoints/``), from where it goes on after a kill; without it, none of these.
-    ``make_workers`` says where runs are made, ``make_writer`` who stores them. ``follow_up`` is asked for
+    ``make_pool`` says where runs are made, ``make_writer`` who stores them. ``follow_up`` is asked for
     more whenever one has ended.
 
     Raises:
@@ -87,35 +87,37 @@ def sweep(
     new_counts: Counter[str] = Counter()
     with ExitStack() as stack:
         stack.enter_context(thread_variables(slots.threads))
-        workers = make_workers(len(slots.devices), execute, limits.timeout)  # they load while this goes on
+        workers = make_pool(len(slots.devices), execute, limits.timeout)  # they load while this goes on
         stack.callback(workers.stop)  # where there is no scheduler yet that does
         for step in steps:
             fingerprint.of(step.spec)  # as it is now: files may be edited before a run is stored
-        file = None if slots.elsewhere else FederationFile()
-        federations = build_all((step.spec for step in steps), roots, build, file)
-        plan.refuse_tuned_elsewhere(federations.hashes)
-        ready_steps = [step for step in steps if step.spec.dataset not in federations.missing_data]
+        folder = None if slots.elsewhere else Path(stack.enter_context(TemporaryDirectory(prefix="bench-")))
+        federations, missing_data = build_all((step.spec for step in steps), roots, build, folder)
+        hashes = {key: shared.hash for key, shared in federations.items()}
+        plan.refuse_tuned_elsewhere(hashes)
+        ready_steps = [step for step in steps if step.spec.dataset not in missing_data]
         if not ready_steps and all(step.to_run for step in plan.steps):
-            raise next(iter(federations.missing_data.values()))
+            raise next(iter(missing_data.values()))
         store = stack.enter_context(open_store(database, create=True))
-        store.refuse_other_clients(federations.hashes, {step.spec.hash for step in steps})
+        store.refuse_other_clients(hashes, {step.spec.hash for step in steps})
         stack.enter_context(store.held())
         stack.enter_context(reporter)
         interrupts = stack.enter_context(Interrupts(reporter.note))
         board = stack.enter_context(Board(home, database, len(ready_steps), len(slots.devices)))
         writer = stack.enter_context(make_writer(store, federations, slots, lambda: interrupts.now))
 
-        def order(job: Job, device: str) -> Order:
+        def order(job: Job) -> Order:
             spec = job.step.spec
+            shared = federations[spec.federation_key]
             return Order(
                 spec,
                 tuple(map(str, roots)),
-                device,
+                job.device,
                 slots.threads,
                 job.shrink,
                 checkpoints,
-                federations.hashes[spec.federation_key],
-                federations.copies.get(spec.federation_key),
+                shared.hash,
+                shared.file,
             )
 
         def save(step: Step, result: RunResult, start: datetime) -> None:
@@ -124,8 +126,8 @@ def sweep(
 
         reporter.started(len(steps))
         for step in steps:
-            if step.spec.dataset in federations.missing_data:
-                save(step, RunResult("no_data", str(federations.missing_data[step.spec.dataset])), now())
+            if step.spec.dataset in missing_data:
+                save(step, RunResult("no_data", str(missing_data[step.spec.dataset])), now())
         scheduler = Scheduler(
             slots,
             workers,
@@ -167,7 +169,7 @@ def sweep(
 
 
 @contextmanager
-def opened_backend(placement: Placement, runs: int, home: Path) -> Iterator[tuple[Slots, MakeWorkers]]:
+def opened_backend(placement: Placement, runs: int, home: Path) -> Iterator[tuple[Slots, MakePool]]:
     """Slots for ``runs`` runs, and what makes runs in them; what a backend has started ends at the end.
     The placement is one that ``check`` accepts.
 
@@ -184,7 +186,7 @@ def opened_backend(placement: Placement, runs: int, home: Path) -> Iterator[tupl
 
         yield slurm_workers.slurm(home / "slurm", placement, runs)
     else:
-        yield choose(placement.devices, placement.jobs, placement.threads, runs), LocalWorkers
+        yield choose(placement.devices, placement.jobs, placement.threads, runs), LocalPool
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
@@ -21,7 +21,7 @@ from bench.store.store import now
 from bench.sweep.order import Order
 from bench.sweep.plan import Estimator, Job, Step, kind_of
 from bench.sweep.policy import HELD_BACK, TRIES, Limits, Slots
-from bench.sweep.workers import Lost, Workers
+from bench.sweep.workers import Lost, Pool
 from bench.sweep.writer import Writer
 
 TICK = 0.2
@@ -75,14 +75,14 @@ class Interrupts:
 class Scheduler:
     """Gives jobs to workers, one for each slot; ``results`` yields what came of them.
 
-    ``order`` says what a worker is told of a job on a device; ``deadline`` is the end of the budget on the
+    ``order`` says what a worker is told of a job; ``deadline`` is the end of the budget on the
     monotonic clock; ``note`` takes a line for people; ``logs`` is where the output of runs goes (None:
     nowhere). ``running`` and ``waiting`` may be looked at meanwhile. Afterwards ``skipped`` holds the states
     of runs that other sweeps had done, by spec hash, and ``left`` how many were not begun, by reason.
     """
 
     slots: Slots
-    workers: Workers
+    pool: Pool
     limits: Limits
     deadline: float
     estimator: Estimator
@@ -90,7 +90,7 @@ class Scheduler:
     writer: Writer
     note: Callable[[str], None]
     logs: Path | None
-    order: Callable[[Job, str], Order]
+    order: Callable[[Job], Order]
     waiting: list[Job]
     running: dict[Future[RunResult | Lost], Job] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class Scheduler:
                 if self.interrupts.now:
                     raise KeyboardInterrupt
         finally:
-            self.workers.stop()
+            self.pool.stop()
         if self.waiting:
             budget = f"not to be done within the budget of {(self.limits.budget or 0) / 3600:g} h"
             self.left[self._hold() or budget] += len(self.waiting)
@@ -219,10 +219,10 @@ class Scheduler:
     def _begin(self, job: Job, slot: int) -> None:
         self._free_slots.remove(slot)
         job.slot, job.device, job.started = slot, self.slots.devices[slot], now()
-        order = self.order(job, job.device)
-        alone = self._is_alone(job)
-        future = self.workers.start(slot, order, self._log(job.step), job.number == 1, alone)
-        self.running[future] = job
+        order = replace(
+            self.order(job), log=self._log(job.step), is_new=job.number == 1, alone=self._is_alone(job)
+        )
+        self.running[self.pool.start(slot, order)] = job
 
     def _log(self, step: Step) -> Path | None:
         return None if self.logs is None else self.logs / f"{step.spec.hash}.log"

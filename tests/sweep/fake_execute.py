@@ -185,19 +185,5 @@ class WhileTakenUp:
         return instant(order)
 
 
-def unreadable(order: Order) -> RunResult:
-    """Succeeds with something that only the worker can make out."""
-    result = outcome(order.spec)
-    result.artefacts = {"odd": Unreadable()}  # type: ignore[dict-item]
-    return result
-
-
-class Unreadable:
-    """Raises where it is read."""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return int, ("no number",)
-
-
 class Unpicklable(Exception):
     """Cannot come back from a worker."""

@@ -45,8 +45,8 @@ def on_ray(
 ) -> Any:
     """A scripted sweep on the cluster."""
     there = ray_workers.ray_cluster(Placement(backend="ray", address=cluster.address), 100)
-    with there as (slots, make_workers), monkeypatch.context() as patch:
-        patch.setattr(scripts, "sweep", partial(sweep, make_workers=make_workers))
+    with there as (slots, make_pool), monkeypatch.context() as patch:
+        patch.setattr(scripts, "sweep", partial(sweep, make_pool=make_pool))
         return work.sweep(planned, script, slots, limits)
 
 

@@ -25,7 +25,7 @@ from bench.sweep import fingerprint
 from bench.sweep.plan import Step
 from bench.sweep.policy import Limits, Slots
 from bench.sweep.status import sweeps
-from bench.sweep.workers import LocalWorkers
+from bench.sweep.workers import LocalPool
 from bench.sweep.writer import RunClaims, Writer
 
 NAMES = partial(Writer, environment=lambda device, threads: {"device": device})
@@ -77,17 +77,17 @@ def test_a_run_that_never_fits_is_stored_with_its_peak_and_what_was_tried(work: 
 @pytest.mark.slow
 def test_a_kill_by_the_system_for_want_of_memory_is_out_of_memory(work: Scripted) -> None:
     kills = iter(range(1000))
-    make = partial(LocalWorkers, kills=lambda: next(kills))
+    make = partial(LocalPool, kills=lambda: next(kills))
     script = {"local 3 0": ["signal 9", "signal 9", "done"]}
-    result = work.sweep(LOCAL[:2], script, make_workers=make)
+    result = work.sweep(LOCAL[:2], script, make_pool=make)
     assert result.counts == {"done": 2}
     assert [attempt["shrink"] for attempt in work.attempts("local 3 0")] == [1, 1, 2]
     seventh = expand(grid(methods=("local",), seeds=(7,)))
-    assert work.sweep(seventh, {"*": ["signal 9"]}, make_workers=make).counts == {"oom": 1}
+    assert work.sweep(seventh, {"*": ["signal 9"]}, make_pool=make).counts == {"oom": 1}
     row = work.stored()["local 3 7"]
     assert row["reason"].startswith("the system killed the worker for want of memory; tried 4 times")
     # Another signal is no want of memory, whatever the counter says.
-    work.sweep(expand(grid(methods=("local",), seeds=(8,))), {"*": ["signal 15"]}, make_workers=make)
+    work.sweep(expand(grid(methods=("local",), seeds=(8,))), {"*": ["signal 15"]}, make_pool=make)
     assert work.stored()["local 3 8"]["state"] == "failed"
 
 

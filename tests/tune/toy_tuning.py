@@ -9,6 +9,7 @@ import resource
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -138,11 +139,9 @@ class Here:
     def __init__(self, slots: int, execute: Execute, timeout: float | None) -> None:
         self._execute = execute
 
-    def start(
-        self, slot: int, order: Order, log: Path | None, fresh: bool, alone: bool = False
-    ) -> Future[RunResult | Lost]:
+    def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
         future: Future[RunResult | Lost] = Future()
-        future.set_result(attempt(self._execute, order, None, fresh))
+        future.set_result(attempt(self._execute, replace(order, log=None)))
         return future
 
     def stop(self) -> None:
