@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
 
 from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
 from bench.errors import RequestError
-from bench.sweep.policy import Level, Limits, check, sort_of
-
-if TYPE_CHECKING:
-    from bench.sweep.plan import Plan
+from bench.sweep.policy import Level, Limits, check
 
 WIDTH = 110
 """Columns of the plan's table where there is no terminal."""
@@ -102,21 +98,20 @@ def sweep(
     rows, history = stored_runs(database, write=not dry_run)
     plan = make_plan(runs, rows, data_at_hand(roots), rerun, saving.lacks if saving else None)
     notes = console(errors=as_json)
-    with opened_backend(machines, len(plan.to_run), paths.home()) as (slots, make_workers):
-        is_on_gpu = slots.sort != "cpu"
-        shipped = read_timings(SHIPPED) if plan.ready and (dry_run or is_on_gpu) else {}
-        if is_on_gpu:  # a CPU tells what memory runs take that were never made on a GPU here
-            history += [timing for timing in shipped.values() if sort_of(timing.device) != slots.sort]
-        plan = plan.timed(history, slots.sort)
+    with opened_backend(machines, len(plan.to_run), paths.home()) as (slots, make_pool):
+        shipped = read_timings(SHIPPED) if dry_run and plan.ready else {}
+        plan = plan.timed(history, slots.sort, shipped.values())
         if dry_run:
             count = sum(step.spec.hash in shipped for step in plan.ready)
-            whole_plan = plan.timed(plan.history, slots.sort, shipped.values())
-            borrowed = plan.unknown_times - whole_plan.unknown_times
-            bytes_a_run = Database(database).size() / len(rows) if rows else None
             if as_json:
-                print(json.dumps(show.as_json(whole_plan, len(slots.devices), bytes_a_run, count), indent=1))
-            else:
-                _print_plan(whole_plan, len(slots.devices), bytes_a_run, show.shipped_lines(count, borrowed))
+                bytes_a_run = Database(database).size() / len(rows) if rows else None
+                print(json.dumps(show.as_json(plan, len(slots.devices), bytes_a_run, count), indent=1))
+                return 0
+            console(WIDTH).print(show.table(plan))
+            to_do = f"; {show.to_do(plan, len(slots.devices))}" if plan.to_run else ""
+            say(f"{show.runs(len(plan.steps))}: {show.states(plan.counts)}{to_do}")
+            if count:
+                say(show.shipped_line(count))
             return 0
         count = sum(step.changed and not step.to_run for step in plan.steps)
         if count:
@@ -136,31 +131,15 @@ def sweep(
             limits=limits,
             home=paths.home(),
             minutes=checkpoint_minutes,
-            make_workers=make_workers,
+            make_pool=make_pool,
         )
     if as_json:
         print(json.dumps({"counts": outcome.counts, "ran": outcome.ran, "left": outcome.left}))
     elif not plan.to_run:
-        is_done = outcome.counts.keys() == {"done"}
-        say(show.all_done(plan) if is_done else show.nothing(plan, rerun))
+        say(show.nothing(plan, rerun))
     else:
-        is_whole = outcome.ran == len(plan.ready) and not outcome.failed
-        duration_text = show.took(plan, len(slots.devices), time.monotonic() - start, is_whole)
-        say(f"{show.runs(len(plan.steps))}: {show.states(outcome.counts)}; {duration_text}")
+        took = show.duration(time.monotonic() - start)
+        say(f"{show.runs(len(plan.steps))}: {show.states(outcome.counts)}; took {took}")
     if saving is not None:
         say(saving.summary([step.spec for step in plan.steps]), notes)
     return 1 if outcome.failed else 0
-
-
-def _print_plan(plan: Plan, slots: int, bytes_a_run: float | None, shipped_lines: list[str]) -> None:
-    from bench.sweep import show
-
-    screen = console(WIDTH)
-    screen.print(show.table(plan))
-    if plan.ready:
-        screen.print(show.methods(plan))
-    lines = [f"{show.runs(len(plan.steps))}: {show.states(plan.counts)}", *show.level_lines(plan)]
-    lines += [show.to_do(plan, slots)] if plan.to_run else []
-    lines += [show.cost(plan, bytes_a_run)] if plan.ready else []
-    for line in [*lines, *shipped_lines]:
-        say(line)

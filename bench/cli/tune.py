@@ -91,7 +91,7 @@ def tune(
         print(optuna)
         return 0
     _, history = stored_runs(paths.default_database(), write=False)
-    with opened_backend(machines, len(requests) * trials * len(seeds), home) as (slots, make_workers):
+    with opened_backend(machines, len(requests) * trials * len(seeds), home) as (slots, make_pool):
         if dry_run:
             searches, timings = opened_searches(database, home, requests, batch)
             estimator, data_gap = Estimator([*history, *timings], slots.sort), data_at_hand(roots)
@@ -127,7 +127,7 @@ def tune(
             lambda text: say(text, notes),
             lambda *trial: say(show.line(*trial), notes),
             history,
-            make_workers=make_workers,
+            make_pool=make_pool,
         )
     if as_json:
         print(json.dumps(show.outcome_json(result), indent=1))

@@ -39,7 +39,6 @@ class RunResult:
         code: the code that the process had loaded; None if the process was lost.
         raised: whether the run itself ended in an exception, and not something that it needs (data, a
             node, a disk).
-        block: the number of clients that were trained together when memory ran out; 0 if it is not known.
         client_epochs: the passes over a client's training items, as a mean over clients, also of a run
             that diverged.
     """
@@ -55,7 +54,6 @@ class RunResult:
     loss: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
     seconds: dict[str, float] = field(default_factory=dict)
     peak_memory: int = 0
-    block: int = 0
     client_epochs: float = 0.0
     bytes_up: int = 0
     bytes_down: int = 0

@@ -66,9 +66,7 @@ Kind = tuple[str, str, int, str]
 
 
 class Timing(NamedTuple):
-    """What a finished run was (its spec as JSON), how many seconds it took, where, and the bytes of
-    its peak memory.
-    """
+    """What a finished run was (its spec as JSON), how many seconds it took, and where."""
 
     dataset: str
     scenario: str
@@ -77,7 +75,6 @@ class Timing(NamedTuple):
     spec: str
     seconds: float
     device: str = "cpu"
-    peak_memory: int = 0
 
     @property
     def kind(self) -> Kind:
@@ -85,7 +82,7 @@ class Timing(NamedTuple):
         return self[:4]
 
 
-TIMED = ("dataset", "scenario", "clients", "method", "spec", "seconds_total", "device", "peak_memory")
+TIMED = ("dataset", "scenario", "clients", "method", "spec", "seconds_total", "device")
 """The columns of a run that a ``Timing`` is made of, in its order."""
 
 STORED = tuple(Run.__table__.columns[name] for name in Stored._fields)

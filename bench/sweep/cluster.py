@@ -12,7 +12,7 @@ from bench.engine.result import RunResult
 from bench.environment import describe
 from bench.sweep import fingerprint
 from bench.sweep.order import Execute, Order
-from bench.sweep.workers import LocalWorkers, Lost, thread_variables
+from bench.sweep.workers import LocalPool, Lost, thread_variables
 
 
 @dataclass(eq=False)
@@ -22,7 +22,7 @@ class NodeResult(RunResult):
     environment: Mapping[str, Any] = field(default_factory=dict)
 
 
-_shared_workers = cache(LocalWorkers)
+_shared_pool = cache(LocalPool)
 
 
 def order_for_node(order: Order) -> Order:
@@ -32,21 +32,19 @@ def order_for_node(order: Order) -> Order:
     return replace(order, roots=roots, source=source)
 
 
-def attempt(
-    execute: Execute, order: Order, log: Path | None, fresh: bool, timeout: float | None, keep: bool
-) -> NodeResult | Lost:
+def attempt(execute: Execute, order: Order, timeout: float | None, keep: bool) -> NodeResult | Lost:
     """Execute an order on this machine as a sweep on it would, within so many seconds.
 
     The run's process dies, hangs and runs out of memory alone. To ``keep`` it is to give it the
     next order, too, which then finds libraries and federation loaded.
     """
-    workers = (_shared_workers if keep else LocalWorkers)(1, execute, timeout)
-    try:
-        with thread_variables(order.threads):
-            result = workers.start(0, order, log, fresh).result()
-    finally:
-        if not keep:
-            workers.stop()
+    with thread_variables(order.threads):
+        pool = (_shared_pool if keep else LocalPool)(1, execute, timeout)
+        try:
+            result = pool.start(0, order).result()
+        finally:
+            if not keep:
+                pool.stop()
     if isinstance(result, Lost):
         return result
     return NodeResult(**vars(result), environment=describe(order.device, order.threads))

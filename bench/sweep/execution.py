@@ -22,7 +22,7 @@ from bench.federation.types import Federation
 from bench.nn.models import build_model
 from bench.spec import FederationKey, RunSpec
 from bench.sweep import fingerprint
-from bench.sweep.federations import Build, FederationCopy
+from bench.sweep.federations import Build, read
 from bench.sweep.order import Order, of_run
 
 FEDERATIONS = 2
@@ -78,8 +78,6 @@ def execute(
     if checkpoint is not None:
         checkpoint.kept = kept
     result = of_run(lambda: run(spec, federation, order.device, block_size, checkpoint, kept), order.device)
-    if result.state == "oom":
-        result.block = _block_size(spec, federation, order)
     result.code = code
     return result
 
@@ -106,13 +104,11 @@ def run_checkpoint(spec: RunSpec, federation: Federation, order: Order) -> Check
 
 
 @lru_cache(maxsize=FEDERATIONS)
-def _federation(
-    key: FederationKey, roots: tuple[str, ...], copy: FederationCopy | None, build: Build
-) -> Federation:
+def _federation(key: FederationKey, roots: tuple[str, ...], file: Path | None, build: Build) -> Federation:
     """The federation that the sweep has built; built here where it cannot be read."""
-    if copy is not None:
+    if file is not None:
         with suppress(OSError):
-            return copy.read()
+            return read(file)
     return build(*key, roots=tuple(Path(root) for root in roots))
 
 

@@ -14,7 +14,6 @@ from bench.engine.result import RunResult
 from bench.errors import NoDataError, NotApplicableError
 from bench.replacement import unfinished_files
 from bench.spec import RunSpec
-from bench.sweep.federations import FederationCopy
 
 OUT_OF_MEMORY = (  # torch raises plain errors for these
     "DefaultCPUAllocator: can't allocate memory",
@@ -44,10 +43,13 @@ class Checkpoints:
 
 @dataclass(frozen=True)
 class Order:
-    """What a worker is to run: a spec, folders of raw files, a device, threads, and how many times smaller
-    than usual the blocks of clients are; where it is saved, if it is; the hash of the federation that it is
-    to be made on, where that is known; where this can be read, if it can; and, for another machine, the hash
-    over the sources that are to make it.
+    """What a worker is to run: a spec, with folders of raw files, on a device, with so many threads.
+
+    ``shrink``: how many times smaller than usual the blocks of clients are. ``checkpoints``: where the run is
+    saved, if it is. ``federation_hash`` is that of the federation that it is to be made on, where that is
+    known, and ``federation`` the file that has it, if there is one. ``source`` is the hash over the sources
+    that are to make it, on another machine. ``log`` takes what the run prints, a new file or, where it is
+    tried again, at its end. ``alone``: nothing else may run beside it.
     """
 
     spec: RunSpec
@@ -57,19 +59,21 @@ class Order:
     shrink: int = 1
     checkpoints: Checkpoints | None = None
     federation_hash: str = ""
-    federation: FederationCopy | None = None
+    federation: Path | None = None
     source: str = ""
+    log: Path | None = None
+    is_new: bool = True
+    alone: bool = False
 
 
 Execute = Callable[[Order], RunResult]
 
 
-def attempt(execute: Execute, order: Order, log: Path | None, fresh: bool) -> RunResult:
-    """Execute an order and return its outcome; no exception leaves.
-
-    Standard output and error go to the file ``log`` meanwhile, a ``fresh`` one or at its end.
+def attempt(execute: Execute, order: Order) -> RunResult:
+    """Execute an order, whose log takes standard output and error, and return its outcome; no exception
+    leaves.
     """
-    with _output_to(log, fresh):
+    with _output_to(order.log, order.is_new):
         try:
             return execute(order)
         except (Exception, SystemExit) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from math import log
@@ -22,18 +22,10 @@ from bench.sources import Sources
 from bench.spec import FederationKey, RunSpec, run_name
 from bench.store.queries import Kind, Stored, Timing
 from bench.sweep import fingerprint
-from bench.sweep.policy import Attempt, Demand, Level, sort_of
+from bench.sweep.policy import Level, sort_of
 
 Status = State | Literal["missing", "stale"]
 """Where a planned run stands: how it has ended, or that it has not, or that its numbers are of older code."""
-
-MARGIN = 1.25
-"""Memory set aside for a run, as a multiple of the most that a like one needed."""
-
-BOUND = 2.5
-"""The same, of the most that a like one needed on another sort of device. On an H200 runs took up to 2.2
-times what a CPU holds for them, Python and all (convolutions), on graphs no more than 1.05 times.
-"""
 
 
 def kind_of(spec: RunSpec) -> Kind:
@@ -52,35 +44,29 @@ def _epochs(spec: RunSpec) -> int:
 
 
 class Estimator:
-    """What a run takes on a sort of device (``cpu``, ``cuda``), from runs of the same kind there.
+    """How many seconds a run takes on a sort of device (``cpu``, ``cuda``), from runs of the same kind there.
 
-    Seconds: the median of their seconds per local epoch, times the run's rounds and local epochs; of those
+    It is the median of their seconds per local epoch, times the run's rounds and local epochs; of those
     alone whose number of epochs is nearest to the run's, since what is done once (a generator is trained,
     a graph is mended) is a larger part of a short run.
-    Bytes: the greatest of their peaks, and a margin; where there are none, what another sort of device tells.
     """
 
     def __init__(self, history: Iterable[Timing], device: str) -> None:
         self._device = device
         self._rates: defaultdict[Kind, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
         self._medians: dict[tuple[Kind, int], float] = {}
-        self._peaks: dict[Kind, int] = {}
-        self._peaks_elsewhere: dict[Kind, int] = {}
         for timing in history:
             protocol = json.loads(timing.spec)["protocol"]
-            epochs = protocol["rounds"] * protocol["local_epochs"]
-            self._add(timing.kind, epochs, timing.seconds, timing.device, timing.peak_memory)
+            self._add(
+                timing.kind, protocol["rounds"] * protocol["local_epochs"], timing.seconds, timing.device
+            )
 
-    def add(self, spec: RunSpec, seconds: float, device: str, peak_memory: int) -> None:
+    def add(self, spec: RunSpec, seconds: float, device: str) -> None:
         """Take a run that has just ended into account."""
-        self._add(kind_of(spec), _epochs(spec), seconds, device, peak_memory)
+        self._add(kind_of(spec), _epochs(spec), seconds, device)
 
-    def _add(self, kind: Kind, epochs: int, seconds: float, device: str, peak_memory: int) -> None:
-        is_here = sort_of(device) == self._device
-        if peak_memory:
-            peaks = self._peaks if is_here else self._peaks_elsewhere
-            peaks[kind] = max(peak_memory, peaks.get(kind, 0))
-        if is_here:
+    def _add(self, kind: Kind, epochs: int, seconds: float, device: str) -> None:
+        if sort_of(device) == self._device:
             self._rates[kind][epochs].append(seconds / epochs)
             self._medians.pop((kind, epochs), None)
 
@@ -94,13 +80,6 @@ class Estimator:
         if (kind, nearest) not in self._medians:
             self._medians[kind, nearest] = median(rates[nearest])
         return self._medians[kind, nearest] * epochs
-
-    def memory(self, spec: RunSpec) -> int | None:
-        """Bytes to set aside; None where no like run was measured on any device."""
-        kind = kind_of(spec)
-        if kind in self._peaks:
-            return int(MARGIN * self._peaks[kind])
-        return int(BOUND * self._peaks_elsewhere[kind]) if kind in self._peaks_elsewhere else None
 
 
 @dataclass(frozen=True)
@@ -138,17 +117,28 @@ class Step:
 
 @dataclass(eq=False)
 class Job:
-    """A step that a sweep is to do: how it is tried next, not before ``held_until`` on the monotonic clock;
-    and, once it runs, where, what it needs there and since when.
+    """A step that a sweep is to do: the ``number`` of its next try, not before ``held_until`` on the
+    monotonic clock; and, once it runs, where and since when.
     """
 
     step: Step
-    attempt: Attempt = field(default_factory=Attempt)
+    number: int = 1
     held_until: float = 0.0
     slot: int = -1
     device: str = ""
-    demand: Demand = field(default_factory=Demand)
     started: datetime = datetime.min
+
+    @property
+    def shrink(self) -> int:
+        """How many times smaller than usual the blocks of clients are."""
+        return 1 << max(0, self.number - 2)
+
+    @property
+    def how(self) -> str:
+        """The try in words."""
+        if self.shrink > 1:
+            return f"in blocks of 1/{self.shrink}"
+        return "alone on the device" if self.number > 1 else "beside other runs"
 
 
 @dataclass(frozen=True)

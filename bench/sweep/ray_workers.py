@@ -3,72 +3,46 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
-import socket
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import ray
 from ray.exceptions import OutOfMemoryError, RayError, RayTaskError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.sweep.cluster import attempt, order_for_node
 from bench.sweep.order import Execute, Order
-from bench.sweep.policy import CONTEXT_BYTES, PER_GPU, Demand, Placement, Slots
-from bench.sweep.workers import Lost, MakeWorkers
-
-UNITS = 10_000
-"""Ray counts GPUs in so many parts."""
+from bench.sweep.policy import PER_GPU, Placement, Slots
+from bench.sweep.workers import Lost, MakePool
 
 OBJECT_STORE = 100 * 2**20
 """Bytes for results on their way, where the sweep starts a Ray of its own; they are small."""
 
 
-def gpu_share(demand: Demand, memory: int) -> float:
-    """Part of a GPU of so many bytes that a run needs, a whole number of Ray's parts.
+class RayPool:
+    """Gives runs to the Ray cluster that this process is connected to."""
 
-    Its memory and its process's own, rounded up, and no less than what ``PER_GPU`` runs leave for
-    each; a whole GPU where it is to be alone, was never measured, or fits no better.
-    """
-    if demand.alone or demand.memory is None:
-        return 1.0
-    parts = math.ceil((demand.memory + CONTEXT_BYTES) * UNITS / memory)
-    return min(max(parts, UNITS // PER_GPU), UNITS) / UNITS
-
-
-class RayWorkers:
-    """Gives runs to the Ray cluster that this process is connected to.
-
-    ``gpu_memory`` are the bytes of the smallest GPU; 0 where runs are for processors.
-    """
-
-    def __init__(self, slots: int, execute: Execute, timeout: float | None, gpu_memory: int = 0) -> None:
+    def __init__(self, slots: int, execute: Execute, timeout: float | None) -> None:
         self._execute = execute
         self._timeout = timeout
-        self._gpu_memory = gpu_memory
         self._tasks: list[Any] = [None] * slots
 
-    def start(
-        self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
-    ) -> Future[RunResult | Lost]:
+    def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
         """Submit a run; Ray finds the node. An own process on a GPU ends with its run, since the next
         may be given another GPU.
         """
-        demand = demand or Demand()
         on_gpu = order.device != "cpu"
         task = ray.remote(attempt).options(
-            num_cpus=largest_node() if demand.alone and not on_gpu else order.threads,
-            num_gpus=gpu_share(demand, self._gpu_memory) if on_gpu else 0,
+            num_cpus=largest_node() if order.alone and not on_gpu else order.threads,
+            num_gpus=(1 if order.alone else 1 / PER_GPU) if on_gpu else 0,
             max_retries=0,  # a lost run is the scheduler's to try again: it counts
         )
-        reference = task.remote(self._execute, order_for_node(order), log, fresh, self._timeout, not on_gpu)
+        reference = task.remote(self._execute, order_for_node(order), self._timeout, not on_gpu)
         self._tasks[slot] = reference
         future: Future[RunResult | Lost] = Future()
         reference.future().add_done_callback(partial(_hand_on, future, order.device))
@@ -102,7 +76,7 @@ def largest_node() -> float:
 
 
 @contextmanager
-def ray_cluster(placement: Placement, runs: int) -> Iterator[tuple[Slots, MakeWorkers]]:
+def ray_cluster(placement: Placement, runs: int) -> Iterator[tuple[Slots, MakePool]]:
     """Slots on a Ray cluster, and what makes runs there. Without an address Ray is started here, and
     ended with the sweep.
 
@@ -119,7 +93,6 @@ def ray_cluster(placement: Placement, runs: int) -> Iterator[tuple[Slots, MakeWo
     )
     variables = {name: value for name, value in os.environ.items() if name.startswith("BENCH_")}
     try:
-        _reach(address)
         ray.init(
             address or "local",
             logging_level=logging.ERROR,
@@ -135,14 +108,7 @@ def ray_cluster(placement: Placement, runs: int) -> Iterator[tuple[Slots, MakeWo
         ray.shutdown()
 
 
-def _reach(address: str | None) -> None:
-    """Ask at an address ``HOST:PORT`` whether anybody is there: Ray would try for minutes."""
-    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
-    if colon:
-        socket.create_connection((host, int(port)), timeout=10).close()
-
-
-def _slots(placement: Placement, runs: int) -> tuple[Slots, MakeWorkers]:
+def _slots(placement: Placement, runs: int) -> tuple[Slots, MakePool]:
     resources, threads = ray.cluster_resources(), placement.threads or 1
     gpus = int(resources.get("GPU", 0))
     if placement.devices == "cuda" and not gpus:
@@ -152,25 +118,4 @@ def _slots(placement: Placement, runs: int) -> tuple[Slots, MakeWorkers]:
     default = min(PER_GPU * gpus, room) if on_gpu else room
     count = max(1, min(placement.jobs or default, runs))
     slots = Slots(("cuda:0" if on_gpu else "cpu",) * count, threads, elsewhere=True)
-    return slots, partial(RayWorkers, gpu_memory=smallest_gpu() if on_gpu else 0)
-
-
-def smallest_gpu() -> int:
-    """Bytes of memory of the smallest GPU of the cluster, asked of every node that has one."""
-    ask = ray.remote(_gpu_memory)
-    references = [
-        ask.options(
-            num_cpus=0,
-            num_gpus=1 / UNITS,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
-        ).remote()
-        for node in ray.nodes()
-        if node["Alive"] and node["Resources"].get("GPU")
-    ]
-    return int(min(ray.get(references)))
-
-
-def _gpu_memory() -> int:
-    import torch
-
-    return int(torch.cuda.get_device_properties(0).total_memory)
+    return slots, RayPool

@@ -5,34 +5,34 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.engine.checkpoint import MINUTES
 from bench.engine.result import RunResult
-from bench.engine.states import FAILURES, SETTLED
+from bench.engine.states import FAILURES
 from bench.federation.build import build as build_federation
 from bench.spec import RunSpec
 from bench.store import Store, open_store
 from bench.store.store import now
 from bench.sweep import fingerprint
 from bench.sweep.execution import execute
-from bench.sweep.federations import Build, FederationFile, build_all
-from bench.sweep.order import Checkpoints, Execute, Order
+from bench.sweep.federations import Build, build_all
+from bench.sweep.order import Checkpoints, Execute
 from bench.sweep.plan import Estimator, Job, Plan, Step, make_plan, planned
 from bench.sweep.policy import Limits, Placement, Slots
 from bench.sweep.reporters import Reporter
-from bench.sweep.schedule import Interrupts, Scheduler
+from bench.sweep.schedule import Interrupts, Sweep
 from bench.sweep.status import Board
-from bench.sweep.workers import LocalWorkers, MakeWorkers, choose, thread_variables
+from bench.sweep.workers import LocalPool, MakePool, choose, thread_variables
 from bench.sweep.writer import MakeWriter, Writer
 
 FollowUp = Callable[[Store, Mapping[str, str]], Sequence[Step]]
-"""What else is to run, given the states of the runs that have ended by spec hash; asked once or more after
-each. Its federations are among those of the plan."""
+"""What else is to run, given the states of the runs that have ended by spec hash; asked whenever one has.
+Its federations are among those of the plan."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def sweep(
     limits: Limits | None = None,
     home: Path | None = None,
     minutes: float = MINUTES,
-    make_workers: MakeWorkers = LocalWorkers,
+    make_pool: MakePool = LocalPool,
     follow_up: FollowUp | None = None,
     make_writer: MakeWriter = Writer,
 ) -> Outcome:
@@ -68,7 +68,7 @@ def sweep(
     process dies, is stored as such and the rest goes on, within ``limits``. Under ``home`` the sweep
     says what it does (``sweeps/``), keeps the output of failed runs (``logs/``) and saves what runs every
     so many ``minutes`` (``checkpoints/``), from where it goes on after a kill; without it, none of these.
-    ``make_workers`` says where runs are made, ``make_writer`` who stores them. ``follow_up`` is asked for
+    ``make_pool`` says where runs are made, ``make_writer`` who stores them. ``follow_up`` is asked for
     more whenever one has ended.
 
     Raises:
@@ -82,92 +82,59 @@ def sweep(
         return Outcome(plan.counts, 0)
     limits = limits or Limits()
     deadline = time.monotonic() + (limits.budget or float("inf"))
-    checkpoints = Checkpoints(home / "checkpoints", minutes) if home else None
-    states: dict[str, str] = {}
-    new_counts: Counter[str] = Counter()
     with ExitStack() as stack:
         stack.enter_context(thread_variables(slots.threads))
-        workers = make_workers(len(slots.devices), execute, limits.timeout)  # they load while this goes on
-        stack.callback(workers.stop)  # where there is no scheduler yet that does
+        pool = make_pool(len(slots.devices), execute, limits.timeout)  # workers load while this goes on
+        stack.callback(pool.stop)  # where there is no loop yet that does
         for step in steps:
             fingerprint.of(step.spec)  # as it is now: files may be edited before a run is stored
-        file = None if slots.elsewhere else FederationFile()
-        federations = build_all((step.spec for step in steps), roots, build, file)
-        plan.refuse_tuned_elsewhere(federations.hashes)
-        ready_steps = [step for step in steps if step.spec.dataset not in federations.missing_data]
+        folder = None if slots.elsewhere else Path(stack.enter_context(TemporaryDirectory(prefix="bench-")))
+        federations, missing_data = build_all((step.spec for step in steps), roots, build, folder)
+        hashes = {key: shared.hash for key, shared in federations.items()}
+        plan.refuse_tuned_elsewhere(hashes)
+        ready_steps = [step for step in steps if step.spec.dataset not in missing_data]
         if not ready_steps and all(step.to_run for step in plan.steps):
-            raise next(iter(federations.missing_data.values()))
+            raise next(iter(missing_data.values()))
         store = stack.enter_context(open_store(database, create=True))
-        store.refuse_other_clients(federations.hashes, {step.spec.hash for step in steps})
+        store.refuse_other_clients(hashes, {step.spec.hash for step in steps})
         stack.enter_context(store.held())
         stack.enter_context(reporter)
         interrupts = stack.enter_context(Interrupts(reporter.note))
         board = stack.enter_context(Board(home, database, len(ready_steps), len(slots.devices)))
         writer = stack.enter_context(make_writer(store, federations, slots, lambda: interrupts.now))
 
-        def order(job: Job, device: str) -> Order:
-            spec = job.step.spec
-            return Order(
-                spec,
-                tuple(map(str, roots)),
-                device,
-                slots.threads,
-                job.attempt.shrink,
-                checkpoints,
-                federations.hashes[spec.federation_key],
-                federations.copies.get(spec.federation_key),
-            )
-
-        def save(step: Step, result: RunResult, start: datetime) -> None:
-            states[step.spec.hash] = writer.save(step, result, start)
-            reporter.finished(step, result)
-
-        reporter.started(len(steps))
-        for step in steps:
-            if step.spec.dataset in federations.missing_data:
-                save(step, RunResult("no_data", str(federations.missing_data[step.spec.dataset])), now())
-        scheduler = Scheduler(
+        loop = Sweep(
             slots,
-            workers,
+            pool,
             limits,
             deadline,
             Estimator(plan.history, slots.sort),
             interrupts,
             writer,
-            reporter.note,
-            board.logs,
-            order,
-            [Job(step) for step in ready_steps],
+            reporter,
+            board,
+            tuple(map(str, roots)),
+            federations,
+            Checkpoints(home / "checkpoints", minutes) if home else None,
+            partial(follow_up, store) if follow_up else lambda states: (),
+            list(map(Job, ready_steps)),
         )
-        with closing(scheduler.results()) as results:
-            for ending in results:
-                if ending is not None:
-                    step, result, start = ending
-                    save(step, result, start)
-                    if checkpoints is not None:
-                        checkpoints.tidy(step.spec.hash, result.raised or result.state in SETTLED)
-                    new_counts[result.state] += 1
-                    board.ended(step, result)
-                if follow_up is not None and not interrupts.finish:
-                    new_steps = follow_up(store, {**states, **scheduler.skipped})
-                    scheduler.waiting += [Job(step) for step in new_steps]
-                    board.total += len(new_steps)
-                board.show(scheduler.running.values(), scheduler.waiting, scheduler.estimator)
-        states.update(scheduler.skipped)
-        if checkpoints is not None:
-            for spec_hash, state in scheduler.skipped.items():
-                checkpoints.tidy(spec_hash, state in SETTLED)
-        for reason, count in scheduler.left.items():
+        reporter.started(len(steps))
+        for step in steps:
+            if step.spec.dataset in missing_data:
+                loop.store(step, RunResult("no_data", str(missing_data[step.spec.dataset])), now())
+        loop.run()
+        for reason, count in loop.left.items():
             reporter.note(f"{count:,} left: {reason}")
         if interrupts.finish:
             raise KeyboardInterrupt
-    counts = Counter(states.get(step.spec.hash, step.status) for step in plan.steps)
-    failure_count = sum(new_counts[state] for state in FAILURES)
-    return Outcome(dict(counts), new_counts.total(), failure_count, dict(scheduler.left))
+    counts = Counter(loop.states.get(step.spec.hash, step.status) for step in plan.steps)
+    failure_count = sum(loop.ended[state] for state in FAILURES)
+    return Outcome(dict(counts), loop.ended.total(), failure_count, dict(loop.left))
 
 
 @contextmanager
-def opened_backend(placement: Placement, runs: int, home: Path) -> Iterator[tuple[Slots, MakeWorkers]]:
+def opened_backend(placement: Placement, runs: int, home: Path) -> Iterator[tuple[Slots, MakePool]]:
     """Slots for ``runs`` runs, and what makes runs in them; what a backend has started ends at the end.
     The placement is one that ``check`` accepts.
 
@@ -184,7 +151,7 @@ def opened_backend(placement: Placement, runs: int, home: Path) -> Iterator[tupl
 
         yield slurm_workers.slurm(home / "slurm", placement, runs)
     else:
-        yield choose(placement.devices, placement.jobs, placement.threads, runs), LocalWorkers
+        yield choose(placement.devices, placement.jobs, placement.threads, runs), LocalPool
 
 
 @contextmanager

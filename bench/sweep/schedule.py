@@ -1,4 +1,4 @@
-"""What of a sweep starts when and where, what is tried again, and when nothing new starts."""
+"""The loop of a sweep: what starts when and where, what is tried again, and when nothing new starts."""
 
 from __future__ import annotations
 
@@ -6,33 +6,25 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
 from bench.engine.result import RunResult
-from bench.engine.states import COMPLETE, FAILURES
+from bench.engine.states import COMPLETE, FAILURES, SETTLED
+from bench.store.queries import Kind
 from bench.store.store import now
-from bench.sweep.order import Order
-from bench.sweep.plan import Estimator, Job, Step
-from bench.sweep.policy import (
-    Attempt,
-    Demand,
-    Limits,
-    Pauses,
-    Slots,
-    after_loss,
-    after_memory,
-    must_be_alone,
-    noted,
-    out_of_memory,
-    place,
-)
-from bench.sweep.workers import Lost, Workers
+from bench.sweep.federations import Federations
+from bench.sweep.order import Checkpoints, Order
+from bench.sweep.plan import Estimator, Job, Step, kind_of
+from bench.sweep.policy import HELD_BACK, TRIES, Limits, Slots
+from bench.sweep.reporters import Reporter
+from bench.sweep.status import Board
+from bench.sweep.workers import Lost, Pool
 from bench.sweep.writer import Writer
 
 TICK = 0.2
@@ -40,8 +32,6 @@ TICK = 0.2
 
 CLAIM_PAUSE = 1.0
 """Seconds after which a run that another sweep was at is asked for again."""
-
-Ended = tuple[Step, RunResult, datetime]
 
 
 class Interrupts:
@@ -83,51 +73,52 @@ class Interrupts:
 
 
 @dataclass(eq=False)
-class Scheduler:
-    """Gives jobs to workers, one for each slot; ``results`` yields what came of them.
+class Sweep:
+    """Gives jobs to a pool, one for each slot, and stores what comes of them.
 
-    ``order`` says what a worker is told of a job on a device; ``deadline`` is the end of the budget on the
-    monotonic clock; ``note`` takes a line for people; ``logs`` is where the output of runs goes (None:
-    nowhere). ``running`` and ``waiting`` may be looked at meanwhile. Afterwards ``skipped`` holds the states
-    of runs that other sweeps had done, by spec hash, and ``left`` how many were not begun, by reason.
+    ``roots``, ``federations`` and ``checkpoints`` are for the orders; ``deadline`` is the end of the budget
+    on the monotonic clock. ``follow_up`` says what else is to run, given the ``states``; it is asked whenever
+    a run has ended. Afterwards ``states`` holds where every run stands that has ended, by spec hash,
+    those that other sweeps have done included; ``ended`` counts the results of this one by state, and
+    ``left`` the runs that were not begun by reason.
     """
 
     slots: Slots
-    workers: Workers
+    pool: Pool
     limits: Limits
     deadline: float
     estimator: Estimator
     interrupts: Interrupts
     writer: Writer
-    note: Callable[[str], None]
-    logs: Path | None
-    order: Callable[[Job, str], Order]
+    reporter: Reporter
+    board: Board
+    roots: tuple[str, ...]
+    federations: Federations
+    checkpoints: Checkpoints | None
+    follow_up: Callable[[Mapping[str, str]], Sequence[Step]]
     waiting: list[Job]
     running: dict[Future[RunResult | Lost], Job] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+    ended: Counter[str] = field(default_factory=Counter)
     left: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self._devices = {device.name: device for device in self.slots.shared}
         self._free_slots = list(range(len(self.slots.devices)))
-        self._pauses = Pauses()
-        self._failures = 0
+        self._large: set[Kind] = set()
+        self._raised: Counter[str] = Counter()
+        self._sound: set[str] = set()
 
-    def results(self) -> Generator[Ended | None, None, None]:
-        """Every run's result as it comes; None where something else has changed.
+    def run(self) -> None:
+        """Do the jobs that wait, and those that follow.
 
         Raises:
+            RequestError: the database cannot be written.
             KeyboardInterrupt: the sweep is to stop now; what runs is stopped first.
         """
         try:
-            has_changed = False
             while True:
                 before = time.monotonic()
-                has_changed |= self._start()
-                if has_changed:
-                    has_changed = False
-                    yield None
-                    continue  # who hears of it may have more to run
+                self._fill()
                 if self.running:
                     futures = wait(self.running, TICK, FIRST_COMPLETED).done
                 elif not self._hold() and any(job.held_until > before for job in self.waiting):
@@ -136,9 +127,10 @@ class Scheduler:
                 else:
                     break
                 endings = [self._take_result(future) for future in futures]
-                has_changed = self._start()  # before what ended is stored, so that no slot waits for the disk
+                self._fill()  # before what ended is stored, so that no slot waits for the disk
                 for ending in endings:
-                    yield ending
+                    if ending is not None:
+                        self._end(*ending)
                     self._renew()  # a database that is busy may keep each waiting
                 self._renew()
                 if self.interrupts.finish:
@@ -146,17 +138,39 @@ class Scheduler:
                 if self.interrupts.now:
                     raise KeyboardInterrupt
         finally:
-            self.workers.stop()
+            self.pool.stop()
         if self.waiting:
             budget = f"not to be done within the budget of {(self.limits.budget or 0) / 3600:g} h"
             self.left[self._hold() or budget] += len(self.waiting)
+
+    def store(self, step: Step, result: RunResult, started: datetime) -> None:
+        """Store a result and say so."""
+        self.states[step.spec.hash] = self.writer.save(step, result, started)
+        self.reporter.finished(step, result)
+
+    def _end(self, job: Job, result: RunResult) -> None:
+        """Store what came of a job, and let follow what follows."""
+        self.store(job.step, result, job.started)
+        self.board.ended(job.step, result)
+        self._forget(job.step, result.raised or result.state in SETTLED)
+
+    def _forget(self, step: Step, is_over: bool) -> None:
+        """Nothing is left of a run that has ended, here or elsewhere, but what follows it."""
+        if self.checkpoints is not None:
+            self.checkpoints.tidy(step.spec.hash, is_over)
+        if not self.interrupts.finish:
+            new_steps = self.follow_up(self.states)
+            self.waiting += map(Job, new_steps)
+            self.board.total += len(new_steps)
+        self.board.show(self.running.values(), self.waiting, self.estimator)
 
     def _hold(self) -> str:
         """Why nothing new starts; empty where it may."""
         if self.interrupts.finish:
             return "interrupted"
-        if self.limits.failures is not None and self._failures >= self.limits.failures:
-            return f"stopped after {self._failures} failed"
+        failures = sum(self.ended[state] for state in FAILURES)
+        if self.limits.failures is not None and failures >= self.limits.failures:
+            return f"stopped after {failures} failed"
         return ""
 
     def _candidates(self) -> list[Job]:
@@ -171,25 +185,40 @@ class Scheduler:
             and (self.estimator.seconds(job.step.spec) or 0.0) <= seconds
         ]
 
-    def _demand(self, job: Job) -> Demand:
-        return Demand(self.estimator.memory(job.step.spec), job.attempt.alone)
+    def _is_alone(self, job: Job) -> bool:
+        """Whether nothing else may run beside it: it is tried again, or its kind has run out of memory."""
+        return job.number > 1 or kind_of(job.step.spec) in self._large
 
-    def _local_demand(self, job: Job) -> Demand:
-        """What a run needs of this machine: nothing but a slot where a cluster finds the room."""
-        return Demand() if self.slots.elsewhere else self._demand(job)
+    def _choice(self) -> tuple[Job, int] | None:
+        """The first job that can start now, and its slot, on the device with the fewest runs.
 
-    def _start(self) -> bool:
-        """Start what can start; whether anything did, or was found done."""
-        before = len(self.running), len(self.skipped)
+        One that must be alone keeps a device from taking anything else, so that its turn comes. A cluster
+        sees to that itself.
+        """
+        devices, elsewhere = self.slots.devices, self.slots.elsewhere
+        loads = Counter(job.device for job in self.running.values())
+        reserved = {job.device for job in self.running.values() if self._is_alone(job) and not elsewhere}
+        for job in self._candidates():
+            alone = self._is_alone(job) and not elsewhere
+            open_devices = [name for name in dict.fromkeys(devices) if name not in reserved]
+            slots = [
+                slot
+                for slot in reversed(self._free_slots)
+                if devices[slot] in open_devices and not (alone and loads[devices[slot]])
+            ]
+            if slots:
+                return job, min(slots, key=lambda slot: loads[devices[slot]])
+            if alone and open_devices:
+                reserved.add(min(open_devices, key=lambda name: loads[name]))
+        return None
+
+    def _fill(self) -> None:
+        """Start what can start, and leave out what another sweep has done."""
         while self._free_slots and not self._hold():
-            candidates = self._candidates()
-            loads: dict[str, list[Demand]] = {name: [] for name in self._devices}
-            for run in self.running.values():
-                loads[run.device].append(run.demand)
-            choice = place(map(self._local_demand, candidates), loads, list(self._devices.values()))
+            choice = self._choice()
             if choice is None:
-                break
-            job = candidates[choice[0]]
+                return
+            job, slot = choice
             is_taken = self.writer.take(job.step)
             self._renew()  # each may take a while, and a cluster takes many
             state = self.writer.elsewhere(job.step)
@@ -198,79 +227,87 @@ class Scheduler:
                 continue
             self.waiting.remove(job)
             if state is None:
-                self._begin(job, choice[1])
+                self._begin(job, slot)
             else:
-                self.skipped[job.step.spec.hash] = state
-                self.note(f"{job.step.name}: {state} in another sweep")
-        return (len(self.running), len(self.skipped)) != before
+                self.states[job.step.spec.hash] = state
+                self.reporter.note(f"{job.step.name}: {state} in another sweep")
+                self._forget(job.step, state in SETTLED)
 
     def _renew(self) -> None:
         lost_hashes = self.writer.renew()
         for job in self.running.values():
             if job.step.spec.hash in lost_hashes:
-                self.note(f"{job.step.name}: no longer claimed, another sweep may be at it, too")
+                self.reporter.note(f"{job.step.name}: no longer claimed, another sweep may be at it, too")
 
-    def _begin(self, job: Job, device: str) -> None:
-        job.slot = next(slot for slot in reversed(self._free_slots) if self.slots.devices[slot] == device)
-        self._free_slots.remove(job.slot)
-        demand = self._demand(job)
-        job.attempt = replace(job.attempt, alone=self._has_own_device(demand, device))
-        order = self.order(job, device)
-        job.device, job.demand, job.started = device, self._local_demand(job), now()
-        future = self.workers.start(job.slot, order, self._log(job.step), job.attempt.number == 1, demand)
-        self.running[future] = job
-
-    def _has_own_device(self, demand: Demand, name: str) -> bool:
-        """Whether a run that starts now has its device to itself."""
-        if self.slots.elsewhere:
-            return demand.alone or (name != "cpu" and demand.memory is None)
-        device = self._devices[name]
-        return must_be_alone(demand, device) or device.slots == 1
+    def _begin(self, job: Job, slot: int) -> None:
+        self._free_slots.remove(slot)
+        job.slot, job.device, job.started = slot, self.slots.devices[slot], now()
+        shared = self.federations[job.step.spec.federation_key]
+        order = Order(
+            job.step.spec,
+            self.roots,
+            job.device,
+            self.slots.threads,
+            job.shrink,
+            self.checkpoints,
+            shared.hash,
+            shared.file,
+            log=self._log(job.step),
+            is_new=job.number == 1,
+            alone=self._is_alone(job),
+        )
+        self.running[self.pool.start(slot, order)] = job
+        self.board.show(self.running.values(), self.waiting, self.estimator)
 
     def _log(self, step: Step) -> Path | None:
-        return None if self.logs is None else self.logs / f"{step.spec.hash}.log"
+        return None if self.board.logs is None else self.board.logs / f"{step.spec.hash}.log"
 
-    def _take_result(self, future: Future[RunResult | Lost]) -> Ended | None:
-        """The result of a run that has ended; None where it is tried again."""
+    def _take_result(self, future: Future[RunResult | Lost]) -> tuple[Job, RunResult] | None:
+        """The result of a job that has ended; None where it is tried again."""
         job = self.running.pop(future)
         self._free_slots.append(job.slot)
         result = future.result()
+        reason = result.how if isinstance(result, Lost) else result.reason
+        is_large = isinstance(result, RunResult) and result.state == "oom"
+        if is_large:
+            self._large.add(kind_of(job.step.spec))
+        if (is_large or isinstance(result, Lost)) and job.number < TRIES:
+            next_job = Job(job.step, job.number + 1)
+            self.waiting.insert(0, next_job)
+            self.reporter.note(f"{job.step.name}: {reason}; trying again {next_job.how}")
+            return None
         if isinstance(result, Lost):
-            next_attempt = after_loss(job.attempt)
-            if next_attempt is not None:
-                self._retry(job, next_attempt, result.how)
-                return None
-            reason = f"{result.how}, {job.attempt.number} times"
-            result = RunResult("failed", reason, device=job.device)
-        if result.state == "oom":
-            attempt = noted(job.attempt, result)
-            next_attempt = after_memory(attempt, job.step.spec.clients)
-            if next_attempt is not None:
-                self._retry(job, next_attempt, result.reason)
-                return None
-            result = out_of_memory(attempt, result)
-        self._close(job.step, result)
-        return job.step, result, job.started
+            result = RunResult("failed", f"{reason}, {job.number} times", device=job.device)
+        elif is_large:
+            result.reason = f"{reason}; tried {job.number} times, at last {job.how}"
+        self._learn(job.step, result)
+        return job, result
 
-    def _retry(self, job: Job, attempt: Attempt, reason: str) -> None:
-        self.waiting.insert(0, Job(job.step, attempt))
-        self.note(f"{job.step.name}: {reason}; trying again {attempt.how}")
-
-    def _close(self, step: Step, result: RunResult) -> None:
-        """Learn from a result that will be stored."""
+    def _learn(self, step: Step, result: RunResult) -> None:
+        """Learn from a result that will be stored, and keep the log of a failure alone."""
         log = self._log(step)
+        self.ended[result.state] += 1
         if result.state in COMPLETE:
-            seconds = result.seconds.get("total", 0.0)
-            self.estimator.add(step.spec, seconds, result.device, result.peak_memory)
-        reason = self._pauses.ended(step.spec, result)
+            self.estimator.add(step.spec, result.seconds.get("total", 0.0), result.device)
         if result.state in FAILURES:
-            self._failures += 1
             if log is not None and log.exists():
                 result.traceback = f"{result.traceback}\nlog: logs/{log.name} in BENCH_HOME\n".lstrip()
         elif log is not None:
             log.unlink(missing_ok=True)
-        if reason is not None:
-            held_jobs = [job for job in self.waiting if job.step.spec.method == step.spec.method]
-            self.waiting = [job for job in self.waiting if job not in held_jobs]
-            self.left[f"{step.spec.method} is held back: {reason}"] += len(held_jobs)
-            self.note(f"{step.spec.method} is held back for the rest of the sweep: {reason}")
+        self._hold_back(step.spec.method, result)
+
+    def _hold_back(self, method: str, result: RunResult) -> None:
+        """Leave the rest of a method's runs out where the first ones have raised an exception."""
+        if result.state in SETTLED:
+            self._sound.add(method)
+        self._raised[method] += result.raised
+        if method in self._sound or self._raised[method] < HELD_BACK:
+            return
+        held_jobs = [job for job in self.waiting if job.step.spec.method == method]
+        self.waiting = [job for job in self.waiting if job not in held_jobs]
+        if held_jobs:
+            reason = (
+                f"{method} is held back: its first {HELD_BACK} runs failed, the last with {result.reason}"
+            )
+            self.left[reason] += len(held_jobs)
+            self.reporter.note(reason)

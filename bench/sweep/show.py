@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from statistics import median
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.filesize import decimal
 from rich.table import Table
 
 from bench.dataset import DATASETS
@@ -71,22 +69,10 @@ def to_do(plan: Plan, slots: int) -> str:
     return text
 
 
-def all_done(plan: Plan) -> str:
-    """That a sweep had nothing left to run."""
-    number = len(plan.steps)
-    return "the only run is done" if number == 1 else f"all {number:,} runs are done"
-
-
 def nothing(plan: Plan, rerun: str | None) -> str:
     """Why a sweep had nothing to run."""
     text = f"none to be made again as {rerun}" if rerun else "nothing to run"
     return f"{runs(len(plan.steps))}: {states(plan.counts)}; {text}"
-
-
-def took(plan: Plan, slots: int, seconds: float, whole: bool) -> str:
-    """How long a sweep took; beside it what was expected, if that is known and the ``whole`` plan was run."""
-    forecast = f", expected {duration(_seconds(plan, slots))}" if whole and not plan.unknown_times else ""
-    return f"took {duration(seconds)}{forecast}"
 
 
 def _cells(plan: Plan) -> list[tuple[tuple[str, str, int, str], list[Step]]]:
@@ -108,20 +94,6 @@ def table(plan: Plan) -> Table:
         reason = next((step.reason for step in steps if step.reason), "")
         counts = Counter("changed" if step.changed else step.status for step in steps)
         grid.add_row(dataset, scenario, str(clients), method, states(counts), time, reason)
-    return grid
-
-
-def methods(plan: Plan) -> Table:
-    """One row a method with runs to do: how many, and how long they take one after the other."""
-    grid = Table(box=SIMPLE_HEAD, padding=(0, 1))
-    for title in ("method", "to run", "one run", "together"):
-        grid.add_column(title, justify="left" if title == "method" else "right")
-    for method in dict.fromkeys(step.spec.method for step in plan.ready):
-        steps = [step for step in plan.ready if step.spec.method == method]
-        times = [step.seconds for step in steps if step.seconds is not None]
-        unknown_text = f"{runs(len(steps) - len(times))} unknown" if len(times) < len(steps) else ""
-        total_text = ", ".join(filter(None, [duration(sum(times)) if times else "", unknown_text]))
-        grid.add_row(method, f"{len(steps):,}", duration(median(times)) if times else "", total_text)
     return grid
 
 
@@ -155,49 +127,10 @@ def levels(plan: Plan) -> dict[str, dict[str, Any]]:
     }
 
 
-def level_lines(plan: Plan) -> list[str]:
-    """The levels that call for a decision, with reason and cost."""
-    advice = {
-        "compatible": "kept unless --rerun changed asks for them",
-        "stale": "made again by a sweep; --rerun stale makes only them",
-    }
-    by_level = levels(plan)
-    lines = []
-    for level, text in advice.items():
-        count, reason, seconds = by_level[level].values()
-        time = "time unknown" if seconds is None else duration(seconds)
-        if count:
-            lines.append(f"{level}: {runs(count)} ({reason}), {time} to make again; {text}")
-    return lines
-
-
-def cost(plan: Plan, bytes_a_run: float | None) -> str:
-    """Device time and disk of the ready runs."""
-    unknowns = plan.unknown_times
-    hours = f"{plan.seconds / 3600:.2f} device-hours" + (f" and {runs(unknowns)} unknown" if unknowns else "")
-    if plan.ready and unknowns == len(plan.ready):
-        hours = "device-hours unknown"
-    if bytes_a_run is None:
-        return f"{hours}; disk unknown, nothing is stored yet"
-    return f"{hours}; about {decimal(round(bytes_a_run * len(plan.ready)))} of disk"
-
-
-def shipped_lines(count: int, borrowed: int) -> list[str]:
-    """What the runs that come with the suite are to a plan: ``count`` of those to run are among them, and the
-    times of ``borrowed`` are theirs.
-    """
-    lines = []
-    if count:
-        verb = "comes" if count == 1 else "come"
-        lines.append(f"{runs(count)} of these {verb} with the suite: bench report shows them without a sweep")
-    if borrowed:
-        text = (
-            "1 time is that of a shipped run"
-            if borrowed == 1
-            else f"{borrowed:,} times are those of shipped runs"
-        )
-        lines.append(f"{text} of the same kind, on another machine")
-    return lines
+def shipped_line(count: int) -> str:
+    """What the runs that come with the suite are to a plan that has ``count`` of them to run."""
+    verb = "comes" if count == 1 else "come"
+    return f"{runs(count)} of these {verb} with the suite: bench report shows them without a sweep"
 
 
 def as_json(plan: Plan, slots: int, bytes_a_run: float | None, shipped: int = 0) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.sweep.cluster import attempt, order_for_node
 from bench.sweep.order import Execute, Order
-from bench.sweep.policy import Demand, Placement, Slots
-from bench.sweep.workers import Lost, MakeWorkers
+from bench.sweep.policy import Placement, Slots
+from bench.sweep.workers import Lost, MakePool
 
 JOBS = 32
 """Jobs at a time unless ``--jobs`` says otherwise."""
@@ -30,7 +30,7 @@ MINUTES = 24 * 60
 """Time that Slurm gives a job unless ``--slurm timeout_min=...`` says otherwise."""
 
 
-def slurm(folder: Path, placement: Placement, runs: int) -> tuple[Slots, MakeWorkers]:
+def slurm(folder: Path, placement: Placement, runs: int) -> tuple[Slots, MakePool]:
     """Slots for the Slurm jobs of a placement, and what makes runs in them. Jobs leave their files in a
     folder that all machines must share.
 
@@ -51,7 +51,7 @@ def slurm(folder: Path, placement: Placement, runs: int) -> tuple[Slots, MakeWor
     shared_executor, lone_executor = (
         executor(folder, parameters | options) for options in ({}, {"exclusive": True})
     )
-    return slots, partial(SlurmWorkers, executor=shared_executor, alone=lone_executor)
+    return slots, partial(SlurmPool, executor=shared_executor, alone=lone_executor)
 
 
 def executor(folder: Path, parameters: Mapping[str, Any], cluster: str = "slurm") -> AutoExecutor:
@@ -75,7 +75,7 @@ def executor(folder: Path, parameters: Mapping[str, Any], cluster: str = "slurm"
     return submitter
 
 
-class SlurmWorkers:
+class SlurmPool:
     """Submits runs with one executor, those that must be alone with the other, and looks for what
     came of them in a thread of its own.
     """
@@ -91,21 +91,13 @@ class SlurmWorkers:
         self._stopped = threading.Event()
         threading.Thread(target=self._look, daemon=True).start()
 
-    def start(
-        self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
-    ) -> Future[RunResult | Lost]:
+    def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
         """Submit a job; one that is to be alone has its node to itself."""
-        executor = self._lone_executor if demand is not None and demand.alone else self._executor
+        executor = self._lone_executor if order.alone else self._executor
         future: Future[RunResult | Lost] = Future()
         try:
             self._jobs[future] = executor.submit(
-                attempt,
-                self._execute,
-                order_for_node(order),
-                log,
-                fresh,
-                self._timeout,
-                False,
+                attempt, self._execute, order_for_node(order), self._timeout, False
             )
         except (FailedJobError, OSError) as error:  # Slurm refuses it, or the disk its files
             future.set_result(_lost_job(error))

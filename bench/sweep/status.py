@@ -125,7 +125,7 @@ def _entry(job: Job, seconds: float | None) -> dict[str, Any]:
         "run": job.step.name,
         "spec_hash": job.step.spec.hash,
         "device": job.device,
-        "attempt": job.attempt.number,
+        "attempt": job.number,
         "since": written(job.started),
         "expected_end": None if seconds is None else written(job.started + timedelta(seconds=seconds)),
     }

@@ -7,20 +7,20 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError, unknown
 from bench.process import end_with_parent
 from bench.sweep.order import Execute, Order, attempt, outcome
-from bench.sweep.policy import PER_GPU, Demand, Slots
+from bench.sweep.policy import PER_GPU, Slots
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -32,20 +32,18 @@ class Lost:
     how: str
 
 
-class Workers(Protocol):
+class Pool(Protocol):
     """What makes the runs, one at a time in each slot: processes here, or machines of a cluster."""
 
-    def start(
-        self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
-    ) -> Future[RunResult | Lost]:
-        """Begin a run that needs so much of its device; nothing of the slot's last run may reach it."""
+    def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
+        """Begin a run; nothing of the slot's last run may reach it."""
 
     def stop(self) -> None:
         """End everything, also in the middle of a run."""
 
 
-MakeWorkers = Callable[[int, Execute, float | None], Workers]
-"""Workers for so many slots that execute orders with a function, each within so many seconds."""
+MakePool = Callable[[int, Execute, float | None], Pool]
+"""A pool of so many slots that executes orders with a function, each within so many seconds."""
 
 
 # Slots of this machine ----------------------------------------------------------------------------
@@ -56,17 +54,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def visible_gpus() -> dict[str, int]:
-    """Bytes of memory of every visible GPU, by name."""
+def visible_gpus() -> list[str]:
+    """Every visible GPU, by name."""
     import torch
 
-    if not torch.cuda.is_available():
-        return {}
-    count = torch.cuda.device_count()
-    return {f"cuda:{index}": torch.cuda.get_device_properties(index).total_memory for index in range(count)}
+    return [f"cuda:{index}" for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0)]
 
 
-def _named_devices(devices: str, gpus: Mapping[str, int]) -> list[str]:
+def _named_devices(devices: str, gpus: Sequence[str]) -> list[str]:
     """The devices that ``--devices`` names."""
     if devices == "cpu":
         return ["cpu"]
@@ -91,10 +86,10 @@ def choose(
     jobs: int | None,
     threads: int | None,
     runs: int,
-    visible: Callable[[], Mapping[str, int]] = visible_gpus,
+    visible: Callable[[], Sequence[str]] = visible_gpus,
     cores: Callable[[], int] = cores,
 ) -> Slots:
-    """Slots for ``runs`` runs, on ``visible`` GPUs with so many bytes and beside so many ``cores``.
+    """Slots for ``runs`` runs, on ``visible`` GPUs and beside so many ``cores``.
 
     Without ``devices``: every visible GPU, else the CPU. ``jobs`` is the number of slots over all
     devices; without it, one a core on the CPU, and on GPUs as many as there are cores, at most
@@ -105,15 +100,15 @@ def choose(
     Raises:
         RequestError: no such device.
     """
-    gpus = {} if devices == "cpu" else visible()
+    gpus = [] if devices == "cpu" else visible()
     names = _named_devices(devices, gpus) if devices is not None else list(gpus) or ["cpu"]
     default = cores() if names == ["cpu"] else min(PER_GPU * len(names), max(cores(), len(names)))
     count = max(1, min(jobs or default, runs))
     slots = tuple(names[index % len(names)] for index in range(count))
-    return Slots(slots, threads or 1, {name: gpus[name] for name in slots if name in gpus})
+    return Slots(slots, threads or 1)
 
 
-# Processes, as the sweep sees them ----------------------------------------------------------------
+# Processes ----------------------------------------------------------------------------------------
 
 RUNS_PER_WORKER = 200
 """A worker is replaced after so many runs, should it lose memory: it did not over 120 runs of four
@@ -121,69 +116,47 @@ methods, and a new one takes two or three seconds to start.
 """
 
 SILENCE = 300.0
-"""Seconds that a process has to start and to take up a run. It needs two or three; one that is still silent
-then will never answer, and holds up its slot alone.
+"""Seconds that a process has to start. It needs two or three; one that is still silent then will never
+answer, and holds up its slot alone.
 """
 
 KILLED = -getattr(signal, "SIGKILL", 9)
 """Exit code of a process that the system has killed; no process ends so where there is no such signal."""
 
-LOOK = 1.0
-"""Seconds between two looks at whether a process still lives. Its end of the pipe may outlive it, in another
-process that a method has started.
-"""
 
+class Worker:
+    """A process that executes orders with a function, one at a time, in an executor of the standard library.
 
-class WorkerProcess:
-    """A process that executes orders with a function, one at a time, and the pipe to it. It loads the
-    function, and with it what runs need, before there is any order.
+    It loads the function, and with it what runs need, before there is any order: then it is ``ready``.
     """
 
     def __init__(self, execute: Execute) -> None:
-        context = get_context("spawn")
-        self._pipe, worker_end = context.Pipe()
-        self._process = context.Process(target=serve, args=(worker_end,))
+        self._execute = execute
+        self._executor = ProcessPoolExecutor(1, get_context("spawn"), prepare)
         with _interrupts_held():
-            self._process.start()
-        worker_end.close()  # else the end of the process would not be the end of the pipe
+            self.ready = self._executor.submit(_load, execute)
+        (self._process,) = (self._executor._processes or {}).values()
         self.runs = 0
         atexit.register(self.end)
-        try:
-            self.send(execute)
-        except BaseException:
-            self.end()
-            raise
 
-    def send(self, message: Any) -> None:
-        """Hand a message over.
-
-        Raises:
-            OSError: the process is gone.
-        """
-        self._pipe.send(message)
-
-    def receive(self, seconds: float) -> Any:
-        """The next message, waited for that long.
-
-        Raises:
-            TimeoutError: there was none.
-            EOFError, OSError: the process is gone.
-        """
-        end = time.monotonic() + seconds
-        while not self._pipe.poll(max(0.0, min(LOOK, end - time.monotonic()))):
-            if not self._process.is_alive() and not self._pipe.poll():
-                raise EOFError
-            if time.monotonic() >= end:
-                raise TimeoutError
-        return self._pipe.recv()
+    def submit(self, order: Order) -> Future[RunResult]:
+        """Begin an order."""
+        return self._executor.submit(attempt, self._execute, order)
 
     def end(self, grace: float = 0.0) -> int:
         """Kill the process, unless it ends by itself within some seconds; returns its exit code."""
+        atexit.unregister(self.end)
         self._process.join(grace)
         self._process.kill()
-        self._process.join()
-        atexit.unregister(self.end)
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        end = time.monotonic() + 5.0
+        while self._process.exitcode is None and time.monotonic() < end:
+            time.sleep(0.01)  # the executor has asked first, and is about to be told
         return self._process.exitcode or 0
+
+
+def _load(execute: Execute) -> None:
+    """Nothing: whoever has read the function has loaded it."""
 
 
 def kills_for_memory() -> int:
@@ -200,9 +173,9 @@ def kills_for_memory() -> int:
     return count
 
 
-class LocalWorkers:
-    """A process for each slot, and a thread that waits for it. ``kills`` counts the processes that the system
-    has killed for want of memory.
+class LocalPool:
+    """A worker for each slot, and a thread that waits for it, so that the death of one touches one run.
+    ``kills`` counts the processes that the system has killed for want of memory.
     """
 
     def __init__(
@@ -211,54 +184,41 @@ class LocalWorkers:
         execute: Execute,
         timeout: float | None,
         silence: float = SILENCE,
-        make_process: Callable[[Execute], WorkerProcess] = WorkerProcess,
         kills: Callable[[], int] = kills_for_memory,
     ) -> None:
-        self._processes: list[WorkerProcess | None] = [None] * slots
+        self._workers: list[Worker | None] = [None] * slots
         self._threads = ThreadPoolExecutor(slots, "worker")
-        self._execute = execute
-        self._timeout = timeout
-        self.silence = silence
-        self._make_process = make_process
-        self._kills = kills
+        self._execute, self._timeout, self._silence, self._kills = execute, timeout, silence, kills
         self._stopped = False
         for slot in range(slots):  # they load what runs need while the sweep prepares
             with suppress(Exception):  # tried again, and said, with the slot's first run
-                self._processes[slot] = make_process(execute)
+                self._workers[slot] = Worker(execute)
 
-    def start(
-        self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
-    ) -> Future[RunResult | Lost]:
-        """Begin a run in a slot. Whoever fills the slots has seen to the ``demand``."""
-        return self._threads.submit(self._make, slot, order, log, fresh)
+    def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
+        """Begin a run in a slot; nothing of the slot's last run may reach it."""
+        return self._threads.submit(self._make, slot, order)
 
-    def _make(self, slot: int, order: Order, log: Path | None, fresh: bool) -> RunResult | Lost:
+    def _make(self, slot: int, order: Order) -> RunResult | Lost:
         kills = self._kills()
+        is_ready = False
         try:
-            process = self._processes[slot] = self._processes[slot] or self._make_process(self._execute)
-        except OSError as error:  # the system has no process, no memory or no file to give
-            return Lost(f"no worker process could be started ({error})")
-        except Exception as error:  # the function cannot be handed over
-            return outcome(error, order.device)
-        if self._stopped:  # before it was among the processes, so that ``stop`` has not seen it
-            process.end()
-            return Lost("the sweep stopped")
-        is_sent = False
-        try:
-            process.send((order, log, fresh))
-            process.receive(self.silence)
-            is_sent = True
-            result: RunResult = process.receive(self._timeout or float("inf"))
+            worker = self._workers[slot] = self._workers[slot] or Worker(self._execute)
+            if self._stopped:  # before it was among the workers, so that ``stop`` has not seen it
+                worker.end()
+                return Lost("the sweep stopped")
+            worker.ready.result(self._silence)
+            is_ready = True
+            result = worker.submit(order).result(self._timeout)
         except TimeoutError:
             self._end(slot)
-            if not is_sent:
-                return Lost(f"the worker process did not take it up within {self.silence:g} s")
+            if not is_ready:
+                return Lost(f"the worker process did not take it up within {self._silence:g} s")
             seconds = self._timeout or 0.0
             reason = f"timed out after {seconds:g} s"
             return RunResult("failed", reason, seconds={"total": seconds}, device=order.device)
-        except (EOFError, OSError):
-            code = self._end(slot, grace=LOOK)
-            if self._stopped:  # two threads ask how the process ended, and one of them is not told
+        except BrokenProcessPool:
+            code = self._end(slot, grace=1.0)
+            if self._stopped:
                 return Lost("the sweep stopped")
             if code == KILLED and self._kills() > kills:
                 reason = "the system killed the worker for want of memory"
@@ -266,27 +226,30 @@ class LocalWorkers:
             if code < 0:
                 return Lost(f"the worker process died (killed by signal {-code})")
             reason = f"the worker process died (exit code {code})"
-            return RunResult("failed", reason, device=order.device) if is_sent else Lost(reason)
-        except Exception as error:  # the order cannot be handed over, or what came of it not be read
+            return RunResult("failed", reason, device=order.device) if is_ready else Lost(reason)
+        except OSError as error:  # the system has no process, no memory or no file to give
+            self._end(slot)
+            return Lost(f"no worker process could be started ({error})")
+        except Exception as error:  # the function or the order cannot be handed over
             self._end(slot)
             return outcome(error, order.device)
-        process.runs += 1
+        worker.runs += 1
         is_broken = result.state == "failed" and order.device != "cpu"  # some errors of a device stay
-        if is_broken or result.state == "oom" or process.runs == RUNS_PER_WORKER:
+        if is_broken or result.state == "oom" or worker.runs == RUNS_PER_WORKER:
             self._end(slot)
         return result
 
     def _end(self, slot: int, grace: float = 0.0) -> int:
-        """End a slot's process, whose next run starts a new one; returns its exit code."""
-        process, self._processes[slot] = self._processes[slot], None
-        return 0 if process is None else process.end(grace)
+        """End a slot's worker, whose next run starts a new one; returns its exit code."""
+        worker, self._workers[slot] = self._workers[slot], None
+        return 0 if worker is None else worker.end(grace)
 
     def stop(self) -> None:
         """End every process, also in the middle of a run."""
         self._stopped = True
-        for process in self._processes:
-            if process is not None:
-                process.end()
+        for worker in self._workers:
+            if worker is not None:
+                worker.end()
         self._threads.shutdown(cancel_futures=True)
 
 
@@ -330,22 +293,3 @@ def prepare() -> None:
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     end_with_parent()
-
-
-def serve(pipe: Connection) -> None:
-    """Make the runs that come through a pipe, until it is closed: first the function that executes them, then
-    for each the other arguments of ``attempt``.
-
-    The answers to each are None, once it is taken up, and its outcome.
-    """
-    prepare()
-    with suppress(EOFError):
-        execute: Execute = pipe.recv()
-        while True:
-            arguments = pipe.recv()
-            pipe.send(None)
-            result = attempt(execute, *arguments)
-            try:
-                pipe.send(result)
-            except Exception as error:  # it cannot be pickled
-                pipe.send(outcome(error, result.device))

@@ -186,6 +186,7 @@ class Writer:
             RequestError: the database cannot be written: full, read-only, or busy for minutes.
         """
         code = result.code or fingerprint.of(step.spec)
+        shared = self._federations.get(step.spec.federation_key)
         context = Context(
             started=started,
             environment=self.made_on(result),
@@ -193,7 +194,7 @@ class Writer:
             method_numerics=code.method_numerics,
             engine_numerics=code.engine_numerics,
             source_hash=code.source,
-            provenance=self._federations.provenance.get(step.spec.federation_key, {}),
+            provenance=shared.provenance if shared else {},
         )
         self._retry(lambda: self._store.save(step.spec, result, context))
         if result.state in SETTLED:

@@ -30,8 +30,7 @@ from bench.nn.base import CLIENT_MODELS
 from bench.process import end_with_parent
 from bench.spec import RunSpec
 from bench.sweep.order import of_run
-from bench.sweep.policy import Attempt, after_memory, noted
-from bench.timing.speed import Case, measure
+from bench.timing.speed import Case, Machine, measure, measure_machine
 
 TOLERANCE = 1e-5
 """Largest difference of two models' parameters after an epoch that orders of summation may make."""
@@ -178,18 +177,15 @@ Execute = Callable[[int], RunResult]
 """A run in blocks of so many clients."""
 
 
-def until_it_fits(execute: Execute, clients: int) -> tuple[RunResult, Attempt]:
-    """Try as a sweep does: alone, then in blocks half as large each time; the last result and attempt."""
-    attempt = Attempt()
-    while True:
-        result = execute(max(1, clients // attempt.shrink))
+def until_it_fits(execute: Execute, clients: int) -> tuple[RunResult, list[int]]:
+    """Try as a sweep does, in blocks half as large each time; the last result and the blocks tried for it."""
+    blocks: list[int] = []
+    for shrink in (1, 2, 4):
+        blocks.append(max(1, clients // shrink))
+        result = execute(blocks[-1])
         if result.state != "oom":
-            return result, attempt
-        result.block = max(1, clients // attempt.shrink)
-        next_attempt = after_memory(noted(attempt, result), clients)
-        if next_attempt is None:
-            return result, noted(attempt, result)
-        attempt = next_attempt
+            break
+    return result, blocks
 
 
 @contextmanager
@@ -223,10 +219,10 @@ def memory_runs_out(device: str, sizes: Sizes) -> Finding:
     torch.cuda.reset_peak_memory_stats(torch.device(device))
     usual_result = execute(len(federation))
     with limited(device, 0.75):
-        result, attempt = until_it_fits(execute, len(federation))
-    problems = ", ".join(attempt.tried) or "nothing went wrong"
-    is_expected = usual_result.state == "done" and result.state == "done" and bool(attempt.tried)
-    return Finding(part, subject, f"{result.state} {attempt.how}; tried before: {problems}", is_expected)
+        result, blocks = until_it_fits(execute, len(federation))
+    is_expected = usual_result.state == "done" and result.state == "done" and len(blocks) > 1
+    words = f"{result.state} in blocks of {', '.join(map(str, blocks))} clients, one after the other"
+    return Finding(part, subject, words, is_expected)
 
 
 def checkpoint_taken_up(device: str, tolerance: float = TOLERANCE) -> Finding:

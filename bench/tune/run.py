@@ -16,7 +16,7 @@ from bench.sweep.plan import Plan, Step
 from bench.sweep.policy import Slots
 from bench.sweep.reporters import Reporter
 from bench.sweep.run import sweep
-from bench.sweep.workers import LocalWorkers, MakeWorkers
+from bench.sweep.workers import LocalPool, MakePool
 from bench.tune import record, trial
 from bench.tune.record import Record, Trial
 from bench.tune.search import Search, SearchProgress, opened_searches, read
@@ -100,7 +100,7 @@ def tune(
     history: Sequence[Timing] = (),
     execute: Execute = trial.execute,
     build: Build = build_federation,
-    make_workers: MakeWorkers = LocalWorkers,
+    make_pool: MakePool = LocalPool,
 ) -> Searches:
     """Run every search to the end of its budget, and write the record of each as it ends.
 
@@ -113,16 +113,15 @@ def tune(
         KeyboardInterrupt: as ``bench.sweep.run.sweep``. The same request goes on.
     """
     build_once = cache(build)
-    federations = build_all((tuning.spec for tuning in tunings), roots, build_once)
+    federations, missing_data = build_all((tuning.spec for tuning in tunings), roots, build_once)
     failures = {
-        tuning.title: str(error)
-        for tuning in tunings
-        if (error := federations.missing_data.get(tuning.spec.dataset))
+        tuning.title: str(error) for tuning in tunings if (error := missing_data.get(tuning.spec.dataset))
     }
     at_hand = [tuning for tuning in tunings if tuning.title not in failures]
     if not at_hand:
         raise NoDataError(next(iter(failures.values())))
-    searches, timings = opened_searches(database, home, at_hand, width, federations.hashes)
+    hashes = {key: shared.hash for key, shared in federations.items()}
+    searches, timings = opened_searches(database, home, at_hand, width, hashes)
     follow_up = Searches(searches, home, on_trial, failures)
     plan = Plan(tuple(follow_up.first()), (*history, *timings))
     outcome = sweep(
@@ -134,7 +133,7 @@ def tune(
         execute,
         build_once,
         home=home,
-        make_workers=make_workers,
+        make_pool=make_pool,
         follow_up=follow_up,
     )
     reason = "; ".join(outcome.left) or "its runs were lost"

@@ -111,11 +111,9 @@ def scripted(order: Order) -> RunResult:
 
     A key of the script is ``METHOD CLIENTS SEED``, or ``*`` for every other run; its value a list with
     a word for each attempt, the last one for all that follow: ``done``, ``done SECONDS``, ``oom``,
-    ``oom BLOCK`` (where so many clients are usually trained together), ``signal NUMBER``, ``exit CODE``,
-    ``gib PEAK COUNT``, ``after KEY`` (done once that run is stored), ``hang``, ``unready`` (what the run
-    needs cannot be had), or what the run itself raises: ``leave``, ``disk``, ``raise`` or ``raise other``.
-    Every attempt leaves a line in ``attempts/KEY``. A run with a peak ends a second after ``COUNT`` runs
-    have begun, however long their workers take to start.
+    ``signal NUMBER``, ``exit CODE``, ``after KEY`` (done once that run is stored), ``hang``, ``unready``
+    (what the run needs cannot be had), or what the run itself raises: ``leave``, ``disk`` or ``raise``.
+    Every attempt leaves a line in ``attempts/KEY``.
     """
     folder, spec = Path(order.roots[0]), order.spec
     key = f"{spec.method} {spec.clients} {spec.seed}"
@@ -130,8 +128,6 @@ def scripted(order: Order) -> RunResult:
     with log.open("a") as file:
         file.write(json.dumps(note) + "\n")
     match word:
-        case "oom" if value:
-            return RunResult("oom", "MemoryError: no more", block=max(1, int(value) // order.shrink))
         case "oom":
             raise MemoryError("no more")
         case "signal":
@@ -148,15 +144,9 @@ def scripted(order: Order) -> RunResult:
         case "unready":
             raise ValueError("half a file")
         case "leave" | "disk" | "raise":
-            return of_run(lambda: _raise(word, value, spec.seed), order.device)
+            return of_run(lambda: _raise(word, spec.seed), order.device)
     result = outcome(order.spec)
     result.device = order.device
-    if word == "gib":
-        peak, count = value.split()
-        result.peak_memory, value = int(float(peak) * 2**30), "1"
-        end = began + 30
-        while len(list(log.parent.iterdir())) < int(count) and time.monotonic() < end:
-            time.sleep(0.02)
     time.sleep(float(value or 0))
     (folder / "ended" / key).write_text(str(time.monotonic()))
     return result
@@ -168,13 +158,11 @@ def _is_stored(folder: Path, key: str) -> bool:
         return raw.execute(query, (key,)).fetchone() is not None
 
 
-def _raise(word: str, value: str, seed: int) -> NoReturn:
+def _raise(word: str, seed: int) -> NoReturn:
     if word == "leave":
         sys.exit("left")
     if word == "disk":
         raise OSError(errno.EIO, os.strerror(errno.EIO))
-    if value:
-        raise KeyError("somewhere else")
     raise ValueError(f"seed {seed}")
 
 
@@ -195,20 +183,6 @@ class WhileTakenUp:
     def __call__(self, order: Order) -> RunResult:
         """Succeeds."""
         return instant(order)
-
-
-def unreadable(order: Order) -> RunResult:
-    """Succeeds with something that only the worker can make out."""
-    result = outcome(order.spec)
-    result.artefacts = {"odd": Unreadable()}  # type: ignore[dict-item]
-    return result
-
-
-class Unreadable:
-    """Raises where it is read."""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return int, ("no number",)
 
 
 class Unpicklable(Exception):

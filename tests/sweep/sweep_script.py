@@ -16,7 +16,7 @@ def main(database: str, log: str, seconds: str, seeds: str, silence: str) -> Non
     from bench.grids import expand
     from bench.sweep.reporters import Display
     from bench.sweep.run import sweep
-    from bench.sweep.workers import LocalWorkers
+    from bench.sweep.workers import LocalPool
 
     plan = plan_for(database, expand(grid(seeds=tuple(range(int(seeds))))))
     outcome = sweep(
@@ -28,7 +28,7 @@ def main(database: str, log: str, seconds: str, seeds: str, silence: str) -> Non
         logged,
         any_federation,
         home=Path(log).parent,
-        make_workers=partial(LocalWorkers, silence=float(silence)),
+        make_pool=partial(LocalPool, silence=float(silence)),
     )
     print(outcome.counts, outcome.ran)
 

@@ -30,7 +30,7 @@ def order(seed: int) -> Order:
 
 
 def test_a_run_comes_back_with_the_machine_that_made_it() -> None:
-    result = cluster.attempt(instant, order(0), None, True, 60, False)
+    result = cluster.attempt(instant, order(0), 60, False)
     assert isinstance(result, cluster.NodeResult)
     assert result.environment == describe("cpu", 1)
     expected = outcome(spec(0))
@@ -45,10 +45,10 @@ def test_folders_are_the_same_wherever_a_node_works(tmp_path: Path, monkeypatch:
 
 
 def test_a_kill_is_lost_and_an_exit_has_failed() -> None:
-    assert cluster.attempt(faulty, order(2), None, True, 60, False) == Lost(
+    assert cluster.attempt(faulty, order(2), 60, False) == Lost(
         "the worker process died (killed by signal 9)"
     )
-    ended = cluster.attempt(faulty, order(1), None, True, 60, False)
+    ended = cluster.attempt(faulty, order(1), 60, False)
     assert isinstance(ended, cluster.NodeResult)
     assert (ended.state, ended.reason) == ("failed", "the worker process died (exit code 3)")
 
@@ -60,7 +60,7 @@ def test_a_node_is_told_the_sources_of_this_machine() -> None:
 def test_the_node_is_stored_and_never_this_machine_for_one_that_is_unknown(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'bench.db'}"
     steps = plan_for(url, expand(grid(methods=("local",), seeds=(0, 1)))).to_run
-    prepared = build_all((step.spec for step in steps), (), any_federation)
+    prepared, _ = build_all((step.spec for step in steps), (), any_federation)
     node_result = cluster.NodeResult(
         **vars(outcome(steps[0].spec)) | {"device": "cuda:0"},
         environment={"processor": "a node's", "threads": 1},

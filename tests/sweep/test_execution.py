@@ -27,7 +27,7 @@ def majority() -> RunSpec:
 
 def test_the_outcome_says_which_code_made_it() -> None:
     spec = resolve("cora", "non-overlapping", 3, "majority", 0)
-    result = attempt(execute, Order(spec, (), "cpu", 1), None, True)
+    result = attempt(execute, Order(spec, (), "cpu", 1))
     assert result.state == "done", result.traceback
     assert result.code == fingerprint.code("majority")
 
@@ -82,7 +82,7 @@ def test_only_what_the_run_itself_raises_is_its_methods_doing(
     def boom(*_: object, **__: object) -> None:
         raise error
 
-    result = attempt(partial(execute, **{place: boom}), Order(majority(), (), "cpu", 1), None, True)
+    result = attempt(partial(execute, **{place: boom}), Order(majority(), (), "cpu", 1))
     assert (result.state, result.raised) == (state, raised)
     assert "in boom" in result.traceback
 
@@ -90,7 +90,7 @@ def test_only_what_the_run_itself_raises_is_its_methods_doing(
 def test_no_run_is_made_on_other_clients() -> None:
     here = build(*majority().federation_key).hash
     results = [
-        attempt(execute, Order(majority(), (), "cpu", 1, federation_hash=clients), None, True)
+        attempt(execute, Order(majority(), (), "cpu", 1, federation_hash=clients))
         for clients in (here, "0" * 64)
     ]
     assert [result.state for result in results] == ["done", "failed"]
@@ -102,8 +102,7 @@ def test_no_run_is_made_on_other_clients() -> None:
 def test_no_run_is_made_by_other_sources_than_the_sweeps() -> None:
     here = fingerprint.code("majority").source
     results = [
-        attempt(execute, Order(majority(), (), "cpu", 1, source=source), None, True)
-        for source in (here, "0" * 64)
+        attempt(execute, Order(majority(), (), "cpu", 1, source=source)) for source in (here, "0" * 64)
     ]
     assert [(result.state, result.raised) for result in results] == [("done", False), ("failed", False)]
     assert "sources" in results[1].reason
@@ -124,7 +123,7 @@ def test_what_cannot_be_read_now_stays_saved(tmp_path: Path, monkeypatch: pytest
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", stale)
-        result = attempt(execute, wanted, None, True)
+        result = attempt(execute, wanted)
     assert (result.state, result.raised) == ("failed", False)
     assert str(saved) in result.reason
     assert saved.read_text() == "rounds of days"
@@ -144,25 +143,11 @@ def test_numbers_do_not_depend_on_the_blocks_of_a_retry(
 
     usual = run(spec, build(*spec.federation_key))
     for shrink in (1, 2, 4, 8):
-        result = attempt(partial(execute, run=spied), Order(spec, (), "cpu", 1, shrink), None, True)
+        result = attempt(partial(execute, run=spied), Order(spec, (), "cpu", 1, shrink))
         assert result.state == "done", result.traceback
         for key, counts in usual.correct.items():
             assert (result.correct[key] == counts).all()
     assert sizes == [None, 2, 1, 1], "five clients in one block; halves, quarters, and one at least"
-
-
-def test_a_run_out_of_memory_says_how_many_clients_a_block_had() -> None:
-    given: list[int | None] = []
-
-    def full(spec_, federation, device, block_size, *_):
-        given.append(block_size)
-        raise MemoryError
-
-    execute_full = partial(execute, run=full)
-    spec = resolve("cora", "non-overlapping", 5, "fedavg", 0)
-    said = [attempt(execute_full, Order(spec, (), "cpu", 1, shrink), None, True) for shrink in (1, 2, 4)]
-    assert [(result.state, result.block) for result in said] == [("oom", 5), ("oom", 2), ("oom", 1)]
-    assert given == [None, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +165,7 @@ def test_exceptions_become_states(error: Exception, state: str) -> None:
         raise error
 
     spec = expand(grid(methods=("local",), seeds=(0,)))[0].spec
-    result = attempt(partial(execute, run=boom), Order(spec, (), "cpu", 1), None, True)
+    result = attempt(partial(execute, run=boom), Order(spec, (), "cpu", 1))
     assert result.state == state
     assert ("boom" in result.traceback) == (state in ("oom", "failed"))
     assert "\n" not in result.reason

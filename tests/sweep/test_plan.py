@@ -58,10 +58,8 @@ def test_times_are_scaled_by_rounds_and_epochs_of_like_runs_only() -> None:
     assert times == {("local", 0): 40.0, ("local", 1): 40.0, ("fedavg", 0): None, ("fedavg", 1): None}
     assert (plan.seconds, plan.unknown_times) == (80.0, 2)
     assert show.to_do(plan, 2) == "4 to run, time 40 s on 2 at a time and 2 runs whose time is unknown"
-    assert show.cost(plan, None).startswith("0.02 device-hours and 2 runs unknown;")
     assert show.as_json(plan, 2, None)["seconds"] == 40.0
     nobody_knows = make_plan(expand(grid()), {}, have)
-    assert show.cost(nobody_knows, None).startswith("device-hours unknown;")
     tree = show.as_json(nobody_knows, 2, None)
     assert (tree["seconds"], tree["device_hours"], tree["unknown_times"]) == (None, None, 4)
     assert show.as_json(Plan(()), 2, None)["seconds"] == 0.0
@@ -86,25 +84,6 @@ def test_runs_of_one_spec_are_done_once() -> None:
     assert Plan(()).to_run == []
 
 
-def test_memory_to_set_aside_is_the_greatest_peak_on_a_gpu_and_a_quarter() -> None:
-    """Where there is none, two and a half times a CPU's, which tells nothing any more once there is one."""
-
-    def timing(seed: int, device: str, peak: int) -> Timing:
-        spec = resolve("cora", "non-overlapping", 3, "local", seed)
-        return Timing("cora", "non-overlapping", 3, "local", spec.canonical(), 1.0, device, peak)
-
-    wanted = resolve("cora", "non-overlapping", 3, "local", 7)
-    history = [timing(0, "cpu", 10**9), timing(1, "cuda:0", 400), timing(2, "cuda:1", 800)]
-    assert Estimator(history[:1], "cuda").memory(wanted) == 2.5 * 10**9
-    estimator = Estimator(history, "cuda")
-    assert estimator.memory(wanted) == 1000
-    assert estimator.memory(resolve("cora", "non-overlapping", 4, "local", 7)) is None
-    estimator.add(wanted, 5.0, "cuda:0", 1600)
-    assert estimator.memory(wanted) == 2000
-    # 1 s twice and 5 s: the median run takes 1 s, whatever its seed.
-    assert estimator.seconds(wanted) == pytest.approx(1.0)
-
-
 def test_times_are_of_the_sort_of_device_that_runs_go_to() -> None:
     """Else a laptop's history would tell what a GPU takes, and the other way round."""
     specs = [resolve("cora", "non-overlapping", 3, "local", seed) for seed in range(3)]
@@ -117,7 +96,7 @@ def test_times_are_of_the_sort_of_device_that_runs_go_to() -> None:
     assert plan.timed(history, "cuda").seconds == pytest.approx(7)
     assert plan.timed(history[:1], "cuda").unknown_times == 1
     estimator = Estimator(history[:1], "cuda")
-    estimator.add(specs[1], 6.0, "cpu", 0)
+    estimator.add(specs[1], 6.0, "cpu")
     assert estimator.seconds(specs[0]) is None
 
 
@@ -130,13 +109,13 @@ def test_runs_of_as_many_epochs_tell_what_a_run_takes() -> None:
 
     estimator = Estimator([], "cpu")
     for seed in range(3):  # three short runs: a median over all epochs would be theirs
-        estimator.add(spec(100, 1, seed), 300 + 100 * 0.3, "cpu", 0)
-    estimator.add(spec(100, 10), 300 + 1000 * 0.3, "cpu", 0)
+        estimator.add(spec(100, 1, seed), 300 + 100 * 0.3, "cpu")
+    estimator.add(spec(100, 10), 300 + 1000 * 0.3, "cpu")
     assert estimator.seconds(spec(100, 10, 7)) == pytest.approx(600)
     assert estimator.seconds(spec(50, 20, 7)) == pytest.approx(600)
     assert estimator.seconds(spec(100, 1, 7)) == pytest.approx(330)
     assert estimator.seconds(spec(200, 10, 7)) == pytest.approx(1200)  # of what is nearest, no curve
-    estimator.add(spec(200, 10), 300 + 2000 * 0.3, "cpu", 0)
+    estimator.add(spec(200, 10), 300 + 2000 * 0.3, "cpu")
     assert estimator.seconds(spec(200, 10, 7)) == pytest.approx(900)
 
 

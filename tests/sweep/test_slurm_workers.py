@@ -5,6 +5,7 @@ import os
 import pickle
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from bench.errors import RequestError
 from bench.grids import expand
 from bench.sweep.execution import execute
 from bench.sweep.order import Order
-from bench.sweep.policy import Demand, Limits, Placement, Slots
+from bench.sweep.policy import Limits, Placement, Slots
 from bench.sweep.run import Outcome, sweep
 
 pytest.importorskip("submitit", reason="needs the extra 'slurm'")
@@ -40,9 +41,9 @@ def jobs_import_the_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def as_jobs(work: Scripted, monkeypatch: pytest.MonkeyPatch, script: Mapping[str, list[str]]) -> Outcome:
     one = slurm_workers.executor(work.folder / "slurm", {"timeout_min": 5}, cluster="local")
-    make = partial(slurm_workers.SlurmWorkers, executor=one, alone=one)
+    make = partial(slurm_workers.SlurmPool, executor=one, alone=one)
     with monkeypatch.context() as patch:
-        patch.setattr(scripts, "sweep", partial(sweep, make_workers=make))
+        patch.setattr(scripts, "sweep", partial(sweep, make_pool=make))
         slots = Slots(("cpu",) * 2, 1, elsewhere=True)
         return work.sweep(expand(grid(seeds=(0, 1))), dict(script), slots, Limits(timeout=30))
 
@@ -95,9 +96,9 @@ def test_what_runs_is_cancelled_when_the_sweep_stops(tmp_path: Path) -> None:
     (tmp_path / "attempts").mkdir()
     (tmp_path / "script.json").write_text('{"*": ["hang"]}')
     one = slurm_workers.executor(tmp_path / "slurm", {"timeout_min": 5}, cluster="local")
-    workers = slurm_workers.SlurmWorkers(1, scripts.scripted, None, one, one)
+    workers = slurm_workers.SlurmPool(1, scripts.scripted, None, one, one)
     spec = expand(grid())[0].spec
-    workers.start(0, Order(spec, (str(tmp_path),), "cpu", 1), None, True)
+    workers.start(0, Order(spec, (str(tmp_path),), "cpu", 1))
     wait_for(lambda: work.attempts("local 3 0"))
     run = psutil.Process(work.attempts("local 3 0")[0]["pid"])
     processes = [run, *run.parents()[:2]]
@@ -118,12 +119,12 @@ class Recorded:
 
 def test_what_slurm_refuses_is_lost_with_its_words(tmp_path: Path) -> None:
     shared, alone = Recorded(), Recorded()
-    workers = slurm_workers.SlurmWorkers(1, execute, None, shared, alone)  # type: ignore[arg-type]
+    workers = slurm_workers.SlurmPool(1, execute, None, shared, alone)  # type: ignore[arg-type]
     spec = expand(grid())[0].spec
     order = Order(spec, (), "cpu", 1)
-    future = workers.start(0, order, None, True, Demand())
+    future = workers.start(0, order)
     assert future.result(timeout=60) == slurm_workers.Lost("the Slurm job failed: that is all")
-    workers.start(0, order, None, True, Demand(alone=True))
+    workers.start(0, replace(order, alone=True))
     assert (len(shared.submitted), len(alone.submitted)) == (1, 1), "alone is for the other executor"
     workers.stop()
 
@@ -136,7 +137,7 @@ def unreadable() -> None:
     raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
 
-class FederationCopy:
+class EndedJobs:
     """Stands for an executor whose jobs have ended; their files are as the steps make them."""
 
     def __init__(
@@ -147,7 +148,7 @@ class FederationCopy:
     ) -> None:
         self._folder, self._submit, self._done = folder, submit, done
 
-    def submit(self, *_: object) -> "FederationCopy":
+    def submit(self, *_: object) -> "EndedJobs":
         if self._submit is not None:
             self._submit()
         return self
@@ -171,10 +172,10 @@ class FederationCopy:
 
 
 def handed_over(one: Any) -> object:
-    """What comes of a run that goes through a ``FederationCopy``."""
-    workers = slurm_workers.SlurmWorkers(1, execute, None, one, one)
+    """What comes of a run that goes through a ``EndedJobs``."""
+    workers = slurm_workers.SlurmPool(1, execute, None, one, one)
     spec = expand(grid())[0].spec
-    future = workers.start(0, Order(spec, (), "cpu", 1), None, True)
+    future = workers.start(0, Order(spec, (), "cpu", 1))
     try:
         return future.result(timeout=60)
     finally:
@@ -185,7 +186,7 @@ NOT_HANDED_OVER = "the Slurm job's order or result could not be handed over"
 
 
 def test_an_order_that_cannot_be_written_is_lost(tmp_path: Path) -> None:
-    assert handed_over(FederationCopy(tmp_path, submit=full)) == slurm_workers.Lost(
+    assert handed_over(EndedJobs(tmp_path, submit=full)) == slurm_workers.Lost(
         f"{NOT_HANDED_OVER} (OSError: [Errno 28] No space left on device)"
     )
 
@@ -202,7 +203,7 @@ def test_an_order_that_cannot_be_written_is_lost(tmp_path: Path) -> None:
 def test_a_result_that_cannot_be_read_is_lost(tmp_path: Path, content: bytes | None, words: str) -> None:
     if content is not None:
         (tmp_path / "7_0_result.pkl").write_bytes(content)
-    ended = handed_over(FederationCopy(tmp_path))
+    ended = handed_over(EndedJobs(tmp_path))
     assert isinstance(ended, slurm_workers.Lost)
     assert ended.how.startswith(f"{NOT_HANDED_OVER} ({words}")
     assert [path.exists() for path in tmp_path.iterdir()] == [True] * (content is not None), "to be read"
@@ -210,14 +211,14 @@ def test_a_result_that_cannot_be_read_is_lost(tmp_path: Path, content: bytes | N
 
 def test_a_job_that_cannot_be_looked_at_for_a_moment_is_not_lost(tmp_path: Path) -> None:
     (tmp_path / "7_0_result.pkl").write_bytes(pickle.dumps("a result"))
-    assert handed_over(FederationCopy(tmp_path, done=unreadable)) == "a result"
+    assert handed_over(EndedJobs(tmp_path, done=unreadable)) == "a result"
     assert not list(tmp_path.iterdir())
 
 
 def test_files_that_cannot_be_removed_lose_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "7_0_result.pkl").write_bytes(pickle.dumps("a result"))
     monkeypatch.setattr(Path, "unlink", lambda *_, **__: unreadable())
-    assert handed_over(FederationCopy(tmp_path)) == "a result"
+    assert handed_over(EndedJobs(tmp_path)) == "a result"
 
 
 @pytest.fixture

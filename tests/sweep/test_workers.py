@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_execute import WhileTakenUp, frozen, instant, scripted, unreadable
+from fake_execute import WhileTakenUp, frozen, instant, scripted
 from fake_runs import (
     any_federation,
     cpu,
@@ -34,7 +34,7 @@ from bench.sweep import workers
 from bench.sweep.order import Execute, Order
 from bench.sweep.reporters import Display
 from bench.sweep.run import Outcome, sweep
-from bench.sweep.workers import LocalWorkers, Lost, WorkerProcess, choose, cores
+from bench.sweep.workers import LocalPool, Lost, Worker, choose, cores
 
 PLANNED = expand(grid(methods=("local",), seeds=(0, 1, 2)))
 
@@ -45,8 +45,8 @@ def order(*roots: Path) -> Order:
 
 
 @contextmanager
-def one(execute: Execute, timeout: float | None = None, **options: Any) -> Iterator[LocalWorkers]:
-    workers = LocalWorkers(1, execute, timeout, **options)
+def one(execute: Execute, timeout: float | None = None, **options: Any) -> Iterator[LocalPool]:
+    workers = LocalPool(1, execute, timeout, **options)
     try:
         yield workers
     finally:
@@ -66,7 +66,7 @@ def swept(tmp_path: Path, signals: str, silence: float = 300.0) -> tuple[Outcome
         Display(Console(file=out)),
         WhileTakenUp(tmp_path / "script"),
         any_federation,
-        make_workers=partial(LocalWorkers, silence=silence),
+        make_pool=partial(LocalPool, silence=silence),
     )
     assert not workers_below(os.getpid())
     return outcome, out.getvalue().splitlines()
@@ -95,14 +95,10 @@ def test_a_worker_that_falls_silent_while_it_takes_up_a_run_gives_up_its_slot(tm
     assert sum("did not take it up within 30 s; trying again" in line for line in lines) == 1
 
 
-@pytest.mark.parametrize("what", ["function", "order"])
-def test_what_is_silent_is_killed_and_lost(what: str, tmp_path: Path) -> None:
+def test_what_is_silent_is_killed_and_lost(tmp_path: Path) -> None:
     (tmp_path / "script").write_text(str(int(signal.SIGSTOP)))
-    trap = WhileTakenUp(tmp_path / "script")
-    wanted = replace(order(), checkpoints=trap) if what == "order" else order()  # type: ignore[arg-type]
-    with one(trap if what == "function" else instant) as workers:
-        workers.silence = 0.5  # it need not have started by then: that is silence, too
-        assert isinstance(workers.start(0, wanted, None, True).result(timeout=60), Lost)
+    with one(WhileTakenUp(tmp_path / "script"), silence=0.5) as workers:
+        assert isinstance(workers.start(0, order()).result(timeout=60), Lost)
         assert not workers_below(os.getpid())
 
 
@@ -112,50 +108,40 @@ def test_an_order_whose_worker_dies_reading_it_is_lost_and_the_slot_goes_on(
     (tmp_path / "script").write_text("9")
     wanted = replace(order(), checkpoints=WhileTakenUp(tmp_path / "script"))  # type: ignore[arg-type]
     with one(instant) as workers:
-        lost = workers.start(0, wanted, None, True).result()
+        lost = workers.start(0, wanted).result()
         assert isinstance(lost, Lost)
         assert "signal 9" in lost.how
-        assert isinstance(workers.start(0, wanted, None, True).result(), RunResult)
+        assert isinstance(workers.start(0, wanted).result(), RunResult)
 
 
 def test_a_worker_that_dies_between_two_runs_loses_none(tmp_path: Path) -> None:
     with one(instant) as workers:
         for _ in range(2):
-            result = workers.start(0, order(), None, True).result()
+            result = workers.start(0, order()).result()
             if isinstance(result, Lost):  # its death was seen when the next run was handed over
-                result = workers.start(0, order(), None, True).result()
+                result = workers.start(0, order()).result()
             assert isinstance(result, RunResult)
             assert result.state == "done"
             (process,) = workers_below(os.getpid())
             process.kill()
 
 
-def test_what_cannot_be_read_has_failed_and_the_slot_goes_on() -> None:
-    with one(unreadable) as workers:
-        for _ in range(2):
-            result = workers.start(0, order(), None, True).result()
-            assert isinstance(result, RunResult)
-            assert (result.state, result.reason.partition(":")[0]) == ("failed", "ValueError")
-
-
-def test_a_process_that_cannot_be_started_loses_the_run() -> None:
-    left = False
-
-    def start(execute: Execute) -> WorkerProcess:
-        if left:
-            return WorkerProcess(execute)
+def test_a_process_that_cannot_be_started_loses_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(execute: Execute) -> Worker:
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
-    with one(instant, make_process=start) as workers:
-        assert isinstance(workers.start(0, order(), None, True).result(), Lost)
-        left = True
-        assert isinstance(workers.start(0, order(), None, True).result(), RunResult)
+    with monkeypatch.context() as patch:
+        patch.setattr(workers, "Worker", none)
+        pool = LocalPool(1, instant, None)
+        assert isinstance(pool.start(0, order()).result(), Lost)
+    assert isinstance(pool.start(0, order()).result(), RunResult)
+    pool.stop()
 
 
 def test_a_function_that_cannot_be_handed_over_fails_every_run() -> None:
     with one(lambda order: instant(order)) as workers:
         for _ in range(2):
-            result = workers.start(0, order(), None, True).result()
+            result = workers.start(0, order()).result()
             assert isinstance(result, RunResult)
             assert result.state == "failed"
             assert "<lambda>" in result.reason
@@ -165,7 +151,7 @@ def test_a_function_that_cannot_be_handed_over_fails_every_run() -> None:
 def test_workers_load_before_there_is_a_run(tmp_path: Path) -> None:
     with one(WhileTakenUp(tmp_path / "script")) as workers:
         wait_for((tmp_path / "script").exists)
-        assert isinstance(workers.start(0, order(), None, True).result(), RunResult)
+        assert isinstance(workers.start(0, order()).result(), RunResult)
 
 
 def test_a_run_in_the_middle_ends_with_its_workers(tmp_path: Path) -> None:
@@ -173,41 +159,22 @@ def test_a_run_in_the_middle_ends_with_its_workers(tmp_path: Path) -> None:
     (tmp_path / "attempts").mkdir()
     (tmp_path / "script.json").write_text('{"*": ["hang"]}')
     with one(scripted) as workers:
-        future = workers.start(0, order(tmp_path), None, True)
+        future = workers.start(0, order(tmp_path))
         while not work.attempts("local 3 0"):
             time.sleep(0.05)
     assert isinstance(future.result(timeout=60), Lost)
-
-
-def test_a_message_that_never_comes_is_waited_for_no_longer_than_asked() -> None:
-    with closing_process() as process:
-        began = time.monotonic()
-        with pytest.raises(TimeoutError):
-            process.receive(0.3)
-        assert time.monotonic() - began < 5
-
-
-@contextmanager
-def closing_process() -> Iterator[WorkerProcess]:
-    process = WorkerProcess(instant)
-    try:
-        yield process
-    finally:
-        process.end()
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="this system holds no signals back")
 def test_an_interrupt_while_a_process_still_imports_does_not_end_it(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with closing_process() as process:
+    with one(instant) as pool:
         for _ in range(20):
             for child in workers_below(os.getpid()):
                 child.send_signal(signal.SIGINT)
             time.sleep(0.05)
-        process.send((order(), None, True))
-        assert process.receive(60.0) is None
-        assert isinstance(process.receive(60.0), RunResult)
+        assert isinstance(pool.start(0, order()).result(60.0), RunResult)
     assert "KeyboardInterrupt" not in capfd.readouterr().err
 
 
@@ -220,7 +187,7 @@ def test_garbage_collection_passes_by_what_a_worker_has_imported_and_by_nobody_e
     before = gc.get_freeze_count()
     assert frozen(wanted).bytes_up <= before
     with one(frozen, 60.0) as workers:
-        result = workers.start(0, wanted, None, True).result()
+        result = workers.start(0, wanted).result()
         assert isinstance(result, RunResult)
         assert result.bytes_up > 10_000
 
@@ -236,8 +203,7 @@ def test_a_slot_a_core_and_threads_that_do_not_follow_from_the_number_of_runs() 
 
 
 def test_slots_on_gpus() -> None:
-    gib = 2**30
-    gpus = {"cuda:0": 80 * gib, "cuda:1": 40 * gib}
+    gpus = ["cuda:0", "cuda:1"]
     choose = partial(workers.choose, visible=lambda: gpus, cores=lambda: 6)
     assert choose(None, None, None, runs=99).devices == ("cuda:0", "cuda:1") * 3, "as many as cores"
     assert choose("cuda:1", None, None, runs=99).devices == ("cuda:1",) * 4, "at most four each"
@@ -245,12 +211,6 @@ def test_slots_on_gpus() -> None:
     assert choose("cuda:1,cuda:0", 2, None, runs=9).devices == ("cuda:1", "cuda:0")
     assert choose("cuda", None, None, runs=1).devices == ("cuda:0",)
     assert set(choose("cpu", None, None, runs=9).devices) == {"cpu"}
-    shared = choose(None, 5, None, runs=9).shared
-    assert [(device.name, device.slots, device.memory) for device in shared] == [
-        ("cuda:0", 3, (80 - 3 * 0.625) * gib),
-        ("cuda:1", 2, (40 - 2 * 0.625) * gib),
-    ]
-    assert [device.memory for device in choose("cpu", 2, None, runs=9).shared] == [None]
     for wrong, message in (
         ("cuda:0,cuda:0", "every device once"),
         ("cpu,cuda:0", "--devices expects cpu, cuda or GPUs"),

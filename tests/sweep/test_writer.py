@@ -36,7 +36,6 @@ from bench.store import Store, connect, open_store
 from bench.store.queries import Stored
 from bench.store.store import now
 from bench.sweep import status, writer
-from bench.sweep.federations import Federations
 from bench.sweep.plan import Step
 from bench.sweep.writer import LEASE, RunClaims, Writer
 
@@ -152,7 +151,7 @@ def test_what_has_failed_again_in_another_sweep_is_not_tried_again(tmp_path: Pat
     work.sweep(planned, {"*": ["raise"]})
     with (
         open_store(work.url, create=False) as store,
-        Writer(store, Federations(), cpu(1), bool) as ours,
+        Writer(store, {}, cpu(1), bool) as ours,
     ):
         assert ours.elsewhere(plan.steps[0]) == "failed"
         assert ours.elsewhere(work.plan(planned).steps[0]) is None, "what this sweep is to try again"
@@ -172,7 +171,7 @@ def test_what_another_sweep_has_stored_spares_making_it(state: State, tmp_path: 
             return self.row
 
     store = Holding()
-    ours = Writer(store, Federations(), cpu(1), bool)  # type: ignore[arg-type]
+    ours = Writer(store, {}, cpu(1), bool)  # type: ignore[arg-type]
     expected = None if state == "no_data" else state
     assert ours.elsewhere(step) == ours.elsewhere(known) == expected
     store.row = stored(state, method=1, numerics=engine.NUMERICS)
@@ -351,7 +350,7 @@ def test_only_a_busy_database_is_waited_for(tmp_path: Path) -> None:
     began = time.monotonic()
     with (
         open_store(url, create=False) as store,
-        Writer(store, Federations(), cpu(1), bool) as ours,
+        Writer(store, {}, cpu(1), bool) as ours,
         pytest.raises(RequestError, match="readonly"),
     ):
         ours.take(step)

@@ -64,15 +64,13 @@ def blocks_that_fit(most: int, tried: list[int]) -> gpu.Execute:
 
 def test_blocks_shrink_until_they_fit() -> None:
     tried: list[int] = []
-    result, attempt = gpu.until_it_fits(blocks_that_fit(2, tried), 8)
+    result, blocks = gpu.until_it_fits(blocks_that_fit(2, tried), 8)
     assert result.state == "done"
-    assert tried == [8, 8, 4, 2]
-    assert len(attempt.tried) == 3
+    assert tried == blocks == [8, 4, 2]
     tried.clear()
-    result, attempt = gpu.until_it_fits(blocks_that_fit(0, tried), 3)
+    result, blocks = gpu.until_it_fits(blocks_that_fit(0, tried), 3)
     assert result.state == "oom"
-    assert tried[-1] == 1
-    assert len(attempt.tried) == len(tried)
+    assert tried == blocks == [3, 1, 1]
 
 
 def test_a_checkpoint_and_a_loss_without_bound() -> None:

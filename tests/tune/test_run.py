@@ -46,7 +46,7 @@ def run(home: Path, searches: list[Tuning], width: int = 1, slots: int = 1, **ch
         "on_trial": lambda *trial: None,
         "execute": answer,
         "build": any_federation,
-        "make_workers": Here,
+        "make_pool": Here,
         **changes,
     }
     return tune(searches, url(home), home, (), cpu(slots), width, **arguments)
@@ -282,7 +282,7 @@ def test_a_sweep_of_other_runs_follows_nothing_up(tmp_path: Path) -> None:
         return [step(second)] if asked.count({first.hash}) == 1 and set(states) == {first.hash} else []
 
     arguments = (Plan((step(first),)), url(tmp_path), (), cpu(), Reporter(print), answer, any_federation)
-    outcome = sweep(*arguments, make_workers=Here, follow_up=once)
+    outcome = sweep(*arguments, make_pool=Here, follow_up=once)
     assert outcome.ran == 2
     assert asked[-1] == {first.hash, second.hash}
     assert set(stored(tmp_path)["spec_hash"]) == {first.hash, second.hash}

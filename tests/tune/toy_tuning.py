@@ -9,6 +9,7 @@ import resource
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from bench.engine.result import RunResult
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.sweep.order import Execute, Order, attempt
-from bench.sweep.policy import Demand, Slots
+from bench.sweep.policy import Slots
 from bench.sweep.workers import Lost
 from bench.tune.record import Record, record, write
 from bench.tune.search import Runs, SearchProgress, TrialRun, progress_of
@@ -138,11 +139,9 @@ class Here:
     def __init__(self, slots: int, execute: Execute, timeout: float | None) -> None:
         self._execute = execute
 
-    def start(
-        self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
-    ) -> Future[RunResult | Lost]:
+    def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
         future: Future[RunResult | Lost] = Future()
-        future.set_result(attempt(self._execute, order, None, fresh))
+        future.set_result(attempt(self._execute, replace(order, log=None)))
         return future
 
     def stop(self) -> None:
