@@ -8,8 +8,8 @@ from pathlib import Path
 
 from bench.errors import RequestError, unknown
 from bench.figures import charts
-from bench.figures.drawings import Drawings
-from bench.figures.layout import Figure
+from bench.figures.drawing import Drawings
+from bench.figures.panels import Figure
 from bench.grids import load_grid
 from bench.metric_names import ACCURACY
 from bench.replacement import replacing_folder
