@@ -251,7 +251,9 @@ def test_all_that_ships_takes_at_most_sixty_lines(
         code, text, _ = report(capsys, *words, "--out", str(tmp_path / "out"))
         assert code == 0
         for page in (tmp_path / "out").glob("*/*/index.html"):
-            check_name(f"{page.parts[-3]}/{page.parts[-2]}", _declared_names())  # --print takes every document
+            check_name(
+                f"{page.parts[-3]}/{page.parts[-2]}", _declared_names()
+            )  # --print takes every document
         assert text.count("\n") <= 60
         assert re.search(r"Fed\w+.*: \d+ of \d+$", text, re.MULTILINE), (
             "how many published values are measured"
