@@ -76,7 +76,7 @@ def speed(
 
     from bench.dataset import DATASETS
     from bench.resolve import parse_overrides
-    from bench.timing.speed import WHOLE_RUNS, cases, check, measure, measure_whole
+    from bench.timing.speed import WHOLE_RUNS, cases, check, measure, measure_machine, measure_whole
 
     if whole and (rounds is not None or settings):
         raise RequestError("--whole times the data set's protocol as it is: leave out --rounds and --set")
@@ -100,9 +100,11 @@ def speed(
         printout = _table_of_runs(rows)
         printout.title = f"{subject}; whole runs, medians of {WHOLE_RUNS}, {place}"
     else:
+        machine = measure_machine(torch.device(devices))
         work = partial(
             measure,
             rounds=rounds,
+            machine=machine,
             roots=roots,
             device=devices,
             threads=threads,
@@ -113,7 +115,8 @@ def speed(
         printout.title = (
             f"{subject}, {overrides.get('protocol.local_epochs', data.protocol.local_epochs)} local epochs, "
             "both evaluations; "
-            f"medians of {rounds} rounds, {place}"
+            f"medians of {rounds} rounds, {place}; "
+            f"copy {machine.bandwidth / 1e9:.0f} GB/s, matrices {machine.matrix_rate / 1e9:.0f} GFLOP/s"
         )
     text = json.dumps([asdict(row) for row in rows], indent=1)
     if as_json:
@@ -178,9 +181,11 @@ def table_of_rounds(rows: Sequence[Row], dataset: str) -> Table:
                 _milliseconds(row.sequential_seconds_per_round),
                 "-" if row.ratio is None else f"{row.ratio:.2f}",
                 f"{row.peak_mib:.0f}",
+                _milliseconds(row.bound_seconds),
+                "-" if row.bound_share is None else f"{row.bound_share:.0%}",
             )
         )
-    numbers = ("clients", "ms a round", "x FedAvg", "sequential", "ratio", "peak MiB")
+    numbers = ("clients", "ms a round", "x FedAvg", "sequential", "ratio", "peak MiB", "bound ms", "share")
     return table(("method", *numbers), lines, right=numbers)
 
 

@@ -19,18 +19,18 @@ from bench.frames.places import places_frame
 from bench.frames.printed import bars, beside_published, margin_of, published_runs, readings_of
 from bench.frames.searches import DEFAULT, OTHER, TUNED
 from bench.frames.spread import UNKNOWN, between_partitions, drawn, pools_of, with_spread
-from bench.frames.stored_runs import first_usual, runs_frame, usual_frame
+from bench.frames.stored_runs import UsualRuns, first_usual, runs_frame, usual_frame
 from bench.frames.values import StoredMembers, accuracy_by_run, client_rows
 from bench.frames.verdicts import agreed, judged
 from bench.metric_names import ACCURACY, Metric
 from bench.studies.collect import plans_of
-from bench.studies.experiment import ExperimentPlan
+from bench.studies.experiment import ExperimentPlan, Plans
 from bench.studies.measures import Measure, measure_of_metric
 from bench.studies.metric import check_kept
 from bench.studies.settings import Reading, Settings
 from bench.studies.source import Source
 from bench.studies.study import Study
-from bench.tune.apply import Configurations, configurations
+from bench.tune.apply import Configuration, Configurations, configurations
 
 COLUMNS = {
     "study": "string",
@@ -81,9 +81,14 @@ COLUMNS = {
     "rests_on_spread": "bool",  # compatible only because of s_d
     "usual": "bool",  # of a line that the study has, not one found in the database under other settings
     "order": "int64",  # of the rows
+    "status": "string",  # what is printed in place of a mean
+    "runs": "int64",  # members of the place
+    "place": "int64",
+    "comparison_number": "int64",  # among those of the table
+    "measure_number": "int64",
 }
 """Columns of the cells frame and their types. Key: study, document, table, dataset, scenario, clients, line,
-point, measure.
+point, measure; or place, comparison_number, measure_number.
 """
 
 DOCUMENT = ["study", "document"]
@@ -117,14 +122,20 @@ LEVEL = 0.95
 
 
 class Results(NamedTuple):
-    """What was collected: the frames of runs, places, members, values and cells, and settings by place."""
+    """What was collected from a source: the frames of runs, places, members, values and cells; the measures
+    by number; the settings by place; the searches behind tuned runs by the number that the runs have.
+    """
 
     runs: pd.DataFrame
     places: pd.DataFrame
     members: pd.DataFrame
     values: pd.DataFrame
     cells: pd.DataFrame
+    measures: list[Measure]
     settings: dict[int, Settings]
+    searches: list[Configuration]
+    source: Source
+    metric: Metric
 
 
 def collect(
@@ -132,11 +143,14 @@ def collect(
     studies: Iterable[Study],
     metric: Metric = ACCURACY,
     winners: Configurations | None = None,
+    plans: Plans | None = None,
+    usual_runs: UsualRuns | None = None,
 ) -> Results:
     """Every cell of every study: everything that is planned, published or run.
 
     ``winners`` are the tuned configurations (None: all that are at hand), ``metric`` is what clients are
-    scored by.
+    scored by. ``plans`` are the experiments of these studies and of others that are at hand, ``usual_runs``
+    the usual settings in place of those that the studies' grids plan.
 
     Raises:
         RequestError: a study names something that there is not; the source has no runs, or none with this
@@ -144,14 +158,19 @@ def collect(
     """
     by_name = {study.name: study for study in studies}
     margins = {name: margin_of(study) for name, study in by_name.items()}
-    plans = plans_of(by_name)
-    hashes = {digest for experiments in plans.values() for plan in experiments for digest in plan.hashes}
+    all_plans = plans or plans_of(by_name)
+    plans = {name: all_plans[name] for name in by_name}
+    hashes = {digest for experiments in all_plans.values() for plan in experiments for digest in plan.hashes}
     main_grids = [grid for study in by_name.values() for grid in study.grids]
     pooled_grids = [grid for study in by_name.values() for grid in (*study.pooled_grids, *study.split_grids)]
     planned, planned_settings = usual_frame([*main_grids, *pooled_grids])
     usual = first_usual(planned[planned["grid"].isin(main_grids)])
+    if usual_runs is not None:
+        usual, planned_settings = usual_runs[0], {**planned_settings, **usual_runs[1]}
 
-    runs, run_settings = runs_frame(source, usual, planned_settings, hashes, winners or configurations())
+    by_file = (winners or configurations()).by_file
+    searches = [search for file_searches in by_file.values() for search in file_searches]
+    runs, run_settings = runs_frame(source, usual, planned_settings, hashes, searches)
     places, settings = places_frame(by_name, plans, runs, usual, {**planned_settings, **run_settings})
     members = members_frame(by_name, places, runs)
 
@@ -181,7 +200,10 @@ def collect(
     readings = readings.merge(averaged(measured_values), on=VALUE, how="left")
     readings = readings.merge(pd.concat(evidence), on="reading", how="left")
     graded = agreed(judged(completed(readings, margins)))
-    return Results(runs, places, members, measured_values, cells_frame(graded, costs(members)), settings)
+    shown = cells_frame(graded, costs(members))
+    return Results(
+        runs, places, members, measured_values, shown, measures, settings, searches, source, metric
+    )
 
 
 def _empty(columns: Mapping[str, str]) -> pd.DataFrame:

@@ -25,7 +25,7 @@ def places_frame(
     """The places of all tables, and by place the settings of the runs that stand there or are planned.
 
     place                    number of the place
-    study, document, main    the table; whether it is a main table, which shows whatever runs there are
+    study, document, main    the table; whether it is a main table
     dataset, scenario, clients, column_number
     line, method, reads      title of the line, its method, the method whose runs it shows
     line_object, row         the line, and the study's line of its method, which knows its published name
@@ -40,7 +40,7 @@ def places_frame(
     tables, settings = [], []
     for name, experiments in plans.items():
         for plan in experiments:
-            if plan.experiment.main:
+            if plan.finds:
                 table, table_settings = _main_places(studies[name], plan, runs, usual, settings_of)
             else:
                 table, table_settings = _planned_places(studies[name], plan)

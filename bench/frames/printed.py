@@ -73,6 +73,11 @@ def beside_published(
             for target in comparison.targets
         ]
     )
+    if targets.empty:
+        nothing = pd.Series(pd.NA, cells.index)
+        none = pd.Series(float("nan"), cells.index)
+        numbers = {"printed": none, "published_mean": none, "published_std": none}
+        return cells.assign(paper=nothing, status=nothing, **numbers, published_on="")
     targets["paper"] = [target.paper for target in targets["target"]]
     targets["printed_table"] = [target.table for target in targets["target"]]
     asked = cells.merge(targets, on=["study", "document", "comparison_number"])

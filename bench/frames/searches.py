@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import pandas as pd
 
 from bench.engine.methods import METHODS
 from bench.studies.settings import Settings, difference_text
-from bench.tune.apply import Configuration, Configurations
+from bench.tune.apply import Configuration
 
 DEFAULT, TUNED, OTHER = "default", "tuned", "other settings"
 """Values of the column ``tuning``."""
@@ -19,14 +19,17 @@ SettingsOf = dict[str, Settings]
 
 
 def with_searches(
-    runs: pd.DataFrame, settings: SettingsOf, references: Mapping[str, Settings], winners: Configurations
+    runs: pd.DataFrame,
+    settings: SettingsOf,
+    references: Mapping[str, Settings],
+    searches: Sequence[Configuration],
 ) -> pd.DataFrame:
     """The runs with ``tuning`` and ``search``, and with the mark of the search in ``setting``.
 
     Settings of one method, one total of trials and one origin have one mark, and with it one line over all
     columns, also where some of the searches used fewer trials.
     """
-    by_family = _searches_by_family(winners)
+    by_family = _searches_by_family(searches)
     candidates = runs[runs["family"].isin(by_family.keys()) & ~runs["special"] & runs["counted"]]
     rows = []
     for cell, cell_runs in candidates.groupby("cell"):
@@ -34,7 +37,8 @@ def with_searches(
         if search:
             rows.append((cell, cell_runs["method"].iloc[0], cell_runs["setting"].iloc[0], search))
     found = pd.DataFrame(rows, columns=["cell", "method", "setting", "configuration"]).set_index("cell")
-    found["search"] = [search.record.study for search in found["configuration"]]
+    numbers = {id(search): number for number, search in enumerate(searches)}
+    found["search"] = pd.array([numbers[id(search)] for search in found["configuration"]], "Int64")
     tuned = found[found["setting"] != ""].copy()
     tuned["rest"] = [
         _difference_outside(search.record.space, settings[cell], references[cell])
@@ -55,18 +59,17 @@ def with_searches(
     return runs.assign(
         setting=setting,
         tuning=tuning.mask(is_tuned, TUNED),
-        search=runs["cell"].map(found["search"]).astype(object).fillna(""),
+        search=runs["cell"].map(found["search"]).astype("Int64"),
     )
 
 
-def _searches_by_family(winners: Configurations) -> dict[str, list[Configuration]]:
+def _searches_by_family(searches: Iterable[Configuration]) -> dict[str, list[Configuration]]:
     """The searches by the installed code whose winner, or kept default, are runs of a family."""
     by_family: dict[str, list[Configuration]] = defaultdict(list)
-    for configurations in winners.by_file.values():
-        for configuration in configurations:
-            spec = configuration.record.spec
-            if spec.method in METHODS.all() and configuration.current:
-                by_family[configuration.apply(spec).cell_on_any_partition].append(configuration)
+    for search in searches:
+        spec = search.record.spec
+        if spec.method in METHODS.all() and search.current:
+            by_family[search.apply(spec).cell_on_any_partition].append(search)
     return dict(by_family)
 
 

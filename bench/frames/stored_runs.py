@@ -14,7 +14,8 @@ newcomers         some clients join at the end
 setting           difference from the usual settings of column and method, with the mark of a search; ""
 tuning            ``default``, ``tuned`` (a search found the settings, nothing else differs) or
                   ``other settings``
-search            name of the search that found the settings, or that the usual settings won; "": no search
+search            number of the search that found the settings, or that the usual settings won; missing
+                  without one
 counted           False for further seeds of usual settings where all planned seeds have numbers
 listed            a main table has a line for the cell: not special, and not shown by an experiment alone
 """
@@ -22,7 +23,7 @@ listed            a main table has a line for the cell: not special, and not sho
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -36,10 +37,13 @@ from bench.resolve import default_hyper
 from bench.spec import RunSpec
 from bench.studies.settings import PER_SEED, Settings, difference_text, is_special, settings_of
 from bench.studies.source import OWN, Source
-from bench.tune.apply import Configurations
+from bench.tune.apply import Configuration
 
 WHERE = ["dataset", "scenario", "clients"]
 """Columns that say where a method is measured."""
+
+UsualRuns = tuple[pd.DataFrame, SettingsOf]
+"""What is usual, as ``first_usual`` gives it, and the settings of its cells."""
 
 
 def rows_of(frame: pd.DataFrame) -> Iterator[Any]:
@@ -82,12 +86,12 @@ def runs_frame(
     usual: pd.DataFrame,
     usual_settings: SettingsOf,
     experiment_hashes: Collection[str],
-    winners: Configurations,
+    searches: Sequence[Configuration],
 ) -> tuple[pd.DataFrame, SettingsOf]:
     """The runs frame, and the settings of every cell in it.
 
     ``usual`` is what ``first_usual`` gives. ``experiment_hashes`` are spec hashes of runs that experiments
-    show. ``winners`` are the searches at hand.
+    show. ``searches`` are those at hand.
     """
     runs = source.runs().rename(columns={"id": "run"})
     if "origin" not in runs:
@@ -115,7 +119,7 @@ def runs_frame(
     runs["counted"] = _is_counted(runs, usual)
     shown = runs["spec_hash"].isin(experiment_hashes).groupby(runs["cell"]).transform("all")
     runs["listed"] = ~runs["special"] & ~((runs["setting"] != "") & shown)
-    runs = with_searches(runs, settings, references, winners)
+    runs = with_searches(runs, settings, references, searches)
     runs["listed"] &= runs["cell"].isin(_one_a_setting(runs, settings))
     return runs, settings
 

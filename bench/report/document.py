@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 import pandas as pd
 
-from bench.figures.layout import Figure
+from bench.figures.panels import Figure
 from bench.report.table import Table
 from bench.studies.cells import Cell, groups_of
 from bench.studies.ranking import Ranking

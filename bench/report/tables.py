@@ -26,7 +26,7 @@ from bench.studies.verdicts import AGREEING, NOT_COMPARABLE
 from bench.studies.wording import interval, number, published_text, signed, with_std
 
 if TYPE_CHECKING:
-    from bench.figures.layout import Figure
+    from bench.figures.panels import Figure
 
 Name = TypeVar("Name", bound=Hashable)
 

@@ -27,7 +27,7 @@ def cells_of(study: Study, plan: ExperimentPlan, results: Results, selection: Se
     """Every selected cell of an experiment."""
     columns = tuple(column for column in plan.columns if selection.has_column(column))
     lines = plan.lines
-    if plan.experiment.main:
+    if plan.finds:
         lines = _with_stored_lines(study, lines, results, columns, selection)
     lines = tuple(line for line in lines if not selection.methods or line.method in selection.methods)
     builder = CellBuilder(study, plan, results)
@@ -36,7 +36,7 @@ def cells_of(study: Study, plan: ExperimentPlan, results: Results, selection: Se
         for key in _keys(plan, builder.measures, columns, lines)
         if (cell := builder.cell(*key)) is not None
     }
-    other_runs = results.unlisted_runs(columns, {line.runs for line in lines}) if plan.experiment.main else 0
+    other_runs = results.unlisted_runs(columns, {line.runs for line in lines}) if plan.finds else 0
     return Cells(study, results, plan.experiment, builder.measures, columns, lines, by_key, other_runs)
 
 
@@ -46,8 +46,10 @@ def _keys(
     experiment = plan.experiment
     for comparison in experiment.comparisons:
         if experiment.main:
+            point = experiment.points[0]
             for measure, line, column in product(measures, lines, columns):
-                yield comparison, measure, column, line, experiment.points[0]
+                if plan.finds or (column, line, point) in plan.runs:
+                    yield comparison, measure, column, line, point
         else:
             for column, (run_column, line, point) in product(columns, plan.runs):
                 if run_column == column and line in lines:
@@ -68,7 +70,6 @@ def _with_stored_lines(
         *(Line(name, study.title_of(name), is_own=name in own_methods) for name in stored_methods),
     ):
         settings = {group.setting for column in columns for group in results.lines(column, line.runs)}
-        settings.update(*(results.planned_cells(column, line.runs) for column in columns))
         lines += [replace(line, setting=setting) if setting else line for setting in sorted({"", *settings})]
     return tuple(lines)
 
@@ -158,15 +159,15 @@ class CellBuilder:
         return reading, *(Reading(stage, reading.rule) for stage in stages if stage != reading.stage)
 
     def _planned_cell(self, column: Column, line: Line, point: Point) -> PlannedCell | None:
-        if not self._experiment.main:
+        if not self._plan.finds:
             return self._plan.runs.get((column, line, point))
-        return self._results.planned_cells(column, line.runs).get(line.setting)
+        return None if line.setting else self._results.usual_cell(column, line.runs)
 
     def _group(self, column: Column, line: Line, point: Point) -> Group | None:
         """The runs of a cell: those that are planned for it or, in a main table, all of its setting."""
         place = column, line, point
         if place not in self._groups:
-            if self._experiment.main:
+            if self._plan.finds:
                 groups = {group.setting: group for group in self._results.lines(column, line.runs)}
                 self._groups[place] = groups.get(line.setting)
             else:
@@ -181,7 +182,7 @@ class CellBuilder:
         ones where the experiment has none.
         """
         if id(group) not in self._baselines:
-            lines = self._plan.lines if not self._experiment.main else ()
+            lines = self._plan.lines if not self._plan.finds else ()
             point_groups = (
                 self._group(group.column, line, point)
                 for line in lines

@@ -11,7 +11,7 @@ from bench.studies.cells import Cells, Selection
 from bench.studies.declarations import check_claims, check_methods, check_targets
 from bench.studies.experiment import ExperimentPlan
 from bench.studies.metric import check_kept
-from bench.studies.planned import GridCells, UsualCells, usual_cells
+from bench.studies.planned import UsualCells, usual_cells
 from bench.studies.results import Results
 from bench.studies.source import Source
 from bench.studies.study import Study
@@ -47,16 +47,15 @@ def results_of(
     settings: UsualCells,
     metric: Metric = ACCURACY,
     winners: Configurations | None = None,
-    asked_cells: GridCells | None = None,
 ) -> Results:
     """The results of a source for these experiments; ``settings`` are the usual ones of every cell,
-    ``winners`` the tuned ones (None: all that are at hand), ``asked_cells`` all that main tables show.
+    ``winners`` the tuned ones (None: all that are at hand).
 
     Raises:
         RequestError: the source has no runs, or none with this metric.
     """
     hashes = {digest for experiments in plans.values() for plan in experiments for digest in plan.hashes}
-    results = Results(source, settings, hashes, winners or configurations(), metric, asked_cells)
+    results = Results(source, settings, hashes, winners or configurations(), metric)
     if results.runs.empty:
         raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
     if metric != ACCURACY:

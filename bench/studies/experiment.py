@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from itertools import chain, product
@@ -59,9 +60,9 @@ class Comparison:
 class Experiment:
     """A table of lines by columns and points under one or more measures, beside published values.
 
-    Its runs are exactly those that ``grid`` plans, by their hashes. A ``main`` table shows whatever runs of
-    its ``columns`` the database holds: in the study's lines those of the usual settings, and in lines of
-    their own other settings and other methods.
+    Its runs are exactly those that ``grid`` plans, by their hashes. A ``main`` table without ``lines`` shows
+    whatever runs of its ``columns`` the database holds: in the study's lines those of the usual settings, and
+    in lines of their own other settings and other methods.
 
     Without ``measures`` it has the study's; without ``columns`` there is one for every federation of the
     grid, without ``lines`` one for every method and variant. Cells stand beside the first of
@@ -121,11 +122,16 @@ class ExperimentPlan:
     def __init__(self, experiment: Experiment, rows: tuple[Line, ...] = ()) -> None:
         self.experiment = experiment
         self.lines, self.columns = experiment.lines or rows, experiment.columns
-        if not experiment.main:
+        if not self.finds:
             grid, runs = self._grid
             self.lines = (*experiment.lines, *experiment.guests) if experiment.lines else _variants(grid)
             places = dict.fromkeys(Column(*run.names[:3]) for run in runs)
             self.columns = experiment.columns or tuple(places)
+
+    @property
+    def finds(self) -> bool:
+        """Whether the table shows whatever runs a database holds."""
+        return self.experiment.main and not self.experiment.lines
 
     @cached_property
     def _grid(self) -> tuple[Grid, list[Planned]]:
@@ -144,7 +150,7 @@ class ExperimentPlan:
         Raises:
             RequestError: a line of which the grid plans nothing.
         """
-        if self.experiment.main:
+        if self.finds:
             return {}
         cells = {}
         grid, grid_runs = self._grid
@@ -168,12 +174,16 @@ class ExperimentPlan:
 
     @cached_property
     def hashes(self) -> frozenset[str]:
-        """Spec hashes of the runs that the experiment's own grid plans; none of a main table."""
-        if self.experiment.main:
+        """Spec hashes of the runs that the experiment's own grid plans; none where it finds them."""
+        if self.finds:
             return frozenset()
         grid, runs = self._grid
         hashes = (run.spec.hashes(grid.seeds, grid.partition_per_seed) for run in runs)
         return frozenset(chain.from_iterable(hashes))
+
+
+Plans = Mapping[str, Sequence[ExperimentPlan]]
+"""Study -> its experiments."""
 
 
 def _has_place(line: Line, point: Point, column: Column) -> bool:

@@ -40,22 +40,9 @@ def usual_cells(grids: Iterable[str]) -> UsualCells:
     """
     cells: UsualCells = {}
     for name in grids:
-        for key, (first_cell, *_) in grid_cells(name).items():
-            cells.setdefault(key, first_cell)
-    return cells
-
-
-GridCells = dict[tuple[Column, str], list[PlannedCell]]
-"""Every cell of a grid, one for each setting in which it runs a method in a column."""
-
-
-def grid_cells(name: str) -> GridCells:
-    """The cells of a named grid; raises as ``usual_cells``."""
-    cells: GridCells = {}
-    grid = load_grid(name)
-    for run in expand(grid, Filters(seeds=grid.seeds[:1])):
-        key = Column(*run.names[:3]), run.spec.method
-        cells.setdefault(key, []).append(planned_cell(grid, run))
+        grid = load_grid(name)
+        for run in expand(grid, Filters(seeds=grid.seeds[:1])):
+            cells.setdefault((Column(*run.names[:3]), run.spec.method), planned_cell(grid, run))
     return cells
 
 

@@ -21,7 +21,7 @@ from bench.resolve import default_hyper
 from bench.selection import client_mean
 from bench.studies.groups import Aggregate, Average, Group, with_marks
 from bench.studies.metric import client_values
-from bench.studies.planned import GridCells, PlannedCell, UsualCells, settings_in_grid, usual_cells
+from bench.studies.planned import PlannedCell, UsualCells, settings_in_grid, usual_cells
 from bench.studies.settings import PER_SEED, Column, Settings, difference_text, is_special
 from bench.studies.source import OWN, Runs, Source, spec_by_cell
 from bench.studies.tuned import search_of
@@ -43,9 +43,8 @@ class Results:
     """Answers a study's questions from the database; every query is made once.
 
     ``experiment_hashes`` are spec hashes of runs that experiments show: the main tables give them no line of
-    their own. Runs under attack or with newcomers belong to no group at all. With ``asked_cells``, those of a
-    grid, the main tables have a line for each of these and for no other settings. ``metric`` is what clients
-    are scored by; curves are of accuracy whatever it is, and so are the rounds that rules select.
+    their own. Runs under attack or with newcomers belong to no group at all. ``metric`` is what clients are
+    scored by; curves are of accuracy whatever it is, and so are the rounds that rules select.
     """
 
     def __init__(
@@ -55,7 +54,6 @@ class Results:
         experiment_hashes: Collection[str] = (),
         tunings: Configurations | None = None,
         metric: Metric = ACCURACY,
-        asked_cells: GridCells | None = None,
     ) -> None:
         self.metric = metric
         self._source = source
@@ -63,7 +61,6 @@ class Results:
         self._grids = {column: cell.grid for (column, _), cell in usual_cells.items() if cell.grid}
         self._experiment_hashes = frozenset(experiment_hashes)
         self._tunings = tunings or Configurations({})
-        self._asked_cells = asked_cells or {}
         self._means: dict[tuple[str, str, str, Average], dict[int, float]] = {}
         self._values: dict[tuple[str, str, str, Metric], pd.DataFrame] = {}
         self._clients: dict[tuple[int | str, ...], pd.DataFrame] = {}
@@ -122,7 +119,7 @@ class Results:
         for row, (column, method, cell, settings) in enumerate(
             self.runs[["column", "method", "cell", "settings"]].itertuples(index=False)
         ):
-            if not is_special(settings) or self._asked_cell(column, method, settings):
+            if not is_special(settings):
                 rows[column, method][cell].append(row)
         by_cell: dict[tuple[Column, str], list[Group]] = {}
         for (column, method), cells in rows.items():
@@ -154,8 +151,7 @@ class Results:
         settings = runs["settings"][0]
         setting = difference_text(settings, reference)
         usual_cell = None if setting else self._usual_cells.get((column, method))
-        planned_cell = usual_cell or self._asked_cell(column, method, settings)
-        runs = _planned_runs(runs, planned_cell.seeds if planned_cell else ())
+        runs = _planned_runs(runs, usual_cell.seeds if usual_cell else ())
         if not setting:
             return Group(
                 column, method, settings, setting, runs, default_search=search_of(runs, self._tunings.kept)
@@ -167,23 +163,9 @@ class Results:
             search = replace(search, other_settings=setting)
         return Group(column, method, settings, setting, runs, search)
 
-    def _asked_cell(self, column: Column, method: str, settings: Settings) -> PlannedCell | None:
-        """What the grid that is asked for plans with these settings; None where it does not."""
-        cells = self._asked_cells.get((column, method), ())
-        return next((cell for cell in cells if cell.settings == settings), None)
-
-    def planned_cells(self, column: Column, method: str) -> dict[str, PlannedCell]:
-        """What is planned for the lines of a main table, by the setting that names the line there."""
-        usual_cell = self._usual_cells.get((column, method))
-        cells = {"": usual_cell} if usual_cell else {}
-        for cell in self._asked_cells.get((column, method), ()):
-            settings = [
-                group.setting for group in self.groups(column, method) if group.settings == cell.settings
-            ]
-            if usual_cell and cell.settings:
-                setting = settings[0] if settings else difference_text(cell.settings, usual_cell.settings)
-                cells.setdefault(setting, cell)
-        return cells
+    def usual_cell(self, column: Column, method: str) -> PlannedCell | None:
+        """What is planned in the usual settings of a cell."""
+        return self._usual_cells.get((column, method))
 
     @property
     def columns(self) -> set[Column]:
@@ -200,15 +182,7 @@ class Results:
         return self._groups.get((column, method), [])
 
     def lines(self, column: Column, method: str) -> list[Group]:
-        """The specs that have a line in a main table: the usual one, and others that no experiment shows; of
-        a grid that is asked for its own alone.
-        """
-        if self._asked_cells:
-            return [
-                group
-                for group in self.groups(column, method)
-                if self._asked_cell(column, method, group.settings)
-            ]
+        """The specs that have a line in a main table: the usual one, and others that no experiment shows."""
         return [
             group
             for group in self.groups(column, method)
@@ -216,11 +190,7 @@ class Results:
         ]
 
     def unlisted_runs(self, columns: Collection[Column], methods: Collection[str]) -> int:
-        """Number of runs of these columns and methods that have no line in a main table; none is missed where
-        a grid is asked for.
-        """
-        if self._asked_cells:
-            return 0
+        """Number of runs of these columns and methods that have no line in a main table."""
         shown_runs = {
             int(run)
             for column in columns

@@ -16,9 +16,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from bench.contract.toys import finish, furthest, linked, make_spec, play, random_federation, random_images
+from bench.engine.batch import cross_entropy
 from bench.engine.checkpoint import Checkpoint
 from bench.engine.conditions import run_conditions
 from bench.engine.execute import run
@@ -26,7 +29,7 @@ from bench.engine.result import RunResult
 from bench.engine.run import Run
 from bench.errors import NoDataError
 from bench.federation.types import TRAIN, Federation
-from bench.nn.base import CLIENT_MODELS
+from bench.nn.base import CLIENT_MODELS, keep_all
 from bench.process import end_with_parent
 from bench.spec import RunSpec
 from bench.sweep.order import of_run
@@ -123,19 +126,34 @@ def stacked_equals_sequential(model: str, device: str) -> Finding:
     return Finding("stacked is sequential", model, text, well)
 
 
-def round_on_graphs(clients: int, device: str, roots: tuple[Path, ...], rounds: int) -> Finding:
+def round_on_graphs(
+    clients: int, device: str, machine: Machine, roots: tuple[Path, ...], rounds: int
+) -> Finding:
     """FedAvg on Cora, or on a graph of ten times its size where Cora has no room for so many clients."""
     case = Case("cora", "non-overlapping", "fedavg", clients, reference=False)
     try:
-        row = measure(case, rounds, roots, device, torch.get_num_threads())
+        row = measure(case, rounds, machine, roots, device, torch.get_num_threads())
     except NoDataError as error:
         return Finding("round on graphs", f"{clients} clients", str(error), None)
     text = f"{row.seconds_per_round * 1e3:.1f} ms on {row.dataset}, peak {row.peak_mib:.0f} MiB"
     return Finding("round on graphs", f"{clients} clients", text, True)
 
 
-def round_on_images(model: str, device: str, sizes: Sizes) -> Finding:
-    """A FedAvg round on random pixels: seconds, and images trained on a second."""
+def operations_an_image(spec: RunSpec, federation: Federation) -> float:
+    """Floating-point operations of training on an image, forwards and backwards, counted on the CPU."""
+    loop = Run(spec, federation)
+    block = loop.clients.blocks[0]
+    items = block.training[0][: spec.client.batch_size]
+    batch = block.some_items(np.array([0]), items[None], keep_all)
+    models = {name: value.clone().requires_grad_() for name, value in batch.of(loop.own).items()}
+    models |= {name: models[name].detach() for name in loop.model.buffers}
+    with FlopCounterMode(display=False) as counter:
+        cross_entropy(models, batch).sum().backward()
+    return float(counter.get_total_flops()) / len(items)
+
+
+def round_on_images(model: str, device: str, machine: Machine, sizes: Sizes) -> Finding:
+    """A FedAvg round on random pixels: seconds, images trained on a second, share of the matrix rate."""
     spec, federation = image_run(model, sizes, rounds=2 + sizes.rounds, local_epochs=5)
     with run_conditions():
         loop = Run(spec, federation, device)
@@ -149,7 +167,9 @@ def round_on_images(model: str, device: str, sizes: Sizes) -> Finding:
     trained = spec.protocol.local_epochs * sum(
         count // BATCH * BATCH if count >= BATCH else count for count in counts
     )
-    text = f"{sum(costs.values()):.2f} s, {trained / costs['client']:,.0f} images a second"
+    rate = trained / costs["client"]
+    share = rate * operations_an_image(spec, federation) / machine.matrix_rate
+    text = f"{sum(costs.values()):.2f} s, {rate:,.0f} images a second, {share:.0%} of the float32 matrix rate"
     return Finding("round on images", f"{model}, {len(federation)} clients", text, True)
 
 
@@ -250,15 +270,21 @@ def infinity_caught(device: str) -> Finding:
     return Finding("not finite", "gcn", f"{result.state}: {result.reason}", result.state == "diverged")
 
 
-def parts(device: str, roots: tuple[Path, ...], sizes: Sizes) -> Iterator[Callable[[], Finding]]:
+def parts(
+    device: str,
+    roots: tuple[Path, ...],
+    sizes: Sizes,
+    measure_machine: Callable[[torch.device], Machine] = measure_machine,
+) -> Iterator[Callable[[], Finding]]:
     """Everything, in order."""
     for model in CLIENT_MODELS.all():
         yield partial(stacked_equals_sequential, model, device)
+    machine = measure_machine(torch.device(device))
     for clients in sizes.graphs:
-        yield partial(round_on_graphs, clients, device, roots, sizes.rounds)
+        yield partial(round_on_graphs, clients, device, machine, roots, sizes.rounds)
     for model, kind in CLIENT_MODELS.all().items():
         if "images" in kind.families:
-            yield partial(round_on_images, model, device, sizes)
+            yield partial(round_on_images, model, device, machine, sizes)
     yield partial(packed, device)
     yield partial(memory_runs_out, device, sizes)
     yield partial(checkpoint_taken_up, device)

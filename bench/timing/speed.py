@@ -1,11 +1,18 @@
 """Seconds a round or of a whole run.
 
-Rounds of the stacked engine are timed against the sequential reference and against FedAvg's.
-They take turns in one process, so that other work on the machine slows all of them.
+Rounds: the stacked engine against the sequential reference and against FedAvg's, in one process, in turns, so
+that other work on the machine slows all of them. Beside each
+figure of the study's GCN stands the bound that the machine sets, max(bytes / copy bandwidth, operations /
+matrix rate), with both rates measured on the spot. Bytes count the traffic that no order of work
+avoids once a block fits the cache: every trained parameter is written once and read once a round
+(evaluation and averaging), its two moments are read and written once. A server's output layers
+count ten passes (generation, backward pass, gradient, Adam's four reads and three writes), or the
+first alone where the server does not learn.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +23,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 
 from bench.data import Family
@@ -45,6 +53,9 @@ IMAGE_CLIENTS = (20,)
 BASE = "fedavg"
 """The method that the others are timed beside."""
 
+STUDIED = "gcn"
+"""The client model that the bound is for."""
+
 T = TypeVar("T")
 
 
@@ -69,7 +80,8 @@ class Row:
     method over those of the case's base.
 
     The sequential reference trains whole models with cross-entropy only, and knows a few of them: a method
-    that asks for more has no such figures. ``dataset`` is what was measured.
+    that asks for more has no such figures, and another model than the study's GCN has no bound.
+    ``dataset`` is what was measured.
     """
 
     dataset: str
@@ -80,6 +92,8 @@ class Row:
     sequential_seconds_per_round: float | None
     ratio: float | None
     peak_mib: float
+    bound_seconds: float | None
+    bound_share: float | None
     factor: float | None = None
 
     def __str__(self) -> str:
@@ -99,6 +113,60 @@ class WholeRow:
 
     def __str__(self) -> str:
         return f"{self.method} {self.clients}: {self.seconds:.2f} s a run"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Measured rates: bytes per second of a large copy (read and written), operations per second."""
+
+    bandwidth: float
+    matrix_rate: float
+
+
+def measure_machine(device: torch.device) -> Machine:
+    """Copy bandwidth and float32 matrix rate, the best of several tries each."""
+
+    def best(work: Callable[[], object]) -> float:
+        times = []
+        for _ in range(6):
+            _synchronise(device)
+            begin = time.perf_counter()
+            work()
+            _synchronise(device)
+            times.append(time.perf_counter() - begin)
+        return min(times)
+
+    source = torch.randn(32_000_000, device=device)
+    target = torch.empty_like(source)
+    square = torch.randn(2000, 2000, device=device)
+    copied_bytes = 2 * source.numel() * source.element_size()
+    return Machine(
+        bandwidth=copied_bytes / best(lambda: target.copy_(source)),
+        matrix_rate=2 * 2000**3 / best(lambda: square @ square),
+    )
+
+
+def bound(run: Run, federation: Federation, machine: Machine) -> float:
+    """Seconds that a round of the study's GCN cannot beat on this machine; call after some rounds."""
+    settings = run.spec.client
+    parameters = sum(map(math.prod, run.model.shapes.values()))
+    moved_bytes = 6 * 4 * parameters * len(federation)
+    operations = 0.0
+    for client in federation.clients:
+        nodes, words = len(client.ids), int(np.count_nonzero(client.features.data))
+        assert client.edges is not None
+        links = client.edges.shape[1] + nodes
+        hidden, classes = settings.hidden, federation.classes
+        forward = 2 * hidden * (words + 2 * links + nodes * hidden + nodes * classes)
+        backward = forward + 2 * hidden * (nodes * hidden + nodes * classes)
+        operations += run.spec.protocol.local_epochs * (forward + backward) + 2 * forward
+    if hasattr(run.method, "network"):
+        layers = list(run.method.network.out.values())
+        output = sum(layer.weight.numel() for layer in layers)
+        learns = any(layer.weight.grad is not None for layer in layers)
+        moved_bytes += (10 if learns else 1) * 4 * output
+        operations += (6 if learns else 2) * len(federation) * output
+    return max(moved_bytes / machine.bandwidth, operations / machine.matrix_rate)
 
 
 def _synchronise(device: torch.device) -> None:
@@ -177,6 +245,7 @@ def apart(work: Callable[[Case], T], case: Case) -> T:
 def measure(
     case: Case,
     rounds: int,
+    machine: Machine,
     roots: tuple[Path, ...],
     device: str,
     threads: int,
@@ -195,6 +264,7 @@ def measure(
     settings = _settings(case, overrides)
     spec, federation = prepare(case, roots, settings)
     _check_rounds(spec, rounds)
+    is_studied = spec.client.model == STUDIED
     torch_device = torch.device(device)
     reset_peak_memory(torch_device)
     runs = {"stacked": _warmed_run(make_run(spec, federation, device))}
@@ -217,10 +287,12 @@ def measure(
             times[name].append(clock() - begin)
     medians = {name: statistics.median(durations) for name, durations in times.items()}
     stacked_seconds, sequential_seconds = medians["stacked"], medians.get("sequential")
+    least_seconds = bound(runs["stacked"], federation, machine) if is_studied else None
     ratio = sequential_seconds / stacked_seconds if sequential_seconds else None
+    share = least_seconds / stacked_seconds if least_seconds else None
     factor = stacked_seconds / medians["base"] if "base" in medians else None
     subject = spec.dataset, case.method, spec.client.model, case.clients
-    return Row(*subject, stacked_seconds, sequential_seconds, ratio, mebibytes, factor)
+    return Row(*subject, stacked_seconds, sequential_seconds, ratio, mebibytes, least_seconds, share, factor)
 
 
 def measure_whole(

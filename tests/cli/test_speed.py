@@ -39,7 +39,7 @@ def test_whole_runs_are_run_to_their_end(bench: Bench, tmp_path: Path) -> None:
 @pytest.mark.parametrize("factor", [1.5, None])
 def test_the_table_says_how_many_times_the_seconds_of_fedavg_a_method_takes(factor: float | None) -> None:
     screen = Console(width=120)
-    row = Row("cora", "fedprox", "gcn", 10, 3.0, None, None, 0.0, factor)
+    row = Row("cora", "fedprox", "gcn", 10, 3.0, None, None, 0.0, None, None, factor)
     with screen.capture() as printed:
         screen.print(table_of_rounds([row], "cora"))
     (line,) = (line for line in printed.get().splitlines() if "fedprox" in line)
@@ -53,7 +53,7 @@ def test_what_is_measured_stays_where_another_method_cannot_run(
     def measured(work: object, case: Case) -> Row:
         if case.method != able:
             raise NotApplicableError(f"{case.method} needs what is not there")
-        return Row("circle", case.method, "hgnn", 2, 3.0, None, None, 0.0, 1.0)
+        return Row("circle", case.method, "hgnn", 2, 3.0, None, None, 0.0, None, None, 1.0)
 
     monkeypatch.setattr("bench.timing.speed.apart", measured)
     ended = bench("speed --threads 1 -d circle -k 2 -m fedavg,fedhgn_hc --rounds 1 --json")
@@ -103,7 +103,8 @@ def test_a_wrong_request_is_one_line_before_anything_is_measured(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("bench.timing.speed.apart", None)
+    for name in ("measure_machine", "apart"):
+        monkeypatch.setattr(f"bench.timing.speed.{name}", None)
     with pytest.raises(SystemExit) as caught:
         main(["speed", *request_, *(() if "--threads" in request_ else ("--threads", "1"))])
     assert caught.value.code == 2

@@ -14,7 +14,7 @@ from study_cells import cells_in, csv_rows, main_tables, plan_of, report_of
 from toy_study import ToyStudy
 
 from bench.errors import RequestError
-from bench.figures.drawings import Drawings
+from bench.figures.drawing import Drawings
 from bench.grids import expand, load_grid
 from bench.report import folder
 from bench.report.captions import describe
@@ -489,7 +489,7 @@ def test_an_earlier_report_is_replaced_whole(tmp_path: Path) -> None:
         "index.html",
         "cells.csv",
         "toy/table1/table.tex",
-        "toy/table1/clients.pdf",
+        "toy/table1/clients.png",
     } <= names
 
 

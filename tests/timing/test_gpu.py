@@ -14,7 +14,9 @@ from bench.engine.run import Run
 from bench.nn.base import CLIENT_MODELS
 from bench.paths import data_roots
 from bench.timing import gpu
+from bench.timing.speed import Machine
 
+MACHINE = Machine(1e9, 1e9)
 TINY = gpu.Sizes(graphs=(5,), albums=2, images=12, side=16, rounds=1)
 
 
@@ -44,11 +46,21 @@ def test_every_client_model_has_a_toy() -> None:
         assert federation.family in kind.families
 
 
+def test_operations_of_the_network_of_the_study() -> None:
+    """7.83 million multiplications and additions forwards (facts 2.1), twice that backwards, but for the
+    first layer's 1.88 million, which pass no gradient to the pixels."""
+    federation = gpu.random_images([12], side=32, classes=10)
+    client = {"model": "cnn", "hidden": 512, "batch_size": 4, "optimizer": "sgd", "dropout": 0.0}
+    spec = gpu.make_spec("fedavg", federation, client=client)
+    expected = 2e6 * (3 * 7.83 - 1.88)
+    assert abs(gpu.operations_an_image(spec, federation) / expected - 1) < 0.01
+
+
 def test_rounds_are_timed_on_graphs_and_images(tmp_path: Path) -> None:
-    on_cora = gpu.round_on_graphs(10, "cpu", data_roots(), 1)
+    on_cora = gpu.round_on_graphs(10, "cpu", MACHINE, data_roots(), 1)
     assert on_cora.well is True
     assert "ms" in on_cora.text
-    on_images = gpu.round_on_images("cnn", "cpu", TINY)
+    on_images = gpu.round_on_images("cnn", "cpu", MACHINE, TINY)
     assert on_images.well is True
     assert "images a second" in on_images.text
     torch.set_flush_denormal(False)  # as in other tests
@@ -115,7 +127,7 @@ def test_memory_is_limited_on_the_current_gpu_and_freed_again(monkeypatch: pytes
 
 
 def test_parts_come_in_order_and_cover_every_model() -> None:
-    parts = gpu.parts("cpu", (), TINY)
+    parts = gpu.parts("cpu", (), TINY, lambda device: MACHINE)
     names = [getattr(part, "func").__name__ for part in parts]  # noqa: B009
     assert names.count("stacked_equals_sequential") == len(CLIENT_MODELS.all())
     assert names.count("round_on_images") == sum("images" in k.families for k in CLIENT_MODELS.all().values())

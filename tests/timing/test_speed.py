@@ -16,7 +16,7 @@ from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
 from bench.engine.run import Run
 from bench.spec import RunSpec
-from bench.timing.speed import Case, Row, cases, measure, measure_whole
+from bench.timing.speed import Case, Machine, Row, cases, measure, measure_whole
 
 
 @pytest.fixture(autouse=True)
@@ -29,22 +29,24 @@ def circle(home: Path, plugins: None, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def timed(case: Case, rounds: int = 1, **options: Any) -> Row:
-    """A row of the table, measured in this process."""
-    return measure(case, rounds, (), "cpu", 1, **options)
+    """A row of the table, measured in this process on a machine of known rates."""
+    return measure(case, rounds, Machine(1e9, 1e9), (), "cpu", 1, **options)
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedhgn_hc"])
-def test_a_hypergraph_is_timed_without_reference(method: str) -> None:
+def test_a_hypergraph_is_timed_without_reference_or_bound(method: str) -> None:
     row = timed(Case("circle", "label-dirichlet", method, 2))
     assert (row.dataset, row.method, row.model, row.clients) == ("circle", method, "hgnn", 2)
     assert row.seconds_per_round > 0
-    assert row.sequential_seconds_per_round is row.ratio is None
+    assert row.sequential_seconds_per_round is row.bound_seconds is row.ratio is None
 
 
-def test_a_graph_is_timed_against_the_reference() -> None:
+def test_a_graph_is_timed_against_the_reference_and_the_bound() -> None:
     row = timed(Case("cora", "non-overlapping", "fedavg", 10))
     assert row.sequential_seconds_per_round is not None
+    assert row.bound_seconds is not None
     assert row.ratio == row.sequential_seconds_per_round / row.seconds_per_round
+    assert row.bound_share == row.bound_seconds / row.seconds_per_round
 
 
 def test_a_method_is_timed_beside_fedavg_in_turns() -> None:
