@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -119,12 +118,12 @@ def _show_cell(name: str, db: str | None, as_json: bool) -> None:
     with opened_results(db, own=False) as source:
         parts = cell(source, name)
     if as_json:
-        print(json.dumps([asdict(part) for part in parts], indent=1))
+        print(json.dumps(parts, indent=1))
         return
     for part in parts:
-        states = ", ".join(f"{count} {state}" for state, count in sorted(part.states.items()))
-        origins = ", ".join(origin or "your database" for origin in part.origins)
-        say(f"{states} ({origins}):\n  {part.command}")
+        states = ", ".join(f"{count} {state}" for state, count in sorted(part["states"].items()))
+        origins = ", ".join(origin or "your database" for origin in part["origins"])
+        say(f"{states} ({origins}):\n  {part['command']}")
         rows = [
             (
                 run["seed"],
@@ -134,7 +133,7 @@ def _show_cell(name: str, db: str | None, as_json: bool) -> None:
                 run["partition_hash"][:HASH] or "-",
                 run["spec_hash"][:HASH],
             )
-            for run in part.runs
+            for run in part["runs"]
         ]
         headings = ("seed", "state", "test", "device", "clients", "spec")
         console().print(table(headings, rows, right={"seed", "test"}))
