@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Annotated
 
 from cyclopts import App, Parameter
-from rich.live import Live
-from rich.text import Text
 
 from bench import paths
 from bench.cli import options
@@ -119,12 +116,12 @@ def _show_cell(name: str, db: str | None, as_json: bool) -> None:
     with opened_results(db, own=False) as source:
         parts = cell(source, name)
     if as_json:
-        print(json.dumps([asdict(part) for part in parts], indent=1))
+        print(json.dumps(parts, indent=1))
         return
     for part in parts:
-        states = ", ".join(f"{count} {state}" for state, count in sorted(part.states.items()))
-        origins = ", ".join(origin or "your database" for origin in part.origins)
-        say(f"{states} ({origins}):\n  {part.command}")
+        states = ", ".join(f"{count} {state}" for state, count in sorted(part["states"].items()))
+        origins = ", ".join(origin or "your database" for origin in part["origins"])
+        say(f"{states} ({origins}):\n  {part['command']}")
         rows = [
             (
                 run["seed"],
@@ -134,7 +131,7 @@ def _show_cell(name: str, db: str | None, as_json: bool) -> None:
                 run["partition_hash"][:HASH] or "-",
                 run["spec_hash"][:HASH],
             )
-            for run in part.runs
+            for run in part["runs"]
         ]
         headings = ("seed", "state", "test", "device", "clients", "spec")
         console().print(table(headings, rows, right={"seed", "test"}))
@@ -142,8 +139,10 @@ def _show_cell(name: str, db: str | None, as_json: bool) -> None:
 
 
 @app.command
-def status(*, watch: options.Flag = False, as_json: options.AsJson = False) -> None:
-    """Say what running sweeps are at: what runs where, what has failed, and when they end.
+def status(
+    *, watch: options.Flag = False, db: options.Database = None, as_json: options.AsJson = False
+) -> None:
+    """Say what the sweeps into a database are at: what runs where, how far they are, and when they end.
 
     Parameters
     ----------
@@ -154,15 +153,11 @@ def status(*, watch: options.Flag = False, as_json: options.AsJson = False) -> N
         raise RequestError("--watch is for people: expected it without --json")
 
     from bench.sweep import status
-    from bench.sweep.status import sweeps
 
-    home, screen = paths.home(), console()
-    if as_json:
-        print(json.dumps(sweeps(home), indent=1))
-    elif not watch:
-        print(status.text(sweeps(home)))
-    elif not screen.is_terminal:
-        status.watch(home, print, every_second=False)
+    url = db or paths.default_database()
+    if watch:
+        status.watch(url, say)
+    elif as_json:
+        print(json.dumps(status.sweeps(url), indent=1))
     else:
-        with Live(console=screen, auto_refresh=False) as live:
-            status.watch(home, lambda text: live.update(Text(text), refresh=True), every_second=True)
+        say(status.text(status.sweeps(url)))

@@ -41,12 +41,33 @@ class Base(DeclarativeBase):
 class Claim(Base):
     """A run that a sweep is doing: no other one starts it before ``until`` (seconds, database's clock).
 
-    ``owner`` names the sweep, for people and for whoever renews the claim.
+    ``owner`` names the sweep, for people and for whoever renews the claim; ``run`` the run, which is made on
+    ``device`` since ``since`` (UTC without a zone).
     """
 
     __tablename__ = "claims"
     spec_hash: Mapped[str] = mapped_column(primary_key=True)
     owner: Mapped[str]
+    until: Mapped[float]
+    run: Mapped[str] = mapped_column(default="", server_default="")
+    device: Mapped[str] = mapped_column(default="", server_default="")
+    since: Mapped[datetime | None]
+
+
+class RunningSweep(Base):
+    """What a sweep is at, for other processes; it lasts as long as a claim. ``counts`` (JSON) has its runs
+    that have ended by state, ``ends`` is when those whose time is known will have ended.
+    """
+
+    __tablename__ = "sweeps"
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    started: Mapped[datetime]
+    jobs: Mapped[int]
+    total: Mapped[int]
+    counts: Mapped[str]
+    left: Mapped[int]
+    ends: Mapped[datetime | None]
+    unknown_times: Mapped[int]
     until: Mapped[float]
 
 

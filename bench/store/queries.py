@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, Engine, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, Select, exists, func, select, text
+from sqlalchemy.orm import Session
 
 from bench.engine.states import COMPLETE, SETTLED
 from bench.errors import RequestError, unknown
@@ -16,6 +18,7 @@ from bench.spec import FederationKey, RunSpec, run_name, sha256
 from bench.store.models import (
     Artefact,
     Base,
+    Claim,
     ClientResult,
     Confusion,
     Curve,
@@ -23,6 +26,7 @@ from bench.store.models import (
     ImportedBundle,
     Partition,
     Run,
+    RunningSweep,
     unpack_array,
     unpack_counts,
 )
@@ -44,6 +48,11 @@ says whether that is ``unverified``, ``verified`` or ``contradicted``; both are 
 ``bundle_checked`` is when runs of it were last made again (UTC without a zone, missing if never),
 ``bundle_sampled`` whether this very run was, and ``bundle_close`` whether that came close, but not to equal
 numbers."""
+
+CLOCKS = {
+    "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
+    "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
+}
 
 IDS_PER_QUERY = 10_000  # below SQLite's limit of variables in one statement
 
@@ -191,8 +200,8 @@ class Queries:
         )
         with self._engine.connect() as connection:
             rows = connection.execute(statement.order_by(Run.id)).all()
-        for text, stored_hash in rows:
-            spec = RunSpec.model_validate_json(text)
+        for canonical, stored_hash in rows:
+            spec = RunSpec.model_validate_json(canonical)
             if spec.federation_key in hashes:
                 name = run_name(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
                 raise RequestError(
@@ -271,6 +280,41 @@ class Queries:
         with self._engine.connect() as connection:
             return list(connection.execute(statement).scalars())
 
+    def sweeps(self) -> list[dict[str, Any]]:
+        """Sweeps whose claims last, the oldest first: owner, started, jobs, total, counts, left, ends and
+        unknown_times of each, and ``running``, its claims on runs that are not stored yet.
+        """
+        with Session(self._engine) as session:
+            moment = clock(session)
+            is_stored = exists().where(Run.spec_hash == Claim.spec_hash, Run.started >= Claim.since)
+            claims = session.scalars(select(Claim).where(~is_stored).order_by(Claim.since, Claim.run)).all()
+            rows = session.scalars(
+                select(RunningSweep).where(RunningSweep.until > moment).order_by(RunningSweep.started)
+            )
+            return [
+                {
+                    "owner": row.owner,
+                    "started": row.started.isoformat(timespec="seconds"),
+                    "jobs": row.jobs,
+                    "total": row.total,
+                    "counts": json.loads(row.counts),
+                    "left": row.left,
+                    "ends": row.ends and row.ends.isoformat(timespec="seconds"),
+                    "unknown_times": row.unknown_times,
+                    "running": [
+                        {
+                            "run": claim.run,
+                            "spec_hash": claim.spec_hash,
+                            "device": claim.device,
+                            "since": claim.since.isoformat(timespec="seconds"),
+                        }
+                        for claim in claims
+                        if claim.owner == row.owner and claim.since is not None
+                    ],
+                }
+                for row in rows
+            ]
+
     def environments(self) -> pd.DataFrame:
         """One row an environment: id, hash, description (JSON)."""
         return self._table(Environment)
@@ -282,6 +326,11 @@ class Queries:
     def bundles(self) -> pd.DataFrame:
         """One row an imported bundle: id, name, source, hash, imported, state, sample (JSON), checked."""
         return self._table(ImportedBundle)
+
+
+def clock(session: Session) -> float:
+    """Seconds by the database's own clock: those of several hosts differ."""
+    return float(session.execute(text(CLOCKS[session.get_bind().dialect.name])).scalar_one())
 
 
 def _portions(run_ids: Iterable[int]) -> list[list[int]]:

@@ -7,15 +7,13 @@ what the process runs.
 from __future__ import annotations
 
 import hashlib
-import sys
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import bench
-from bench import engine
+from bench import engine, methods
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.engine.result import Code
@@ -27,10 +25,7 @@ from bench.registry import Kind
 from bench.spec import RunSpec
 
 SHARED = ("engine", "federation", "nn", "streams.py", "data.py", "selection.py")
-"""Parts of ``bench`` that every run goes through."""
-
-
-PACKAGE = "bench.methods."
+"""Parts of ``bench`` that every run goes through, beside the methods."""
 
 
 def of(spec: RunSpec) -> Code:
@@ -42,8 +37,7 @@ def of(spec: RunSpec) -> Code:
 def code(method: str, model: str = "", dataset: str = "", scenario: str = "") -> Code:
     """The code that this process has loaded.
 
-    ``source`` covers the engine, client models and federations of the suite; the modules of the method and
-    its bases in ``methods/``, and those whose functions or classes they import from there; and all files of
+    ``source`` covers the engine, client models, federations and methods of the suite, and all files of
     whatever is a plug-in among the method, the client model, the data set and the scenario.
 
     Raises:
@@ -54,11 +48,8 @@ def code(method: str, model: str = "", dataset: str = "", scenario: str = "") ->
     parts: list[type | None] = [kind, models.get(model), DATASETS.all().get(dataset)]
     with suppress(RequestError):  # a federation made by hand has a scenario that nothing draws
         parts.append(type(parse(scenario)))
-    digest = hashlib.sha256(_shared_hash().encode())
-    for name in sorted({name for part in parts if part for name in _closure(part)}):
-        digest.update(f"{name}\0{_source(name)}\0".encode())
     files = {file for part in parts if part for file in sources(part)}
-    digest.update("".join(sorted(files)).encode())
+    digest = hashlib.sha256("".join((_suite_hash(), *sorted(files))).encode())
     return Code(kind.numerics, engine.NUMERICS, digest.hexdigest())
 
 
@@ -67,50 +58,21 @@ def read() -> dict[str, type]:
     from bench.nn.base import CLIENT_MODELS  # torch
 
     kinds: tuple[Kind[Any], ...] = (METHODS, CLIENT_MODELS, DATASETS, SCENARIOS)
-    members: list[type] = [member for kind in kinds for member in kind.all().values()]
-    for member in members:
-        sources(member)
-        for name in _closure(member):
-            _source(name)
-    _shared_hash()
+    for kind in kinds:
+        for member in kind.all().values():
+            sources(member)
+    _suite_hash()
     return {**CLIENT_MODELS.all()}
 
 
 @cache
-def _source(module: str) -> str:
-    return _hash(Path(str(sys.modules[module].__file__)))
-
-
-@cache
-def _shared_hash() -> str:
+def _suite_hash() -> str:
     root = Path(bench.__file__).parent
     digest = hashlib.sha256()
-    for part in SHARED:
-        path = root / part
+    for path in (*(root / part for part in SHARED), *map(Path, methods.__path__)):
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(f"{file.relative_to(root).as_posix()}\0{_hash(file)}\0".encode())
+            digest.update(f"{file.relative_to(path.parent).as_posix()}\0{_hash(file)}\0".encode())
     return digest.hexdigest()
-
-
-@cache
-def _closure(kind: type) -> set[str]:
-    """Modules of the suite that a method is made of, wherever ``bench`` itself is not."""
-    queue = {base.__module__ for base in kind.__mro__ if base.__module__.startswith(PACKAGE)}
-    modules: set[str] = set()
-    while queue:
-        name = queue.pop()
-        modules.add(name)
-        queue |= _imports(sys.modules[name]) - modules
-    return modules
-
-
-def _imports(module: ModuleType) -> set[str]:
-    """Names of the suite's modules of methods that a module's names come from."""
-    names = {
-        str(member.__name__ if isinstance(member, ModuleType) else getattr(member, "__module__", ""))
-        for member in vars(module).values()
-    }
-    return {name for name in names if name.startswith(PACKAGE) and name in sys.modules}
 
 
 def _hash(file: Path) -> str:

@@ -26,7 +26,6 @@ from bench.sweep.plan import Estimator, Job, Plan, Step, make_plan, planned
 from bench.sweep.policy import Limits, Placement, Slots
 from bench.sweep.reporters import Reporter
 from bench.sweep.schedule import Interrupts, Sweep
-from bench.sweep.status import Board
 from bench.sweep.workers import LocalPool, MakePool, choose, thread_variables
 from bench.sweep.writer import MakeWriter, Writer
 
@@ -66,8 +65,8 @@ def sweep(
 
     The database is made only after every federation has been built. A run that fails, or whose
     process dies, is stored as such and the rest goes on, within ``limits``. Under ``home`` the sweep
-    says what it does (``sweeps/``), keeps the output of failed runs (``logs/``) and saves what runs every
-    so many ``minutes`` (``checkpoints/``), from where it goes on after a kill; without it, none of these.
+    keeps the output of failed runs (``logs/``) and saves what runs every
+    so many ``minutes`` (``checkpoints/``), from where it goes on after a kill; without it, neither.
     ``make_pool`` says where runs are made, ``make_writer`` who stores them. ``follow_up`` is asked for
     more whenever one has ended.
 
@@ -100,7 +99,6 @@ def sweep(
         stack.enter_context(store.held())
         stack.enter_context(reporter)
         interrupts = stack.enter_context(Interrupts(reporter.note))
-        board = stack.enter_context(Board(home, database, len(ready_steps), len(slots.devices)))
         writer = stack.enter_context(make_writer(store, federations, slots, lambda: interrupts.now))
 
         loop = Sweep(
@@ -112,7 +110,7 @@ def sweep(
             interrupts,
             writer,
             reporter,
-            board,
+            _log_folder(home),
             tuple(map(str, roots)),
             federations,
             Checkpoints(home / "checkpoints", minutes) if home else None,
@@ -131,6 +129,17 @@ def sweep(
     counts = Counter(loop.states.get(step.spec.hash, step.status) for step in plan.steps)
     failure_count = sum(loop.ended[state] for state in FAILURES)
     return Outcome(dict(counts), loop.ended.total(), failure_count, dict(loop.left))
+
+
+def _log_folder(home: Path | None) -> Path | None:
+    """Where the output of runs goes; None where that cannot be written, beside a database that can."""
+    if home is None:
+        return None
+    try:
+        (home / "logs").mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return home / "logs"
 
 
 @contextmanager

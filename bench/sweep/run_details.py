@@ -7,11 +7,8 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import isnan
 from typing import Any
-
-import pandas as pd
 
 from bench import paths
 from bench.dataset import DATASETS
@@ -111,22 +108,13 @@ NEAR = 5
 """Cells that a message names where there is none of the name asked for."""
 
 
-@dataclass(frozen=True)
-class CellPart:
-    """Runs of a cell that one command makes: their seeds, states and origins; and of each run seed, state,
-    ``test`` (percent, mean over clients, the trained model at the round of best validation; None without one)
-    and the hashes of its clients and its spec.
-    """
+def cell(source: Source, name: str) -> list[dict[str, Any]]:
+    """The runs of the cell ``name`` (``FORM``) in a report's source, by the command that makes them, largest
+    part first; runs that differ in more than their seed are made by different commands.
 
-    command: str
-    seeds: tuple[int, ...]
-    states: dict[str, int]
-    origins: tuple[str, ...]
-    runs: tuple[dict[str, Any], ...]
-
-
-def rows_of_cell(runs: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The rows of the cell ``name`` (``FORM``); ``runs`` has a row a run, as a report's source gives them.
+    A part has ``command``, ``seeds``, ``states``, ``origins`` and ``runs``: of each run seed, state, ``test``
+    (percent, mean over clients, the trained model at the round of best validation; None without one) and the
+    hashes of its clients and its spec.
 
     Raises:
         RequestError: the name is none, or there is no run of such a cell.
@@ -135,30 +123,25 @@ def rows_of_cell(runs: pd.DataFrame, name: str) -> pd.DataFrame:
         raise RequestError(
             f"expected a run's id or {FORM} such as cora/non-overlapping/10/fedavg, got '{name}'"
         )
+    runs = source.runs()
     names = (
         runs["dataset"] + "/" + runs["scenario"] + "/" + runs["clients"].astype(str) + "/" + runs["method"]
     )
     rows = runs[names == name]
     if rows.empty:
-        matches = difflib.get_close_matches(name, sorted(set(names)), n=NEAR, cutoff=0.4)
-        raise unknown("cell", name, matches)
-    return rows
-
-
-def cell(source: Source, name: str) -> list[CellPart]:
-    """The runs of the cell ``name`` in a report's source, by the command that makes them, largest part first.
-
-    Runs that differ in more than their seed are made by different commands. Raises as ``rows_of_cell``.
-    """
-    rows = rows_of_cell(source.runs(), name)
+        raise unknown("cell", name, difflib.get_close_matches(name, sorted(set(names)), n=NEAR, cutoff=0.4))
     rows = rows.assign(test=rows["id"].map(_tests(source, rows["id"])))
-    names = ["seed", "state", "test", "device", "partition_hash", "spec_hash"]
+    columns = ["seed", "state", "test", "device", "partition_hash", "spec_hash"]
     parts = []
     for _, part in rows.groupby("cell"):
-        specs = [RunSpec.model_validate_json(text) for text in part["spec"]]
-        seeds = tuple(sorted({spec.seed for spec in specs}))
-        origins = tuple(sorted(set(part["origin"])))
-        entries = tuple(json.loads(part.sort_values("seed")[names].to_json(orient="records")))
-        states = dict(Counter(part["state"]))
-        parts.append(CellPart(command(specs[0], seeds), seeds, states, origins, entries))
-    return sorted(parts, key=lambda part: (-len(part.seeds), part.command))
+        seeds = sorted(set(part["seed"].tolist()))
+        parts.append(
+            {
+                "command": command(RunSpec.model_validate_json(part["spec"].iloc[0]), seeds),
+                "seeds": seeds,
+                "states": dict(Counter(part["state"])),
+                "origins": sorted(set(part["origin"])),
+                "runs": json.loads(part.sort_values("seed")[columns].to_json(orient="records")),
+            }
+        )
+    return sorted(parts, key=lambda part: (-len(part["seeds"]), part["command"]))

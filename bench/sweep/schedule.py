@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
@@ -23,9 +23,9 @@ from bench.sweep.order import Checkpoints, Order
 from bench.sweep.plan import Estimator, Job, Step, kind_of
 from bench.sweep.policy import HELD_BACK, TRIES, Limits, Slots
 from bench.sweep.reporters import Reporter
-from bench.sweep.status import Board
+from bench.sweep.show import side_by_side
 from bench.sweep.workers import Lost, Pool
-from bench.sweep.writer import Writer
+from bench.sweep.writer import Progress, Writer
 
 TICK = 0.2
 """Seconds after which interrupts and the budget are looked at while nothing ends."""
@@ -76,7 +76,8 @@ class Interrupts:
 class Sweep:
     """Gives jobs to a pool, one for each slot, and stores what comes of them.
 
-    ``roots``, ``federations`` and ``checkpoints`` are for the orders; ``deadline`` is the end of the budget
+    ``roots``, ``federations`` and ``checkpoints`` are for the orders, ``logs`` is where the output
+    of runs goes (None: nowhere); ``deadline`` is the end of the budget
     on the monotonic clock. ``follow_up`` says what else is to run, given the ``states``; it is asked whenever
     a run has ended. Afterwards ``states`` holds where every run stands that has ended, by spec hash,
     those that other sweeps have done included; ``ended`` counts the results of this one by state, and
@@ -91,7 +92,7 @@ class Sweep:
     interrupts: Interrupts
     writer: Writer
     reporter: Reporter
-    board: Board
+    logs: Path | None
     roots: tuple[str, ...]
     federations: Federations
     checkpoints: Checkpoints | None
@@ -151,7 +152,6 @@ class Sweep:
     def _end(self, job: Job, result: RunResult) -> None:
         """Store what came of a job, and let follow what follows."""
         self.store(job.step, result, job.started)
-        self.board.ended(job.step, result)
         self._forget(job.step, result.raised or result.state in SETTLED)
 
     def _forget(self, step: Step, is_over: bool) -> None:
@@ -159,10 +159,7 @@ class Sweep:
         if self.checkpoints is not None:
             self.checkpoints.tidy(step.spec.hash, is_over)
         if not self.interrupts.finish:
-            new_steps = self.follow_up(self.states)
-            self.waiting += map(Job, new_steps)
-            self.board.total += len(new_steps)
-        self.board.show(self.running.values(), self.waiting, self.estimator)
+            self.waiting += map(Job, self.follow_up(self.states))
 
     def _hold(self) -> str:
         """Why nothing new starts; empty where it may."""
@@ -219,7 +216,7 @@ class Sweep:
             if choice is None:
                 return
             job, slot = choice
-            is_taken = self.writer.take(job.step)
+            is_taken = self.writer.take(job.step, self.slots.devices[slot], self._progress)
             self._renew()  # each may take a while, and a cluster takes many
             state = self.writer.elsewhere(job.step)
             if state is None and not is_taken:
@@ -229,12 +226,27 @@ class Sweep:
             if state is None:
                 self._begin(job, slot)
             else:
+                if is_taken:
+                    self.writer.drop(job.step)
                 self.states[job.step.spec.hash] = state
                 self.reporter.note(f"{job.step.name}: {state} in another sweep")
                 self._forget(job.step, state in SETTLED)
 
+    def _progress(self) -> Progress:
+        """How far the sweep is."""
+        moment, count = now(), len(self.running) + len(self.waiting)
+        times = [self.estimator.seconds(job.step.spec) for job in self.waiting]
+        for job in self.running.values():
+            seconds = self.estimator.seconds(job.step.spec)
+            times.append(seconds and max(seconds - (moment - job.started).total_seconds(), 0.0))
+        known = [seconds for seconds in times if seconds is not None]
+        jobs = len(self.slots.devices)
+        ends = moment + timedelta(seconds=side_by_side(known, jobs)) if known else None
+        total, left = self.ended.total() + count, len(self.waiting)
+        return Progress(jobs, total, dict(self.ended), left, ends, times.count(None))
+
     def _renew(self) -> None:
-        lost_hashes = self.writer.renew()
+        lost_hashes = self.writer.renew(self._progress)
         for job in self.running.values():
             if job.step.spec.hash in lost_hashes:
                 self.reporter.note(f"{job.step.name}: no longer claimed, another sweep may be at it, too")
@@ -257,10 +269,9 @@ class Sweep:
             alone=self._is_alone(job),
         )
         self.running[self.pool.start(slot, order)] = job
-        self.board.show(self.running.values(), self.waiting, self.estimator)
 
     def _log(self, step: Step) -> Path | None:
-        return None if self.board.logs is None else self.board.logs / f"{step.spec.hash}.log"
+        return None if self.logs is None else self.logs / f"{step.spec.hash}.log"
 
     def _take_result(self, future: Future[RunResult | Lost]) -> tuple[Job, RunResult] | None:
         """The result of a job that has ended; None where it is tried again."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
-from sqlalchemy import delete, or_, select, text, update
+from sqlalchemy import delete, or_, select, update
 from sqlalchemy.orm import Session
 
 import bench
@@ -20,7 +21,9 @@ from bench.environment import describe
 from bench.errors import BusyError, RequestError
 from bench.store import Context, Store
 from bench.store.connect import PATIENCE
-from bench.store.models import Claim
+from bench.store.models import Claim, RunningSweep
+from bench.store.queries import clock
+from bench.store.store import now
 from bench.sweep import fingerprint
 from bench.sweep.cluster import NodeResult
 from bench.sweep.federations import Federations
@@ -36,12 +39,20 @@ RENEW = 15.0
 LEASE = PATIENCE + 60.0
 """Seconds that a claim lasts unless it is renewed: longer than its sweep may have to wait to renew it."""
 
-CLOCKS = {
-    "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
-    "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
-}
-
 T = TypeVar("T")
+
+
+class Progress(NamedTuple):
+    """How far a sweep is: runs at a time, runs in all, ended ones by state and those that wait; when they
+    will have ended, and for how many the time is unknown.
+    """
+
+    jobs: int
+    total: int
+    counts: dict[str, int]
+    left: int
+    ends: datetime | None
+    unknown_times: int
 
 
 class RunClaims:
@@ -58,11 +69,12 @@ class RunClaims:
         self._lease = lease
         self._store = store
         self._hashes: set[str] = set()
+        self._started = now()
 
-    def take(self, spec_hash: str) -> bool:
-        """Claim a run; False where another sweep holds it."""
+    def take(self, spec_hash: str, run: str = "", device: str = "", progress: Progress | None = None) -> bool:
+        """Claim a run, which is to be made on a device; False where another sweep holds it."""
         with self._store.transaction() as session:
-            moment = _now(session)
+            moment = clock(session)
             claim = session.get(Claim, spec_hash)
             if (
                 claim is not None
@@ -71,30 +83,43 @@ class RunClaims:
                 and process.runs(claim.owner) is not False
             ):
                 return False
-            session.merge(Claim(spec_hash=spec_hash, owner=self.owner, until=moment + self._lease))
+            until = moment + self._lease
+            session.merge(
+                Claim(spec_hash=spec_hash, owner=self.owner, until=until, run=run, device=device, since=now())
+            )
+            self._say(session, progress, until)
         self._hashes.add(spec_hash)
         return True
 
-    def renew(self) -> set[str]:
+    def renew(self, progress: Progress | None = None) -> set[str]:
         """Let all claims of this sweep last another lease from now; returns the runs lost meanwhile."""
         with self._store.transaction() as session:
-            end = _now(session) + self._lease
-            session.execute(update(Claim).where(Claim.owner == self.owner).values(until=end))
+            until = clock(session) + self._lease
+            session.execute(update(Claim).where(Claim.owner == self.owner).values(until=until))
             hashes = set(session.scalars(select(Claim.spec_hash).where(Claim.owner == self.owner)))
+            self._say(session, progress, until)
         lost_hashes = self._hashes - hashes
         self._hashes = hashes
         return lost_hashes
 
+    def _say(self, session: Session, progress: Progress | None, until: float) -> None:
+        if progress is not None:
+            counts = json.dumps(progress.counts)
+            row = {**progress._asdict(), "counts": counts, "started": self._started, "until": until}
+            session.merge(RunningSweep(owner=self.owner, **row))
+
+    def drop(self, spec_hash: str) -> None:
+        """Give up one claim."""
+        with self._store.transaction() as session:
+            session.execute(delete(Claim).where(Claim.spec_hash == spec_hash, Claim.owner == self.owner))
+        self._hashes.discard(spec_hash)
+
     def release(self) -> None:
         """Give up all claims of this sweep, and remove those that have run out."""
         with self._store.transaction() as session:
-            condition = or_(Claim.owner == self.owner, Claim.until <= _now(session))
-            session.execute(delete(Claim).where(condition))
-
-
-def _now(session: Session) -> float:
-    clock = CLOCKS[session.get_bind().dialect.name]
-    return float(session.execute(text(clock)).scalar_one())
+            moment = clock(session)
+            for model in (Claim, RunningSweep):
+                session.execute(delete(model).where(or_(model.owner == self.owner, model.until <= moment)))
 
 
 class Writer:
@@ -151,15 +176,19 @@ class Writer:
                     raise
                 time.sleep(BUSY_PAUSE)
 
-    def take(self, step: Step) -> bool:
+    def take(self, step: Step, device: str, progress: Callable[[], Progress]) -> bool:
         """Claim a step's run until the sweep ends; False where another sweep holds it."""
-        return self._retry(lambda: self._claims.take(step.spec.hash))
+        return self._retry(lambda: self._claims.take(step.spec.hash, step.name, device, progress()))
 
-    def renew(self) -> Collection[str]:
+    def drop(self, step: Step) -> None:
+        """Give up the claim on a step's run, which another sweep has made."""
+        self._retry(lambda: self._claims.drop(step.spec.hash))
+
+    def renew(self, progress: Callable[[], Progress]) -> Collection[str]:
         """Keep the claims; to be called every few seconds. Returns the spec hashes of those that are lost."""
         if time.monotonic() - self._renewed < self._renew_seconds:
             return ()
-        lost_hashes = self._retry(self._claims.renew)
+        lost_hashes = self._retry(lambda: self._claims.renew(progress()))
         self._renewed = time.monotonic()
         return lost_hashes
 

@@ -6,7 +6,6 @@ sound and no process is left. Every test prints its counts.
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
@@ -29,6 +28,8 @@ import torch
 from fake_runs import stored_numbers
 from processes import Folder, wait_for, workers_below
 from wall_clock import WallClock, clock
+
+from bench.sweep import status
 
 __all__ = ["clock"]
 
@@ -332,17 +333,17 @@ def test_a_clock_that_is_set_back(tmp_path: Path, clock: WallClock, settled: Cal
     method hangs for longer than a run may take.
     """
     home = Home(tmp_path / "home", clock.environment)
-    sweeps = [home.start("-m", "hangs", "--timeout-seconds", "30") for _ in range(2)]
+    both = [home.start("-m", "hangs", "--timeout-seconds", "30") for _ in range(2)]
     wait_for(home.stored)
     clock.set_back(3.0)
-    workers_below(sweeps[0].pid)[0].kill()
+    workers_below(both[0].pid)[0].kill()
     clock.set_back(5.0)
     wait_for(lambda: "trying again" in home.output)
     wait_for(lambda: "hangs" in running(home), 300)
     time.sleep(10.0)  # it has been taken up, and has twenty seconds left
     clock.set_back(7.0)
-    for sweep in sweeps:
-        sweep.wait(timeout=200)
+    for process in both:
+        process.wait(timeout=200)
     assert states(home.database, "hangs") == {"failed": 4}, home.output
     with sqlite3.connect(home.database) as raw:
         starts = [datetime.fromisoformat(row[0]) for row in raw.execute("SELECT started FROM runs")]
@@ -352,8 +353,9 @@ def test_a_clock_that_is_set_back(tmp_path: Path, clock: WallClock, settled: Cal
 
 def running(home: Home) -> str:
     """The runs that the sweeps of a home say that they are at."""
-    sweeps = [json.loads(path.read_text()) for path in (home.folder / "sweeps").glob("*.json")]
-    return "; ".join(run["run"] for sweep in sweeps for run in sweep["running"])
+    return "; ".join(
+        run["run"] for sweep in status.sweeps(f"sqlite:///{home.database}") for run in sweep["running"]
+    )
 
 
 def test_a_clock_that_is_set_back_while_a_worker_is_silent(tmp_path: Path, clock: WallClock) -> None:

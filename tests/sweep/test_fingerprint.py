@@ -19,42 +19,25 @@ from bench.sweep import fingerprint
 from bench.sweep.plan import make_plan, planned
 
 
-def test_fingerprint_differs_by_method_file() -> None:
-    sources = {name: fingerprint.code(name).source for name in ("local", "fedprox", "majority")}
-    assert len(set(sources.values())) == 3
-
-
 @pytest.fixture
 def hashed_anew() -> Iterator[None]:
-    caches = (fingerprint.code, fingerprint._source, fingerprint._shared_hash)
-    for cache in caches:
+    for cache in (fingerprint.code, fingerprint._suite_hash):
         cache.cache_clear()
     yield
-    for cache in caches:
+    for cache in (fingerprint.code, fingerprint._suite_hash):
         cache.cache_clear()
 
 
 @pytest.mark.usefixtures("hashed_anew")
-@pytest.mark.parametrize(
-    ("edited", "changed"),
-    [
-        ("pfedgraph.py", {"pfedgraph"}),
-        ("_neighgen.py", {"fedsage", "fedsage_plus"}),  # what a method's file imports
-        ("fedavg.py", {"fedavg", "fedper", "fedprox", "fedsage", "fedsage_plus"}),
-        ("hypernetwork.py", {"fedavg", "fedper", "fedprox", "fedsage", "fedsage_plus", "local", "pfedgraph"}),
-    ],
-)
-def test_fingerprint_covers_what_a_method_imports(
-    edited: str, changed: set[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = ("fedavg", "fedper", "fedprox", "fedsage", "fedsage_plus", "local", "pfedgraph")
-    before = {name: fingerprint.code(name).source for name in names}
+@pytest.mark.parametrize("edited", ["pfedgraph.py", "evaluation.py", "gcn.py", "build.py", "streams.py"])
+def test_the_suites_sources_are_one(edited: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint.code("local").source
     real = fingerprint._hash
     monkeypatch.setattr(fingerprint, "_hash", lambda file: "x" if file.name == edited else real(file))
-    assert {fingerprint.code(name).source for name in names} == set(before.values()), "read once"
-    for function in (fingerprint.code, fingerprint._source, fingerprint._shared_hash):
-        function.cache_clear()
-    assert {name for name in names if fingerprint.code(name).source != before[name]} == changed
+    assert fingerprint.code("local").source == before, "read once"
+    for cache in (fingerprint.code, fingerprint._suite_hash):
+        cache.cache_clear()
+    assert fingerprint.code("local").source != before
 
 
 @pytest.mark.usefixtures("hashed_anew")

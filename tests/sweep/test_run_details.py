@@ -57,13 +57,13 @@ def planned(command: str) -> set[str]:
 def test_the_commands_make_exactly_the_runs_of_the_cell() -> None:
     source = MergedSource(database(), [])
     runs, parts = source.runs(), cell(source, NAME)
-    assert [(part.seeds, part.states) for part in parts] == [
-        ((0, 1, 4), {"done": 3}),
-        ((0, 1), {"failed": 2}),
+    assert [(part["seeds"], part["states"]) for part in parts] == [
+        ([0, 1, 4], {"done": 3}),
+        ([0, 1], {"failed": 2}),
     ]
     wanted = set(runs.loc[runs["method"] == "fedprox", "spec_hash"])
-    assert planned(parts[0].command) | planned(parts[1].command) == wanted
-    assert planned(parts[0].command).isdisjoint(planned(parts[1].command))
+    assert planned(parts[0]["command"]) | planned(parts[1]["command"]) == wanted
+    assert planned(parts[0]["command"]).isdisjoint(planned(parts[1]["command"]))
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_a_cell_of_a_method_that_is_not_loaded_is_there_with_a_command_that_load
         spec = resolve("cora", "non-overlapping", 3, "local", seed)
         fake.add_run(spec.model_copy(update={"method": "my_method"}), [90, 100, 80])
     (part,) = cell(MergedSource(fake, []), "cora/non-overlapping/3/my_method")
-    assert [run["test"] for run in part.runs] == [90.0, 90.0]
-    words = shlex.split(part.command, comments=True)
+    assert [run["test"] for run in part["runs"]] == [90.0, 90.0]
+    words = shlex.split(part["command"], comments=True)
     assert words[0].startswith("BENCH_PLUGINS=")
     assert words[words.index("--seed") + 1] == "0,1"
 
@@ -122,12 +122,12 @@ def test_a_cell_says_of_every_run_what_a_run_says_of_itself() -> None:
     fake.add_run(resolve("cora", "non-overlapping", 3, "local", 2), None, state="failed")
     (part,) = cell(MergedSource(fake, []), "cora/non-overlapping/3/local")
     stored = fake.runs().set_index("seed")
-    assert [(run["seed"], run["state"], run["test"]) for run in part.runs] == [
+    assert [(run["seed"], run["state"], run["test"]) for run in part["runs"]] == [
         (0, "done", 20.0),
         (1, "done", 90.0),
         (2, "failed", None),
     ]
-    for run in part.runs:
+    for run in part["runs"]:
         row = stored.loc[run["seed"]]
         for name in ("spec_hash", "partition_hash", "device"):
             assert run[name] == row[name]

@@ -326,7 +326,7 @@ def test_one_interrupt_finishes_and_stores_what_runs(tmp_path: Path, undisturbed
     assert f"{12 - kept} left: interrupted" in out
     assert "KeyboardInterrupt" in out
     wait_for(lambda: not alive(workers))  # a process needs a moment to end
-    assert sweeps(tmp_path) == []
+    assert sweeps(folder.database) == []
     goes_on(folder, kept, undisturbed)
 
 
@@ -348,7 +348,7 @@ def test_two_interrupts_stop_at_once(tmp_path: Path, signals: list[signal.Signal
     assert process.wait(timeout=60) != 0
     wait_for(lambda: not alive(workers))  # a process needs a moment to end
     assert folder.kept() == 0
-    assert list((tmp_path / "sweeps").iterdir()) == []
+    assert sweeps(folder.database) == []
 
 
 @pytest.mark.slow
@@ -382,7 +382,8 @@ def test_the_command_line_ends_with_130_and_says_meanwhile_what_it_is_at(tmp_pat
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_for(lambda: any(sweep["counts"].get("done", 0) >= 2 for sweep in sweeps(tmp_path)))
+    url = f"sqlite:///{tmp_path / 'bench.db'}"
+    wait_for(lambda: any(sweep["counts"].get("done", 0) >= 2 for sweep in sweeps(url)))
     shown = subprocess.run(
         [*command, "runs", "status", "--json"], env=environment, capture_output=True, text=True, check=True
     )
