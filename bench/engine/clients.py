@@ -24,26 +24,11 @@ AfterEpoch = Callable[[int, Batch, Stack], None]
 
 
 class ModelCopy:
-    """The memory and the optimiser of the models of one purpose. Both are kept over rounds."""
+    """The optimiser of the models of one purpose, and the round in which it was last used."""
 
     def __init__(self, clients: int) -> None:
-        self._clients = clients
-        self._storage: dict[str, list[Tensor]] = {}
         self.optimiser = OptimiserState(clients)
         self.round: int | None = None
-
-    def claim(self, stack: Stack) -> dict[str, Tensor]:
-        """Memory for the result of a fit. It is never the memory of the stack that the fit starts from."""
-        result = {}
-        for name, value in stack.items():
-            stores = self._storage.setdefault(name, [])
-            address = value.untyped_storage().data_ptr()
-            free_stores = [store for store in stores if store.untyped_storage().data_ptr() != address]
-            if not free_stores:
-                stores.append(value.new_empty(self._clients, *value.shape[1:]))
-                free_stores = stores[-1:]
-            result[name] = free_stores[0]
-        return result
 
 
 class Clients:
@@ -212,8 +197,7 @@ class Clients:
                 the epochs of the round's first fit of ``model``.
 
         Returns:
-            The trained parameters. Later fits of the same ``copy`` use their memory again: clone what you
-            keep over rounds in addition to the clients' own models.
+            The trained parameters.
 
         Raises:
             DivergedError: a training loss is not finite.
@@ -245,7 +229,7 @@ class Clients:
             items=items,
         )
         after_epoch = self.after_epoch if copy == "model" else None
-        target = models.claim(stack)
+        target = {name: value.new_empty(value.shape) for name, value in stack.items()}
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         for block in self.blocks:
             parameters = {name: target[name][block.rows] for name in stack}

@@ -98,7 +98,7 @@ class Mixing(Personalised):
         return result.index_copy(1, participants, products)
 
     def keep(self, participants: Tensor, trained: Stack) -> None:
-        """Keep the participants' trained models. They are copied, since training uses its memory again."""
+        """Keep the participants' trained models."""
         self.models = {
-            name: replaced(self.models[name], participants, value.clone()) for name, value in trained.items()
+            name: replaced(self.models[name], participants, value) for name, value in trained.items()
         }
