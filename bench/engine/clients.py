@@ -23,14 +23,6 @@ AfterEpoch = Callable[[int, Batch, Stack], None]
 """Called with the epoch, a block's items in evaluation mode, and the block's models."""
 
 
-class ModelCopy:
-    """The optimiser of the models of one purpose, and the round in which it was last used."""
-
-    def __init__(self, clients: int) -> None:
-        self.optimiser = OptimiserState(clients)
-        self.round: int | None = None
-
-
 class Clients:
     """Clients that are trained together: all clients of a run, or those that take part in a round.
 
@@ -74,7 +66,8 @@ class Clients:
         self._round = -1
         self._passes = 0.0
         self._calls = 0
-        self._copies: dict[str, ModelCopy] = {}
+        self._optimisers: dict[str, OptimiserState] = {}
+        self._optimiser_rounds: dict[str, int] = {}
         self._notes: dict[str, dict[int, Any]] = {}
         self._log: dict[str, dict[int, Tensor]] = {}
         self._common: dict[tuple[Client, int], Inputs] = {}
@@ -117,7 +110,7 @@ class Clients:
         """What local training has left behind, for a checkpoint."""
         return {
             "passes": self._passes,
-            "optimisers": {name: copy.optimiser.state() for name, copy in self._copies.items()},
+            "optimisers": {name: optimiser.state() for name, optimiser in self._optimisers.items()},
             "notes": self._notes,
             "log": self._log,
         }
@@ -126,8 +119,8 @@ class Clients:
         """Go on from what ``state`` gave."""
         self._passes = state["passes"]
         for name, optimiser in state["optimisers"].items():
-            self._copies[name] = ModelCopy(self.count)
-            self._copies[name].optimiser.resume(optimiser)
+            self._optimisers[name] = OptimiserState(self.count)
+            self._optimisers[name].resume(optimiser)
         self._notes, self._log = state["notes"], state["log"]
 
     def noted(self, name: str) -> list[Any]:
@@ -211,16 +204,15 @@ class Clients:
         ]
         if not names:
             raise ValueError("fit: trainable names no parameter of the model")
-        models = self._copy(copy)
-        root = self._root._copies[copy].optimiser if self._root is not self and not new_optimiser else None
+        of_all = self._optimiser_of_all(copy)
+        is_part = self._root is not self and not new_optimiser
+        state = of_all.some(self.rows) if is_part else of_all
         if new_optimiser:
-            models.optimiser.reset()
-        if root is not None:
-            models.optimiser = root.some(self.rows)
+            state = OptimiserState(self.count)
         training = Training(
             client=self.spec.client,
             stream=self._stream,
-            state=models.optimiser,
+            state=state,
             optimiser=optimiser or self.optimiser,
             names=names,
             epochs=epochs,
@@ -239,8 +231,8 @@ class Clients:
                 total += loss
                 if after_epoch is not None:
                     after_epoch(epoch, block.evaluation, parameters)
-        if root is not None:
-            root.replace(self.rows, models.optimiser)
+        if is_part:
+            of_all.replace(self.rows, state)
         if copy == "model":
             self.after_epoch = None
         self._count(epochs, items)
@@ -272,15 +264,17 @@ class Clients:
         self._root._calls += 1
         self._root._passes += self.passes_of(epochs, items) * self.count / self._root.count
 
-    def _copy(self, name: str) -> ModelCopy:
-        """The models of a purpose. If the settings say so, their optimiser is new in every round."""
-        for clients in {self._root, self}:
-            clients._copies.setdefault(name, ModelCopy(clients.count))
-        root_copy = self._root._copies[name]
-        if root_copy.round != self.round and self.spec.client.optimizer_state == "reset":
-            root_copy.optimiser.reset()
-        root_copy.round = self.round
-        return self._copies[name]
+    def _optimiser_of_all(self, copy: str) -> OptimiserState:
+        """The optimisers of the run's clients for models of a purpose.
+
+        If the settings say so, they are new in every round.
+        """
+        root = self._root
+        is_of_round = root._optimiser_rounds.get(copy) == self.round
+        if copy not in root._optimisers or not (is_of_round or self.spec.client.optimizer_state == "keep"):
+            root._optimisers[copy] = OptimiserState(root.count)
+        root._optimiser_rounds[copy] = self.round
+        return root._optimisers[copy]
 
     def passes_of(self, epochs: int | None, items: Items | None) -> float:
         """What a ``fit`` with these arguments adds to ``passes``: the epochs times the

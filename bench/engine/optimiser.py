@@ -61,13 +61,6 @@ class OptimiserState:
         self._moments, self._steps = dict(state["moments"]), dict(state["steps"])
         self._steps = {name: count.cpu() for name, count in self._steps.items()}
 
-    def reset(self) -> None:
-        """Forget all steps."""
-        for name, (first_moment, second_moment) in self._moments.items():
-            first_moment.zero_()
-            second_moment.zero_()
-            self._steps[name].zero_()
-
     def some(self, rows: Tensor) -> OptimiserState:
         """A copy of some clients' part."""
         part = OptimiserState(len(rows))

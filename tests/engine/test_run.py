@@ -196,9 +196,7 @@ def test_absent_clients_are_evaluated_after_every_epoch_of_the_others(federation
     assert np.array_equal(once.counts["received"], each.counts["received"])
 
 
-@pytest.mark.parametrize(
-    "method", ["fedavg", "fedper", "pfedgraph", "fedpub", "fggp", "fedsheafhn", "pfedhn_one"]
-)
+@pytest.mark.parametrize("method", ["fedavg", "fedper", "pfedgraph", "fedpub", "fedsheafhn", "pfedhn_one"])
 def test_a_run_goes_on_in_the_middle_with_the_same_bits(
     method: str, federation: Federation, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from toy_federations import both_ways, copied, furthest, make_spec, permuted, pl
 
 from bench.engine.method import Clients, Message, Stack
 from bench.engine.run import Run
+from bench.errors import NotApplicableError
 from bench.federation.types import TEST, TRAIN, Federation
 from bench.methods import _graph_views as graph_views
 from bench.methods._graph_views import (
@@ -417,6 +418,11 @@ def test_the_global_view_is_refreshed_in_time(federation: Federation) -> None:
     assert seen[0] is seen[1]
     assert seen[1] is not seen[2]
     assert seen[2] is seen[3]
+
+
+def test_rounds_without_some_clients_are_refused(federation: Federation) -> None:
+    with pytest.raises(NotApplicableError, match="take no part"):
+        Run(make_spec("fggp", federation, participation=0.5), federation)
 
 
 def test_clients_without_edges_or_neighbours() -> None:
