@@ -29,7 +29,6 @@ ELSEWHERE = {
     "methods/test_plain_methods.py": "several methods: against loops in plain torch",
     "methods/test_sheaf.py": "sheaf diffusion in methods/_collaboration.py",
     "nn/test_graph_models.py": "gcn2 and sage: against layers of torch-geometric",
-    "store/test_bundle_mutations.py": "a thousand damaged bundles, through check and import",
     "store/test_servers.py": "the store, claims and sweeps on a server",
     "sweep/test_faults.py": "a sweep's processes, killed at every place",
 }

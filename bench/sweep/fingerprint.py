@@ -58,9 +58,9 @@ def read() -> dict[str, type]:
     from bench.nn.base import CLIENT_MODELS  # torch
 
     kinds: tuple[Kind[Any], ...] = (METHODS, CLIENT_MODELS, DATASETS, SCENARIOS)
-    for kind in kinds:
-        for member in kind.all().values():
-            sources(member)
+    members: list[type] = [member for kind in kinds for member in kind.all().values()]
+    for member in members:
+        sources(member)
     _suite_hash()
     return {**CLIENT_MODELS.all()}
 

@@ -76,12 +76,13 @@ class Interrupts:
 class Sweep:
     """Gives jobs to a pool, one for each slot, and stores what comes of them.
 
-    ``roots``, ``federations`` and ``checkpoints`` are for the orders, ``logs`` is where the output
-    of runs goes (None: nowhere); ``deadline`` is the end of the budget
-    on the monotonic clock. ``follow_up`` says what else is to run, given the ``states``; it is asked whenever
-    a run has ended. Afterwards ``states`` holds where every run stands that has ended, by spec hash,
-    those that other sweeps have done included; ``ended`` counts the results of this one by state, and
-    ``left`` the runs that were not begun by reason.
+    ``roots``, ``federations`` and ``checkpoints`` are for the orders. ``logs`` is where the output of runs
+    goes (None: nowhere). ``deadline`` is the end of the budget on the monotonic clock. ``follow_up`` says
+    what else is to run, given the ``states``; it is asked whenever a run has ended.
+
+    Afterwards ``states`` holds where every run stands that has ended, by spec hash, those that other sweeps
+    have done included; ``ended`` counts the results of this one by state, and ``left`` the runs that were not
+    begun by reason.
     """
 
     slots: Slots
