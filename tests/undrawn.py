@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from matplotlib.figure import Figure as Canvas
 
-from bench.figures import layout
+from bench.figures import drawing
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -19,5 +19,5 @@ def undrawn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCH_HOME", str(tmp_path_factory.mktemp("home")))
         if not getattr(request.module, "LOOKS_AT_FIGURES", False):
-            patch.setattr(layout, "draw", lambda figure: Canvas(figsize=(1, 1)))
+            patch.setattr(drawing, "draw", lambda figure: Canvas(figsize=(1, 1)))
         yield

@@ -203,7 +203,7 @@ def classes(
     from bench.dataset import DATASETS
     from bench.federation.prepared import prepare
     from bench.figures.charts import class_figure
-    from bench.figures.drawings import save
+    from bench.figures.drawing import save
 
     scenarios = scenario or DATASETS.named(dataset).scenarios
     figure = class_figure(prepare(dataset, paths.data_roots(data_root), download=False), scenarios, clients)

@@ -25,6 +25,7 @@ def report(
     own: options.Own = False,
     shipped: options.Shipped = False,
     metric: options.ByMetric = "accuracy",
+    pdf: Annotated[bool, Parameter(negative=())] = False,
     document: Annotated[str | None, Parameter(name="--print")] = None,
 ) -> None:
     """Set what was measured beside what was published, as tables and figures.
@@ -37,6 +38,8 @@ def report(
         Folder for the files.
     grid
         Only the cells of this grid, a name or a TOML file.
+    pdf
+        Draw the figures as PDF, too.
     document
         Print this table, such as fedsheafhn_table1, in place of the most important lines.
     """
@@ -48,10 +51,10 @@ def report(
         check_name(document, _declared_names())
     request = Request(study, filters.dataset, filters.scenario, filters.clients, filters.method, grid, metric)
     folder.check(out)
-    stamp = f"{frames.stamp(db, own)} {shipped:d} {request.stamp}"
+    stamp = f"{frames.stamp(db, own)} {shipped:d} {pdf:d} {request.stamp}"
     contents = folder.unchanged(out, stamp)
     if contents is None:
-        from bench.figures.drawings import Drawings
+        from bench.figures.drawing import Drawings
         from bench.report.report import compose, write
         from bench.studies.shipped import opened_results
         from bench.studies.study import STUDIES
@@ -59,7 +62,7 @@ def report(
         workers = os.cpu_count() or 1
         with (
             opened_results(db, own, shipped=shipped) as source,
-            Drawings(paths.home() / "figures", workers) as drawings,
+            Drawings(paths.home() / "figures", workers, pdf=pdf) as drawings,
         ):
             report = compose(source, request, STUDIES.all(), drawings=drawings)
             if document:  # an unknown name is refused before anything is written

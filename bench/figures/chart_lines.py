@@ -6,14 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from bench.figures import style
-from bench.figures.layout import Figure, Mark, Panel
+from bench.figures.panels import Figure, Mark, Panel
 from bench.grids.experiment import Line
 from bench.grids.grid import PARTITION_SEED
 from bench.statistics.summary import with_intervals
@@ -57,28 +57,26 @@ class LineRuns(NamedTuple):
         return rows_of(self.cell.column, self.plain.method, **values)
 
 
-P = TypeVar("P", bound=Panel)
-
 Parts = list[tuple[pd.DataFrame, Mark]]
 """The rows that a panel shows, line by line, and how each line is drawn."""
 
 
-def panel_of(parts: Parts, kind: Callable[..., P], title: str, **options: Any) -> P | None:
+def panel_of(parts: Parts, kind: str, title: str, **options: Any) -> Panel | None:
     """A panel of all rows, means with their intervals; None where there are none."""
     if not parts:
         return None
     rows = pd.concat([rows for rows, _ in parts], ignore_index=True)
     data = with_intervals(rows.astype({"std": float})) if "std" in rows else rows
-    return kind(title, data, tuple(mark for _, mark in parts), **options)
+    return Panel(kind, title, data, tuple(mark for _, mark in parts), options)
 
 
 def panels_of(
     cells: Cells,
-    kind: Callable[..., P],
+    kind: str,
     rows: Callable[[LineRuns], pd.DataFrame | None],
     is_shown: Callable[[LineRuns], bool] = lambda line: True,
     **options: Any,
-) -> list[P]:
+) -> list[Panel]:
     """A panel a column, with the rows of every line that is shown there and has some."""
     panels = []
     for column in cells.columns:

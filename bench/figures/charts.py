@@ -31,9 +31,7 @@ from bench.figures.chart_lines import (
     reading_of,
 )
 from bench.figures.curve_charts import convergence, epochs, losses, measures, points, rounds
-from bench.figures.curves import Curves
-from bench.figures.layout import Figure
-from bench.figures.plots import Boxes, Costs, Dots, Heat, Pairs
+from bench.figures.panels import Figure, Panel
 from bench.studies.cells import Cells
 from bench.studies.groups import Group
 from bench.studies.measures import MIXED
@@ -56,16 +54,17 @@ def clients(cells: Cells) -> list[Figure]:
         values = 100.0 * by_client(line.cell.reading.rows, line.group)
         return line.rows(client=list(values.index), value=values.to_numpy())
 
-    def with_level(panel: Boxes) -> Boxes:
+    def with_level(panel: Panel) -> Panel:
         medians = [panel.parts[name]["value"].median() for name in baseline_names if name in panel.parts]
-        return replace(panel, level=float(medians[-1]) if medians else None)
+        level = float(medians[-1]) if medians else None
+        return replace(panel, options={"level": level, "level_label": f"Median of {baseline}"})
 
     caption = (
         f"Test accuracy of every client: {reading_of(study, average=False)}, mean over seeds that share a "
         f"partition; box: quartiles and median, a point a client, dashed: median of {baseline}."
     )
     quantity = "Test accuracy of every client by method"
-    panels = panels_of(cells, Boxes, rows, level_label=f"Median of {baseline}")
+    panels = panels_of(cells, "boxes", rows)
     return figure_of(cells, "clients", quantity, caption, list(map(with_level, panels)))
 
 
@@ -93,13 +92,13 @@ def differences(cells: Cells) -> list[Figure]:
 
     panels = panels_of(
         cells,
-        Curves,
+        "curves",
         rows,
         lambda line: line.competes and line.cell.line.is_own,
         x="share",
         y="difference",
-        across_label="Clients, most hurt first (%)",
-        up_label=f"Points above {baseline}",
+        x_label="Clients, most hurt first (%)",
+        y_label=f"Points above {baseline}",
         is_robust=False,
         level=0.0,
     )
@@ -130,7 +129,7 @@ def stages(cells: Cells) -> list[Figure]:
         "seeds, bar: 95 % interval of the mean, of three seeds or more."
     )
     quantity = "Test accuracy before and after local training"
-    panels = panels_of(cells, Pairs, rows, lambda line: line.competes, kinds=kinds, is_joined=True)
+    panels = panels_of(cells, "pairs", rows, lambda line: line.competes, kinds=kinds, is_joined=True)
     return figure_of(cells, "stages", quantity, caption, panels)
 
 
@@ -139,7 +138,7 @@ def lines(cells: Cells) -> list[Figure]:
     which nothing was run, too, but not where nothing at all was; a main table has too many of these.
     """
 
-    def panel(column: Column) -> Pairs | None:
+    def panel(column: Column) -> Panel | None:
         parts: Parts = []
         for line, mark in marks_of(cells).items():
             if cells.experiment.main and line.setting:
@@ -151,7 +150,7 @@ def lines(cells: Cells) -> list[Figure]:
                 means.append(("published", 0, target.mean, target.std))
             if means:
                 parts.append((mean_rows(column, mark.method, "kind", means), mark))
-        panel = panel_of(parts, Pairs, cells.study.column_title(column))
+        panel = panel_of(parts, "pairs", cells.study.column_title(column))
         if panel:
             # Nobody knows a published value's interval: its deviation is drawn as it is printed.
             data = panel.data
@@ -180,7 +179,7 @@ def _costs(cells: Cells, name: str, axis: str, meaning: str, cost: Callable[[Gro
 
     panels = [
         replace(panel, data=panel.data.assign(front=pareto_front(panel.data[name], panel.data["mean"])))
-        for panel in panels_of(cells, Costs, rows, lambda line: line.competes, x=name, across_label=axis)
+        for panel in panels_of(cells, "costs", rows, lambda line: line.competes, x=name, x_label=axis)
         if len(panel.data) > 1 and panel.data[name].any()
     ]
     caption = (
@@ -229,7 +228,7 @@ Weights = Callable[[int], NDArray[Any] | None]
 """From a run to its weights ``[layers, clients, clients]`` or ``[clients, clients]``, where it has some."""
 
 
-def _weights(study: Study, line: LineRuns, weights_of: Weights, name: str = "", **place: Any) -> Heat | None:
+def _weights(study: Study, line: LineRuns, weights_of: Weights, name: str = "", **place: Any) -> Panel | None:
     """Who learns from whom: the mean over seeds and layers, of runs that share a partition. ``name`` says to
     readers, ``place`` in the frame, of which part of a model.
     """
@@ -250,14 +249,14 @@ def _weights(study: Study, line: LineRuns, weights_of: Weights, name: str = "", 
     client, source = np.indices(square)
     mean = np.mean(matrices, axis=0)
     values = {"n": len(matrices), "client": client.ravel(), "from": source.ravel(), "weight": mean.ravel()}
-    return Heat(f"{label}\n{federation}", line.rows(**place, **values))
+    return Panel("heat", f"{label}\n{federation}", line.rows(**place, **values))
 
 
 def _all_lines(cells: Cells) -> Iterator[LineRuns]:
     return (line for column in cells.columns for line in lines_with_numbers(cells, column))
 
 
-def _weight_panels(cells: Cells, weights_of: Weights) -> list[Heat]:
+def _weight_panels(cells: Cells, weights_of: Weights) -> list[Panel]:
     return [panel for line in _all_lines(cells) if (panel := _weights(cells.study, line, weights_of))]
 
 
@@ -378,7 +377,10 @@ def class_figure(prepared_data: Prepared, names: Sequence[str], clients: int) ->
             }
         )
     most_items = max(int(frame["items"].max()) for frame in frames.values())
-    panels = [Dots(f"{kind.title}, {name}", frame, most_items=most_items) for name, frame in frames.items()]
+    panels = [
+        Panel("dots", f"{kind.title}, {name}", frame, options={"most_items": most_items})
+        for name, frame in frames.items()
+    ]
     caption = (
         f"Items of each class that every client has of the complete data set; the largest dot stands for "
         f"{most_items}, areas are proportional."

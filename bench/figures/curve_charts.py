@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from bench.figures import style
 from bench.figures.chart_lines import (
@@ -22,8 +23,7 @@ from bench.figures.chart_lines import (
     panel_of,
     reading_of,
 )
-from bench.figures.curves import Curves, Numbers
-from bench.figures.layout import ACCURACY, Figure, Mark
+from bench.figures.panels import ACCURACY, Figure, Mark, Panel
 from bench.grids.experiment import Line
 from bench.statistics.summary import with_intervals
 from bench.studies.cells import Cell, Cells
@@ -31,24 +31,23 @@ from bench.studies.measures import Measure
 from bench.studies.settings import Column, epochs_at
 from bench.studies.wording import AVERAGES, STAGES
 
+Numbers = NDArray[np.float64]
+
 LOSS = "loss"
 """Name under which a run keeps its training loss by round."""
 
 
-BAND = (
-    "line: mean over seeds, band or bar: 95 % interval of the mean (Student's t, of three seeds or more); "
-    "an arrow ends a bar that goes on beyond the axis."
-)
+BAND = "line: mean over seeds, band or bar: 95 % interval of the mean (Student's t, of three seeds or more)."
 
 
-OUTLIERS = "The axis need not show first rounds, nor curves far from the others, which are named below it."
+OUTLIERS = "The axis need not show first rounds, nor curves far from the others."
 
 
 CurveOfLine = Callable[[LineRuns], tuple[Numbers, Numbers] | None]
 """From a line to its x and its values ``[seeds, points]``, None for none."""
 
 
-def _curves(cells: Cells, axis: str, values: CurveOfLine, up_label: str = ACCURACY) -> list[Curves]:
+def _curves(cells: Cells, axis: str, values: CurveOfLine, y_label: str = ACCURACY) -> list[Panel]:
     """A panel a column of curves over rounds or epochs.
 
     Lines that compete with none and have but one client, such as a model of all data, are drawn beside the
@@ -78,7 +77,7 @@ def _curves(cells: Cells, axis: str, values: CurveOfLine, up_label: str = ACCURA
             rows = line.rows(**{axis: x, "n": len(y), "mean": y.mean(axis=0), "std": std})
             parts.append((rows, line.mark(keys)))
         title, label = cells.study.column_title(column), axis.capitalize()
-        panels.append(panel_of(parts, Curves, title, x=axis, across_label=label, up_label=up_label))
+        panels.append(panel_of(parts, "curves", title, x=axis, x_label=label, y_label=y_label))
     return [panel for panel in panels if panel is not None]
 
 
@@ -124,7 +123,7 @@ def rounds(cells: Cells) -> list[Figure]:
     return figure_of(cells, "rounds", "Test accuracy by round", caption, panels)
 
 
-def _with_published(cells: Cells, column: Column, measure: Measure, panel: Curves) -> Curves:
+def _with_published(cells: Cells, column: Column, measure: Measure, panel: Panel) -> Panel:
     """A panel of curves as one of that measure, with its published values as markers."""
     parts, marks = [panel.data], []
     for line, mark in marks_of(cells).items():
@@ -171,7 +170,7 @@ def losses(cells: Cells) -> list[Figure]:
     return figure_of(cells, "loss", "Training loss by round", caption, panels)
 
 
-def _along(cells: Cells, column: Column, measure: Measure, with_published: bool = False) -> Curves | None:
+def _along(cells: Cells, column: Column, measure: Measure, with_published: bool = False) -> Panel | None:
     """A measure along the experiment's points, of lines with two of them or more; ``with_published`` adds the
     published values, dotted.
     """
@@ -193,7 +192,8 @@ def _along(cells: Cells, column: Column, measure: Measure, with_published: bool 
         return None
     data = with_intervals(pd.concat(parts, ignore_index=True))
     marks = (*measured_marks, *published_marks)
-    return Curves(cells.study.column_title(column), data, marks, axis, across_label=axis.capitalize())
+    options = {"x": axis, "x_label": axis.capitalize()}
+    return Panel("curves", cells.study.column_title(column), data, marks, options)
 
 
 def _cells_along(cells: Cells, column: Column, line: Line, measure: Measure) -> Iterator[tuple[float, Cell]]:
@@ -221,7 +221,7 @@ def points(cells: Cells) -> list[Figure]:
     lines = {mark.method: line for line, mark in marks_of(cells).items()}
     figures: list[Figure] = []
 
-    def with_keys(panel: Curves) -> Curves:
+    def with_keys(panel: Panel) -> Panel:
         means = panel.data.groupby("method", sort=False)["mean"].mean()
         keys = key_lines(study, {lines[str(name)]: mean for name, mean in means.items()})
         marks = (replace(mark, key=lines[mark.method] in keys) for mark in panel.marks)
@@ -242,7 +242,10 @@ def measures(cells: Cells) -> list[Figure]:
     main_measures = [measure for measure in cells.measures if measure.metric == cells.measures[0].metric]
     panels = [
         replace(
-            panel, title=measure.title, data=panel.data.assign(measure=measure.name), up_label="", ticks=ticks
+            panel,
+            title=measure.title,
+            data=panel.data.assign(measure=measure.name),
+            options={**panel.options, "y_label": "", "ticks": ticks},
         )
         for column in cells.columns
         for measure in main_measures

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 import pandas as pd
 
-from bench.figures.layout import Figure
+from bench.figures.panels import Figure
 from bench.frames.graded_cells import COLUMNS, Results, no_rows
 from bench.report.table import Table
 from bench.studies.experiment import Experiment

@@ -13,7 +13,8 @@ from typing import Any
 from PIL import Image
 
 from bench import __version__
-from bench.figures.layout import DPI, Figure
+from bench.figures.drawing import DPI
+from bench.figures.panels import Figure
 from bench.pages.grades import ANSWERS, GRADES
 from bench.pages.templating import environment, style_sheet
 from bench.report.captions import LEGEND
@@ -28,11 +29,12 @@ SENTENCE = 36
 """Characters above which a text is broken over lines."""
 
 
-def _image(path: Path) -> dict[str, str | int]:
-    """The name of a PNG and its size in a browser's pixels."""
+def _image(path: Path) -> dict[str, Any]:
+    """The name of a PNG, its size in a browser's pixels, and the kinds of files of the figure."""
     with Image.open(path) as image:
         width, height = (round(pixels * CSS_DPI / DPI) for pixels in image.size)
-    return {"source": path.name, "width": width, "height": height}
+    kinds = [kind for kind in ("png", "pdf", "csv") if path.with_suffix(f".{kind}").exists()]
+    return {"source": path.name, "width": width, "height": height, "kinds": kinds}
 
 
 def _wordy(table: Table) -> frozenset[int]:

@@ -9,8 +9,7 @@ from dataclasses import asdict, astuple
 import pandas as pd
 
 from bench.figures import style
-from bench.figures.layout import Figure, Mark
-from bench.figures.plots import Ranks
+from bench.figures.panels import Figure, Mark, Panel
 from bench.frames.graded_cells import Results
 from bench.report.captions import rows_of_cells, statistic
 from bench.report.document import Document
@@ -234,9 +233,8 @@ def _figure(ranking: Ranking) -> Figure | None:
         "not told apart by the paired tests."
     )
     heading = f"{study.title}: mean rank over {some}{count} tasks"
-    return Figure(
-        f"{study.name}_ranking_ranks", caption, (Ranks("", data, marks, task_count=count),), heading
-    )
+    panel = Panel("ranks", "", data, marks, {"task_count": count})
+    return Figure(f"{study.name}_ranking_ranks", caption, (panel,), heading)
 
 
 def ranking_document(ranking: Ranking, results: Results) -> Document:

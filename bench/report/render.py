@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
-from bench.figures.layout import Figure
+from bench.figures.panels import Figure
 from bench.pages.grades import GRADES, grade_look
 from bench.report.document import Document
 from bench.report.table import Entry, Table, Value

@@ -10,8 +10,8 @@ import pandas as pd
 
 from bench.errors import unknown
 from bench.figures import charts
-from bench.figures.drawings import Drawings
-from bench.figures.layout import Figure
+from bench.figures.drawing import Drawings
+from bench.figures.panels import Figure
 from bench.frames.graded_cells import WRITTEN, Results, collect
 from bench.frames.stored_runs import WHERE
 from bench.frames.values import client_rows

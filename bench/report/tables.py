@@ -24,7 +24,7 @@ from bench.studies.verdicts import AGREEING, NOT_COMPARABLE
 from bench.studies.wording import interval, number
 
 if TYPE_CHECKING:
-    from bench.figures.layout import Figure
+    from bench.figures.panels import Figure
 
 Name = TypeVar("Name", bound=Hashable)
 

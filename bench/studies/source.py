@@ -120,10 +120,11 @@ class MergedSource:
         self, run_ids: Iterable[int], answer: Callable[[Source, Iterable[int]], pd.DataFrame]
     ) -> pd.DataFrame:
         """What every source answers for its runs among these, under the ids here."""
-        parts = []
+        parts: list[pd.DataFrame] = []
         for place, numbers in self._source_ids(run_ids).items():
-            rows = answer(self._sources[place], numbers)
-            parts.append(rows.assign(run_id=rows["run_id"].map(numbers)))
+            if numbers or not parts:
+                rows = answer(self._sources[place], numbers)
+                parts.append(rows.assign(run_id=rows["run_id"].map(numbers)))
         full_parts = [part for part in parts if len(part)] or parts[:1]
         return pd.concat(full_parts, ignore_index=True)
 

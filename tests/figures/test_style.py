@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -16,13 +15,6 @@ from bench.studies.experiment import Line
 from bench.studies.study import STUDIES, Study
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "clustered.py"
-
-
-def test_no_two_methods_of_a_study_share_colour_and_dashes() -> None:
-    for study in STUDIES.all().values():
-        methods = dict.fromkeys(line.method for line in study.lines)
-        lines = [(look.colour, look.dashes) for look in map(partial(style.look_of, study=study), methods)]
-        assert len(set(lines)) == len(lines), study.name
 
 
 def test_no_two_methods_look_alike() -> None:
@@ -55,8 +47,7 @@ def test_of_lines_of_one_method_the_plainest_has_its_look_and_every_other_one_of
     assert looks[lines[1]].colour == style.BASELINE
     assert [line for line in lines if looks[line].colour == style.PROPOSED] == [lines[3]]
     assert len(set(looks.values())) == len(lines)
-    own_colour = looks[lines[2]].colour
-    assert own_colour not in {looks[line].colour for line in lines[4:]}
+    assert looks[lines[2]].colour not in {looks[line].colour for line in lines[4:9]}
 
 
 def study(methods: tuple[str, ...], proposed: str, baseline: str, *references: str) -> type[Study]:
@@ -64,15 +55,6 @@ def study(methods: tuple[str, ...], proposed: str, baseline: str, *references: s
     own = {"lines": lines, "proposed": proposed, "baseline": baseline, "references": references}
     own["experiments"] = ()
     return type("Own", (Study,), own)
-
-
-def test_hues_are_used_up_before_one_is_used_twice() -> None:
-    first, second = (tuple(f"{name}{number}" for number in range(8)) for name in "ab")
-    looks = style.assign((study(first, "a0", "a1"), study((*second, "a1"), "b0", "a1", "b7")))
-    assert len({looks[name].colour for name in first}) == 8
-    assert looks["a1"].colour == style.BASELINE
-    assert looks["b7"].colour == style.REFERENCE
-    assert len(set(looks.values())) == 16
 
 
 GONE = """
@@ -98,6 +80,17 @@ def test_the_look_of_an_unknown_method_is_the_same_in_every_process(before: str)
     assert other.stdout.strip() == str(style.look_of("a_new_method", Study))
 
 
-def test_text_in_a_methods_colour_can_be_read_on_white() -> None:
-    for hue in (*style.HUES, style.PROPOSED, style.BASELINE, style.REFERENCE):
-        assert 1.05 / (style.luminance(style.ink(hue)) + 0.05) >= 4.2
+def test_signs_that_the_usual_font_lacks_are_in_another_that_is_installed() -> None:
+    sign = "\N{MATHEMATICAL SCRIPT CAPITAL A}"  # matplotlib comes with STIX, which has it
+    assert style.families(["Accuracy ±1 %\n"]) == [style.FONT]
+    first, *others = style.families(["Accuracy", sign])
+    assert first == style.FONT
+    assert len(others) == 1
+
+
+def test_signs_that_no_font_has_are_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        assert style.families(["\U0001fffe", "abc"]) == [style.FONT]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert "\U0001fffe" in lines[0]

@@ -15,7 +15,7 @@ from study_cells import csv_rows, plan_of, report_of, shown, spec
 from toy_study import ToyStudy
 
 from bench.errors import RequestError
-from bench.figures.drawings import Drawings
+from bench.figures.drawing import Drawings
 from bench.grids import expand, load_grid
 from bench.report import folder
 from bench.report.captions import describe
@@ -478,7 +478,7 @@ def test_an_earlier_report_is_replaced_whole(tmp_path: Path) -> None:
         "index.html",
         "cells.csv",
         "toy/table1/table.tex",
-        "toy/table1/clients.pdf",
+        "toy/table1/clients.png",
     } <= names
 
 

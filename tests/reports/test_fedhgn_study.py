@@ -11,8 +11,7 @@ from stored_runs import MemoryStore
 from study_cells import cells_in, experiments, main_tables
 
 from bench.figures.charts import figures
-from bench.figures.drawings import save
-from bench.figures.layout import draw
+from bench.figures.drawing import draw, save
 from bench.grids import expand, load_grid
 from bench.report import tables
 from bench.report.spread import spread

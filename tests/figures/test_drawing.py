@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from bench.figures import drawings, style
-from bench.figures.curves import Curves
-from bench.figures.drawings import Drawings
-from bench.figures.layout import Figure, Mark
+from bench.figures import drawing, style
+from bench.figures.drawing import Drawings
+from bench.figures.panels import Figure, Mark, Panel
 from bench.statistics.summary import with_intervals
 from bench.studies.study import Study
 
@@ -23,7 +23,8 @@ def figure(last: float, name: str = "curve") -> Figure:
     """A curve that ends at a number."""
     place = {"dataset": "cora", "scenario": "non-overlapping", "clients": 10, "method": "local"}
     rows = pd.DataFrame({**place, "round": [1, 2], "n": 3, "mean": [50.0, last], "std": 0.0})
-    panel = Curves("Cora", with_intervals(rows), (Mark("local", "Local", style.look_of("local", Study)),))
+    marks = (Mark("local", "Local", style.look_of("local", Study)),)
+    panel = Panel("curves", "Cora", with_intervals(rows), marks)
     return Figure(name, "", [panel], "Test accuracy")
 
 
@@ -36,14 +37,14 @@ def test_a_figure_is_drawn_once_however_often_and_wherever_it_is_shown(tmp_path:
     kept = tmp_path / "kept"
 
     def saved(last: float, folder: str) -> list[bytes]:
-        with Drawings(kept) as shown:
+        with Drawings(kept, pdf=True) as shown:
             paths = shown.save({figure(last): tmp_path / folder / "table" / "curve"})
-        assert [path.name for path in paths] == ["curve.pdf", "curve.png", "curve.csv"]
+        assert [path.name for path in paths] == ["curve.png", "curve.pdf", "curve.csv"]
         return [path.read_bytes() for path in paths]
 
     first = saved(60.0, "one")
     drawn = files(kept)
-    assert len(drawn) == len(drawings.KINDS)
+    assert {Path(name).suffix for name in drawn} == {".png", ".pdf"}
     assert saved(60.0, "two") == first
     assert files(kept) == drawn
     other = saved(61.0, "one")
@@ -89,14 +90,37 @@ def test_drawings_that_no_report_shows_are_forgotten(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     with Drawings(kept) as shown:
         shown.save({figure(60.0): tmp_path / "a"})
-    long_ago = time.time() - 2 * drawings.KEPT_DAYS * 24 * 3600
+    long_ago = time.time() - 2 * drawing.KEPT_DAYS * 24 * 3600
     for path in kept.iterdir():
         os.utime(path, (long_ago, long_ago))
     with Drawings(kept) as shown:
         shown.save({figure(61.0): tmp_path / "b"})
-    assert len(list(kept.iterdir())) == len(drawings.KINDS)
+    assert len(list(kept.iterdir())) == 1
 
 
-def test_a_change_of_any_module_that_draws_draws_anew() -> None:
-    for name in ("curves", "drawings", "layout", "plots", "style"):
-        assert Path(drawings.__file__).with_name(f"{name}.py").read_bytes() in drawings._sources(), name
+def test_without_a_folder_that_can_be_written_nothing_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("no folder", encoding="utf-8")
+    with Drawings(tmp_path / "home" / "figures") as shown:
+        paths = shown.save({figure(60.0): tmp_path / "curve"})
+    assert [path.name for path in paths] == ["curve.png", "curve.csv"]
+    assert all(path.stat().st_size for path in paths)
+
+
+def test_a_drawing_depends_on_its_rows_words_and_looks_and_on_what_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = figure(60.0)
+    (panel,) = one.panels
+    (mark,) = panel.marks
+    others = [
+        figure(61.0),
+        replace(one, title="Another title"),
+        replace(one, panels=[replace(panel, title="CiteSeer")]),
+        replace(one, panels=[replace(panel, marks=(replace(mark, label="Alone"),))]),
+        replace(one, panels=[replace(panel, options={"level": 1.0})]),
+    ]
+    digests = {drawing._digest(each) for each in (one, *others)}
+    assert len(digests) == 1 + len(others)
+    assert drawing._digest(replace(one, name="another", caption="other words")) in digests
+    monkeypatch.setattr(drawing, "_version", lambda: b"another")
+    assert drawing._digest(one) not in digests

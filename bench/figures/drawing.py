@@ -1,0 +1,275 @@
+"""Figures as files: PNG, PDF on demand, CSV; drawings are kept by the hash of all that they show."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import shutil
+import signal
+import textwrap
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import ExitStack
+from functools import cache
+from itertools import zip_longest
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from unicodedata import east_asian_width
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure as Canvas
+from matplotlib.figure import SubFigure
+
+from bench.figures import style
+from bench.figures.panels import KINDS, Figure, Panel, draw_behind, draw_curve, draw_curves, round_numbers
+
+DPI = 150
+
+LEAST_WIDTH = 5.0
+"""Inches that a figure's title needs."""
+
+WIDE, LARGE, SMALL = 7.4, 3.1, 1.1
+"""Inches of a figure with a small drawing for every curve: its width, the height of the large drawing, and
+that of a row of small ones.
+"""
+
+MANY = 12
+"""Figures for which starting further processes pays."""
+
+KEPT_DAYS = 60
+"""Days after which a drawing that no report showed is no longer kept."""
+
+METADATA: dict[str, dict[str, None]] = {"png": {}, "pdf": {"CreationDate": None}}
+"""What files say of themselves: no time, lest equal figures differ."""
+
+
+def wrapped(text: str, width: float, size: float) -> str:
+    """A text in lines of about so many inches at a font size in points; wide signs count twice."""
+    share_wide = sum(east_asian_width(sign) in "WF" for sign in text) / max(len(text), 1)
+    room = width * 72 / (0.58 * size * (1 + share_wide))
+    lines = text.replace(" %", "\N{NO-BREAK SPACE}%").split("\n")
+    return "\n".join(textwrap.fill(line, max(10, int(room))) for line in lines)
+
+
+def draw(figure: Figure) -> Canvas:
+    """The figure with all in its place, ready to be saved."""
+    with mpl.rc_context(rc=style.RC):
+        first = figure.panels[0]
+        canvas = _with_small_drawings(first) if first.is_crowded else _side_by_side(figure.panels)
+        width = canvas.get_figwidth()
+        canvas.suptitle(wrapped(figure.title, width - 0.2, 10), x=0.1 / width, ha="left")
+        layout = canvas.get_layout_engine()
+        assert layout is not None
+        layout.execute(canvas)
+        canvas.set_layout_engine("none")  # else everything is drawn a second time to place it
+    return canvas
+
+
+def _side_by_side(panels: Sequence[Panel]) -> Canvas:
+    kind = KINDS[panels[0].kind]
+    across = min(len(panels), kind.across)
+    rows = [panels[start : start + across] for start in range(0, len(panels), across)]
+    most_marks = [max(len(panel.marks) for panel in row) for row in rows]
+    heights = [kind.height + kind.per_row * marks for marks in most_marks]
+    size = max(across * kind.width, LEAST_WIDTH), sum(heights) + 0.7
+    canvas = Canvas(figsize=size, dpi=DPI, layout="constrained")
+    body = canvas.add_subfigure(
+        canvas.add_gridspec(1, 1)[0]
+    )  # below the title, which a legend of the whole figure would cover
+    grid = body.subplots(len(rows), across, squeeze=False, gridspec_kw={"height_ratios": heights})
+    for row, places, marks in zip(rows, grid, most_marks, strict=True):
+        for panel, axes in zip_longest(row, places):
+            if panel is None:
+                axes.remove()
+                continue
+            kind.draw(axes, panel, **panel.options)
+            axes.set_title(wrapped(panel.title, kind.width - 0.4, 8.5))
+            if kind.per_row:  # rows are as high as those of the panel beside
+                axes.set_ylim(bottom=0.4 - marks)
+    _add_legend(body)
+    return canvas
+
+
+def _add_legend(body: SubFigure) -> None:
+    """A legend above all panels, with every label once."""
+    handles: dict[str, Artist] = {}
+    for axes in body.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    if handles:
+        across = int(body.bbox.width / DPI / (0.06 * max(map(len, handles)) + 0.5))
+        columns = min(max(across, 1), len(handles))
+        body.legend(list(handles.values()), list(handles), loc="outside upper left", ncols=columns)
+
+
+def _with_small_drawings(panel: Panel) -> Canvas:
+    """Many curves: one drawing of those that matter, and below it every method before all others in grey."""
+    count = len(panel.marks)
+    columns = min((5, 4, 6), key=lambda columns: -count % columns)
+    rows = math.ceil(count / columns)
+    heights = LARGE, SMALL * rows + 0.3
+    canvas = Canvas(figsize=(WIDE, sum(heights) + 0.3), dpi=DPI, layout="constrained")
+    grid = canvas.add_gridspec(2, 1, height_ratios=heights)
+    above, below = canvas.add_subfigure(grid[0]), canvas.add_subfigure(grid[1])
+    large = above.subplots()
+    draw_curves(large, panel, shown=[mark for mark in panel.marks if mark.key], **panel.options)
+    large.set_title(panel.title)
+    _add_legend(above)
+    for place, axes in enumerate(below.subplots(rows, columns, squeeze=False).flat):
+        if place >= count:
+            axes.remove()
+            continue
+        mark = panel.marks[place]
+        draw_behind(axes, panel, [other for other in panel.marks if other is not mark])
+        draw_curve(axes, panel, mark)
+        axes.set(xlim=large.get_xlim(), ylim=large.get_ylim())
+        axes.set_title(wrapped(mark.label, 0.7 * WIDE / columns, 7), fontsize=7)
+        if panel.y == "mean":
+            end = panel.curves[mark.method][-1, 1]
+            axes.set_title(f"{end:.1f}" if end >= 1 else f"{end:.2g}", fontsize=6.5, loc="right")
+        if "ticks" in panel.options:
+            axes.set_xticks(large.get_xticks(), large.get_xticklabels())
+        else:
+            axes.xaxis.set_major_locator(round_numbers(3))
+        axes.yaxis.set_major_locator(round_numbers(3))
+        is_left, is_lowest = place % columns == 0, place + columns >= count
+        axes.tick_params(labelsize=6.5, labelleft=is_left, labelbottom=is_lowest)
+    below.supxlabel(large.get_xlabel(), fontsize=7)
+    below.supylabel(large.get_ylabel(), fontsize=7)
+    return canvas
+
+
+class Drawings:
+    """Draws figures in so many processes, while the caller goes on making others. A context manager.
+
+    ``folder`` keeps drawings from one report to the next: what is there is not drawn again. None, or a folder
+    that cannot be written: nothing is kept. Further processes are started for ``many`` figures. ``pdf``: as
+    PDF, too.
+    """
+
+    def __init__(
+        self, folder: Path | None = None, workers: int = 1, many: int = MANY, pdf: bool = False
+    ) -> None:
+        self._workers = workers
+        self._many = many
+        self._kinds = ("png", "pdf") if pdf else ("png",)
+        self._stack = ExitStack()
+        self._cache = folder if folder and _can_be_written(folder) else None
+        self._folder = self._cache or Path(self._stack.enter_context(TemporaryDirectory()))
+        self._digests: dict[Figure, str] = {}
+        self._queue: list[tuple[Figure, list[str], Path, tuple[str, ...]]] = []
+        self._pool: ProcessPoolExecutor | None = None
+        self._jobs: list[Future[None]] = []
+
+    def __enter__(self) -> Drawings:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool:
+            self._pool.shutdown(cancel_futures=True)
+        self._stack.close()
+
+    def begin(self, figure: Figure) -> None:
+        """Have a figure drawn, as soon as there are enough for further processes."""
+        if figure in self._digests:
+            return
+        digest = self._digests[figure] = _digest(figure)
+        if not all((self._folder / f"{digest}.{kind}").is_file() for kind in self._kinds):
+            fonts = style.families([figure.title, *_texts(figure)])
+            self._queue.append((figure, fonts, self._folder / digest, self._kinds))
+        if self._workers > 1 and (self._pool or len(self._queue) >= self._many):
+            self._pool = self._pool or ProcessPoolExecutor(
+                self._workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
+            )
+            self._jobs += [self._pool.submit(_draw_files, *job) for job in self._queue]
+            self._queue.clear()
+
+    def save(self, stems: Mapping[Figure, Path]) -> list[Path]:
+        """Write ``STEM.png`` and ``STEM.csv`` of figures, and ``STEM.pdf`` if asked; equal figures give equal
+        bytes.
+        """
+        for figure, stem in stems.items():
+            self.begin(figure)
+            stem.parent.mkdir(parents=True, exist_ok=True)
+            Path(f"{stem}.csv").write_bytes(_csv(figure))
+        while self._queue:
+            _draw_files(*self._queue.pop())
+        for job in self._jobs:
+            job.result()
+        for figure, stem in stems.items():
+            for kind in self._kinds:
+                drawing = self._folder / f"{self._digests[figure]}.{kind}"
+                os.utime(drawing)
+                shutil.copyfile(drawing, f"{stem}.{kind}")
+        if stems and self._cache:
+            _forget(self._cache)
+        return [Path(f"{stem}.{kind}") for stem in stems.values() for kind in (*self._kinds, "csv")]
+
+
+def save(figure: Figure, folder: Path) -> list[Path]:
+    """Write ``NAME.png``, ``NAME.pdf`` and ``NAME.csv`` into a folder."""
+    with Drawings(pdf=True) as drawings:
+        return drawings.save({figure: folder / figure.name})
+
+
+def _can_be_written(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        TemporaryDirectory(dir=folder).cleanup()
+    except OSError:
+        return False
+    return True
+
+
+def _draw_files(figure: Figure, fonts: Sequence[str], stem: Path, kinds: Sequence[str]) -> None:
+    with mpl.rc_context(rc={**style.RC, "font.family": fonts}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # said once, by ``style.families``
+        canvas = draw(figure)
+        for kind in kinds:
+            part = stem.with_suffix(f".{os.getpid()}.part")
+            canvas.savefig(part, format=kind, dpi=DPI, metadata=METADATA[kind])
+            part.replace(stem.with_suffix(f".{kind}"))  # at once: another report may read the same folder
+
+
+def _forget(folder: Path) -> None:
+    """Remove drawings that no report has shown for long."""
+    oldest = time.time() - KEPT_DAYS * 24 * 3600
+    for path in folder.iterdir():
+        if path.stat().st_mtime < oldest:
+            path.unlink(missing_ok=True)
+
+
+def _csv(figure: Figure) -> bytes:
+    data = pd.concat([panel.data for panel in figure.panels], ignore_index=True)
+    return data.to_csv(index=False, float_format="%.4f", lineterminator="\n").encode()
+
+
+def _texts(figure: Figure) -> list[str]:
+    """What is written on a figure."""
+    labels = [mark.label for panel in figure.panels for mark in panel.marks]
+    options = [str(option) for panel in figure.panels for option in panel.options.values()]
+    return [figure.title, *(panel.title for panel in figure.panels), *labels, *options]
+
+
+def _digest(figure: Figure) -> str:
+    """A hash over all that a drawing depends on: its rows, kind and words, this code and matplotlib."""
+    panels = [
+        (panel.kind, panel.title, len(panel.data), panel.marks, panel.options) for panel in figure.panels
+    ]
+    words = repr((figure.title, panels))
+    return hashlib.sha256(b"\0".join([_version(), words.encode(), _csv(figure)])).hexdigest()
+
+
+@cache
+def _version() -> bytes:
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return b"\0".join([mpl.__version__.encode(), *(path.read_bytes() for path in sources)])
