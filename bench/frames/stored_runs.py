@@ -156,7 +156,8 @@ def _reference_settings(
     In a column without a grid: the method's defaults there, and the most frequent protocol.
     """
     planned = usual.set_index([*WHERE, "method"])["cell"].to_dict()
-    grids = usual.drop_duplicates(WHERE, keep="last").set_index(WHERE)["grid"].to_dict()
+    of_grids = usual[usual["grid"] != ""]  # not what was planned without one
+    grids = of_grids.drop_duplicates(WHERE, keep="last").set_index(WHERE)["grid"].to_dict()
     grid_by_name = {name: load_grid(name) for name in set(grids.values())}
     references: dict[str, Settings] = {}
     for _, cells in cells_in_order(runs, settings).groupby([*WHERE, "method"], sort=False):
@@ -196,6 +197,7 @@ def _is_counted(runs: pd.DataFrame, usual: pd.DataFrame) -> pd.Series[bool]:
     """Leave out further seeds of usual settings where all planned seeds have numbers, so that nobody looks at
     a grade and goes on until it is another one.
     """
+    usual = usual[usual["seeds"].map(len) > 0]
     seeds = usual.set_index([*WHERE, "method"])["seeds"].explode().rename("seed").reset_index()
     merged = runs[[*WHERE, "method", "seed"]].merge(
         seeds.astype({"seed": runs["seed"].dtype}), how="left", indicator=True

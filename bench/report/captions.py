@@ -19,8 +19,6 @@ from bench.frames.stored_runs import WHERE, parts_of
 from bench.frames.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS
 from bench.grids.grid import PARTITION_SEED
 from bench.report.document import Document, DocumentCells
-from bench.studies.cells import Cell
-from bench.studies.frame import frame
 from bench.studies.measures import Measure
 from bench.studies.settings import PER_SEED, Column, Settings
 from bench.studies.study import Study
@@ -86,12 +84,6 @@ def statistic(
         cells=cells,
         **rest,
     )
-
-
-def rows_of_cells(cells: Iterable[Cell], results: Results) -> pd.DataFrame:
-    """The rows of the cells frame that these cells are."""
-    key = ["study", "document", "table", *WHERE, "line", "point", "measure"]
-    return frame(cells)[key].merge(results.cells, on=key, how="left")
 
 
 def caption(shown: DocumentCells) -> tuple[str, ...]:

@@ -13,29 +13,29 @@ from bench.figures import charts
 from bench.figures.drawing import Drawings
 from bench.figures.panels import Figure
 from bench.frames.graded_cells import WRITTEN, Results, collect
-from bench.frames.stored_runs import WHERE
+from bench.frames.ranking import rank
+from bench.frames.stored_runs import WHERE, UsualRuns
 from bench.frames.values import client_rows
 from bench.grids import load_grid
 from bench.metric_names import ACCURACY
 from bench.replacement import replacing_folder
 from bench.report import folder, page, render, terminal
-from bench.report.claim_views import claims
+from bench.report.claim_documents import claim_document
 from bench.report.dataset_documents import dataset_document
 from bench.report.document import Document, DocumentCells, Part, Report
-from bench.report.findings import Findings
-from bench.report.ranking_views import ranking_document
+from bench.report.ranking import ranking_document
 from bench.report.reproduction import reproduction
 from bench.report.request import Request, asked_plans
+from bench.report.score import headline, judged_once, leaders, scores, verdict_counts
 from bench.report.spread import spread
 from bench.report.tables import document_of, verdict_map
-from bench.report.tuning import tuning
+from bench.report.tuned import tuned_document
 from bench.studies.cells import Cells, Selection
 from bench.studies.collect import plans_of, results_of, selected_cells
 from bench.studies.experiment import Plans
 from bench.studies.frame import write as write_csv
 from bench.studies.metric import TITLES, check_kept
 from bench.studies.planned import usual_cells
-from bench.studies.ranking import rank
 from bench.studies.settings import Column
 from bench.studies.source import Source
 from bench.studies.study import Study
@@ -73,14 +73,14 @@ def _columns_outside_tables(runs: pd.DataFrame, plans: Plans) -> tuple[str, ...]
 def _part(
     study: Study,
     old_tables: Sequence[Cells],
-    selection: Selection,
     request: Request,
     drawings: Drawings | None,
     tables: Sequence[DocumentCells],
+    cells: pd.DataFrame,
     results: Results,
 ) -> Part:
-    """A study's documents: of the ``tables`` that are shown, then statistics over all those selected, run or
-    not.
+    """A study's documents: of the ``tables`` that are shown, then statistics over all the ``cells`` selected,
+    run or not.
 
     No statistics where no methods are compared; by another metric than accuracy tables and the ranking alone,
     as nothing is published, claimed or drawn of it.
@@ -93,33 +93,33 @@ def _part(
         for table in tables
         if is_shown(table, request)
     ]
-    competing_tables = [cells for cells in old_tables if cells.experiment.competes]
-    ranks = rank(study, competing_tables, selection) if competing_tables else None
+    is_compared = any(table.experiment.competes for table in tables)
+    ranks = rank(study, results, cells) if is_compared else None
+    paper_scores = scores(study, verdict_counts(study, judged_once(study, cells), request.is_whole))
     ranking = ranking_document(ranks, results) if ranks else None
-    findings = Findings(study, old_tables, ranks, request.is_whole)
     claim_documents: list[Document | None] = []
     if not by_accuracy:
         documents.append(ranking and replace(ranking, figures=()))
-    elif competing_tables:
-        main_tables = [cells for cells in old_tables if cells.experiment.main]
-        claim_documents = [claims(study, claim_list, old_tables, results) for claim_list in study.claims]
+    elif is_compared:
+        claim_documents = [claim_document(study, results, cells, claim_list) for claim_list in study.claims]
         documents += [
             *(spread(table) for table in tables if table.experiment.main),
             ranking,
-            tuning(study, main_tables, selection, results),
-            reproduction(findings, results),
+            tuned_document(study, results, cells),
+            reproduction(study, results, cells, request.is_whole),
             *claim_documents,
             dataset_document(study) if request.is_whole else None,
         ]
     answers = (f"{document.title}: {document.summary}" for document in claim_documents if document)
+    sentences = (*headline(ranks, paper_scores), leaders(ranks), *answers, *_gap(tables, results))
     maps = [(table, verdict_map(table)) for table in tables if table.experiment.competes]
     shown_documents = [document for document in documents if document]
     return Part(
         study.name,
         study.title if by_accuracy else f"{study.title}, by {TITLES[results.metric]}",
         len(_runs(shown_documents, results)),
-        tuple(filter(None, (*findings.headline, findings.leaders, *answers, *_gap(tables, results)))),
-        findings.scores,
+        tuple(filter(None, sentences)),
+        paper_scores,
         ranks,
         {table.experiment.name: verdicts for table, verdicts in maps if verdicts},
         shown_documents,
@@ -161,9 +161,11 @@ def compose(
     studies: dict[str, type[Study]],
     drawings: Drawings | None = None,
     winners: Configurations | None = None,
+    usual_runs: UsualRuns | None = None,
 ) -> Report:
     """The report on a database, of which nothing is written yet. ``winners`` are the tuned configurations at
-    hand; ``drawings`` begin while the rest is computed.
+    hand, ``usual_runs`` the usual settings in place of those that the studies' grids plan; ``drawings`` begin
+    while the rest is computed.
 
     Raises:
         RequestError: an empty database, an unknown name, or filters that leave nothing.
@@ -176,7 +178,7 @@ def compose(
         chosen_studies = [study for study in chosen_studies if plans[study.name]]
     usual = usual_cells(grid for study in chosen_studies for grid in study.grids)
     old_results = results_of(source, all_plans, usual, request.metric, winners)
-    results = collect(source, chosen_studies, request.metric, winners, {**all_plans, **plans})
+    results = collect(source, chosen_studies, request.metric, winners, {**all_plans, **plans}, usual_runs)
     request.check(results.cells, results.runs)
     places = results.places[request.mask(results.places)]
     results = results._replace(places=request.with_guests(places))
@@ -206,7 +208,7 @@ def compose(
         unrun += [f"{study.name} {table.experiment.name}" for table in tables if not is_shown(table, request)]
         if tables:
             old_tables = selected_cells(study, plans[study.name], old_results, selection)
-            parts.append(_part(study, old_tables, selection, request, drawings, tables, results))
+            parts.append(_part(study, old_tables, request, drawings, tables, study_cells, results))
     omitted = [
         study.name
         for study in chosen_studies
@@ -272,9 +274,10 @@ def build(
     studies: dict[str, type[Study]],
     out: Path,
     winners: Configurations | None = None,
+    usual_runs: UsualRuns | None = None,
 ) -> Report:
     """``compose`` and ``write``: nothing is written if the request is wrong."""
     with Drawings() as drawings:
-        report = compose(source, request, studies, drawings, winners)
+        report = compose(source, request, studies, drawings, winners, usual_runs)
         write(report, out, drawings)
     return report

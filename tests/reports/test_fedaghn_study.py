@@ -9,9 +9,10 @@ from stored_runs import MemoryStore
 from study_cells import cells_in, plan_of, shown
 
 from bench.errors import RequestError
+from bench.frames.graded_cells import collect
 from bench.grids import expand, load_grid
 from bench.report.captions import caption, fine_print
-from bench.report.findings import judged_cells
+from bench.report.score import judged_once
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedaghn.measures import shares, stage_round
 from bench.store.bundle import SHIPPED, Bundle, write_bundle
@@ -240,9 +241,7 @@ def test_reduced_tables_name_and_read_their_methods_as_the_whole_one_does() -> N
 
 def test_reduced_runs_measure_no_published_value() -> None:
     results = Results(database(12, layered(20, 6)), {})
-    whole, reduced = (
-        cells_in(FedAGHN, name, results)
-        for name in ("collaboration_weights", "collaboration_weights_reduced")
-    )
+    reduced = cells_in(FedAGHN, "collaboration_weights_reduced", results)
     assert any(cell.target and cell.measured for cell in reduced.primary_cells)
-    assert not any(cell.measured for cell in judged_cells([whole, reduced]).values())
+    judged = judged_once(FedAGHN(), collect(database(12, layered(20, 6)), [FedAGHN()]).cells)
+    assert not judged["n"].any()
