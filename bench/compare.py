@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from bench import registry
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
+from bench.frames.graded_cells import collect, values_of
+from bench.frames.ranking import Ranking, rank
+from bench.frames.stored_runs import WHERE, UsualRuns, first_usual, usual_frame
 from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.grids.experiment import Line
 from bench.grids.grid import Setting
 from bench.metric_names import ACCURACY, Metric
-from bench.report.standing import Standing, standings
+from bench.report.ranking import task_label
+from bench.report.table import Table, listing
 from bench.resolve import Overrides
 from bench.spec import RunSpec
-from bench.studies.cells import Selection
-from bench.studies.collect import selected_cells
-from bench.studies.experiment import ExperimentPlan
+from bench.statistics.paired import common_ground, of_one
+from bench.studies.measures import BELOW_BASELINE
 from bench.studies.metric import check_kept, client_values
-from bench.studies.planned import PlannedCell, UsualCells, usual_cells
-from bench.studies.ranking import Ranking, rank
-from bench.studies.results import Results
-from bench.studies.settings import Column, settings_of
+from bench.studies.settings import settings_of
 from bench.studies.source import Source
 from bench.studies.study import STUDIES, Study
+from bench.studies.wording import gap, number, ranges, with_std
 from bench.sweep.plan import Plan
 
 
@@ -134,17 +139,25 @@ def with_changed(plan: Plan) -> Plan:
     return Plan(tuple(replace(step, to_run=step.to_run or step.changed) for step in plan.steps), plan.history)
 
 
-def expectations(study: Study, runs: list[Planned]) -> UsualCells:
-    """What a report expects: the study's own cells, and the method's runs in the settings planned here."""
-    own_cells: UsualCells = {}
+def usual_runs(study: Study, runs: list[Planned]) -> UsualRuns:
+    """The usual settings: those of the study's grids, and of the method those of its runs planned here."""
+    planned, settings = usual_frame(study.grids)
+    usual = first_usual(planned)
+    drawn = set(usual.loc[usual["per_seed"].astype(bool), WHERE].itertuples(index=False, name=None))
+    rows = []
     for run in runs:
-        # Of several points of a column the first is the usual one.
-        own_cells.setdefault((Column(*run.names[:3]), run.method), PlannedCell(settings_of(run.spec)))
-    return {**usual_cells(study.grids), **own_cells}
+        where, spec = run.names[:3], run.spec
+        cell = spec.cell_on_any_partition if where in drawn else spec.cell
+        settings[cell] = settings_of(spec, where in drawn)
+        rows.append(("", *where, run.method, cell, (), where in drawn))
+    # Of several points of a column the first is the usual one.
+    own = pd.DataFrame(rows, columns=usual.columns)
+    return first_usual(pd.concat([own, usual])), settings
 
 
-def _columns(runs: list[Planned]) -> frozenset[Column]:
-    return frozenset(Column(*run.names[:3]) for run in runs)
+def _columns(runs: list[Planned]) -> pd.DataFrame:
+    """The columns of the runs, each once."""
+    return pd.DataFrame([run.names[:3] for run in runs], columns=WHERE).drop_duplicates()
 
 
 def check_others(source: Source, study: Study, method: str, runs: list[Planned], metric: Metric) -> str:
@@ -154,10 +167,9 @@ def check_others(source: Source, study: Study, method: str, runs: list[Planned],
     Raises:
         RequestError: no run of another method in their tasks, under their protocol, has the metric.
     """
-    rows, columns, names = source.runs(), _columns(runs), {line.method for line in study.lines} - {method}
+    rows, names = source.runs(), {line.method for line in study.lines} - {method}
     done_runs = rows[(rows["state"] == "done") & rows["method"].isin(names)]
-    tasks = zip(done_runs["dataset"], done_runs["scenario"], done_runs["clients"], strict=True)
-    done_runs = done_runs[[Column(*names) in columns for names in tasks]]
+    done_runs = done_runs.merge(_columns(runs), on=WHERE)
     protocols = {_common_protocol(run.spec) for run in runs}
     specs = map(RunSpec.model_validate_json, done_runs["spec"])
     other_runs = done_runs[[_common_protocol(spec) in protocols for spec in specs]]
@@ -180,22 +192,160 @@ def _common_protocol(spec: RunSpec) -> str:
     return json.dumps(spec.protocol.model_dump(mode="json", exclude={"partition_seed", *own_keys}))
 
 
+class Comparison(NamedTuple):
+    """A method beside all others of a study.
+
+    own      its cells with numbers, a row a task: the columns of ``Ranking.cells``, rank (1 the best mean;
+             equal means share it), methods (with numbers there), below (mean number of clients below the
+             baseline), and tests: those with every other method, itself first, corrected over these alone
+    seeds    place -> seeds with numbers
+    """
+
+    method: str
+    ranking: Ranking
+    own: pd.DataFrame
+    seeds: dict[int, list[int]]
+
+    def label(self, row: Any) -> str:
+        """The task of a row: ``Cora, non-overlapping, 10 clients``, with the point."""
+        return task_label(self.ranking, self.ranking.cells[self.ranking.cells["task"] == row["task"]])
+
+
 def compare(
     source: Source, study: Study, method: str, runs: list[Planned], metric: Metric = ACCURACY
-) -> tuple[Ranking, list[Standing]]:
-    """The ranking of all methods over the tasks of the method's runs, and its standing in each.
+) -> Comparison:
+    """The ranking of all methods over the tasks of the method's runs, and where it stands in each.
 
     Raises:
         RequestError: no run of the method has numbers, or no other method has any in its tasks.
     """
-    results = Results(source, expectations(study, runs), metric=metric)
-    methods = frozenset({method, *(line.method for line in study.lines)})
-    selection = Selection(columns=_columns(runs), methods=methods)
-    plans = [ExperimentPlan(table, study.lines) for table in study.experiments if table.competes]
-    ranking = rank(study, selected_cells(study, plans, results, selection), selection)
-    method_standings = standings(ranking, method) if ranking else []
-    if ranking is None or not method_standings:
+    results = collect(source, [study], metric, usual_runs=usual_runs(study, runs))
+    names = {method, *(line.method for line in study.lines)}
+    cells = results.cells[results.cells["method"].isin(names)].merge(_columns(runs), on=WHERE)
+    ranking = rank(study, results, cells, names)
+    if ranking is None or method not in set(ranking.cells["method"]):
         raise RequestError(
             f"nothing to compare: {method} or the other methods have no numbers in these cells"
         )
-    return ranking, method_standings
+    tasks = ranking.cells.groupby("task")
+    cells = ranking.cells.assign(
+        rank=tasks["mean"].rank(method="min", ascending=False).astype(int),
+        methods=tasks["method"].transform("size"),
+    )
+    own = cells[cells["method"] == method]
+    below = values_of(results, own, BELOW_BASELINE).groupby("place")["value"].mean()
+    tests = [of_one(method, ranking.tests[ranking.tests["task"] == task]) for task in own["task"]]
+    own = own.assign(below=own["place"].map(below), tests=pd.Series(tests, own.index, dtype=object))
+    done = results.members[results.members["is_done"]]
+    seeds = {int(str(place)): part.tolist() for place, part in done.groupby("place")["seed"]}
+    return Comparison(method, ranking, own, seeds)
+
+
+def standings_table(comparison: Comparison, title: str) -> Table:
+    """One row a task, in 80 columns; the data set is named where there are several.
+
+    Better / worse count the methods that it is significantly better and worse than, of those it was tested
+    against; Below the clients below the baseline; s and MB what a run takes and exchanges.
+    """
+    ranking, own = comparison.ranking, comparison.own
+    rows = []
+    for row in own.to_dict("records"):
+        verdicts = row["tests"]["verdict"].tolist()
+        tested = len(verdicts) - verdicts.count("no test")
+        texts = {
+            "Test": with_std(row["mean"], None if pd.isna(row["std"]) else row["std"]),
+            "Place": f"{row['rank']}/{row['methods']}",
+            "Better /\nworse": f"{verdicts.count('better')}/{verdicts.count('worse')} of {tested}",
+            f"Below\n{ranking.baseline_title}": number(row["below"], ".1f"),
+            "s": f"{row['seconds']:.1f}",
+            "MB": f"{row['megabytes']:.0f}",
+        }
+        dataset = ranking.study.title_of(row["dataset"]) if own["dataset"].nunique() > 1 else ""
+        place = " ".join(filter(None, (dataset, row["scenario"], str(row["clients"]), row["point"])))
+        rows.append((place, texts))
+    return listing("standing", title, "Task", rows)
+
+
+def others_table(comparison: Comparison, row: Mapping[Any, Any]) -> Table:
+    """The method among all others of the task of a row, the best first, in 80 columns.
+
+    Ahead by is what the method has over each of them on the seeds and clients of both, with its verdict.
+    """
+    ranking = comparison.ranking
+    cells = ranking.cells[ranking.cells["task"] == row["task"]]
+    cells = cells.assign(rank=cells["mean"].rank(method="min", ascending=False))
+    tests = row["tests"].set_index("second").to_dict("index")
+    rows = []
+    for cell in cells.sort_values("rank", kind="stable").to_dict("records"):
+        test = tests.get(cell["method"])
+        ahead = "-" if test is None or pd.isna(test["difference"]) else gap(test["difference"])
+        texts = {
+            "Place": f"{cell['rank']:.0f}",
+            "Test": with_std(cell["mean"], None if pd.isna(cell["std"]) else cell["std"]),
+            "Seeds": ranges(comparison.seeds[cell["place"]]),
+            "Ahead by,\nsame seeds": ahead,
+            "Verdict": test["verdict"] if test else "-",
+        }
+        rows.append((ranking.titles[cell["method"]], texts))
+    title = f"{comparison.label(row)}: {ranking.titles[comparison.method]} among the others"
+    return listing("others", title, "Method", rows)
+
+
+def sentences(comparison: Comparison) -> list[str]:
+    """What the method has over the best other one, and who it is significantly better and worse than, by
+    task; and its place and the tests over several tasks.
+    """
+    ranking, method = comparison.ranking, comparison.method
+    lines = []
+    for row in comparison.own.to_dict("records"):
+        place = comparison.label(row)
+        lines.append(f"{place}: {_against_best(comparison, row)}.")
+        lines += _significant(ranking, place, row["tests"])
+    if len(comparison.own) > 1:
+        place = f"Over {len(comparison.own)} tasks"
+        overall = ranking.ranks.set_index("method").loc[method]
+        text = (
+            f"mean rank {overall['rank']:.2f} of {len(ranking.ranks)} "
+            f"(95 % interval {overall['low']:.2f} to {overall['high']:.2f})"
+        )
+        group = overall["group"]
+        ties = f", group of ties {group}" if pd.notna(group) else ""
+        lines.append(f"{place}: {text}{ties}.")
+        lines += _significant(ranking, place, of_one(method, ranking.over_tasks))
+    tests = of_one(method, ranking.over_datasets)
+    if len(tests):
+        text = f"With the {tests['units'].iloc[0]} data sets as units"
+        lines += _significant(ranking, text, tests) or [f"{text}: no significant difference."]
+    return lines
+
+
+def _significant(ranking: Ranking, place: str, tests: pd.DataFrame) -> list[str]:
+    """The methods that the first of these tests is significantly better and worse than; nothing of none."""
+    lines = []
+    for verdict in ("better", "worse"):
+        titles = tests.loc[tests["verdict"] == verdict, "second"].map(ranking.titles)
+        if len(titles):
+            lines.append(f"{place}: significantly {verdict} than {', '.join(titles)}.")
+    return lines
+
+
+def _against_best(comparison: Comparison, row: Mapping[Any, Any]) -> str:
+    """What the method has in a task over the other method of highest mean."""
+    ranking = comparison.ranking
+    others = ranking.cells[(ranking.cells["task"] == row["task"]) & (ranking.cells["place"] != row["place"])]
+    best = others.loc[others["mean"].idxmax()]
+    test = row["tests"].set_index("second").loc[best["method"]]
+    rival = f"{ranking.titles[best['method']]}, the best other"
+    if pd.isna(test["difference"]):
+        return f"no seeds and partitions in common with {rival}: no test"
+    text = f"{gap(test['difference'])} points against {rival}"
+    seeds, other_seeds = (comparison.seeds[place] for place in (row["place"], best["place"]))
+    if seeds != other_seeds:
+        text += f", on the seeds of both, {ranges(set(seeds).intersection(other_seeds))}"
+    ground = common_ground(test)
+    if pd.isna(test["p"]):
+        return f"{text} ({ground}): no test"
+    count = int((row["tests"]["verdict"] != "no test").sum())
+    corrected = f"corrected{f' over {count} comparisons' if count > 1 else ''} {test['p_holm']:.2g}"
+    interval = f"95 % interval {gap(test['low'])} to {gap(test['high'])}"
+    return f"{text} ({interval}, p {test['p']:.2g}, {corrected}, {ground}): {test['verdict']}"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from stored_runs import MemoryStore
-from study_cells import main_tables
 from toy_study import ToyStudy
 
-from bench.studies.cells import Selection
-from bench.studies.ranking import Ranking, rank
-from bench.studies.results import Results
+from bench.frames.graded_cells import collect
+from bench.frames.ranking import Ranking, rank
 from bench.studies.study import Study
 
 NON, OVER = "non-overlapping", "overlapping"
@@ -39,8 +36,7 @@ def filled(where: Sequence[tuple[str, int]] = CORA_TASKS) -> MemoryStore:
 
 
 def ranking_of(
-    database: MemoryStore, study: Study | None = None, **selection: frozenset[Any]
+    database: MemoryStore, study: Study | None = None, guests: Collection[str] = ()
 ) -> Ranking | None:
     study = study or ToyStudy()
-    results, chosen = Results(database, {}), Selection(**selection)
-    return rank(study, main_tables(study, results, chosen), chosen)
+    return rank(study, collect(database, [study]), guests=guests)

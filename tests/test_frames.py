@@ -8,16 +8,15 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 from stored_runs import MemoryStore
 
 import bench
-from bench import frames
 from bench.errors import RequestError
+from bench.frames import cache
+from bench.frames.whole_frames import frames_of_studies, whole_frame
 from bench.resolve import resolve
 from bench.store import open_store
-from bench.studies.frame_rows import OF_STUDIES, whole_frame
 from bench.studies.shipped import opened_results
 
 
@@ -95,7 +94,7 @@ def test_ranks_are_those_of_the_studies(every: dict[str, pd.DataFrame]) -> None:
 @pytest.fixture
 def kept(home: Path, every: dict[str, pd.DataFrame]) -> None:
     """A home in which the frames were collected already, so that nothing has to be run."""
-    folder = home / frames.FOLDER / frames.stamp(None, True)
+    folder = home / cache.FOLDER / cache.stamp(None, True)
     folder.mkdir(parents=True)
     for name, table in every.items():
         table.to_parquet(folder / f"{name}.parquet")
@@ -117,10 +116,10 @@ def test_a_notebook_reads_them_without_torch(kept: None) -> None:
 
 
 def test_they_are_collected_anew_once_the_database_changes(home: Path) -> None:
-    before = frames.stamp(None, True)
+    before = cache.stamp(None, True)
     with open_store(f"sqlite:///{home / 'bench.db'}", create=True):
         pass
-    assert frames.stamp(None, True) != before
+    assert cache.stamp(None, True) != before
 
 
 def test_frames_that_ship_are_read_where_nothing_else_could_be_collected(
@@ -128,53 +127,41 @@ def test_frames_that_ship_are_read_where_nothing_else_could_be_collected(
 ) -> None:
     folder = tmp_path / "shipped"
     folder.mkdir()
-    for name in OF_STUDIES:
-        shutil.copy(frames.SHIPPED_FOLDER / f"{name}.parquet", folder)  # younger than all code
-        assert frames.shipped(name, None, False, folder) == folder / f"{name}.parquet"
-        assert frames.shipped(name, None, True, folder) is None
-        assert frames.shipped(name, "sqlite:///a.db", False, folder) is None
-    assert frames.shipped("runs", None, False, folder) is None
+    for name in cache.OF_STUDIES:
+        shutil.copy(cache.SHIPPED_FOLDER / f"{name}.parquet", folder)  # younger than all code
+        assert cache.shipped(name, None, False, folder) == folder / f"{name}.parquet"
+        assert cache.shipped(name, None, True, folder) is None
+        assert cache.shipped(name, "sqlite:///a.db", False, folder) is None
+    assert cache.shipped("runs", None, False, folder) is None
     with monkeypatch.context() as patch:
         patch.setenv("BENCH_PLUGINS", str(home / "mine.py"))
-        assert frames.shipped("cells", None, False, folder) is None
+        assert cache.shipped("cells", None, False, folder) is None
     tuned = home / "tuned" / "mine.json"
     tuned.parent.mkdir()
     tuned.touch()
-    assert frames.shipped("cells", None, False, folder) is None
+    assert cache.shipped("cells", None, False, folder) is None
     tuned.unlink()
     (home / "bench.db").touch()
-    assert frames.shipped("cells", None, False, folder) is None
+    assert cache.shipped("cells", None, False, folder) is None
     (home / "bench.db").unlink()
-    assert frames.shipped("cells", None, False, folder)
+    assert cache.shipped("cells", None, False, folder)
     os.utime(folder / "cells.parquet", (0, 0))  # older than the code
-    assert frames.shipped("cells", None, False, folder) is None
-
-
-def test_frames_of_other_results_are_not_read(home: Path, tmp_path: Path) -> None:
-    table = pq.read_table(frames.SHIPPED_FOLDER / "ranks.parquet")
-    known = table.schema.metadata
-    assert known[frames.MADE_FROM] == frames.results_digest()  # else: make frames
-    pq.write_table(
-        table.replace_schema_metadata({**known, frames.MADE_FROM: b"0"}), tmp_path / "ranks.parquet"
-    )
-    assert frames.shipped("ranks", None, False, tmp_path) is None
+    assert cache.shipped("cells", None, False, folder) is None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", OF_STUDIES)
-def test_frames_that_ship_are_what_is_collected(name: str, home: Path) -> None:
+def test_frames_that_ship_are_what_is_collected() -> None:
     with opened_results(None, own=False) as source:
-        collected = whole_frame(name, source)
-    shipped = pd.read_parquet(frames.SHIPPED_FOLDER / f"{name}.parquet")
-    pd.testing.assert_frame_equal(shipped, collected)  # else: make frames
+        collected = frames_of_studies(source)
+    assert set(collected) == set(cache.OF_STUDIES)
+    for name, rows in collected.items():
+        shipped = pd.read_parquet(cache.SHIPPED_FOLDER / f"{name}.parquet")
+        pd.testing.assert_frame_equal(shipped, rows)  # else: make frames
 
 
-def test_a_filter_takes_any_collection_and_refuses_values_of_another_kind(kept: None) -> None:
+def test_a_filter_takes_any_collection(kept: None) -> None:
     seeds = [set(bench.runs(own=True, seed=range(start, 2))["seed"]) for start in range(3)]
     assert seeds == [{0, 1}, {1}, set()]
-    for column, wrong, kind in (("clients", "10", "whole numbers"), ("dataset", 5, "text")):
-        with pytest.raises(RequestError, match=f"^{column}: expected {kind}, got {wrong!r}$"):
-            bench.runs(own=True, **{"seed": 0, column: wrong})
 
 
 def test_what_goes_wrong_there_is_said_here() -> None:
@@ -209,12 +196,12 @@ def test_frames_are_read_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_report_does_not_count_as_unchanged_where_its_pages_look_different() -> None:
-    looks = [*frames._looks()]
+    looks = [*cache._looks()]
     assert {path.suffix for path in looks} == {".j2", ".css"}
-    before = frames.stamp(None, True)
+    before = cache.stamp(None, True)
     status = looks[0].stat()
     try:
         os.utime(looks[0], (status.st_atime, status.st_mtime + 1))
-        assert frames.stamp(None, True) != before
+        assert cache.stamp(None, True) != before
     finally:
         os.utime(looks[0], ns=(status.st_atime_ns, status.st_mtime_ns))

@@ -59,7 +59,6 @@ def compare(
     from bench.report import folder
     from bench.report.report import build
     from bench.report.request import Request
-    from bench.report.standing import others_table, standing_sentences, standings_table
     from bench.report.terminal import rich_table
     from bench.resolve import parse_overrides
     from bench.store.store import stored_runs
@@ -110,22 +109,22 @@ def compare(
         return 1
 
     with opened_results(database, own=False) as source:
-        ranks, standings = comparison.compare(source, its_study, method, runs, metric)
+        standing = comparison.compare(source, its_study, method, runs, metric)
         methods = (*(row.method for row in its_study.lines), method)
         request = Request(
             (its_study.name,), filters.dataset, filters.scenario, filters.clients, methods, metric=metric
         )
         studies = {**STUDIES.all(), its_study.name: with_method}
-        build(source, request, studies, out, comparison.expectations(its_study, runs))
+        build(source, request, studies, out, usual_runs=comparison.usual_runs(its_study, runs))
     datasets = ", ".join(map(its_study.title_of, filters.dataset))
     title = f"{METHODS.named(method).title} on {datasets}"
-    screen.print(rich_table(standings_table(ranks, standings, title)))
-    if len(standings) <= TASKS_IN_FULL:
-        for standing in standings:
-            screen.print(rich_table(others_table(ranks, method, standing)))
+    screen.print(rich_table(comparison.standings_table(standing, title)))
+    if len(standing.own) <= TASKS_IN_FULL:
+        for row in standing.own.to_dict("records"):
+            screen.print(rich_table(comparison.others_table(standing, row)))
     ranking = f"{its_study.name}/ranking"
     for line in (
-        *standing_sentences(ranks, method, standings),
+        *comparison.sentences(standing),
         f"Report: {out / folder.INDEX}; {ranking}/pairs.csv has all pairs, corrected over all of them, "
         f"{ranking}/table.md says how they were tested.",
     ):

@@ -43,7 +43,8 @@ def report(
     document
         Print this table, such as fedsheafhn_table1, in place of the most important lines.
     """
-    from bench import frames, paths
+    from bench import paths
+    from bench.frames import cache
     from bench.report import folder
     from bench.report.request import Request
 
@@ -51,7 +52,7 @@ def report(
         check_name(document, _declared_names())
     request = Request(study, filters.dataset, filters.scenario, filters.clients, filters.method, grid, metric)
     folder.check(out)
-    stamp = f"{frames.stamp(db, own)} {shipped:d} {pdf:d} {request.stamp}"
+    stamp = f"{cache.stamp(db, own)} {shipped:d} {pdf:d} {request.stamp}"
     contents = folder.unchanged(out, stamp)
     if contents is None:
         from bench.figures.drawing import Drawings

@@ -83,13 +83,27 @@ COLUMNS = {
     "order": "int64",  # of the rows
     "status": "string",  # what is printed in place of a mean
     "runs": "int64",  # members of the place
-    "place": "int64",
-    "comparison_number": "int64",  # among those of the table
-    "measure_number": "int64",
+    "place": "int64",  # row of the places frame
+    "comparison_number": "int64",  # of the table's comparisons, from 0
+    "position": "int64",  # of the measure among the table's, from 0
+    "measure_number": "int64",  # in the values frame
+    "no_grade": "string",  # why there is no grade
+    "missing": "string",  # which of the planned seeds of a measured cell have no numbers
+    "baseline_n": "Int64",  # runs of the baseline with the same seeds on the same clients
+    "baseline_mean": "float64",  # over these
+    "baseline_std": "float64",
+    "control_n": "Int64",  # runs whose clients the control was run on
+    "control_std": "float64",
 }
 """Columns of the cells frame and their types. Key: study, document, table, dataset, scenario, clients, line,
 point, measure; or place, comparison_number, measure_number.
 """
+
+WRITTEN = list(COLUMNS)[: list(COLUMNS).index("origin") + 1]
+"""Columns of ``cells.csv``."""
+
+PUBLIC = list(COLUMNS)[: list(COLUMNS).index("primary") + 1]
+"""Columns of the frame that ``bench.cells`` reads."""
 
 DOCUMENT = ["study", "document"]
 VALUE = ["measure_number", "stage", "rule", "place"]
@@ -109,6 +123,11 @@ VALUES = {
 EVIDENCE = {
     "reading": "int64",
     "control": "float64",
+    "control_n": "float64",
+    "control_std": "float64",
+    "baseline_n": "float64",
+    "baseline_mean": "float64",
+    "baseline_std": "float64",
     "s_d": "float64",
     "s_d_source": "str",
     "s_d_freedom": "float64",
@@ -123,7 +142,8 @@ LEVEL = 0.95
 
 class Results(NamedTuple):
     """What was collected from a source: the frames of runs, places, members, values and cells; the measures
-    by number; the settings by place; the searches behind tuned runs by the number that the runs have.
+    by number; the settings by place; the searches behind tuned runs by the number that the runs have; what
+    the clients of all runs score by stage and rule.
     """
 
     runs: pd.DataFrame
@@ -136,6 +156,14 @@ class Results(NamedTuple):
     searches: list[Configuration]
     source: Source
     metric: Metric
+    clients: dict[tuple[str, str], pd.DataFrame]
+
+    def clients_at(self, stage: str, rule: str) -> pd.DataFrame:
+        """What the clients of all runs score on the test split, as ``bench.frames.values.client_rows``."""
+        if (stage, rule) not in self.clients:
+            runs = self.runs.loc[self.runs["state"] == "done", "run"].tolist()
+            self.clients[stage, rule] = client_rows(self.source, runs, self.metric, stage, "test", rule)
+        return self.clients[stage, rule]
 
 
 def collect(
@@ -174,8 +202,8 @@ def collect(
     places, settings = places_frame(by_name, plans, runs, usual, {**planned_settings, **run_settings})
     members = members_frame(by_name, places, runs)
 
+    places = places.merge(states(places, members), on="place")
     cells, measures = asked_cells(by_name, plans, places, metric)
-    cells = cells.merge(states(places, members), on="place")
     cells = without_empty(beside_published(by_name, plans, cells))
     cells = cells.assign(**published_runs(by_name, cells), bar=bars(by_name, cells, settings))
     readings = readings_of(cells)
@@ -185,28 +213,32 @@ def collect(
         known = client_rows(source, done["run"].tolist(), metric, "trained", "test", "last")
         check_kept(metric, len(done), len(done) - known["run"].nunique())
     pools = {name: pools_of(study, planned, runs) for name, study in by_name.items()}
-    values, evidence = [_empty(VALUES)], [_empty(EVIDENCE)]
+    values, evidence, clients_by_reading = [no_rows(VALUES)], [no_rows(EVIDENCE)], {}
     for (stage, rule), part in readings[readings["state"] == ""].groupby(["stage", "rule"]):
         reading = Reading(str(stage), str(rule))
         clients = client_rows(source, done["run"].tolist(), metric, reading.stage, "test", reading.rule)
+        clients_by_reading[reading.stage, reading.rule] = clients
         values.append(measured(part, measures, members, reading, clients, source, metric, settings))
         accuracies = accuracy_by_run(clients)
-        for name, rows in part[part["metric"] == metric].groupby("study"):
+        for name, rows in part.groupby("study"):
             accuracy = accuracies[by_name[str(name)].average]
             families = between_partitions(done.assign(value=done["run"].map(accuracy)).dropna(subset="value"))
-            rows = drawn(with_control(rows, members, accuracy), settings)
-            evidence.append(with_spread(rows, families, *pools[str(name)])[list(EVIDENCE)])
+            rows = with_baseline(rows, members, accuracy)
+            is_accuracy = rows["metric"] == metric
+            evidence.append(rows[~is_accuracy].reindex(columns=list(EVIDENCE)))
+            if is_accuracy.any():
+                weighed = drawn(with_control(rows[is_accuracy], members, accuracy), settings)
+                evidence.append(with_spread(weighed, families, *pools[str(name)])[list(EVIDENCE)])
     measured_values = pd.concat(values, ignore_index=True)
     readings = readings.merge(averaged(measured_values), on=VALUE, how="left")
     readings = readings.merge(pd.concat(evidence), on="reading", how="left")
     graded = agreed(judged(completed(readings, margins)))
     shown = cells_frame(graded, costs(members))
-    return Results(
-        runs, places, members, measured_values, shown, measures, settings, searches, source, metric
-    )
+    frames = runs, places, members, measured_values, shown
+    return Results(*frames, measures, settings, searches, source, metric, clients_by_reading)
 
 
-def _empty(columns: Mapping[str, str]) -> pd.DataFrame:
+def no_rows(columns: Mapping[str, str]) -> pd.DataFrame:
     """No rows with these columns, where nothing has numbers."""
     return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in columns.items()})
 
@@ -233,6 +265,19 @@ def measured(
         parts.append(rows[["place", "run", "seed"]].assign(value=values, measure_number=number))
     together = pd.concat(parts, ignore_index=True).dropna(subset="value")
     return together.assign(stage=reading.stage, rule=reading.rule)[list(VALUES)]
+
+
+def values_of(results: Results, cells: pd.DataFrame, measure: Measure) -> pd.DataFrame:
+    """The values of cells under a measure that their table does not show: the columns ``VALUES``."""
+    parts = [no_rows(VALUES)]
+    for (stage, rule), part in cells.groupby(["stage", "rule"]):
+        reading = measure.reading or Reading(str(stage), str(rule))
+        members = results.members[results.members["place"].isin(part["place"])]
+        clients = results.clients_at(reading.stage, reading.rule)
+        part = part.assign(measure_number=0)
+        seen = results.source, results.metric, results.settings
+        parts.append(measured(part, [measure], members, reading, clients, *seen))
+    return pd.concat(parts, ignore_index=True)
 
 
 def asked_cells(
@@ -337,14 +382,25 @@ def averaged(values: pd.DataFrame) -> pd.DataFrame:
     return numbers.assign(low=numbers["mean"] - half, high=numbers["mean"] + half)
 
 
-def with_control(cells: pd.DataFrame, members: pd.DataFrame, accuracy: pd.Series[float]) -> pd.DataFrame:
-    """The cells of one reading with family, that of their runs, and control, the mean of what learning
-    nothing reaches on the clients of these runs.
+def with_baseline(cells: pd.DataFrame, members: pd.DataFrame, accuracy: pd.Series[float]) -> pd.DataFrame:
+    """The cells of one reading with baseline_n, baseline_mean, baseline_std: what the baseline reaches on the
+    clients of these runs, with the same seeds.
     """
     done = members[members["is_done"]]
-    control = done["control"].map(accuracy).groupby(done["place"]).mean()
+    numbers = done["baseline"].map(accuracy).groupby(done["place"]).agg(["count", "mean", "std"])
+    numbers.columns = ["baseline_n", "baseline_mean", "baseline_std"]
+    return cells.join(numbers, on="place")
+
+
+def with_control(cells: pd.DataFrame, members: pd.DataFrame, accuracy: pd.Series[float]) -> pd.DataFrame:
+    """The cells of one reading with family, that of their runs, and with control (mean), control_n and
+    control_std: what learning nothing reaches on the clients of these runs.
+    """
+    done = members[members["is_done"]]
+    numbers = done["control"].map(accuracy).groupby(done["place"]).agg(["count", "mean", "std"])
+    numbers.columns = ["control_n", "control", "control_std"]
     family = members.groupby("place")["family"].first()
-    return cells.join(control, on="place").join(family, on="place")
+    return cells.join(numbers, on="place").join(family, on="place")
 
 
 def completed(readings: pd.DataFrame, margins: Mapping[str, float]) -> pd.DataFrame:
@@ -362,7 +418,8 @@ def completed(readings: pd.DataFrame, margins: Mapping[str, float]) -> pd.DataFr
         draws=readings["draws"].fillna(0),
         s_d_source=readings["s_d_source"].fillna(UNKNOWN).mask(is_empty),
     )
-    completed.loc[is_empty, ["s_d", "s_d_freedom", "partitions", "control"]] = np.nan
+    others = [name for name in EVIDENCE if name.startswith(("control", "baseline"))]
+    completed.loc[is_empty, ["s_d", "s_d_freedom", "partitions", *others]] = np.nan
     return completed
 
 
@@ -375,6 +432,8 @@ def cells_frame(cells: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     by_setting = cells["setting"].eq("").map({True: DEFAULT, False: OTHER})
     shown = cells.assign(
         reason=joined(cells["reason"].astype(object), missing),
+        no_grade=cells["reason"],
+        missing=missing,
         tuning=by_setting.mask(is_tuned, TUNED),
         origin=cells["origin"].fillna(""),
         order=range(len(cells)),

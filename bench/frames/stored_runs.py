@@ -51,6 +51,11 @@ def rows_of(frame: pd.DataFrame) -> Iterator[Any]:
     yield from frame.itertuples()
 
 
+def parts_of(frame: pd.DataFrame, columns: str | list[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
+    """The rows that have the same values in some columns, after these values, in their order."""
+    yield from frame.groupby(columns)
+
+
 def usual_frame(grids: Iterable[str]) -> tuple[pd.DataFrame, SettingsOf]:
     """The settings that grids plan, and these settings by cell; where two grids plan the same method in the
     same column, the first one's.
@@ -115,7 +120,9 @@ def runs_frame(
     runs["setting"] = runs["cell"].map(
         {cell: difference_text(settings[cell], reference) for cell, reference in references.items()}
     )
-    runs["setting"] = runs["setting"].fillna("")  # of special runs, which have no line in a main table
+    runs["setting"] = (
+        runs["setting"].astype(object).fillna("")
+    )  # of special runs, which have no line in a main table
     runs["counted"] = _is_counted(runs, usual)
     shown = runs["spec_hash"].isin(experiment_hashes).groupby(runs["cell"]).transform("all")
     runs["listed"] = ~runs["special"] & ~((runs["setting"] != "") & shown)
@@ -149,7 +156,8 @@ def _reference_settings(
     In a column without a grid: the method's defaults there, and the most frequent protocol.
     """
     planned = usual.set_index([*WHERE, "method"])["cell"].to_dict()
-    grids = usual.drop_duplicates(WHERE, keep="last").set_index(WHERE)["grid"].to_dict()
+    of_grids = usual[usual["grid"] != ""]  # not what was planned without one
+    grids = of_grids.drop_duplicates(WHERE, keep="last").set_index(WHERE)["grid"].to_dict()
     grid_by_name = {name: load_grid(name) for name in set(grids.values())}
     references: dict[str, Settings] = {}
     for _, cells in cells_in_order(runs, settings).groupby([*WHERE, "method"], sort=False):
@@ -189,6 +197,7 @@ def _is_counted(runs: pd.DataFrame, usual: pd.DataFrame) -> pd.Series[bool]:
     """Leave out further seeds of usual settings where all planned seeds have numbers, so that nobody looks at
     a grade and goes on until it is another one.
     """
+    usual = usual[usual["seeds"].map(len) > 0]
     seeds = usual.set_index([*WHERE, "method"])["seeds"].explode().rename("seed").reset_index()
     merged = runs[[*WHERE, "method", "seed"]].merge(
         seeds.astype({"seed": runs["seed"].dtype}), how="left", indicator=True

@@ -8,22 +8,28 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from bench.dataset import DATASETS
+from bench.frames.graded_cells import Results as Collected
+from bench.frames.graded_cells import collect as collect_frames
+from bench.frames.ranking import TASK, Ranking, rank
 from bench.metric_names import ACCURACY, METRICS, Metric
 from bench.pages.templating import records
+from bench.report import score
 from bench.report.captions import protocol_of, protocol_text
-from bench.report.findings import Findings
+from bench.report.document import Score
 from bench.report.spread import MEASURES
 from bench.statistics.summary import drawn_interval
-from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, Selection, groups_of, reading_of_line
+from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, groups_of, reading_of_line
 from bench.studies.collect import collect
 from bench.studies.frame import frame
 from bench.studies.groups import Aggregate
-from bench.studies.ranking import Ranking, cell_groups, rank
 from bench.studies.results import Results
-from bench.studies.settings import is_special
+from bench.studies.settings import Column, is_special
 from bench.studies.source import Runs, Source
 from bench.studies.study import Study
+from bench.studies.verdicts import STATES
 from bench.studies.wording import published_text
 
 TRUSTED = ("", "verified")
@@ -58,14 +64,34 @@ class StudyBoards:
 
     study: Study
     experiments: Sequence[Cells]
-    findings: Findings
+    ranking: Ranking | None
+    verdicts: pd.DataFrame
     waiting_methods: Collection[str]
     results: Results
 
     @property
-    def ranking(self) -> Ranking | None:
-        """The ranking of its methods."""
-        return self.findings.ranking
+    def scores(self) -> tuple[Score, ...]:
+        """The score of every paper that the study stands beside."""
+        return score.scores(self.study, self.verdicts)
+
+    @property
+    def counts(self) -> dict[str, Counter[str]]:
+        """Paper -> how many of its published values have each verdict; not run is also what no table has."""
+        counts = self.verdicts.rename(columns={score.NO_TABLE: STATES["not_run"]}).T.groupby(level=0).sum()
+        return {
+            str(paper): Counter({str(name): int(count) for name, count in row.items() if count})
+            for paper, row in counts.items()
+        }
+
+    @property
+    def leaders(self) -> str:
+        """Who has the best mean rank on each data set."""
+        return score.leaders(self.ranking)
+
+    @property
+    def by_dataset(self) -> str:
+        """Who is worse than the best where federations of one data set count once."""
+        return score.by_dataset(self.ranking)
 
     @cached_property
     def boards(self) -> dict[str, list[Row]]:
@@ -90,8 +116,12 @@ class StudyBoards:
 
     @cached_property
     def _groups(self) -> Mapping[Any, Mapping[str, int]]:
-        tasks = self.ranking.tasks if self.ranking else ()
-        return {(task.column, task.point): cell_groups(task) for task in tasks}
+        groups: dict[Any, dict[str, int]] = {}
+        if self.ranking:
+            known = self.ranking.cells[self.ranking.cells["group"].notna()]
+            for *where, point, method, group in known[[*TASK, "method", "group"]].itertuples(index=False):
+                groups.setdefault((Column(*where), point), {})[method] = group
+        return groups
 
     def _rows(self, dataset: str) -> list[Row]:
         """The cells on one data set: main tables first, then experiments. In each table by column, settings
@@ -168,7 +198,7 @@ class Boards:
     @property
     def method_titles(self) -> dict[str, str]:
         """Method -> its title in the first ranking that has it."""
-        tables = [entry.ranking.table for entry in self.studies if entry.ranking]
+        tables = [entry.ranking.ranks for entry in self.studies if entry.ranking]
         return {
             method: title
             for table in reversed(tables)
@@ -195,7 +225,8 @@ def boards(
         RequestError: the source has no runs.
     """
     results, all_cells = collect(source, [study() for study in studies.values()])
-    entries = [_study(study, cells, results, suite) for study, cells in all_cells]
+    collected = collect_frames(source, [study for study, _ in all_cells])
+    entries = [_study(study, cells, results, collected, suite) for study, cells in all_cells]
     entries.sort(
         key=lambda entry: (not entry.measured_rows, not entry.study.shared_protocol, -entry.measured_rows)
     )
@@ -218,15 +249,18 @@ def coverage(rows: Sequence[Row]) -> tuple[int, int, list[tuple[str, int]]]:
 
 
 def _study(
-    study: Study, all_experiments: Sequence[Cells], results: Results, suite: Collection[str]
+    study: Study,
+    all_experiments: Sequence[Cells],
+    results: Results,
+    collected: Collected,
+    suite: Collection[str],
 ) -> StudyBoards:
     tables = [cells for cells in all_experiments if cells.experiment.competes]
     guests, waiting_methods = _guests(study, tables, suite)
-    # A selection by methods only adds them to the competitors here: the tables are made already.
-    ranking = rank(study, tables, Selection(methods=frozenset(guests)))
+    ranking = rank(study, collected, guests=guests)
     experiments = [cells for cells in all_experiments if cells.experiment.main or cells.run_columns]
-    findings = Findings(study, all_experiments, ranking)
-    return StudyBoards(study, experiments, findings, waiting_methods, results)
+    verdicts = score.verdict_counts(study, score.judged_once(study, collected.cells))
+    return StudyBoards(study, experiments, ranking, verdicts, waiting_methods, results)
 
 
 def _guests(study: Study, tables: Sequence[Cells], suite: Collection[str]) -> tuple[list[str], list[str]]:

@@ -29,8 +29,8 @@ from bench.leaderboard.pictures import Scale, scale, usual_ends
 from bench.pages import templating
 from bench.pages.grades import GRADES
 from bench.report.dataset_documents import LEGEND as LEGEND_OF_STATISTICS
-from bench.report.findings import agreement_by_paper
-from bench.report.ranking_views import pairs_record
+from bench.report.ranking import pairs_record
+from bench.report.score import agreement_by_paper, headline
 from bench.studies import frame
 from bench.studies.metric import TITLES
 from bench.studies.source import Source
@@ -81,7 +81,7 @@ class _Writer:
         self._about: dict[str, MethodDescription] = {}
         self._titles = all_boards.method_titles
         self._headlines = [
-            tuple(filter(None, (*study.findings.headline, agreement_by_paper(study.findings.scores))))
+            tuple(filter(None, (*headline(study.ranking, study.scores), agreement_by_paper(study.scores))))
             for study in all_boards.studies
         ]
         self._pages = templating.environment("bench.leaderboard")
@@ -183,7 +183,7 @@ class _Writer:
                 preset=self._about.get(description.preset_of),
                 rows=self._rows[name],
                 beside=unshown_runs.get(name, []),
-                studies=[ranking.study for ranking in rankings if name in ranking.methods],
+                studies=[ranking.study for ranking in rankings if name in set(ranking.ranks["method"])],
             )
         return {name: description.title for name, description in sorted(self._about.items())}
 

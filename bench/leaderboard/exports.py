@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench import __version__
+from bench.frames.ranking import RANKS
 from bench.leaderboard.boards import Boards
 from bench.pages.templating import records
 from bench.studies import frame
@@ -22,10 +23,8 @@ def write(folder: Path, boards: Boards, table: pd.DataFrame, runs: int) -> None:
         {
             "name": entry.study.name,
             "title": entry.study.title,
-            "ranking": records(entry.ranking.table) if entry.ranking else [],
-            "verdicts": {
-                paper: dict(sorted(counts.items())) for paper, counts in entry.findings.counts.items()
-            },
+            "ranking": records(entry.ranking.ranks[list(RANKS)[1:]]) if entry.ranking else [],
+            "verdicts": {paper: dict(sorted(counts.items())) for paper, counts in entry.counts.items()},
             "boards": list(entry.boards),
         }
         for entry in boards.studies

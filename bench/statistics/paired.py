@@ -6,22 +6,33 @@ of that partition; clients that are samples of one part of the data (overlapping
 items, so their part is the unit. Where there are several partitions, they are the units: clients of
 one partition are not independent of each other, and the partition is what another user draws anew. Over
 tasks the unit is the task.
+
+A frame of tests has a row a pair of methods:
+
+first, second   the methods
+difference      mean over units of first minus second, in points; missing without common seeds
+low, high       its 95 % interval, uncorrected
+p, p_holm       p value, and Holm's among the pairs compared; these and the interval are missing for fewer
+                than two units or ``LEAST_RUNS_IN_COMMON``
+unit, units     what a unit is, and how many there are
+runs            runs that both have; missing where the unit is no part of a run
+verdict         what is claimed about ``first``: see ``with_verdicts``
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Literal, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from bench.statistics.summary import Interval, t_interval
+from bench.statistics.summary import t_interval
 
 ALPHA = 0.05
 """Level that a corrected p value must stay below."""
@@ -33,75 +44,26 @@ LEAST_RUNS_IN_COMMON = 2
 """Fewest runs that two methods of a cell must both have for a test. All clients of a run share its seed, so
 that of one run nobody knows how much of a difference is the methods' and how much the seed's."""
 
-COLUMNS = ("partition", "seed", "client", "part", "value", "weight")
-"""Columns of a method's scores in a cell, one row a client of a run. ``partition`` is a hash,
+COLUMNS = ["method", "partition", "seed", "client", "part", "value", "weight"]
+"""Columns of the scores in a cell, one row a method and client of a run. ``partition`` is a hash,
 ``part`` the number of what the client's items were drawn from (another one for every client where
 clients share nothing), ``value`` in percent, ``weight`` the client's in the average over its
 partition."""
 
-KEYS = ["partition", "seed", "client"]
-
-Unit = Literal["client", "part", "partition", "task", "data set"]
-Verdict = Literal["better", "worse", "equivalent", "undecided", "no test"]
-
-Test = TypeVar("Test", bound=Hashable)
-
-
-@dataclass(frozen=True)
-class PairedTest:
-    """Method ``first`` against method ``second``: the mean over units of first minus second, in points.
-
-    ``difference`` is None without common seeds; ``interval`` (95 %, uncorrected) and the p values are
-    None for fewer than two units or ``LEAST_RUNS_IN_COMMON``. ``corrected`` is Holm's p value among the
-    pairs compared. ``runs`` counts those that both have, and is None where the unit is no part of a run.
-    """
-
-    first: str
-    second: str
-    unit: Unit
-    units: int
-    difference: float | None
-    interval: Interval | None
-    p: float | None
-    corrected: float | None
-    runs: int | None = None
-
-    @property
-    def verdict(self) -> Verdict:
-        """What is claimed about ``first``.
-
-        ``better`` or ``worse``: the corrected p value is below 0.05 and the mean difference exceeds
-        0.5 points. ``equivalent``: the 95 % interval lies within -0.5 to 0.5 points. ``undecided``:
-        neither. ``no test``: too little in common. The first three exclude each other: an interval
-        inside the region has its mean inside, too.
-        """
-        if self.difference is None or self.interval is None or self.corrected is None:
-            return "no test"
-        low, high = self.interval
-        if low >= -REGION and high <= REGION:
-            return "equivalent"
-        if self.corrected < ALPHA and abs(self.difference) > REGION:
-            return "better" if self.difference > 0 else "worse"
-        return "undecided"
-
-    @property
-    def common_ground(self) -> str:
-        """What there is of both: where it is too little, the reason why there is no test."""
-        if not self.units:
-            return "no common seeds and partitions"
-        if self.runs is not None and self.runs < LEAST_RUNS_IN_COMMON:
-            return f"{self.runs} common run"
-        return f"{self.units} {self.unit}{'s' if self.units > 1 else ''}"
-
-    def opposite(self) -> PairedTest:
-        """The second method against the first."""
-        return replace(
-            self,
-            first=self.second,
-            second=self.first,
-            difference=None if self.difference is None else -self.difference,
-            interval=self.interval and (-self.interval[1], -self.interval[0]),
-        )
+TESTS = {
+    "first": "object",
+    "second": "object",
+    "difference": "float64",
+    "low": "float64",
+    "high": "float64",
+    "p": "float64",
+    "p_holm": "float64",
+    "unit": "object",
+    "units": "int64",
+    "runs": "float64",
+    "verdict": "object",
+}
+"""Columns of a frame of tests and their types."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +72,7 @@ class Scores:
     ``[runs, clients]`` by method and NaN where it has none, with the same runs and clients for all.
 
     ``partitions`` ``[runs]`` numbers the partition of a run, ``parts`` ``[clients]`` the part of a client;
-    runs come in the order of the frames they are from, clients by number.
+    runs come in the order of the rows they are from, clients by number.
     """
 
     values: Mapping[str, NDArray[np.float64]]
@@ -119,7 +81,7 @@ class Scores:
     parts: NDArray[np.int64]
 
     @cached_property
-    def unit(self) -> Unit:
+    def unit(self) -> str:
         """The unit of the cell, from all its methods' scores."""
         if len(np.unique(self.partitions)) > 1:
             return "partition"
@@ -147,19 +109,18 @@ class Scores:
         return _means(self.parts, difference.sum(axis=0), is_shared.sum(axis=0))
 
 
-def side_by_side(scores: Mapping[str, pd.DataFrame]) -> Scores:
-    """The scores of methods by name, each a frame with the columns ``COLUMNS``."""
-    rows = pd.concat(list(scores.values()), ignore_index=True)
-    method = np.repeat(np.arange(len(scores)), [len(frame) for frame in scores.values()])
+def side_by_side(rows: pd.DataFrame, methods: Sequence[str]) -> Scores:
+    """The scores of these methods, from rows with the columns ``COLUMNS``."""
+    method = rows["method"].map(list(methods).index).to_numpy(np.intp)
     run, runs = pd.factorize(pd.MultiIndex.from_frame(rows[["partition", "seed"]]))
     client, clients = pd.factorize(rows["client"], sort=True)
     parts = np.zeros(len(clients), np.int64)
     parts[client] = rows["part"]
     tables = {}
     for name in ("value", "weight"):
-        table = np.full((len(scores), len(runs), len(clients)), np.nan)
+        table = np.full((len(methods), len(runs), len(clients)), np.nan)
         table[method, run, client] = rows[name]
-        tables[name] = dict(zip(scores, table, strict=True))
+        tables[name] = dict(zip(methods, table, strict=True))
     partitions, _ = pd.factorize(runs.get_level_values(0), sort=True)
     return Scores(tables["value"], tables["weight"], partitions, parts)
 
@@ -183,109 +144,134 @@ def p_value(units: NDArray[np.float64]) -> float:
     return float(2 * stdtr(len(units) - 1, -abs(statistic)))
 
 
-def holm(p_values: Mapping[Test, float]) -> dict[Test, float]:
-    """Holm's (1979) corrected p values by test.
-
-    Those of statsmodels; its ``multipletests`` collects garbage on every call, which takes a report longer
-    than all of its tests.
-    """
-    tests = sorted(p_values, key=p_values.__getitem__)
-    factors = np.arange(len(tests), 0, -1)
-    products = np.array([p_values[test] for test in tests], np.float64) * factors
-    return dict(zip(tests, np.minimum(np.maximum.accumulate(products), 1.0).tolist(), strict=True))
-
-
 def compare(
-    scores: Mapping[str, pd.DataFrame], pairs: Collection[tuple[str, str]] | None = None
-) -> list[PairedTest]:
-    """Pairs of the methods of one cell, all of them in their order or those named, with Holm's correction
-    over these pairs.
+    rows: pd.DataFrame, methods: Sequence[str], pairs: Collection[tuple[str, str]] | None = None
+) -> pd.DataFrame:
+    """The tests of pairs of the methods of one cell, all of them in their order or those named, with Holm's
+    correction over these pairs.
 
-    ``scores`` has the columns ``COLUMNS`` for each method.
+    ``rows`` has the columns ``COLUMNS``.
     """
-    pairs = list(combinations(scores, 2)) if pairs is None else pairs
-    if not pairs:
-        return []
-    table = side_by_side(scores)
-    return _comparisons(
-        {pair: table.differences(*pair) for pair in pairs},
-        table.unit,
-        {pair: table.common_runs(*pair) for pair in pairs},
-    )
+    table = side_by_side(rows, methods)
+    tests = [
+        _test(first, second, table.differences(first, second), table.unit, table.common_runs(first, second))
+        for first, second in (combinations(methods, 2) if pairs is None else pairs)
+    ]
+    return with_verdicts(pd.DataFrame(tests, columns=list(TESTS)))
 
 
-def compare_tasks(scores: pd.DataFrame, unit: Unit = "task") -> list[PairedTest]:
-    """All pairs of the methods of ``scores`` [tasks, methods] in percent, over the tasks that both have, with
-    Holm's correction over all pairs; ``unit`` says what a row is where it is no task.
+def compare_tasks(scores: pd.DataFrame, unit: str = "task") -> pd.DataFrame:
+    """The tests of all pairs of the methods of ``scores`` [tasks, methods] in percent, over the tasks that
+    both have, with Holm's correction over all pairs; ``unit`` says what a row is where it is no task.
 
     Of scores, not of their ranks: rank differences are so few numbers that they are often all equal, and a
     method that is one place ahead in each of three tasks would be better beyond all doubt.
     """
-    values = {
-        (first, second): (scores[first] - scores[second]).dropna().to_numpy(np.float64)
+    tests = [
+        _test(first, second, (scores[first] - scores[second]).dropna().to_numpy(np.float64), unit)
         for first, second in combinations(map(str, scores), 2)
-    }
-    return _comparisons(values, unit)
-
-
-def _comparisons(
-    values: Mapping[tuple[str, str], NDArray[np.float64]],
-    unit: Unit,
-    runs: Mapping[tuple[str, str], int] | None = None,
-) -> list[PairedTest]:
-    """The comparison of each pair from its differences ``[units]``; ``runs`` are those that both have, where
-    units are parts of runs.
-    """
-    p_values = {
-        pair: p_value(units)
-        for pair, units in values.items()
-        if len(units) > 1 and (runs is None or runs[pair] >= LEAST_RUNS_IN_COMMON)
-    }
-    corrected = holm(p_values)
-    return [
-        PairedTest(
-            *pair,
-            unit=unit,
-            units=len(units),
-            difference=float(units.mean()) if len(units) else None,
-            interval=t_interval(units) if pair in p_values else None,
-            p=p_values.get(pair),
-            corrected=corrected.get(pair),
-            runs=runs[pair] if runs else None,
-        )
-        for pair, units in values.items()
     ]
+    return with_verdicts(pd.DataFrame(tests, columns=list(TESTS)))
 
 
-def of_one(
-    method: str, comparisons: Iterable[PairedTest], others: Collection[str] | None = None
-) -> list[PairedTest]:
-    """The comparisons of one method, itself first, with the ``others`` (None: all), with Holm's correction
+def _test(
+    first: str, second: str, units: NDArray[np.float64], unit: str, runs: int | None = None
+) -> dict[str, Any]:
+    """A row of a frame of tests, from the differences ``[units]``."""
+    is_tested = len(units) > 1 and (runs is None or runs >= LEAST_RUNS_IN_COMMON)
+    low, high = (t_interval(units) if is_tested else None) or (np.nan, np.nan)
+    return {
+        "first": first,
+        "second": second,
+        "difference": units.mean() if len(units) else np.nan,
+        "low": low,
+        "high": high,
+        "p": p_value(units) if is_tested else np.nan,
+        "unit": unit,
+        "units": len(units),
+        "runs": runs,
+    }
+
+
+def holm(p_values: pd.Series[float]) -> pd.Series[float]:
+    """Holm's (1979) corrected p values; a missing one is that of no test.
+
+    Those of statsmodels; its ``multipletests`` collects garbage on every call, which takes a report longer
+    than all of its tests.
+    """
+    ordered = p_values.dropna().sort_values(kind="stable")
+    products = ordered * np.arange(len(ordered), 0, -1)
+    return products.cummax().clip(upper=1.0).reindex(p_values.index)
+
+
+def with_verdicts(tests: pd.DataFrame) -> pd.DataFrame:
+    """The tests with Holm's correction over them, and what is claimed about ``first``.
+
+    ``better`` or ``worse``: the corrected p value is below 0.05 and the mean difference exceeds
+    0.5 points. ``equivalent``: the 95 % interval lies within -0.5 to 0.5 points. ``undecided``:
+    neither. ``no test``: too little in common. The first three exclude each other: an interval
+    inside the region has its mean inside, too.
+    """
+    tests = tests.assign(p_holm=holm(tests["p"].astype(float)))
+    is_apart = (tests["p_holm"] < ALPHA) & (tests["difference"].abs() > REGION)
+    verdicts = np.select(
+        [
+            tests["p_holm"].isna(),
+            (tests["low"] >= -REGION) & (tests["high"] <= REGION),
+            is_apart & (tests["difference"] > 0),
+            is_apart,
+        ],
+        ["no test", "equivalent", "better", "worse"],
+        "undecided",
+    )
+    return tests.assign(verdict=verdicts).astype(TESTS)
+
+
+def opposite(tests: pd.DataFrame) -> pd.DataFrame:
+    """The second methods against the first."""
+    turned = {"better": "worse", "worse": "better"}
+    return tests.assign(
+        first=tests["second"],
+        second=tests["first"],
+        difference=-tests["difference"],
+        low=-tests["high"],
+        high=-tests["low"],
+        verdict=tests["verdict"].replace(turned),
+    )
+
+
+def common_ground(test: Mapping[Any, Any]) -> str:
+    """What there is of both methods of a test: where it is too little, the reason why there is no test."""
+    if not test["units"]:
+        return "no common seeds and partitions"
+    if test["runs"] < LEAST_RUNS_IN_COMMON:
+        return f"{test['runs']:.0f} common run"
+    return f"{test['units']} {test['unit']}{'s' if test['units'] > 1 else ''}"
+
+
+def of_one(method: str, tests: pd.DataFrame, others: Collection[str] | None = None) -> pd.DataFrame:
+    """The tests of one method, itself first, with the ``others`` (None: all), with Holm's correction
     over these alone: how two of the others compare is not asked.
     """
-    pairs = [
-        pair if pair.first == method else pair.opposite()
-        for pair in comparisons
-        if method in (pair.first, pair.second)
-    ]
-    pairs = [pair for pair in pairs if others is None or pair.second in others]
-    corrected = holm({pair.second: pair.p for pair in pairs if pair.p is not None})
-    return [replace(pair, corrected=corrected.get(pair.second)) for pair in pairs]
+    turned = opposite(tests[tests["second"] == method])
+    own = pd.concat([tests[tests["first"] == method], turned]).sort_index()
+    return with_verdicts(own if others is None else own[own["second"].isin(others)])
 
 
-def worse_than(leader: str, others: Collection[str], comparisons: Iterable[PairedTest]) -> set[str]:
-    """The methods among ``others`` that are significantly worse than ``leader``, by its comparisons with them
+def worse_than(leader: str, others: Collection[str], tests: pd.DataFrame) -> set[str]:
+    """The methods among ``others`` that are significantly worse than ``leader``, by its tests with them
     alone.
 
     The question is which methods may be the best, not how any two compare, so that these are all its tests
     (multiple comparisons with the best; Hsu, Annals of Statistics 12, 1984): a method that none surpasses is
     to be called worse than the leader in at most 5 % of repetitions, whichever method leads.
     """
-    return {pair.second for pair in of_one(leader, comparisons, others) if pair.verdict == "better"}
+    own = of_one(leader, tests, others)
+    return set(own.loc[own["verdict"] == "better", "second"])
 
 
-def tie_groups(order: Sequence[str], comparisons: Collection[PairedTest]) -> dict[str, int]:
-    """Group of each method of ``order`` (best first), by comparisons of any two.
+def tie_groups(order: Sequence[str], tests: pd.DataFrame) -> dict[str, int]:
+    """Group of each method of ``order`` (best first), by tests of any two.
 
     Group 1 is the best method and all that are not significantly worse than it; the next group is
     made alike of those that are left.
@@ -296,7 +282,7 @@ def tie_groups(order: Sequence[str], comparisons: Collection[PairedTest]) -> dic
     while candidates:
         number += 1
         leader, *others = candidates
-        worse_methods = worse_than(leader, others, comparisons)
+        worse_methods = worse_than(leader, others, tests)
         groups |= {name: number for name in candidates if name not in worse_methods}
         candidates = [name for name in others if name in worse_methods]
     return groups

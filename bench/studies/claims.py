@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import math
+import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from importlib.resources.abc import Traversable
+from typing import Annotated, Any
 
+from pydantic import ConfigDict, PlainValidator, TypeAdapter, ValidationInfo, with_config
+
+from bench.errors import unknown
 from bench.grids.grid import ColumnMatch
 from bench.statistics.summary import Interval
-from bench.studies.measures import Measure
+from bench.studies.measures import MEASURES, Measure
 
 ABOVE: Interval = (0.0, math.inf)
 """The range of a difference whose first side is the higher one."""
 
 
-@dataclass(frozen=True, eq=False)
+def _measure(name: Any, info: ValidationInfo) -> Measure:
+    """The measure that a file calls by name."""
+    measures: dict[str, Measure] = info.context or {}
+    if name not in measures:
+        raise unknown("measure of a claim:", str(name), measures)
+    return measures[name]
+
+
+@with_config(ConfigDict(extra="forbid"))
+@dataclass(frozen=True)
 class Claim:
     """``first`` less ``second`` lies in ``range``, at every place of the ``tables`` in the columns ``only``.
 
@@ -47,10 +63,11 @@ class Claim:
     only: ColumnMatch = field(default_factory=ColumnMatch)
     points: tuple[str, str] | None = None
     second_clients: int | None = None
-    measure: Measure | None = None
+    measure: Annotated[Any, PlainValidator(_measure)] = None  # a Measure, whose hints pydantic cannot read
 
 
-@dataclass(frozen=True, eq=False)
+@with_config(ConfigDict(extra="forbid"))
+@dataclass(frozen=True)
 class Claims:
     """A list of claims with a document of its own."""
 
@@ -58,3 +75,21 @@ class Claims:
     title: str
     claims: tuple[Claim, ...]
     remarks: tuple[str, ...] = ()
+
+
+def read_claims(
+    folder: Traversable, names: Iterable[str], measures: Iterable[Measure] = ()
+) -> tuple[Claims, ...]:
+    """The lists of claims in the files ``NAME.toml`` of a folder; ``measures`` are the study's own, which
+    files call by name.
+
+    Raises:
+        RequestError: a claim names a measure that there is not.
+        ValidationError: a file has an unknown field, or a value of another kind.
+    """
+    by_name = {measure.name: measure for measure in (*MEASURES, *measures)}
+    lists = []
+    for name in names:
+        content = tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
+        lists.append(TypeAdapter(Claims).validate_python({"name": name, **content}, context=by_name))
+    return tuple(lists)

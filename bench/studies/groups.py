@@ -47,8 +47,7 @@ class Aggregate:
 class Group:
     """The runs of one spec over its seeds.
 
-    ``setting`` says how it differs from the cell's usual spec, ``search`` which search found it, if one did,
-    ``default_search`` which search found nothing better than the usual spec.
+    ``setting`` says how it differs from the cell's usual spec, ``search`` which search found it, if one did.
     """
 
     column: Column
@@ -57,7 +56,6 @@ class Group:
     setting: str
     runs: Runs = field(repr=False)
     search: SearchSummary | None = None
-    default_search: SearchSummary | None = None
 
     @cached_property
     def done(self) -> Runs:

@@ -65,11 +65,6 @@ def searched_values(searches: Iterable[Record | Tuning], setting: str) -> str:
     return ", ".join(map(str, numbers or values))
 
 
-def winner(record: Record, setting: str) -> str:
-    """The value of a setting in a search's winner."""
-    return str(record.winner.overrides.get(setting, record.spec.settings().get(setting, "-")))
-
-
 def published_lines(tunings: Iterable[Tuning]) -> list[str]:
     """One line a setting of a tuned method that a study's papers print, with the values searched here."""
     of_method: dict[str, list[Tuning]] = {}

@@ -153,9 +153,7 @@ class Results:
         usual_cell = None if setting else self._usual_cells.get((column, method))
         runs = _planned_runs(runs, usual_cell.seeds if usual_cell else ())
         if not setting:
-            return Group(
-                column, method, settings, setting, runs, default_search=search_of(runs, self._tunings.kept)
-            )
+            return Group(column, method, settings, setting, runs)
         search = search_of(runs, self._tunings.behind)
         if search:  # the search stands for what it has tuned, and for nothing else
             space = search.record.space

@@ -15,15 +15,13 @@ from bench.tune.record import Record
 class SearchSummary:
     """The search that found the configuration of a cell's runs.
 
-    ``is_own``: by the user, not one that comes with the suite. ``on_other_clients``: some of the runs are on
-    other clients than the search. ``counts`` are the trials that the searches behind a row used: its cells
-    are those of one method, one total and one origin. ``other_settings`` is what the runs
-    have otherwise than the cell's usual spec though it was not tuned, such as ``protocol.rounds=9``.
+    ``is_own``: by the user, not one that comes with the suite. ``counts`` are the trials that the searches
+    behind a row used: its cells are those of one method, one total and one origin. ``other_settings`` is
+    what the runs have otherwise than the cell's usual spec though it was not tuned: ``protocol.rounds=9``.
     """
 
     record: Record
     is_own: bool
-    on_other_clients: bool
     counts: frozenset[int]
     other_settings: str = ""
 
@@ -32,19 +30,10 @@ class SearchSummary:
         """Trials that were asked for."""
         return self.record.budget.trials
 
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """What the winner has otherwise than the default, such as ``client.dropout=0.0``."""
-        default = self.record.tuning.default
-        return tuple(
-            f"{key}={value}" for key, value in self.record.winner.overrides.items() if value != default[key]
-        )
-
 
 def search_of(runs: Runs, find: Callable[[RunSpec], Configuration | None]) -> SearchSummary | None:
     """The search that ``find``, of ``bench.tune.apply.Configurations``, knows of all stored runs of a cell:
-    the one whose winner they were made with (``behind``), or that the default configuration won in which they
-    were made (``kept``).
+    the one whose winner they were made with.
 
     None where a run has a seed of the search. Studies whose budget was not used up are none, nor are those
     by code of other numerics.
@@ -54,8 +43,7 @@ def search_of(runs: Runs, find: Callable[[RunSpec], Configuration | None]) -> Se
     if configuration is None or any(candidate is not configuration for candidate in configurations):
         return None
     record = configuration.record
-    on_other_clients = bool((runs["partition_hash"][runs["state"] == "done"] != record.clients).any())
-    return SearchSummary(record, configuration.own, on_other_clients, frozenset({record.used.trials}))
+    return SearchSummary(record, configuration.own, frozenset({record.used.trials}))
 
 
 def mark(search: SearchSummary) -> str:
@@ -65,20 +53,3 @@ def mark(search: SearchSummary) -> str:
     low, high = min(search.counts), max(search.counts)
     counts = "" if low == search.trials else f"{low} of " if low == high else f"{low} to {high} of "
     return f"tuned{' here' if search.is_own else ''}, {counts}{search.trials} trials"
-
-
-def budget(search: SearchSummary) -> str:
-    """The budget that was granted, and whether the search was on other clients."""
-    record = search.record
-    seeds = ", ".join(map(str, record.seeds))
-    text = (
-        f"{record.budget.trials} trials and {record.budget.client_epochs:,.0f} client epochs at most, by "
-        f"validation accuracy of seed{'s' if len(record.seeds) > 1 else ''} {seeds}"
-    )
-    if not search.on_other_clients:
-        return text
-    return (
-        f"{text}, searched on the clients {record.clients[:8]} (partition "
-        f"{record.spec.protocol.partition_seed}), reported on others, whose test items the search may have "
-        "trained or validated on"
-    )

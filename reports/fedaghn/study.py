@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any, ClassVar
 
 from bench.grids.experiment import Line
+from bench.studies.claims import read_claims
 from bench.studies.dataset_tables import ClientMeans
 from bench.studies.experiment_files import read
 from bench.studies.published import Published
@@ -14,7 +15,6 @@ from bench.studies.settings import Column, Reading
 from bench.studies.study import Study
 from bench.studies.verdicts import PublishedRuns
 
-from .claims import CLAIMS
 from .measures import MEASURES
 
 PAPER = "fedaghn"
@@ -70,7 +70,7 @@ class FedAGHN(Study):
     experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES, MEASURES)
     primary = Reading("trained", "best_val")
     readings = (Reading("trained", "client_best_val"),)
-    claims = CLAIMS
+    claims = read_claims(files(__package__) / "claims", ("groups", "claims", "controls"), MEASURES)
     data_table = ClientMeans(PAPER, clients=20, family="images")
     datasets: ClassVar[Mapping[str, str]] = {
         "cifar10-sample": "cifar10",

@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any, ClassVar
 
 from bench.grids.experiment import Line
+from bench.studies.claims import read_claims
 from bench.studies.experiment import Target
 from bench.studies.experiment_files import read
 from bench.studies.published import Key, Published
@@ -14,7 +15,6 @@ from bench.studies.settings import Column, Reading, Settings
 from bench.studies.study import Study
 from bench.studies.verdicts import PublishedRuns
 
-from .claims import CLAIMS
 from .data_tables import PartitionCounts
 from .measures import MEASURES
 
@@ -110,7 +110,7 @@ class FedHGN(Study):
         },
     )
     proposed = "fedhgn_hc"
-    claims = CLAIMS
+    claims = read_claims(files(__package__) / "claims", ("claims",), MEASURES)
     experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES, MEASURES)
     remarks = (
         "'Released' drops a border hyperedge with a single own node, as the authors' code does; 'single "

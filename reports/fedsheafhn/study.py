@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Any, ClassVar
 
 from bench.grids.experiment import Line
+from bench.studies.claims import read_claims
 from bench.studies.dataset_tables import ClientMeans
 from bench.studies.experiment_files import read
 from bench.studies.published import Published
@@ -17,7 +18,6 @@ from bench.studies.settings import Column, Reading, Settings
 from bench.studies.study import Study
 from bench.studies.verdicts import PublishedRuns
 
-from .claims import CLAIMS
 from .measures import MEASURES
 
 DATASETS = ("cora", "citeseer", "pubmed", "computers", "photo", "ogbn-arxiv")
@@ -181,7 +181,7 @@ class FedSheafHN(Study):
 
     scenarios: ClassVar[Mapping[str, str]] = SCENARIOS
     proposed = "fedsheafhn"
-    claims = CLAIMS
+    claims = read_claims(files(__package__) / "claims", ("claims", "controls", "client_settings"), MEASURES)
     experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES, MEASURES)
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:

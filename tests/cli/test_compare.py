@@ -18,12 +18,13 @@ from bench.compare import (
     find_study,
     own_method,
     planned_runs,
+    sentences,
+    standings_table,
     with_changed,
     with_guest,
 )
 from bench.errors import RequestError
 from bench.grids import Filters, Planned, expand, load_grid
-from bench.report.standing import standing_sentences, standings, standings_table
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.store.queries import Stored
@@ -58,25 +59,18 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     # Runs of the method in other settings and cells change nothing.
     other = runs[0].spec
     database.add_run(other.model_copy(update={"hyper": {"temperature": 1.0}}), [1] * 10)
-    ranking, places = compare(database, study, method, runs)
-    (standing,) = places
-    assert (standing.accuracy.mean, standing.accuracy.n) == (70.5, 2)
-    assert (standing.rank, len(standing.task.means), standing.tests) == (1, 3, 2)
-    assert standing.against("better") == ["local"]
-    assert standing.against("worse") == []  # one client outweighs nine: the mean difference to FedAvg is +0.6
-    assert standing.clients_below == 0
-    assert (standing.group.seconds, standing.group.megabytes) == (2.5, 40)
-    assert standing_sentences(ranking, method, places) == [
+    standing = compare(database, study, method, runs)
+    (own,) = standing.own.to_dict("records")
+    assert (own["mean"], own["n"], own["rank"], own["methods"], own["below"]) == (70.5, 2, 1, 3, 0)
+    # One client outweighs nine: the mean difference to FedAvg is +0.6.
+    verdicts = own["tests"].set_index("second")["verdict"].to_dict()
+    assert verdicts == {"local": "better", "fedavg": "undecided"}
+    assert (own["seconds"], own["megabytes"]) == (2.5, 40)
+    assert sentences(standing) == [
         "Cora, non-overlapping, 10 clients: +0.55 points against FedAvg, the best other (95 % interval "
         "-12.00 to +13.10, p 0.92, corrected over 2 comparisons 0.92, 10 clients): undecided.",
         "Cora, non-overlapping, 10 clients: significantly better than Local.",
     ]
-    # Seen from Local: 10 points less at nine clients, 11.5 less at one.
-    local = standings(ranking, "local")
-    assert standing_sentences(ranking, "local", local)[0] == (
-        "Cora, non-overlapping, 10 clients: -10.15 points against Clustered averaging, the best other (95 % "
-        "interval -10.49 to -9.81, p 1.7e-13, corrected over 2 comparisons 3.4e-13, 10 clients): worse."
-    )
 
 
 def test_runs_on_other_partitions_are_not_paired() -> None:
@@ -86,10 +80,11 @@ def test_runs_on_other_partitions_are_not_paired() -> None:
     for planned_run in runs:
         database.add_run(planned_run.spec, [70] * 10, partition_hash="another")
         database.add("local", planned_run.spec.seed, [60] * 10)
-    ranking, places = compare(database, study, method, runs)
-    (standing,) = places
-    assert (standing.tests, standing.against("better"), standing.clients_below) == (0, [], None)
-    assert standing_sentences(ranking, method, places) == [
+    standing = compare(database, study, method, runs)
+    (own,) = standing.own.to_dict("records")
+    assert set(own["tests"]["verdict"]) == {"no test"}
+    assert np.isnan(own["below"])
+    assert sentences(standing) == [
         "Cora, non-overlapping, 10 clients: no seeds and partitions in common with Local, the best other: "
         "no test."
     ]
@@ -174,10 +169,10 @@ def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None
     for right, those in ((80, specs), (60, local)):
         for number, spec in enumerate(those):
             database.add_run(spec, [right + client % 3 - number for client in range(20)])
-    _, outcome = compare(database, guest, method, runs)
-    assert [(standing.task.point, standing.rank, standing.against("better")) for standing in outcome] == [
-        (point, 1, ["local"]) for point in ("CNN", "ResNet-18")
-    ]
+    own = compare(database, guest, method, runs).own
+    assert own[["point", "rank"]].to_numpy().tolist() == [["CNN", 1], ["ResNet-18", 1]]
+    for tests in own["tests"]:
+        assert tests[["second", "verdict"]].to_numpy().tolist() == [["local", "better"]]
 
 
 def resolve_like(spec: RunSpec, method: str) -> RunSpec:
@@ -209,17 +204,13 @@ def test_several_data_sets_are_one_comparison_and_need_a_study_of_all() -> None:
         dataset, scenario, clients, _, seed = run.names
         database.add_run(run.spec, [70 + number + client % 2 for client in range(clients)])
         database.add_run(resolve(dataset, scenario, clients, "local", seed), [60 - number] * clients)
-    ranking, places = compare(database, study, method, runs)
-    assert [round(standing.pairs["local"].difference or 0, 3) for standing in places] == [
-        10.5,
-        12.5,
-        14.5,
-        16.5,
-    ]
-    (over_tasks,) = [line for line in standing_sentences(ranking, method, places) if "4 tasks: sig" in line]
+    standing = compare(database, study, method, runs)
+    differences = [tests["difference"].tolist() for tests in standing.own["tests"]]
+    assert differences == pytest.approx(np.array([[10.5], [12.5], [14.5], [16.5]]))
+    (over_tasks,) = [line for line in sentences(standing) if "4 tasks: sig" in line]
     assert "better than Local" in over_tasks
-    assert not [line for line in standing_sentences(ranking, method, places) if "data sets as units" in line]
-    labels = [label for label, _ in standings_table(ranking, places, "").rows]
+    assert not [line for line in sentences(standing) if "data sets as units" in line]
+    labels = [label for label, _ in standings_table(standing, "").rows]
     assert [label.split()[0] for label in labels] == ["Cora", "Cora", "CiteSeer", "CiteSeer"]
     with pytest.raises(RequestError, match="cora, coraca"):
         find_study(None, "cora", "coraca")
@@ -239,8 +230,8 @@ def test_three_data_sets_count_once_each_in_a_test_of_their_own() -> None:
         database.add_run(resolve(dataset, scenario, clients, "local", seed), [70 - number % 3] * clients)
         fedavg = 60 if dataset == "pubmed" else 79
         database.add_run(resolve(dataset, scenario, clients, "fedavg", seed), [fedavg] * clients)
-    ranking, places = compare(database, study, method, runs)
-    (line,) = [line for line in standing_sentences(ranking, method, places) if "data sets as units" in line]
+    standing = compare(database, study, method, runs)
+    (line,) = [line for line in sentences(standing) if "data sets as units" in line]
     assert "3 data sets" in line
     assert line.endswith("better than Local.")
 

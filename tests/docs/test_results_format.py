@@ -13,7 +13,7 @@ import pytest
 from stored_runs import MemoryStore, database, done, spec_of
 
 from bench.engine.result import RunResult
-from bench.studies.frame_rows import whole_frame
+from bench.frames.whole_frames import whole_frame
 
 PAGE = Path(__file__).parents[2] / "docs" / "results-format.md"
 CODE = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)

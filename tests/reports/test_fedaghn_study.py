@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from stored_runs import MemoryStore
-from study_cells import cells_in, plan_of
+from study_cells import cells_in, plan_of, shown
 
 from bench.errors import RequestError
+from bench.frames.graded_cells import collect
 from bench.grids import expand, load_grid
 from bench.report.captions import caption, fine_print
-from bench.report.findings import judged_cells
+from bench.report.score import judged_once
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedaghn.measures import shares, stage_round
 from bench.store.bundle import SHIPPED, Bundle, write_bundle
@@ -99,12 +100,11 @@ def test_without_a_validation_curve_the_best_round_is_the_only_one_with_its_coun
 
 
 def test_a_caption_of_many_measures_is_short_and_the_notes_say_what_they_are() -> None:
-    results = Results(database(12, layered(20, 6)), {})
-    cells = cells_in(FedAGHN, "collaboration_weights_reduced", results)
-    meanings = [measure.meaning for measure in cells.measures if not measure.is_extra]
+    table = shown(FedAGHN, "collaboration_weights_reduced", database(12, layered(20, 6)))
+    meanings = [measure.meaning for measure in table.measures if not measure.is_extra]
     assert len(meanings) == 10
-    assert not any(meaning in line for meaning in meanings for line in caption(cells))
-    notes = " ".join(fine_print(cells))
+    assert not any(meaning in line for meaning in meanings for line in caption(table))
+    notes = " ".join(fine_print(table))
     assert all(meaning in notes for meaning in meanings)
 
 
@@ -241,9 +241,7 @@ def test_reduced_tables_name_and_read_their_methods_as_the_whole_one_does() -> N
 
 def test_reduced_runs_measure_no_published_value() -> None:
     results = Results(database(12, layered(20, 6)), {})
-    whole, reduced = (
-        cells_in(FedAGHN, name, results)
-        for name in ("collaboration_weights", "collaboration_weights_reduced")
-    )
+    reduced = cells_in(FedAGHN, "collaboration_weights_reduced", results)
     assert any(cell.target and cell.measured for cell in reduced.primary_cells)
-    assert not any(cell.measured for cell in judged_cells([whole, reduced]).values())
+    judged = judged_once(FedAGHN(), collect(database(12, layered(20, 6)), [FedAGHN()]).cells)
+    assert not judged["n"].any()

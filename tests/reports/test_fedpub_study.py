@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 from stored_runs import MemoryStore
-from study_cells import cells_in, main_tables
+from study_cells import cells_in
 
 from bench.compare import find_study
 from bench.engine.methods import METHODS
 from bench.figures.charts import figures
+from bench.frames.graded_cells import collect
+from bench.frames.ranking import rank
 from bench.grids import Filters, expand, load_grid
 from bench.report.notes import notes
 from bench.reports.fedpub import FedPubProtocol
 from bench.reports.fedpub.study import COMMITTED_RUNS
 from bench.store.bundle import SHIPPED, Bundle
-from bench.studies.cells import Cell, Selection
+from bench.studies.cells import Cell
 from bench.studies.published import published
-from bench.studies.ranking import rank
 from bench.studies.results import Results
 from bench.studies.source import MergedSource
 
@@ -63,11 +64,11 @@ def test_the_line_that_competes_is_ranked_and_no_variant_of_it() -> None:
     ):
         if run.method in correct:
             database.add_run(run.spec, [99 if run.variant else correct[run.method]] * 10)
-    study, results = FedPubProtocol(), Results(database, {})
-    ranking = rank(study, main_tables(study, results), Selection())
+    study = FedPubProtocol()
+    ranking = rank(study, collect(database, [study]))
     assert ranking is not None
-    (task,) = [task for task in ranking.tasks if task.means]
-    assert task.means == pytest.approx(correct)
+    (means,) = ranking.scores.to_dict("records")
+    assert means == pytest.approx(correct)
 
 
 def test_other_clients_of_a_published_data_set_are_not_published_and_long_notes_count() -> None:

@@ -6,11 +6,11 @@ import pytest
 from stored_runs import CORA, MemoryStore
 from study_cells import main_tables
 
+from bench.frames.graded_cells import collect
+from bench.frames.ranking import rank
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.reports.fedsheafhn.study import DATASETS, FOREIGN_VALUES
-from bench.studies.cells import Selection
 from bench.studies.published import published
-from bench.studies.ranking import competitors
 from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.verdicts import PublishedRuns
@@ -48,8 +48,11 @@ def test_foreign_local_and_fedpub_cells_are_those_that_both_versions_share() -> 
 
 def test_the_papers_eleven_methods_compete() -> None:
     database, study = MemoryStore(), FedSheafHN()
-    database.add("fedsheafhn_released", 0, [99] * 6)
-    assert set(competitors(study, main_tables(study, Results(database, {})), Selection())) == {
+    for method in ("fedsheafhn_released", "local", "fedavg"):
+        database.add(method, 0, [99] * 6)
+    ranking = rank(study, collect(database, [study]))
+    assert ranking is not None
+    assert set(ranking.titles) == {
         "local",
         "fedavg",
         "fedprox",

@@ -10,13 +10,15 @@ from scipy import stats
 
 from bench.statistics.paired import (
     COLUMNS,
-    PairedTest,
+    common_ground,
     compare,
     compare_tasks,
     of_one,
+    opposite,
     p_value,
     side_by_side,
     tie_groups,
+    with_verdicts,
     worse_than,
 )
 
@@ -25,8 +27,31 @@ Rows = list[tuple[str, int, int, float, float]]
 
 def frame(rows: Rows, samples: int = 1) -> pd.DataFrame:
     """Scores; so many clients, one after the other, are samples of one part."""
-    made = pd.DataFrame(rows, columns=[name for name in COLUMNS if name != "part"])
+    made = pd.DataFrame(rows, columns=[name for name in COLUMNS if name not in ("method", "part")])
     return made.assign(part=made["client"] // samples)
+
+
+def together(**scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores of methods by name."""
+    return pd.concat([rows.assign(method=name) for name, rows in scores.items()], ignore_index=True)
+
+
+def compared(**scores: pd.DataFrame) -> pd.DataFrame:
+    """The tests of all pairs, with the two methods as their index."""
+    found = compare(together(**scores), list(scores))
+    return found.set_index(["first", "second"], drop=False)
+
+
+def of_p_values(p_values: dict[str, float | None], **more: object) -> pd.DataFrame:
+    """Tests over nine units of pairs of methods, whose names are letters, with these p values."""
+    rows = [
+        {"first": first, "second": second, "p": p, "difference": 3.0, "low": 0.1, "high": 5.9, **more}
+        for (first, second), p in p_values.items()
+    ]
+    made = pd.DataFrame(
+        rows, columns=["first", "second", "p", "difference", "low", "high", "unit", "units", "runs"]
+    )
+    return with_verdicts(made.assign(unit="task", units=9, runs=np.nan))
 
 
 def plain(
@@ -43,27 +68,26 @@ def plain(
 
 def test_clients_of_one_partition_are_the_units() -> None:
     first, second = [[70, 80, 90], [72, 84, 90]], [[69, 77, 88], [71, 79, 86]]
-    (found,) = compare({"a": plain(first), "b": plain(second)})
+    (found,) = compared(a=plain(first), b=plain(second)).to_dict("records")
     # Differences by client, mean over seeds: (1 + 1)/2, (3 + 5)/2, (2 + 4)/2.
-    assert (found.unit, found.units, found.difference) == ("client", 3, pytest.approx(8 / 3))
+    assert (found["unit"], found["units"], found["difference"]) == ("client", 3, pytest.approx(8 / 3))
     reference = stats.ttest_rel(np.mean(first, axis=0), np.mean(second, axis=0))
-    assert found.p == pytest.approx(reference.pvalue)
-    assert found.corrected == pytest.approx(reference.pvalue)  # one pair: nothing to correct
-    assert found.interval == pytest.approx(tuple(reference.confidence_interval()))
+    assert found["p"] == pytest.approx(reference.pvalue)
+    assert found["p_holm"] == pytest.approx(reference.pvalue)  # one pair: nothing to correct
+    assert (found["low"], found["high"]) == pytest.approx(tuple(reference.confidence_interval()))
 
 
 def test_samples_of_one_part_count_as_one() -> None:
     """Two parts of two clients: four values that look alike are two."""
     first, second = [[70, 72, 90, 92], [72, 74, 90, 92]], [[69, 71, 86, 88], [70, 72, 88, 90]]
-    (found,) = compare({"a": plain(first, samples=2), "b": plain(second, samples=2)})
+    (found,) = compared(a=plain(first, samples=2), b=plain(second, samples=2)).to_dict("records")
     # Part 0: (1 + 1 + 2 + 2)/4, part 1: (4 + 4 + 2 + 2)/4.
-    assert (found.unit, found.units, found.difference) == ("part", 2, pytest.approx((1.5 + 3) / 2))
-    assert found.p == pytest.approx(stats.ttest_1samp([1.5, 3.0], 0).pvalue)
-    (alone,) = compare({"a": plain(first), "b": plain(second)})
-    assert alone.unit == "client"
-    assert alone.p is not None
-    assert found.p is not None
-    assert alone.p < found.p
+    assert (found["unit"], found["units"]) == ("part", 2)
+    assert found["difference"] == pytest.approx((1.5 + 3) / 2)
+    assert found["p"] == pytest.approx(stats.ttest_1samp([1.5, 3.0], 0).pvalue)
+    (alone,) = compared(a=plain(first), b=plain(second)).to_dict("records")
+    assert alone["unit"] == "client"
+    assert alone["p"] < found["p"]
 
 
 def test_several_partitions_are_the_units() -> None:
@@ -75,35 +99,38 @@ def test_several_partitions_are_the_units() -> None:
         ("q", 2, 0, 70, 1),
     ]
     second: Rows = [(partition, seed, client, 50, weight) for partition, seed, client, _, weight in first]
-    (found,) = compare({"a": frame(first), "b": frame(second)})
+    (found,) = compared(a=frame(first), b=frame(second)).to_dict("records")
     # p: seed 0 (30 * 10 + 10 * 30) / 40 = 15, seed 1 (32 * 10 + 12 * 30) / 40 = 17; q: 20.
-    assert (found.unit, found.units, found.difference) == ("partition", 2, pytest.approx((16 + 20) / 2))
-    assert found.p == pytest.approx(stats.ttest_1samp([16.0, 20.0], 0).pvalue)
+    assert (found["unit"], found["units"]) == ("partition", 2)
+    assert found["difference"] == pytest.approx((16 + 20) / 2)
+    assert found["p"] == pytest.approx(stats.ttest_1samp([16.0, 20.0], 0).pvalue)
 
 
 def test_only_common_seeds_of_the_same_partition_are_paired() -> None:
     first = plain([[70, 80], [99, 99]])
     second = plain([[60, 75]])
-    table = side_by_side({"first": first, "second": second})
+    names = ["first", "second"]
+    table = side_by_side(together(first=first, second=second), names)
     np.testing.assert_allclose(table.differences("first", "second"), [10, 5])
-    elsewhere = side_by_side({"first": first, "second": plain([[60, 75]], partition="q")})
+    elsewhere = side_by_side(together(first=first, second=plain([[60, 75]], partition="q")), names)
     assert len(elsewhere.differences("first", "second")) == 0
 
 
 def test_the_cell_and_not_the_pair_decides_on_the_unit() -> None:
     one, other = plain([[70, 80, 75]]), plain([[60, 75, 70]])
     third = pd.concat([plain([[50, 50, 50]]), plain([[51, 51, 51]], partition="q", first_seed=1)])
-    assert side_by_side({"a": one, "b": other}).unit == "client"
-    pairs = {(pair.first, pair.second): pair for pair in compare({"a": one, "b": other, "c": third})}
-    assert {pair.unit for pair in pairs.values()} == {"partition"}
-    found = pairs["a", "b"]
-    assert (found.units, found.difference, found.verdict) == (1, pytest.approx(20 / 3), "no test")
-    assert (found.p, found.corrected, found.interval) == (None, None, None)
+    assert side_by_side(together(a=one, b=other), ["a", "b"]).unit == "client"
+    pairs = compared(a=one, b=other, c=third)
+    assert set(pairs["unit"]) == {"partition"}
+    found = pairs.loc[("a", "b")]
+    assert (found["units"], found["difference"], found["verdict"]) == (1, pytest.approx(20 / 3), "no test")
+    assert found[["p", "p_holm", "low", "high"]].isna().all()
 
 
 def test_without_common_seeds_there_is_no_test() -> None:
-    (found,) = compare({"a": plain([[70, 80]]), "b": plain([[60, 75]], first_seed=5)})
-    assert (found.units, found.difference, found.verdict) == (0, None, "no test")
+    (found,) = compared(a=plain([[70, 80]]), b=plain([[60, 75]], first_seed=5)).to_dict("records")
+    assert (found["units"], found["verdict"]) == (0, "no test")
+    assert np.isnan(found["difference"])
 
 
 def holm(values: list[float]) -> list[float]:
@@ -128,22 +155,23 @@ def test_all_pairs_are_corrected_together_and_mirror_each_other(
         f"m{number}": plain((60 + 3 * number + draw.normal(0, 4, (2, clients))).tolist())
         for number in range(methods)
     }
-    found = compare(scores)
-    assert [(pair.first, pair.second) for pair in found] == list(itertools.combinations(scores, 2))
-    assert [pair.corrected for pair in found] == pytest.approx(holm([pair.p or 0.0 for pair in found]))
-    mirrored = {(pair.second, pair.first): pair for pair in compare(dict(reversed(list(scores.items()))))}
-    opposite = {"better": "worse", "worse": "better"}
-    for pair in found:
-        other = mirrored[pair.first, pair.second]
-        assert pair.difference is not None
-        assert other.difference == pytest.approx(-pair.difference)
-        assert other.p == pytest.approx(pair.p)
-        assert other.verdict == opposite.get(pair.verdict, pair.verdict)
+    found = compared(**scores)
+    assert found.index.tolist() == list(itertools.combinations(scores, 2))
+    assert found["p_holm"].tolist() == pytest.approx(holm(found["p"].tolist()))
+    mirrored = compared(**dict(reversed(list(scores.items()))))
+    opposites = {"better": "worse", "worse": "better"}
+    for (first, second), pair in found.iterrows():
+        other = mirrored.loc[(second, first)]
+        assert other["difference"] == pytest.approx(-pair["difference"])
+        assert other["p"] == pytest.approx(pair["p"])
+        assert other["verdict"] == opposites.get(pair["verdict"], pair["verdict"])
 
 
 def judged(difference: float, half: float, corrected: float) -> str:
-    interval = (difference - half, difference + half)
-    return PairedTest("a", "b", "client", 9, difference, interval, corrected, corrected).verdict
+    found = of_p_values(
+        {"ab": corrected}, difference=difference, low=difference - half, high=difference + half
+    )
+    return str(found["verdict"].iloc[0])
 
 
 @pytest.mark.parametrize(
@@ -170,85 +198,83 @@ def test_equal_differences_have_no_spread_to_test_against() -> None:
     spread = [1.0, 2.0, 4.0, 3.0]
     p_values = [p_value(np.array(units)) for units in ([0.0] * 4, [0.25] * 4, spread)]
     assert p_values == [1.0, 0.0, pytest.approx(stats.ttest_1samp(spread, 0.0).pvalue)]
-    (same,) = compare({"a": plain([[70, 80], [71, 82]]), "b": plain([[70, 80], [71, 82]])})
-    assert same.verdict == "equivalent"
+    same = compared(a=plain([[70, 80], [71, 82]]), b=plain([[70, 80], [71, 82]]))
+    assert same["verdict"].tolist() == ["equivalent"]
 
 
 def test_clients_of_one_run_are_no_test() -> None:
     """Ten clients that are all ahead may owe it to the one seed that they share."""
     ahead_of = plain([[80 + client / 10 for client in range(10)]])
     behind = plain([[70 + client / 7 for client in range(10)]] * 3)
-    (pair,) = compare({"a": ahead_of, "b": behind})
-    assert pair.difference == pytest.approx(10 + 4.5 * (1 / 10 - 1 / 7))
-    assert (pair.units, pair.runs, pair.p, pair.interval) == (10, 1, None, None)
-    assert pair.verdict == pair.opposite().verdict == "no test"
-    assert "1" in pair.common_ground
-    assert worse_than("a", ["b"], [pair]) == set()
+    found = compared(a=ahead_of, b=behind)
+    (pair,) = found.to_dict("records")
+    assert pair["difference"] == pytest.approx(10 + 4.5 * (1 / 10 - 1 / 7))
+    assert (pair["units"], pair["runs"]) == (10, 1)
+    assert np.isnan([pair["p"], pair["low"], pair["high"]]).all()
+    assert [*found["verdict"], *opposite(found)["verdict"]] == ["no test", "no test"]
+    assert "1" in common_ground(pair)
+    assert worse_than("a", ["b"], found) == set()
 
 
 def test_runs_in_common_are_those_of_both() -> None:
     """Seeds 0 to 2 and 1 to 3 have two in common, 0 to 2 and 2 to 4 one."""
     values = [[70.0, 80.0, 90.0], [71.0, 83.0, 90.0], [72.0, 82.0, 95.0]]
-    scores = {"a": plain(values), "b": plain(values, first_seed=1), "c": plain(values, first_seed=2)}
-    pairs = {(pair.first, pair.second): pair for pair in compare(scores)}
-    assert {names: pair.runs for names, pair in pairs.items()} == {
-        ("a", "b"): 2,
-        ("a", "c"): 1,
-        ("b", "c"): 2,
-    }
-    assert pairs["a", "c"].verdict == "no test"
-    assert pairs["a", "b"].p is not None
+    pairs = compared(a=plain(values), b=plain(values, first_seed=1), c=plain(values, first_seed=2))
+    assert pairs["runs"].to_dict() == {("a", "b"): 2, ("a", "c"): 1, ("b", "c"): 2}
+    assert pairs["verdict"].eq("no test").to_dict()["a", "c"]
+    assert pairs["p"].notna().to_dict()["a", "b"]
 
 
 def test_tasks_are_the_units_with_holms_correction_over_all_pairs() -> None:
     first, second, third = [81, 72, 91, 60, 55], [80, 74, 80, 50, 54], [70, 60, 71, 58, np.nan]
-    found = {
-        (pair.first, pair.second): pair
-        for pair in compare_tasks(pd.DataFrame({"a": first, "b": second, "c": third}, dtype=float))
-    }
+    scores = pd.DataFrame({"a": first, "b": second, "c": third}, dtype=float)
+    found = compare_tasks(scores).set_index(["first", "second"])
     raw = {
         ("a", "b"): stats.ttest_rel(first, second).pvalue,
         ("a", "c"): stats.ttest_rel(first[:4], third[:4]).pvalue,
         ("b", "c"): stats.ttest_rel(second[:4], third[:4]).pvalue,
     }
-    assert {names: pair.p for names, pair in found.items()} == pytest.approx(raw)
-    assert [found[names].units for names in raw] == [5, 4, 4]
-    assert found["a", "b"].difference == pytest.approx((1 - 2 + 11 + 10 + 1) / 5)
+    assert found["p"].to_dict() == pytest.approx(raw)
+    assert found["units"].tolist() == [5, 4, 4]
+    assert found["difference"].iloc[0] == pytest.approx((1 - 2 + 11 + 10 + 1) / 5)
     # Holm: the smallest of three times 3, the next times 2, the largest as it is, never falling.
     ordered = sorted(raw, key=lambda names: raw[names])
     least = np.maximum.accumulate(
         [factor * raw[names] for factor, names in zip((3, 2, 1), ordered, strict=True)]
     )
-    assert [found[names].corrected for names in ordered] == pytest.approx(np.minimum(least, 1))
+    assert found["p_holm"].loc[ordered].tolist() == pytest.approx(np.minimum(least, 1))
 
 
 def test_turned_is_the_other_method_against_the_one() -> None:
-    pair = PairedTest("a", "b", "client", 9, 3.0, (2.0, 4.0), 0.001, 0.002)
-    turned = pair.opposite()
-    assert (turned.first, turned.second, turned.difference, turned.interval) == ("b", "a", -3.0, (-4.0, -2.0))
-    assert (pair.verdict, turned.verdict) == ("better", "worse")
-    assert worse_than("a", ["b"], [pair]) == worse_than("a", ["b"], [turned]) == {"b"}
-    assert worse_than("b", ["a"], [pair]) == set()
+    pair = of_p_values({"ab": 0.001}, low=2.0, high=4.0)
+    turned = opposite(pair)
+    numbers = turned[["first", "second", "difference", "low", "high"]]
+    assert numbers.iloc[0].tolist() == ["b", "a", -3.0, -4.0, -2.0]
+    assert [*pair["verdict"], *turned["verdict"]] == ["better", "worse"]
+    assert worse_than("a", ["b"], pair) == worse_than("a", ["b"], turned) == {"b"}
+    assert worse_than("b", ["a"], pair) == set()
 
 
 def test_one_methods_comparisons_are_corrected_over_these_alone() -> None:
-    p_values = {"ab": 0.02, "ac": 0.9, "bc": 0.04, "bd": None, "cd": 0.9}
-    pairs = [PairedTest(*names, "client", 9, 3.0, (0.1, 5.9), p, p and 1.0) for names, p in p_values.items()]
-    against = {pair.second: pair for pair in of_one("b", pairs)}
+    p_values: dict[str, float | None] = {"ab": 0.02, "ac": 0.9, "bc": 0.04, "bd": None, "cd": 0.9}
+    against = of_one("b", of_p_values(p_values)).set_index("second")
     # Holm over two: 0.02 x 2 = 0.04, then 0.04; over all four it would be 0.08 and 0.12.
-    assert {other: pair.corrected for other, pair in against.items()} == {"a": 0.04, "c": 0.04, "d": None}
-    assert {other: pair.difference for other, pair in against.items()} == {"a": -3.0, "c": 3.0, "d": 3.0}
-    assert {other: pair.verdict for other, pair in against.items()} == {
-        "a": "worse",
-        "c": "better",
-        "d": "no test",
-    }
-    assert [pair.second for pair in of_one("b", pairs, others=["c"])] == ["c"]
+    assert against["p_holm"].dropna().to_dict() == {"a": 0.04, "c": 0.04}
+    assert against["difference"].to_dict() == {"a": -3.0, "c": 3.0, "d": 3.0}
+    assert against["verdict"].to_dict() == {"a": "worse", "c": "better", "d": "no test"}
+    assert of_one("b", of_p_values(p_values), others=["c"])["second"].tolist() == ["c"]
 
 
 def test_worse_than_the_leader_is_corrected_for_the_comparisons_with_it_alone() -> None:
-    p_values = {"ab": 0.02, "ac": 0.03, "ad": 0.012, "bc": 0.04, "bd": 0.9, "cd": 0.9}
-    pairs = [PairedTest(*names, "task", 9, 3.0, (0.1, 5.9), p, 1.0) for names, p in p_values.items()]
+    p_values: dict[str, float | None] = {
+        "ab": 0.02,
+        "ac": 0.03,
+        "ad": 0.012,
+        "bc": 0.04,
+        "bd": 0.9,
+        "cd": 0.9,
+    }
+    pairs = of_p_values(p_values)
     # Holm over three: 0.012 x 3 = 0.036, then 0.02 x 2 = 0.04, then 0.03; over all six none would hold.
     assert worse_than("a", ["b", "c", "d"], pairs) == {"b", "c", "d"}
     # Over two: 0.04 x 2 = 0.08; alone 0.04.
@@ -257,18 +283,21 @@ def test_worse_than_the_leader_is_corrected_for_the_comparisons_with_it_alone() 
 
 
 def test_a_small_difference_and_a_pair_without_a_test_are_not_worse() -> None:
-    pairs = [
-        PairedTest("a", "b", "task", 9, 0.5, (0.1, 0.9), 0.001, 0.001),  # not more than half a point
-        PairedTest("a", "c", "task", 1, 9.0, None, None, None),
-        PairedTest("a", "d", "task", 9, 0.6, (0.1, 1.1), 0.04, 0.04),
-    ]
+    pairs = pd.concat(
+        [
+            of_p_values({"ab": 0.001}, difference=0.5),  # not more than half a point
+            of_p_values({"ac": None}, difference=9.0),
+            of_p_values({"ad": 0.04}, difference=0.6),
+        ],
+        ignore_index=True,
+    )
     # Holm over b and d: d's p value is the larger one and stays as it is.
     assert worse_than("a", ["b", "c", "d"], pairs) == {"d"}
 
 
-def ahead(pairs: Iterable[tuple[str, str]]) -> list[PairedTest]:
+def ahead(pairs: Iterable[str]) -> pd.DataFrame:
     """Tests of which each says that its first method is better beyond all doubt."""
-    return [PairedTest(*names, "task", 9, 3.0, (0.1, 5.9), 0.0, 0.0) for names in pairs]
+    return of_p_values(dict.fromkeys(pairs, 0.0))
 
 
 def test_groups_start_with_the_best_and_all_not_worse_than_it() -> None:
@@ -282,7 +311,7 @@ def test_groups_start_with_the_best_and_all_not_worse_than_it() -> None:
 def test_first_are_exactly_those_not_worse_than_the_best(
     order: list[str], better: set[tuple[str, str]]
 ) -> None:
-    groups = tie_groups(order, ahead(better))
+    groups = tie_groups(order, ahead(map("".join, better)))
     first = {name for name in order if name == order[0] or (order[0], name) not in better}
     assert {name for name, group in groups.items() if group == 1} == first
     assert set(groups) == set(order)

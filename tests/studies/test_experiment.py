@@ -1,7 +1,6 @@
 """Experiments: a grid's runs as lines by points, beside what the paper prints."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from study_cells import CORA_20, NON, cells_in, experiments, main_tables, plan_o
 from bench.grids import expand, load_grid, plan
 from bench.report import tables
 from bench.report.document import Document
-from bench.report.findings import judged_cells
 from bench.report.notes import notes
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
@@ -23,7 +21,6 @@ from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.experiment import Experiment
 from bench.studies.measures import CellReading
 from bench.studies.planned import usual_cells
-from bench.studies.published import Published
 from bench.studies.results import Results
 from bench.studies.settings import Column, is_special, settings_of
 
@@ -488,15 +485,6 @@ def test_values_taken_over_from_fed_pub_are_compared_with_runs_of_its_protocol()
         assert judged_there[key] in ("reproduced", "compatible", "uninformative")
     assert judged_there["fedper", second] == "not comparable"
     assert "protocol differs" in rows["fedavg", first].reason
-    value = taken(rows["fedprox", first])
-    assert judged_cells([board, cells])[value] is rows["fedprox", first]
-    apart = replace(cells, experiment=replace(cells.experiment, apart=True))
-    assert judged_cells([board, apart])[value].verdict == "not comparable", "other settings"
-
-
-def taken(cell: Cell) -> Published:
-    assert cell.target is not None
-    return cell.target
 
 
 def test_a_run_of_an_optional_section_has_its_settings_and_others_have_none() -> None:

@@ -10,10 +10,11 @@ from study_cells import plan_of
 from bench import registry
 from bench.cli.main import main
 from bench.errors import RequestError
+from bench.frames.graded_cells import collect
 from bench.grids import expand, load_grid
 from bench.report.report import build
-from bench.report.reproduction import agreements
 from bench.report.request import Request
+from bench.report.score import agreements
 from bench.report.tables import document
 from bench.spec import RunSpec
 from bench.studies.cell_builder import cells_of
@@ -153,11 +154,12 @@ def test_methods_of_a_ranked_experiment_are_compared_at_every_point(tmp_path: Pa
 
 
 def test_a_reduced_experiment_is_compared_by_order_alone(tmp_path: Path) -> None:
-    study = study_in(tmp_path, TWO_MODELS.replace("ranked = true", 'reduced = "7 rounds"'))
+    study = study_in(tmp_path, TWO_MODELS.replace("ranked = true", 'ranked = true\nreduced = "7 rounds"'))
     found = cells(study, filled(study))
     judged = {(cell.verdict, cell.reason) for cell in found if cell.target}
     assert judged == {("not comparable", "7 rounds")}
-    taus = agreements([found]).set_index(["dataset", "point"])
+    results = collect(filled(study), [study()])
+    taus = agreements(study(), results, results.cells).set_index(["dataset", "point"])
     assert taus["tau"].isna().all()  # two methods have no order to speak of
     assert taus.loc[("cora", "GraphSAGE"), "methods"] == 2
     assert taus.loc[("citeseer", "GCN"), "methods"] == 0

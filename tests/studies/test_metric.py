@@ -7,11 +7,11 @@ from stored_runs import MemoryStore
 from toy_study import ToyStudy
 
 from bench.errors import RequestError
+from bench.frames.whole_frames import whole_frame
 from bench.report.report import compose
 from bench.report.request import Request
 from bench.resolve import resolve
 from bench.studies.frame import frame
-from bench.studies.frame_rows import whole_frame
 
 MAJORITY = [[[90, 0], [10, 0]], [[0, 60], [0, 40]]]
 """Two clients for whose items one class is predicted: macro-F1 is (180 / 190) / 2 and (80 / 140) / 2."""
@@ -39,7 +39,7 @@ def test_a_report_by_macro_f1_has_tables_and_ranks_and_no_verdict() -> None:
     assert "macro-F1" in part.title
     assert any("1 of 5" in line for line in part.sentences)
     assert part.ranking is not None
-    assert part.ranking.table["method"].tolist() == ["local", "fedavg"]
+    assert part.ranking.ranks["method"].tolist() == ["local", "fedavg"]
     table = next(document for document in part.documents if document.key == "toy_table1")
     assert any("macro-F1" in line for line in table.caption)
     cells = frame(table.primary_cells)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from stored_runs import MemoryStore
-from study_cells import report_of
-from toy_study import PlannedToy, ToyStudy
-from tuned_studies import study, tuned_run
+from toy_study import ToyStudy
+from tuned_studies import study
 
 from bench.errors import RequestError
-from bench.report.request import Request
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.resolve import resolve
 from bench.studies.published_spaces import (
@@ -19,9 +16,7 @@ from bench.studies.published_spaces import (
     published_lines,
     published_settings,
     searched_values,
-    winner,
 )
-from bench.tune.record import write
 from bench.tune.tuning import Tuning, search_space
 
 HEAD = "paper,component,name,values,method,setting\n"
@@ -66,7 +61,6 @@ def test_values_tried_come_from_all_searches_and_one_that_was_not_is_the_cell_s(
     records = [study(cell=CELL), study(cell=CELL, granted=3, used=3, best=2)]
     assert searched_values(records, "client.dropout").split(", ")[0] == "0.0"
     assert searched_values(records, "method.channels") == "20"
-    assert [winner(record, "client.dropout") for record in records] == [str(CELL.client.dropout), "0.0"]
 
 
 def test_a_search_to_be_done_says_what_its_paper_had() -> None:
@@ -76,23 +70,3 @@ def test_a_search_to_be_done_says_what_its_paper_had() -> None:
     assert line.endswith("here 0.001, 0.01, 0.02")
     local = CELL.model_copy(update={"method": "local", "hyper": {}})
     assert published_lines([Tuning(local, search_space(local), (1000,), 2)]) == []
-
-
-def test_the_report_sets_the_paper_beside_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    write(tmp_path / "home" / "tuned", study(cell=CELL))
-    database = MemoryStore()
-    for seed in (0, 1):
-        spec = CELL.model_copy(update={"seed": seed})
-        database.add_run(spec, [60, 70])
-        database.add_run(tuned_run(spec, seed), [70, 90])
-    report = report_of(database, tmp_path / "out", Request(datasets=("cora",)), PlannedToy)
-    (document,) = [each for each in report.documents if each.key == "toy_tuned"]
-    (table,) = [each for each in document.details if each.name == "published_space"]
-    rows = {label: [entry.text for entry in entries] for label, entries in table.rows}
-    assert len(rows) == 2
-    published, here, winners = rows["FedSheafHN: client model, learning rate"]
-    assert published == "0.02, 0.01, 0.001"
-    assert {float(value) for value in here.split(", ")} >= {0.001, 0.003, 0.01, 0.03}
-    assert winners.startswith("0.003 (")
-    assert rows["FedSheafHN: sheaf diffusion model, hidden channels"][:2] == ["5, 10, 20", "20"]

@@ -1,50 +1,41 @@
-"""The frames of ``bench.frames`` with all their rows: runs as they are stored, and what studies say of them.
-
-Cells and ranks need torch (the settings of methods), so that ``bench.frames`` has this as its own process:
-``python -m bench.studies.frame_rows NAME FILE [URL or null, true for the database alone, metric]``.
-"""
+"""The public frames with all their rows: runs as they are stored, and what studies say of them."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from bench.errors import RequestError
 from bench.metric_names import ACCURACY, Metric
 from bench.spec import RunSpec
-from bench.studies.cells import Cells, Selection
-from bench.studies.collect import collect
-from bench.studies.frame import frame
 from bench.studies.metric import check_kept, client_values
-from bench.studies.ranking import TABLE, rank
-from bench.studies.shipped import opened_results
 from bench.studies.source import OWN, Source
-from bench.studies.study import STUDIES, Study
 
 PLACE = ["run", "spec_hash", "dataset", "scenario", "clients", "method", "seed"]
 """Columns by which the rows of two frames belong together."""
 
 
 def whole_frame(name: str, source: Source, metric: Metric = ACCURACY) -> pd.DataFrame:
-    """A frame with all its rows; cells and clients by a metric.
+    """A frame with all its rows; cells and clients by a metric. Only cells and ranks need torch.
 
     Raises:
-        RequestError: no run keeps what the metric needs.
+        RequestError: there is no run, or none keeps what the metric needs.
     """
-    if name in OF_STUDIES:
-        return OF_STUDIES[name](_collect(source, metric))
+    if name in ("cells", "ranks"):
+        return frames_of_studies(source, metric)[name]
     all_runs = source.runs().rename(columns={"id": "run"})
     if name == "runs":
-        settings = [RunSpec.model_validate_json(text).settings() for text in all_runs["spec"]]
+        first_runs = all_runs.drop_duplicates("cell").set_index("cell")["spec"]
+        settings = {
+            cell: json.dumps(RunSpec.model_validate_json(text).settings(), sort_keys=True)
+            for cell, text in first_runs.items()
+        }
         results = client_values(source, all_runs["run"].tolist(), ACCURACY, "trained", "test", "best_val")
         means = 100.0 * results.groupby("run_id")["value"].mean()
         origin = all_runs["origin"].replace({OWN: "own"}) if "origin" in all_runs else "own"
         return all_runs.assign(
-            settings=[json.dumps(row, sort_keys=True) for row in settings],
+            settings=all_runs["cell"].map(settings),
             test=all_runs["run"].map(means).astype(float),
             origin=origin,
         )
@@ -90,49 +81,15 @@ def _curves(runs: list[int], rows: pd.DataFrame, source: Source) -> pd.DataFrame
     )
 
 
-StudyCells = Sequence[tuple[Study, Sequence[Cells]]]
-"""Each study with its experiments."""
+def frames_of_studies(source: Source, metric: Metric = ACCURACY) -> dict[str, pd.DataFrame]:
+    """The frames of what studies say, all rows of each, by name; ranks are of accuracy."""
+    from bench.frames.graded_cells import PUBLIC, collect
+    from bench.frames.ranking import RANKS, rank
+    from bench.studies.study import STUDIES
 
-
-def _collect(source: Source, metric: Metric = ACCURACY) -> StudyCells:
-    return collect(source, [study() for study in STUDIES.all().values()], metric)[1]
-
-
-def _cells(studies: StudyCells) -> pd.DataFrame:
-    """The cells of all studies; ``primary`` are those that verdicts rest on."""
-    parts = [
-        frame(cells).assign(primary=[not cell.measure.is_extra for cell in cells])
-        for _, study_cells in studies
-        for cells in study_cells
-    ]
-    return pd.concat(parts, ignore_index=True)
-
-
-def _ranks(studies: StudyCells) -> pd.DataFrame:
-    """The ranking of every study that has one."""
-    parts = [pd.DataFrame(columns=["study", *TABLE]).astype({"study": "string", **TABLE})]
-    for study, study_cells in studies:
-        competing_cells = [cells for cells in study_cells if cells.experiment.competes]
-        ranking = rank(study, competing_cells, Selection())
-        if ranking:
-            parts.append(ranking.table.assign(study=study.name))
-    return pd.concat(parts[1:] or parts, ignore_index=True)[["study", *TABLE]].astype({"study": "string"})
-
-
-OF_STUDIES = {"cells": _cells, "ranks": _ranks}
-"""Frames of what studies say of the runs."""
-
-
-def of_studies(source: Source) -> dict[str, pd.DataFrame]:
-    """The frames of what studies say, all rows of each, by name."""
-    studies = _collect(source)
-    return {name: frame_of(studies) for name, frame_of in OF_STUDIES.items()}
-
-
-if __name__ == "__main__":
-    try:
-        url, own_alone, metric = json.loads(sys.argv[3])
-        with opened_results(url, own_alone) as results:
-            whole_frame(sys.argv[1], results, metric).to_parquet(sys.argv[2], index=False)
-    except RequestError as error:
-        sys.exit(f"bench: {error}")
+    studies = [study() for study in STUDIES.all().values()]
+    results = collect(source, studies, metric)
+    rankings = [rank(study, results) for study in studies] if metric == ACCURACY else []
+    tables = [pd.DataFrame(columns=list(RANKS)).astype(RANKS), *(each.ranks for each in rankings if each)]
+    ranks = pd.concat(tables[1:] or tables, ignore_index=True)
+    return {"cells": results.cells[PUBLIC], "ranks": ranks[list(RANKS)]}

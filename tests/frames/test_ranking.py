@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -10,15 +11,13 @@ import pytest
 from ranked_runs import CORA_TASKS, LEVELS, OVER, filled, ranking_of
 from scipy import stats
 from stored_runs import MemoryStore
-from study_cells import main_tables
 from toy_study import ToyStudy
 
+from bench.frames.graded_cells import collect
+from bench.frames.ranking import RANKS, Ranking, board_of, competitors
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedhgn import FedHGN
 from bench.spec import Protocol
-from bench.studies.cells import Selection
-from bench.studies.ranking import TABLE, cell_groups, competitors, tasks
-from bench.studies.results import Results
 from bench.studies.study import Study
 
 
@@ -33,14 +32,24 @@ def test_a_column_that_has_only_begun_counts_for_no_rank(count: int, counts: boo
         database.add(method, 0, [50, 51], dataset="citeseer", clients=10)
     ranking = ranking_of(database)
     assert ranking is not None
-    assert len(ranking.methods) == 6
-    assert ("citeseer" in {task.column.dataset for task in ranking.tasks}) == counts
-    assert (set(ranking.groups) == {*LEVELS, "flow", "fedprox"}) == (not counts)
+    assert len(ranking.ranks) == 6
+    assert ("citeseer" in set(ranking.cells["dataset"])) == counts
+    assert (set(groups_of(ranking)) == {*LEVELS, "flow", "fedprox"}) == (not counts)
 
 
-def named(study: Study, database: MemoryStore, **selection: frozenset[Any]) -> set[str]:
-    results, chosen = Results(database, {}), Selection(**selection)
-    return set(competitors(study, main_tables(study, results, chosen), chosen))
+def groups_of(ranking: Ranking) -> dict[str, int]:
+    """Method -> its group of ties over tasks, of those that have one."""
+    return ranking.ranks.set_index("method")["group"].dropna().to_dict()
+
+
+def named(study: Study, database: MemoryStore, *asked: str) -> set[str]:
+    """The competitors among the methods that a request asks for, or among all."""
+    results = collect(database, [study])
+    cells = results.cells[results.cells["method"].isin(asked)] if asked else results.cells
+    places = results.places[results.places["method"].isin(board_of(study, results, cells)["method"])]
+    tables = {experiment.name: n for n, experiment in enumerate(study.experiments) if experiment.competes}
+    places = places[places["document"].isin(tables)]
+    return set(competitors(study, places.assign(document_number=places["document"].map(tables)), asked))
 
 
 def test_the_paper_s_methods_compete_and_no_other_that_was_run() -> None:
@@ -63,24 +72,25 @@ def test_the_paper_s_methods_compete_and_no_other_that_was_run() -> None:
 def test_a_method_that_the_request_names_competes_too_but_no_reference() -> None:
     database = filled()
     database.add("mine", 0, [70] * 6)
-    asked = frozenset({"mine", "local", "majority", "fedavg_ft"})
+    asked = ("mine", "local", "majority", "fedavg_ft")
     # Fine-tuned FedAvg shows FedAvg's trained models: alone here, it stands for them.
-    assert named(ToyStudy(), database, methods=asked) == {"mine", "local", "fedavg_ft"}
+    assert named(ToyStudy(), database, *asked) == {"mine", "local", "fedavg_ft"}
 
 
 def test_unranked_rows_are_out_and_other_stages_of_the_same_runs_are_in() -> None:
-    assert "global_hgnn" not in named(FedHGN(), MemoryStore())
-    assert {"fedavg", "fedavg_ft"} <= named(FedAGHN(), MemoryStore())
+    database = filled(CORA_TASKS[:1])
+    assert "global_hgnn" not in named(FedHGN(), database)
+    assert {"fedavg", "fedavg_ft"} <= named(FedAGHN(), database)
 
 
 def test_ranks_groups_and_the_difference_to_local() -> None:
     ranking = ranking_of(filled())
     assert ranking is not None
-    assert len(ranking.tasks) == 4
-    assert list(ranking.table.columns) == list(TABLE)
-    rows = ranking.table.set_index("method")
+    assert ranking.task_count == 4
+    assert list(ranking.ranks.columns) == [*RANKS, "planned"]
+    rows = ranking.ranks.set_index("method")
     assert set(rows.index[:2]) == {"local", "fedsheafhn"}
-    means = [task.means for task in ranking.tasks]
+    means = ranking.scores.to_dict("records")
     for method in LEVELS:
         # Equal accuracies, but for the order in which they are added up, share the mean of their places.
         places = [
@@ -101,16 +111,17 @@ def test_ranks_groups_and_the_difference_to_local() -> None:
 def test_a_single_task_has_the_groups_of_its_own_tests() -> None:
     ranking = ranking_of(filled(CORA_TASKS[:1]))
     assert ranking is not None
-    assert ranking.groups == cell_groups(ranking.tasks[0])
-    assert {ranking.groups["local"], ranking.groups["fedavg"]} == {1, 2}
+    groups = groups_of(ranking)
+    assert groups == ranking.cells.set_index("method")["group"].to_dict()
+    assert {groups["local"], groups["fedavg"]} == {1, 2}
 
 
 def test_two_tasks_are_ranked_but_not_tested() -> None:
     ranking = ranking_of(filled(CORA_TASKS[:2]))
     assert ranking is not None
-    assert (ranking.comparisons, ranking.groups) == ([], {})
-    assert ranking.table["group"].isna().all()
-    assert ranking.table["low"].notna().all()
+    assert ranking.over_tasks.empty
+    assert ranking.ranks["group"].isna().all()
+    assert ranking.ranks["low"].notna().all()
 
 
 def test_paired_differences_are_those_of_the_stored_clients() -> None:
@@ -122,11 +133,17 @@ def test_paired_differences_are_those_of_the_stored_clients() -> None:
     database.add("local", 2, [10, 10, 10])  # no partner
     ranking = ranking_of(database)
     assert ranking is not None
-    (pair,) = ranking.tasks[0].comparisons
+    (pair,) = ranking.tests.to_dict("records")
     gaps = (np.array(first) - np.array(second)).mean(axis=0)
-    assert (pair.first, pair.second, pair.unit, pair.units) == ("local", "fedavg", "client", 3)
-    assert pair.difference == pytest.approx(gaps.mean())
-    assert pair.p == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue)
+    assert [pair[name] for name in ("first", "second", "unit", "units")] == ["local", "fedavg", "client", 3]
+    assert pair["difference"] == pytest.approx(gaps.mean())
+    assert pair["p"] == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue)
+
+
+class Pooled(FedHGN):
+    """Its usual settings are those that the runs have."""
+
+    grids = ()
 
 
 def test_pooled_accuracies_are_compared_pooled_over_partitions() -> None:
@@ -144,14 +161,14 @@ def test_pooled_accuracies_are_compared_pooled_over_partitions() -> None:
                 **options,
                 partition_hash=f"p{seed}",
             )
-    ranking = ranking_of(database, FedHGN())
+    ranking = ranking_of(database, Pooled())
     assert ranking is not None
-    (pair,) = ranking.tasks[0].comparisons
+    (pair,) = ranking.tests.to_dict("records")
     # (10 + seed) more of 400 samples
-    assert (pair.unit, pair.units, pair.difference) == ("partition", 3, pytest.approx(-100 * 11 / 400))
-    assert pair.difference == pytest.approx(
-        ranking.tasks[0].means["local_hgnn"] - ranking.tasks[0].means["fedhgn"]
-    )
+    assert (pair["unit"], pair["units"]) == ("partition", 3)
+    assert pair["difference"] == pytest.approx(-100 * 11 / 400)
+    (means,) = ranking.scores.to_dict("records")
+    assert pair["difference"] == pytest.approx(means["local_hgnn"] - means["fedhgn"])
 
 
 def test_runs_of_an_unknown_partition_are_not_paired() -> None:
@@ -160,7 +177,7 @@ def test_runs_of_an_unknown_partition_are_not_paired() -> None:
         database.add(method, 0, [70, 80], partition_hash="")
     ranking = ranking_of(database)
     assert ranking is not None
-    assert [pair.verdict for pair in ranking.tasks[0].comparisons] == ["no test"]
+    assert ranking.tests["verdict"].tolist() == ["no test"]
 
 
 def test_nothing_to_compare_gives_no_ranking() -> None:
@@ -171,9 +188,14 @@ def test_nothing_to_compare_gives_no_ranking() -> None:
     assert ranking_of(database) is None
 
 
-def test_a_column_in_two_boards_is_one_task() -> None:
-    study, results = ToyStudy(), Results(filled(), {})
-    boards = main_tables(study, results, Selection())
-    lines = competitors(study, boards, Selection())
-    once = tasks(boards, lines)
-    assert [task.column for task in tasks([*boards, boards[0]], lines)] == [task.column for task in once]
+class Twice(ToyStudy):
+    """Its first table that compares methods stands there twice."""
+
+    experiments = (*ToyStudy.experiments, replace(ToyStudy.experiments[0], name="again"))
+
+
+def test_a_column_in_two_tables_is_one_task() -> None:
+    once, twice = (ranking_of(filled(), study) for study in (ToyStudy(), Twice()))
+    assert once is not None
+    assert twice is not None
+    assert once.scores.equals(twice.scores)

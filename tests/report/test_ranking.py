@@ -9,25 +9,26 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ranked_runs import CORA_TASKS, LEVELS, NON, filled, ranking_of
 from rich.console import Console
 from stored_runs import CORA, MemoryStore
 from study_cells import csv_rows, report_of
+from toy_study import ToyStudy
 
+from bench.frames.ranking import Ranking
 from bench.report.document import Document
-from bench.report.ranking_views import ranking_document
-from bench.report.report import Report
+from bench.report.report import Report, compose
 from bench.report.request import Request
 from bench.report.terminal import show
-from bench.studies.ranking import Ranking
 
 
-def document(database: MemoryStore) -> Document:
-    ranking = ranking_of(database)
-    assert ranking is not None
-    return ranking_document(ranking)
+def document(database: MemoryStore, **request: Any) -> Document:
+    report = compose(database, Request(**request), {"toy": ToyStudy})
+    (found,) = (each for each in report.documents if each.name == "ranking")
+    return found
 
 
 def cora(out: Path) -> Report:
@@ -47,7 +48,7 @@ def built(folder: Path) -> Report:
 @pytest.fixture(scope="module")
 def cora_document() -> Document:
     """The ranking over the four tasks of Cora."""
-    return document(filled())
+    return document(filled(), datasets=("cora",))
 
 
 @pytest.fixture(scope="module")
@@ -146,18 +147,18 @@ def test_the_numbers_behind_the_tables_are_written(
 ) -> None:
     assert built.documents
     methods = {row["method"]: row for row in csv_rows(folder / "toy/ranking/methods.csv")}
-    assert list(methods) == cora_ranking.methods
+    assert list(methods) == cora_ranking.ranks["method"].tolist()
     assert methods["local"]["planned"] == methods["local"]["tasks"] == "4"
-    local = cora_ranking.table.set_index("method").loc["local"]
+    local = cora_ranking.ranks.set_index("method").loc["local"]
     for column in ("rank", "low", "high", "minus_baseline"):
         assert float(methods["local"][column]) == pytest.approx(local[column], abs=1e-4)
     every = csv_rows(folder / "toy/ranking/pairs.csv")
     pairs = [row for row in every if row["dataset"]]
     assert (len(pairs), len(every)) == (4 * 6, 5 * 6)  # four tasks, and those over tasks
-    first = cora_ranking.tasks[0].comparisons[0]
-    assert (pairs[0]["first"], pairs[0]["second"]) == (first.first, first.second)
-    assert float(pairs[0]["p_holm"]) == pytest.approx(first.corrected, rel=1e-5)
-    assert pairs[0]["verdict"] == first.verdict
+    first = cora_ranking.tests.iloc[0]
+    assert (pairs[0]["first"], pairs[0]["second"]) == (first["first"], first["second"])
+    assert float(pairs[0]["p_holm"]) == pytest.approx(first["p_holm"], rel=1e-5)
+    assert pairs[0]["verdict"] == first["verdict"]
     assert {row["unit"] for row in every if not row["dataset"]} == {"task"}
     diagram = {row["method"]: row for row in csv_rows(folder / "toy/ranking/ranks.csv")}
     assert set(diagram) == set(LEVELS)
@@ -174,7 +175,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 sys.path[:0] = {folders!r}
-from test_ranking_views import cora
+from test_ranking import cora
 cora(Path(sys.argv[1]))
 """
 
@@ -211,9 +212,9 @@ def test_the_figure_has_every_method_with_its_rank_and_group(
         name: cora_ranking.titles[name] for name in LEVELS
     }
     shown = panel.data.set_index("method")
-    assert shown["group"].to_dict() == {name: cora_ranking.groups[name] for name in LEVELS}
-    ranks = cora_ranking.table.set_index("method")["rank"].to_dict()
-    assert shown["mean_rank"].to_dict() == pytest.approx(ranks)
+    ranks = cora_ranking.ranks.set_index("method")
+    assert shown["group"].to_dict() == ranks["group"].to_dict()
+    assert shown["mean_rank"].to_dict() == pytest.approx(ranks["rank"].to_dict())
 
 
 def test_the_terminal_shows_ranking_and_score_after_the_tables(built: Report) -> None:

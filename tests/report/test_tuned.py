@@ -6,6 +6,7 @@ import csv
 import math
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from rich.console import Console
 from stored_runs import MemoryStore
@@ -19,13 +20,14 @@ from bench.report.request import Request
 from bench.report.terminal import show
 from bench.resolve import resolve
 from bench.spec import RunSpec
-from bench.studies.planned import PlannedCell
-from bench.studies.settings import Column, settings_of
+from bench.studies.settings import settings_of
 from bench.tune.apply import configurations
 from bench.tune.record import write
 
 PROX = resolve("cora", "non-overlapping", 10, "fedprox", 0)
 LOCAL = resolve("cora", "non-overlapping", 10, "local", 0)
+
+USUAL = ["grid", "dataset", "scenario", "clients", "method", "cell", "seeds", "per_seed"]
 
 UNDROPPED = CELL.client.model_copy(update={"dropout": 0.0})
 
@@ -93,11 +95,8 @@ def document(report: Report) -> Document:
     return found
 
 
-def test_the_tuned_cells_are_compared_with_each_other(home: Path, tmp_path: Path) -> None:
+def test_the_tuned_cells_are_ranked(home: Path, tmp_path: Path) -> None:
     report = built(filled(home), tmp_path / "out")
-    (pairs,) = [table for table in document(report).details if table.name.startswith("pairs_cora")]
-    (local,) = [entries for label, entries in pairs.rows if label == "Local"]
-    assert [entry.text.split()[:1] for entry in local] == [[], ["-1.67"], ["-12.00"]]
     (ranking,) = [table for table in document(report).views if table.name == "ranking"]
     assert [label for label, _ in ranking.rows] == ["FedProx", "FedAvg", "Local"]
 
@@ -143,14 +142,6 @@ def test_budgets_are_called_equal_where_they_are(home: Path, tmp_path: Path) -> 
     assert said in document.notes
 
 
-def test_a_search_that_the_default_won_has_its_budget_said(home: Path, tmp_path: Path) -> None:
-    write(home / "tuned", study(cell=LOCAL, best=0))
-    database = MemoryStore()
-    database.add_run(LOCAL, [60, 80])
-    built(database, tmp_path / "out")
-    assert "('tuned here, 2 trials'): 2 trials and 1,200 client epochs at most" in caption(tmp_path / "out")
-
-
 def test_what_has_no_default_runs_is_named_and_no_task_done(home: Path, tmp_path: Path) -> None:
     database = filled(home)
     cells = {each.method: each.model_copy(update={"dataset": "citeseer"}) for each in (CELL, PROX, LOCAL)}
@@ -172,15 +163,16 @@ def test_what_has_no_default_runs_is_named_and_no_task_done(home: Path, tmp_path
 
 def test_runs_on_other_partitions_than_the_search_had_are_no_pair(home: Path, tmp_path: Path) -> None:
     write(home / "tuned", study())
-    column = Column("cora", "non-overlapping", 10)
-    database, usual = MemoryStore(), PlannedCell(settings_of(on_own(CELL, 5), per_seed=True))
+    database, own = MemoryStore(), on_own(CELL, 5)
+    cell = own.cell_on_any_partition
+    usual = pd.DataFrame([("", "cora", "non-overlapping", 10, "fedavg", cell, (), True)], columns=USUAL)
     for seed in (5, 6):
         clients = f"{seed:016d}"
         database.add_run(on_own(CELL, seed), [60, 80], partition_hash=clients)
         database.add_run(tuned_run(CELL, seed, seed), [70, 90], partition_hash=clients)
     out, winners = tmp_path / "out", configurations(home, tmp_path / "shipped")
-    report = build(database, Request(), {"toy": PlannedToy}, out, {(column, "fedavg"): usual}, winners)
-    assert "| FedAvg \\[tuned here, 2 trials\\] |" in (out / "toy/table1/table.md").read_text()
+    usual_runs = usual, {cell: settings_of(own, per_seed=True)}
+    report = build(database, Request(), {"toy": PlannedToy}, out, winners, usual_runs)
     assert not [each for each in report.documents if each.key == "toy_tuned"]
 
 

@@ -1,0 +1,255 @@
+"""Which method is better: the competitors of a study in every task, their ranks, tests and groups of ties."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bench.federation.scenarios import parse
+from bench.frames.graded_cells import Results
+from bench.frames.stored_runs import WHERE
+from bench.statistics.paired import COLUMNS, LEAST_RUNS_IN_COMMON, compare, compare_tasks, tie_groups
+from bench.statistics.summary import LEAST, rank_intervals
+from bench.studies.study import Study
+
+RANKS = {
+    "study": "string",
+    "method": "string",
+    "title": "string",
+    "rank": "float64",
+    "low": "float64",
+    "high": "float64",
+    "group": "Int64",
+    "tasks": "int64",
+    "minus_baseline": "float64",
+}
+"""Columns of ``bench.ranks`` and their types."""
+
+TASK = [*WHERE, "point"]
+"""What a task is: a column of a table at one point, under the primary reading."""
+
+
+PLACE = ["document_number", "column_number", "inner", "line_number", "line_object"]
+"""Columns of places by which tasks are ordered."""
+
+
+class Ranking(NamedTuple):
+    """The competitors of a study over the tasks that have begun in earnest.
+
+    ranks    a row a method with numbers: the columns ``RANKS``, and planned (tasks that have a cell of it)
+    cells    a row a task and method with numbers: the columns of the cells frame, task (its number),
+             group (of ties in the task)
+    tests    the tests (``bench.statistics.paired``) of every task, with its number; then those over tasks and
+             over data sets, which have none
+    titles   method -> title, of all competitors
+    """
+
+    study: Study
+    ranks: pd.DataFrame
+    cells: pd.DataFrame
+    tests: pd.DataFrame
+    titles: dict[str, str]
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """Measured means in percent [tasks, methods], missing where there are none."""
+        return self.cells.pivot(index="task", columns="method", values="mean")
+
+    @property
+    def task_count(self) -> int:
+        """Number of tasks."""
+        return int(self.cells["task"].nunique())
+
+    @property
+    def over_tasks(self) -> pd.DataFrame:
+        """The tests over tasks, of the methods that have all of them; none for fewer tasks than ``LEAST``."""
+        return self.tests[self.tests["unit"] == "task"]
+
+    @property
+    def over_datasets(self) -> pd.DataFrame:
+        """The tests with the data set as the unit: a method's mean over its tasks, which share the data set's
+        items. None for fewer data sets than ``LEAST``, nor where all tasks are of different ones.
+        """
+        return self.tests[self.tests["unit"] == "data set"]
+
+    @property
+    def baseline_title(self) -> str:
+        """The baseline's name."""
+        return self.study.title_of(self.study.baseline)
+
+    @property
+    def unranked_titles(self) -> list[str]:
+        """Titles of competitors without numbers."""
+        ranked = set(self.ranks["method"])
+        return [title for method, title in self.titles.items() if method not in ranked]
+
+
+def board_of(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells of a study's tables that compare methods, in the usual settings, under the first measure
+    beside the first published table, with the columns of their places.
+    """
+    is_first = (cells["comparison_number"] == 0) & (cells["position"] == 0) & cells["usual"]
+    return cells[is_first].merge(_places(study, results)[["place", *PLACE]], on="place")
+
+
+def _places(study: Study, results: Results) -> pd.DataFrame:
+    """The places of a study's tables that compare methods, with document_number."""
+    documents = [experiment.name for experiment in study.experiments if experiment.competes]
+    places = results.places
+    places = places[(places["study"] == study.name) & places["document"].isin(documents)]
+    return places.assign(document_number=places["document"].map(documents.index))
+
+
+def competitors(study: Study, places: pd.DataFrame, guests: Collection[str] = ()) -> dict[str, str]:
+    """Method -> title, in the order of the lines of some places: the study's own lines, and the ``guests``;
+    no references, and of lines that show the same runs at the same stage the first.
+    """
+    lines = places[places["usual"]].sort_values(["document_number", "line_number"])
+    lines = lines.drop_duplicates(["document", "line_number"])
+    is_rival = [
+        line.ranked and (line.is_own or line.method in guests) and line.method not in study.references
+        for line in lines["line_object"]
+    ]
+    stages = [line.stage or study.primary.stage for line in lines["line_object"]]
+    rivals = lines.assign(line_stage=stages)[np.array(is_rival, bool)]
+    rivals = rivals.drop_duplicates(["reads", "line_stage"])
+    return dict(zip(rivals["method"], rivals["line"], strict=True))
+
+
+def rank(
+    study: Study, results: Results, cells: pd.DataFrame | None = None, guests: Collection[str] = ()
+) -> Ranking | None:
+    """The ranking of a study's competitors in some cells (None: all); None where no task has two of them.
+
+    A task with numbers of fewer than half as many methods as the fullest one has only begun, and counts for
+    none: groups are of the methods that all tasks have, and would shrink to those few.
+    """
+    board = board_of(study, results, results.cells if cells is None else cells)
+    places = _places(study, results)
+    titles = competitors(study, places[places["method"].isin(board["method"])], guests)
+    board = tasks(board, list(titles))
+    planned = board["method"].value_counts()
+    board = board[board["n"] > 0]
+    counts = board.groupby("task")["method"].transform("size")
+    board = board[(counts >= 2) & (counts >= counts.max() / 2)]
+    return None if board.empty else ranking_of(study, results, board, titles, planned)
+
+
+def ranking_of(
+    study: Study, results: Results, cells: pd.DataFrame, titles: dict[str, str], planned: pd.Series[int]
+) -> Ranking:
+    """The ranking of cells with numbers, which have the number of their ``task``; ``planned`` counts the
+    tasks of each method that may have numbers once.
+    """
+    rows, tests, groups = scores_of(results, cells, study.average), [], {}
+    for number, task in cells.groupby("task"):
+        methods = task["method"].tolist()
+        task_tests = compare(rows[rows["place"].isin(task["place"])], methods)
+        tests.append(task_tests.assign(task=number))
+        # A method with fewer runs than a test needs has no group: nothing could tell it from the best.
+        tested = task[task["n"] >= LEAST_RUNS_IN_COMMON].sort_values("mean", ascending=False, kind="stable")
+        for method, group in tie_groups(tested["method"].tolist(), task_tests).items():
+            groups[number, method] = group
+    keys = zip(cells["task"], cells["method"], strict=True)
+    cells = cells.assign(group=pd.array([groups.get(key) for key in keys], "Int64"))
+    tests += _over_tasks(cells, [method for method in titles if method in set(cells["method"])])
+    all_tests = pd.concat(tests, ignore_index=True)
+    ranks = _ranks(study, results, cells, all_tests, titles)
+    ranks["planned"] = ranks["method"].map(planned)
+    return Ranking(study, ranks, cells, all_tests, titles)
+
+
+def tasks(board: pd.DataFrame, methods: list[str]) -> pd.DataFrame:
+    """The cells of the methods with their task's number: every task once, from the first table that has it,
+    and every method once, by its first line there.
+    """
+    ranked = np.array([line.ranked for line in board["line_object"]], bool)
+    board = board[ranked & board["method"].isin(methods)]
+    board = board.assign(
+        point_number=board.groupby(["document", *TASK])["inner"].transform("min"),
+        method_number=board["method"].map(methods.index),
+    ).sort_values(["document_number", "column_number", "point_number", "method_number", "line_number"])
+    board = board.drop_duplicates(["document", *TASK, "method"])
+    first_document = board.groupby(TASK)["document_number"].transform("first")
+    board = board[board["document_number"] == first_document]
+    return board.assign(task=board.groupby(TASK, sort=False).ngroup())
+
+
+def scores_of(results: Results, cells: pd.DataFrame, average: str) -> pd.DataFrame:
+    """What the clients of cells score, for tests of one against the other: the columns
+    ``bench.statistics.paired.COLUMNS``, place.
+
+    Runs whose partition is not known cannot be paired and are left out.
+
+    Raises:
+        RequestError: a scenario is not installed, so that nobody knows which clients share items.
+    """
+    done = results.members[results.members["is_done"] & (results.members["partition_hash"] != "")]
+    parts = []
+    for (stage, rule), part in cells.groupby(["stage", "rule"]):
+        members = part[["place", "method"]].merge(
+            done[["place", "run", "seed", "partition_hash", "scenario"]], on="place"
+        )
+        clients = results.clients_at(str(stage), str(rule))
+        parts.append(members.merge(clients[["run", "client", "value", "samples"]], on="run"))
+    if not parts:
+        return pd.DataFrame(columns=["place", *COLUMNS])
+    rows = pd.concat(parts).rename(columns={"partition_hash": "partition"})
+    samples = {name: parse(name).samples for name in rows["scenario"].unique()}
+    rows = rows.assign(
+        part=rows["client"] // rows["scenario"].map(samples).astype(int),
+        value=100.0 * rows["value"],
+        weight=rows["samples"].astype(float) if average == "samples" else 1.0,
+    )
+    return rows.sort_values(["place", "seed", "client"], ignore_index=True)[["place", *COLUMNS]]
+
+
+def _over_tasks(cells: pd.DataFrame, methods: list[str]) -> list[pd.DataFrame]:
+    """The tests over tasks, and those over data sets."""
+    complete = cells.pivot(index="task", columns="method", values="mean")[methods].dropna(axis=1)
+    datasets = cells.groupby("task")["dataset"].first()
+    tests = []
+    if len(complete) >= LEAST:
+        tests.append(compare_tasks(complete))
+    if LEAST <= datasets.nunique() < len(datasets):
+        tests.append(compare_tasks(complete.groupby(datasets).mean(), "data set"))
+    return tests
+
+
+def _ranks(
+    study: Study, results: Results, cells: pd.DataFrame, tests: pd.DataFrame, titles: dict[str, str]
+) -> pd.DataFrame:
+    """A row for every method with numbers, with the columns ``RANKS``; those measured in every task come
+    first, then by mean rank, equal ones in the order of the study's lines.
+
+    ``rank`` is the mean rank over the method's ``tasks`` among the methods measured there, ``low`` and
+    ``high`` its 95 % interval by bootstrap over tasks and runs; ``group`` its group of ties (of a single
+    task that of the task); ``minus_baseline`` the mean over tasks of its accuracy minus the baseline's.
+    """
+    methods = [method for method in titles if method in set(cells["method"])]
+    scores = cells.pivot(index="task", columns="method", values="mean")[methods]
+    key = ["place", "measure_number", "stage", "rule"]
+    values = cells[[*key, "task", "method"]].merge(results.values[[*key, "seed", "value"]], on=key)
+    runs = [part.pivot(index="seed", columns="method", values="value") for _, part in values.groupby("task")]
+    intervals = rank_intervals([task[[name for name in methods if name in task]] for task in runs])
+    intervals = intervals.loc[methods].assign(partial=scores.isna().any())
+    order = intervals.sort_values(["partial", "rank"], kind="stable")
+    if len(scores) == 1:
+        groups: Any = cells.set_index("method")["group"]
+    else:
+        over_tasks = tests[tests["unit"] == "task"]
+        tested = {*over_tasks["first"], *over_tasks["second"]}
+        groups = tie_groups([name for name in order.index if name in tested], over_tasks)
+    baseline = scores.get(study.baseline, pd.Series(np.nan, scores.index))
+    ranks = order.assign(
+        study=study.name,
+        method=order.index,
+        title=order.index.map(titles),
+        group=pd.Series(groups, dtype="Int64").reindex(order.index),
+        tasks=scores.count(),
+        minus_baseline=scores.sub(baseline, axis=0).mean(),
+    )
+    return ranks[list(RANKS)].astype(RANKS).reset_index(drop=True)

@@ -1,0 +1,364 @@
+"""How much of each paper comes out, every published value once, and what placebos would score."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+import scipy  # its stats, slow to import, are loaded with the first test
+
+from bench.frames.graded_cells import Results
+from bench.frames.ranking import TASK, Ranking
+from bench.frames.spread import OWN, POOLED, SAME_CLIENTS, SPLIT
+from bench.frames.stored_runs import WHERE
+from bench.frames.verdicts import GRADES, NOT_COMPARABLE, STATES, graded
+from bench.report.document import Score
+from bench.statistics.paired import of_one
+from bench.statistics.summary import kendall
+from bench.studies.published import published
+from bench.studies.study import Study
+from bench.studies.wording import enumeration
+
+VALUE = ["paper", "printed"]
+"""What names a published value."""
+
+NO_TABLE = "no table here"
+"""Stands for a published accuracy that no table of the study has."""
+
+ALWAYS = [*GRADES, NOT_COMPARABLE, STATES["not_run"]]
+"""Verdicts that a score names even where no cell has them."""
+
+ORDER = [*GRADES, NOT_COMPARABLE, *STATES.values(), NO_TABLE]
+
+OWN_RUNS = "the method's own"
+
+MOST_NAMED_LEADERS = 3
+"""Methods that are first together and are named; more are counted."""
+
+
+def judged_once(study: Study, cells: pd.DataFrame, drawn_only: bool = False) -> pd.DataFrame:
+    """The cells by which the published values are judged, a row a value, in the order of the tables, with
+    printed_table, where the paper has the value.
+
+    A value that several tables show is judged in the first of those that measured it, if possible in one
+    where it is comparable, of these in one on the paper's own clients, which another draw cannot excuse;
+    ``drawn_only`` leaves the latter out. A reduced experiment measures something else, and stands behind all
+    whole ones; one that is apart judges in its own table alone.
+    """
+    apart, reduced = (
+        [experiment.name for experiment in study.experiments if getattr(experiment, name)]
+        for name in ("apart", "reduced")
+    )
+    is_value = cells["primary"] & cells["usual"] & cells["printed"].notna() & (cells["study"] == study.name)
+    values = cells[is_value & ~cells["document"].isin(apart)]
+    values = values[~is_on_papers_clients(values)] if drawn_only else values
+    weight = np.select(
+        [values["document"].isin(reduced), values["n"] == 0, ~values["verdict"].isin(GRADES)],
+        [-1, 0, 1],
+        2 + is_on_papers_clients(values),
+    )
+    values = values.assign(weight=weight, first=values.groupby(VALUE)["order"].transform("min"))
+    best = values.sort_values("weight", ascending=False, kind="stable").drop_duplicates(VALUE)
+    best = best.sort_values("first").drop(columns=["weight", "first"])
+    targets = zip(best["paper"], best["printed"], strict=True)
+    return best.assign(
+        printed_table=[published(paper, study.published)[number].table for paper, number in targets]
+    )
+
+
+def is_on_papers_clients(cells: pd.DataFrame) -> pd.Series[bool]:
+    """Whether the runs of cells are on the parts of the published ones."""
+    return cells["s_d_source"].isin([SAME_CLIENTS, SPLIT])
+
+
+def verdict_counts(study: Study, judged: pd.DataFrame, is_whole: bool = True) -> pd.DataFrame:
+    """How many published values of each paper have each verdict: a row a paper, the columns ``ORDER``.
+
+    ``is_whole`` False: filters leave cells out on purpose, so that nobody asks what has no table.
+    """
+    counts = counted(judged, ["paper"], "verdict", ORDER)
+    for paper in counts.index if is_whole else ():
+        known = set(judged.loc[judged["paper"] == paper, "printed"])
+        values = enumerate(published(paper, study.published))
+        counts.loc[paper, NO_TABLE] = sum(
+            value.metric == "accuracy" and number not in known for number, value in values
+        )
+    return counts
+
+
+def counted(data: pd.DataFrame, keys: list[str], verdict: str, order: Iterable[str]) -> pd.DataFrame:
+    """Numbers of verdicts: a row a group in the order of the data, a column a verdict."""
+    counts = data.groupby([*keys, verdict], sort=False).size().unstack(fill_value=0)
+    return counts.reindex(columns=list(order), fill_value=0)
+
+
+def scores(study: Study, counts: pd.DataFrame) -> tuple[Score, ...]:
+    """The score of every paper, from ``verdict_counts``."""
+    measured = [*GRADES, NOT_COMPARABLE]
+    return tuple(
+        Score(
+            study.paper_title(str(paper)),
+            tuple((name, int(row[name])) for name in measured if row[name]),
+            int(row.sum()),
+        )
+        for paper, row in counts.iterrows()
+    )
+
+
+def placebos(study: Study, judged: pd.DataFrame) -> pd.DataFrame:
+    """Grades of all graded cells, and those of the baseline's and the control's runs in the place of others':
+    columns paper, runs, grade; a row a cell and runs.
+    """
+    own = judged[judged["verdict"].isin(GRADES)].reset_index(drop=True)
+    parts = [own.assign(runs=OWN_RUNS, grade=own["verdict"])]
+    for method, mean, name in (
+        (study.baseline, "baseline_mean", "baseline"),
+        (study.control, "control", "control"),
+    ):
+        others = own[(own[f"{name}_n"].fillna(0) > 1) & (own["method"] != method)]
+        others = others.assign(n=others[f"{name}_n"], mean=others[mean], std=others[f"{name}_std"])
+        parts.append(others.assign(runs=f"{study.title_of(method)}'s", grade=graded(others)["verdict"]))
+    return pd.concat(parts).sort_index(kind="stable")[["paper", "runs", "grade"]].reset_index(drop=True)
+
+
+def on_both(study: Study, cells: pd.DataFrame) -> pd.DataFrame:
+    """Grades of values that were measured on the paper's own clients and on drawn ones: columns paper,
+    clients, grade; two rows a value.
+    """
+    judged, drawn = judged_once(study, cells), judged_once(study, cells, drawn_only=True)
+    own = judged[is_on_papers_clients(judged)]
+    pairs = drawn[drawn["n"] > 0].merge(own[[*VALUE, "verdict"]], on=VALUE, suffixes=("", "_own"))
+    grades = pairs.rename(columns={"verdict": "drawn", "verdict_own": "the paper's own"})
+    rows = grades.melt("paper", ["drawn", "the paper's own"], "clients", "grade")
+    return rows.sort_values(
+        "paper", key=lambda papers: papers.map(list(judged["paper"]).index), kind="stable"
+    )
+
+
+def sign_tests(judged: pd.DataFrame) -> pd.DataFrame:
+    """Whether graded cells of a data set lie to one side of the paper: by paper and data set the number of
+    ``cells``, those ``below`` and ``above`` the published mean, the ``mean`` difference in points, and
+    ``p`` of a two-sided binomial test, in which cells that differ by nothing do not count.
+    """
+    rows = judged[judged["verdict"].isin(GRADES)]
+    rows = rows.assign(is_below=rows["difference"] < 0, is_above=rows["difference"] > 0)
+    signs = rows.groupby(["paper", "dataset"], sort=False).agg(
+        cells=("difference", "size"),
+        below=("is_below", "sum"),
+        above=("is_above", "sum"),
+        mean=("difference", "mean"),
+    )
+    sides = zip(signs["below"].tolist(), signs["above"].tolist(), strict=True)
+    return signs.assign(
+        p=[
+            scipy.stats.binomtest(below, below + above).pvalue if below + above else 1.0
+            for below, above in sides
+        ]
+    )
+
+
+def agreements(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataFrame:
+    """Kendall's tau of measured and published order in every published column of the tables that compare
+    methods, over its comparable methods: columns paper, table, beside, dataset, scenario, clients, point,
+    methods and tau.
+
+    Comparable is a cell that has a grade; of a reduced experiment every measured one. A method has one line,
+    that which is ranked. Tau is missing for too few.
+    """
+    reduced = [experiment.name for experiment in study.experiments if experiment.reduced]
+    lines = results.places.set_index("place")["line_object"]
+    is_ranked = cells["place"].map({place: line.ranked for place, line in lines.items()})
+    is_comparable = cells["verdict"].isin(GRADES) | cells["document"].isin(reduced)
+    has_both = (cells["n"] > 0) & cells["published_mean"].notna()
+    compared = cells[
+        cells["primary"]
+        & (cells["position"] == 0)
+        & cells["usual"]
+        & is_ranked.astype(bool)
+        & is_comparable
+        & has_both
+    ]
+    of_column = dict(list(compared.groupby(["document", "comparison_number", *TASK])))
+    columns = results.places[results.places["place"].isin(cells["place"])].sort_values("column_number")
+    rows = []
+    for experiment in study.experiments:
+        is_shown = (columns["document"] == experiment.name) & (columns["study"] == study.name)
+        shown_columns = columns.loc[is_shown & experiment.competes, WHERE].drop_duplicates()
+        for number, comparison in enumerate(experiment.comparisons):
+            for where in shown_columns.itertuples(index=False, name=None) if comparison.targets else ():
+                for point in experiment.points:
+                    pairs = of_column.get((experiment.name, number, *where, point.label), compared[:0])
+                    rows.append(
+                        {
+                            "paper": comparison.targets[0].paper,
+                            "table": comparison.targets[0].table,
+                            "beside": comparison.label,
+                            **dict(zip(WHERE, where, strict=True)),
+                            "point": point.label,
+                            "methods": len(pairs),
+                            "tau": kendall(pairs["mean"].tolist(), pairs["published_mean"].tolist()),
+                        }
+                    )
+    names = ["paper", "table", "beside", *TASK, "methods", "tau"]
+    return pd.DataFrame(rows, columns=names).astype({"tau": float})
+
+
+def spread_note(study: Study, cells: pd.DataFrame, judged: pd.DataFrame) -> str:
+    """How many compatible cells of each paper rest on the spread between partitions, and on how much of it
+    that was measured elsewhere; empty without any.
+    """
+    sources = _pooled_over(study, cells[cells["study"] == study.name])
+    notes = []
+    for paper, compatible in judged[judged["verdict"] == "compatible"].groupby("paper", sort=False):
+        resting = compatible[compatible["rests_on_spread"]]
+        pooled = resting[resting["s_d_source"] == POOLED]
+        foreign = [
+            sources[scenario]
+            for dataset, scenario in zip(pooled["dataset"], pooled["scenario"], strict=True)
+            if dataset not in sources[scenario]
+        ]
+        titles = sorted({study.title_of(name) for datasets in foreign for name in datasets})
+        pooled_text = f", {len(foreign)} of them by that of {enumeration(titles)}" if titles else ""
+        notes.append(f"{study.paper_title(str(paper))}: {len(resting)} of {len(compatible)}{pooled_text}")
+    if not notes:
+        return ""
+    return (
+        "Compatible cells that would be above or below without the spread between partitions, and how many "
+        f"of these have that of other data sets, pooled: {'; '.join(notes)}."
+    )
+
+
+def _pooled_over(study: Study, cells: pd.DataFrame) -> dict[str, set[str]]:
+    """Scenario -> the data sets over whose cells its spread between partitions is pooled."""
+    tables = [experiment.name for experiment in study.experiments if experiment.competes]
+    is_pooled = (cells["s_d_source"] == OWN) & (cells["setting"] == "") & cells["document"].isin(tables)
+    own = cells[is_pooled]
+    of_scenario = {str(scenario): set(part) for scenario, part in own.groupby("scenario")["dataset"]}
+    return {
+        scenario: of_scenario.get(scenario, set(own["dataset"])) for scenario in cells["scenario"].unique()
+    }
+
+
+def headline(ranking: Ranking | None, all_scores: Iterable[Score]) -> tuple[str, ...]:
+    """Who is first, or that nobody can be told apart; how much of the published values was measured, and
+    what came of them. What stands behind it is in the tables of ranks and of verdicts.
+    """
+    return tuple(filter(None, (_first_sentence(ranking), published_sentence(all_scores))))
+
+
+def _first_sentence(ranking: Ranking | None) -> str:
+    """Who has the best mean rank, and who cannot be told apart from them."""
+    if ranking is None:
+        return "No two methods were measured on the same clients yet, so that nobody has a rank."
+    table = ranking.ranks
+    best, test_count = table.iloc[0], table["group"].notna().sum()
+    scope = f"{len(table)} methods over {ranking.task_count} federations"
+    if 0 < test_count < len(table):
+        scope = f"the {test_count} methods (of {len(table)}) measured in all {ranking.task_count} federations"
+    number, interval = f"the best mean rank of {scope}, {best['rank']:.1f}", ""
+    if pd.notna(best["low"]):
+        interval = f" (95\N{NO-BREAK SPACE}% interval {best['low']:.1f} to {best['high']:.1f})"
+    if ranking.task_count == 1:
+        mean = ranking.scores[best["method"]].iloc[0]
+        number = f"the highest mean of {len(table)} methods on one federation, {mean:.1f}\N{NO-BREAK SPACE}%"
+        interval = ""
+    leaders = table[table["group"] == 1]
+    return f"{best['title']} has {number}{interval}{_rivals(ranking, leaders, test_count)}."
+
+
+def _rivals(ranking: Ranking, leaders: pd.DataFrame, test_count: int) -> str:
+    """How the first sentence ends: who else may be first, of those that the tests put into group 1."""
+    others = leaders.iloc[1:]
+    if leaders.empty:
+        return "; there are too few results to test differences"
+    if others.empty and test_count > 1:
+        tests = best_over_datasets(ranking)
+        text = ", and is significantly ahead of every other"
+        if (tests["verdict"] != "better").any():
+            return f"{text} over these, though not over the {tests['units'].iloc[0]} data sets"
+        return text
+    if others.empty:
+        return ""
+    if len(leaders) == test_count:
+        return ", but none of the others can be told apart from it"
+    if len(leaders) <= MOST_NAMED_LEADERS:
+        return f", but cannot be told apart from {' and '.join(others['title'])}"
+    text = f", but {len(others)} others cannot be told apart from it"
+    has_baseline = ranking.study.baseline in set(others["method"])
+    return f"{text}, {ranking.baseline_title} among them" if has_baseline else text
+
+
+def best_over_datasets(ranking: Ranking) -> pd.DataFrame:
+    """The best method against each other one, with data sets as units; none without such tests."""
+    return of_one(ranking.ranks["method"].iloc[0], ranking.over_datasets)
+
+
+def by_dataset(ranking: Ranking | None) -> str:
+    """Who is worse than the best where federations of one data set count once; empty without such tests."""
+    tests = pd.DataFrame() if ranking is None else best_over_datasets(ranking)
+    if ranking is None or tests.empty:
+        return ""
+    titles = tests.loc[tests["verdict"] == "better", "second"].map(ranking.titles).tolist()
+    who = "no method is" if not titles else f"{enumeration(titles)} {'is' if len(titles) == 1 else 'are'}"
+    if len(titles) == len(tests) > 1:
+        who = "every other method is"
+    return (
+        f"Federations of one data set share its items. With the {tests['units'].iloc[0]} data sets as units "
+        f"(means over their federations), {who} significantly worse than {ranking.ranks['title'].iloc[0]}."
+    )
+
+
+def leaders(ranking: Ranking | None) -> str:
+    """Who has the best mean rank on each data set, where that is not the same method on all."""
+    if ranking is None:
+        return ""
+    datasets: dict[str, list[str]] = {}
+    for dataset, part in ranking.cells.groupby("dataset", sort=False):
+        means = part.pivot(index="task", columns="method", values="mean").dropna(axis=1)
+        means = means[[method for method in ranking.titles if method in means]]
+        if not means.empty:
+            best = str(means.rank(axis=1, ascending=False).mean().idxmin())
+            datasets.setdefault(best, []).append(ranking.study.title_of(str(dataset)))
+    if len(datasets) < 2:
+        return ""
+    parts = [f"{ranking.titles[method]} on {enumeration(names)}" for method, names in datasets.items()]
+    return f"Best mean rank by data set: {'; '.join(parts)}."
+
+
+def published_sentence(all_scores: Iterable[Score]) -> str:
+    """How many published values were measured, and how many of these agree."""
+    known_scores = list(all_scores)
+    counts: Counter[str] = sum((Counter(dict(score.counts)) for score in known_scores), Counter())
+    if not known_scores:
+        return ""
+    published_count, measured_count = sum(score.published for score in known_scores), counts.total()
+    if not counts:
+        return f"Of {published_count:,} published values none is measured under its protocol yet."
+    agreeing_count = sum(score.agreeing for score in known_scores)
+    outcomes = (
+        (agreeing_count, "agrees", "agree", "with the published one"),
+        (counts["above"], "lies", "lie", "above it"),
+        (counts["below"], "lies", "lie", "below it"),
+        (counts["uninformative"] + counts["not comparable"], "cannot", "cannot", "be judged"),
+    )
+    parts = [
+        f"{count:,} {singular if count == 1 else plural} {rest}"
+        for count, singular, plural, rest in outcomes
+        if count
+    ]
+    verb = "is" if measured_count == 1 else "are"
+    subject = f"Of {published_count:,} published values {measured_count:,} {verb}"
+    if measured_count == published_count:
+        subject = f"All {published_count:,} published values are"
+    return f"{subject} measured, of which {enumeration(parts)}."
+
+
+def agreement_by_paper(all_scores: Iterable[Score]) -> str:
+    """Whose values those are that agree, for a reader without the papers' scores; nothing of one paper."""
+    agreeing = Counter({score.title: score.agreeing for score in all_scores})
+    if len(agreeing) < 2 or not agreeing.total():
+        return ""
+    parts = [f"{count:,} of {title}" for title, count in agreeing.most_common()]
+    return f"The values that agree: {enumeration(parts)}."
