@@ -11,7 +11,6 @@ from bench.frames.whole_frames import whole_frame
 from bench.report.report import compose
 from bench.report.request import Request
 from bench.resolve import resolve
-from bench.studies.frame import frame
 
 MAJORITY = [[[90, 0], [10, 0]], [[0, 60], [0, 40]]]
 """Two clients for whose items one class is predicted: macro-F1 is (180 / 190) / 2 and (80 / 140) / 2."""
@@ -42,7 +41,7 @@ def test_a_report_by_macro_f1_has_tables_and_ranks_and_no_verdict() -> None:
     assert part.ranking.ranks["method"].tolist() == ["local", "fedavg"]
     table = next(document for document in part.documents if document.key == "toy_table1")
     assert any("macro-F1" in line for line in table.caption)
-    cells = frame(table.primary_cells)
+    cells = table.cells[table.cells["primary"]]
     assert cells[["published_mean", "difference", "margin"]].isna().all(axis=None)
     assert set(cells["measure"]) == {"macro_f1"}
     here = cells[cells["n"] > 0].set_index("method")
