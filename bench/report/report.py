@@ -31,7 +31,7 @@ from bench.report.tuning import tuning
 from bench.studies import frame as frames
 from bench.studies.cells import Cells, Selection
 from bench.studies.collect import plans_of, results_of, selected_cells
-from bench.studies.experiment import Plans
+from bench.studies.experiment import Experiment, Plans
 from bench.studies.metric import TITLES, check_kept
 from bench.studies.planned import usual_cells
 from bench.studies.ranking import rank
@@ -89,7 +89,9 @@ def _part(
     by_accuracy = results.metric == ACCURACY
     # Drawings are begun before anything else: what follows takes long enough to draw many.
     documents: list[Document | None] = [
-        tables.document(table, _figures(table, drawings) if by_accuracy else ())
+        tables.document(
+            table, _figures(collected, study, table.experiment, cells, drawings) if by_accuracy else ()
+        )
         for table in shown_experiments
     ]
     competing_tables = [table for table in experiments if table.experiment.competes]
@@ -127,9 +129,15 @@ def _part(
     )
 
 
-def _figures(cells: Cells, drawings: Drawings | None) -> Iterator[Figure]:
+def _figures(
+    collected: Collected,
+    study: Study,
+    experiment: Experiment,
+    cells: pd.DataFrame,
+    drawings: Drawings | None,
+) -> Iterator[Figure]:
     """An experiment's figures, each of which is begun to be drawn."""
-    for figure in charts.figures(cells):
+    for figure in charts.figures(collected, study, experiment, cells[cells["document"] == experiment.name]):
         if drawings:
             drawings.begin(figure)
         yield figure
