@@ -9,7 +9,10 @@ from typing import Any
 
 from toy_study import ToyStudy
 
+from bench.figures import charts
+from bench.figures.panels import Figure
 from bench.frames.graded_cells import collect
+from bench.frames.stored_runs import UsualRuns
 from bench.grids import expand, load_grid
 from bench.report.document import DocumentCells
 from bench.report.report import Report, build
@@ -73,6 +76,23 @@ def shown(study: type[Study], name: str, source: Source) -> DocumentCells:
 def cells_in(study: type[Study], name: str, results: Results, selection: Selection | None = None) -> Cells:
     """The cells of an experiment."""
     return cells_of(study(), plan_of(study, name), results, selection or Selection())
+
+
+def figures_of(
+    study: type[Study],
+    name: str,
+    source: Source,
+    datasets: tuple[str, ...] = (),
+    usual: UsualRuns | None = None,
+) -> list[Figure]:
+    """The figures of one experiment; ``datasets`` are those that are selected."""
+    own = study()
+    experiment = next(each for each in own.experiments if each.name == name)
+    results = collect(source, [own], usual_runs=usual)
+    cells = results.cells[results.cells["document"] == name]
+    if datasets:
+        cells = cells[cells["dataset"].isin(datasets)]
+    return list(charts.figures(results, own, experiment, cells))
 
 
 def spec(grid: str, method: str, seed: int, column: Column = CORA_20, **wanted: Any) -> RunSpec:

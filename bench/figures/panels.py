@@ -131,9 +131,9 @@ def draw_curves(
     axes.set_ylabel(y_label)
 
 
-def round_numbers(count: int) -> MaxNLocator:
+def round_numbers(count: int, **options: Any) -> MaxNLocator:
     """Ticks at so many round numbers at the most, however long the axis: the layout relies on them."""
-    return MaxNLocator(count, steps=[1, 2, 5, 10])
+    return MaxNLocator(count, steps=[1, 2, 5, 10], **options)
 
 
 def draw_behind(axes: Axes, panel: Panel, marks: Iterable[Mark]) -> None:
@@ -327,7 +327,7 @@ def draw_costs(axes: Axes, panel: Panel, *, x: str, x_label: str) -> None:
     costs = data[x]
     least, most = float(costs[costs > 0].min()), float(costs.max())
     subs = (1, 2, 5) if most < 1000 * least else (1,)
-    locator = LogLocator(subs=subs) if most > 3 * least else MaxNLocator(4)
+    locator = LogLocator(subs=subs) if most > 5 * least else round_numbers(2)
     ticks = [tick for tick in locator.tick_values(least, most) if least <= tick <= 2 * most]
     if (costs == 0).any():
         axes.set_xscale("symlog", linthresh=least, linscale=0.4)

@@ -63,7 +63,6 @@ def beside_published(
     New columns: paper, printed, published_mean, published_std, status, and published_on, the titles of the
     only data sets on which the tables have this line, point and measure.
     """
-    printed = published_frame(studies)
     targets = pd.DataFrame(
         [
             {"study": name, "document": plan.experiment.name, "comparison_number": number, "target": target}
@@ -78,6 +77,7 @@ def beside_published(
         none = pd.Series(float("nan"), cells.index)
         numbers = {"printed": none, "published_mean": none, "published_std": none}
         return cells.assign(paper=nothing, status=nothing, **numbers, published_on="")
+    printed = published_frame(studies)
     targets["paper"] = [target.paper for target in targets["target"]]
     targets["printed_table"] = [target.table for target in targets["target"]]
     asked = cells.merge(targets, on=["study", "document", "comparison_number"])

@@ -30,12 +30,10 @@ from bench.report.score import headline, judged_once, leaders, scores, verdict_c
 from bench.report.spread import spread
 from bench.report.tables import document_of, verdict_map
 from bench.report.tuned import tuned_document
-from bench.studies.cells import Cells, Selection
-from bench.studies.collect import plans_of, results_of, selected_cells
+from bench.studies.collect import plans_of
 from bench.studies.experiment import Plans
 from bench.studies.frame import write as write_csv
 from bench.studies.metric import TITLES, check_kept
-from bench.studies.planned import usual_cells
 from bench.studies.settings import Column
 from bench.studies.source import Source
 from bench.studies.study import Study
@@ -72,7 +70,6 @@ def _columns_outside_tables(runs: pd.DataFrame, plans: Plans) -> tuple[str, ...]
 
 def _part(
     study: Study,
-    old_tables: Sequence[Cells],
     request: Request,
     drawings: Drawings | None,
     tables: Sequence[DocumentCells],
@@ -86,10 +83,9 @@ def _part(
     as nothing is published, claimed or drawn of it.
     """
     by_accuracy = results.metric == ACCURACY
-    old_by_name = {cells.experiment.name: cells for cells in old_tables}
     # Drawings are begun before anything else: what follows takes long enough to draw many.
     documents: list[Document | None] = [
-        document_of(table, _figures(old_by_name[table.experiment.name], drawings) if by_accuracy else ())
+        document_of(table, _figures(table, drawings) if by_accuracy else ())
         for table in tables
         if is_shown(table, request)
     ]
@@ -147,9 +143,9 @@ def _gap(tables: Sequence[DocumentCells], results: Results) -> list[str]:
     return [check_kept(results.metric, len(runs), len(runs) - known["run"].nunique())]
 
 
-def _figures(cells: Cells, drawings: Drawings | None) -> Iterator[Figure]:
+def _figures(table: DocumentCells, drawings: Drawings | None) -> Iterator[Figure]:
     """An experiment's figures, each of which is begun to be drawn."""
-    for figure in charts.figures(cells):
+    for figure in charts.figures(table.results, table.study, table.experiment, table.cells):
         if drawings:
             drawings.begin(figure)
         yield figure
@@ -176,19 +172,11 @@ def compose(
     if request.grid:
         plans = asked_plans(request.grid, chosen_studies, all_plans)
         chosen_studies = [study for study in chosen_studies if plans[study.name]]
-    usual = usual_cells(grid for study in chosen_studies for grid in study.grids)
-    old_results = results_of(source, all_plans, usual, request.metric, winners)
     results = collect(source, chosen_studies, request.metric, winners, {**all_plans, **plans}, usual_runs)
     request.check(results.cells, results.runs)
     places = results.places[request.mask(results.places)]
     results = results._replace(places=request.with_guests(places))
     cells = results.cells[request.mask(results.cells)]
-    selection = Selection(
-        frozenset(request.datasets),
-        frozenset(request.scenarios),
-        frozenset(request.clients),
-        frozenset(request.methods),
-    )
     run_columns = {Column(*where) for where in results.runs[WHERE].itertuples(index=False, name=None)}
     shown_studies = [
         study
@@ -207,8 +195,7 @@ def compose(
         ]
         unrun += [f"{study.name} {table.experiment.name}" for table in tables if not is_shown(table, request)]
         if tables:
-            old_tables = selected_cells(study, plans[study.name], old_results, selection)
-            parts.append(_part(study, old_tables, request, drawings, tables, study_cells, results))
+            parts.append(_part(study, request, drawings, tables, study_cells, results))
     omitted = [
         study.name
         for study in chosen_studies

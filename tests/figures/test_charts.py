@@ -2,44 +2,32 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
-import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
 from stored_runs import CORA, MemoryStore
-from study_cells import cells_in, csv_rows, report_of
-from toy_study import ToyStudy
+from study_cells import figures_of
+from toy_study import PlannedToy, ToyStudy
 
 from bench.data import Images
 from bench.dataset import DATASETS
 from bench.errors import RequestError
 from bench.federation.prepared import Prepared, prepare
 from bench.figures import style
-from bench.figures.charts import DRAWINGS, class_figure, figures, pareto_front
+from bench.figures.charts import DRAWINGS, class_figure, pareto_front
 from bench.figures.panels import Figure
 from bench.grids import load_grid, plan
-from bench.report.report import build
-from bench.report.request import Request
-from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.spec import RunSpec
-from bench.studies.cell_builder import cells_of
-from bench.studies.cells import Selection
-from bench.studies.experiment import FIGURES, ExperimentPlan, Line
+from bench.studies.experiment import FIGURES, Line
 from bench.studies.experiment_files import read as experiments_in
-from bench.studies.planned import PlannedCell
-from bench.studies.results import Results
-from bench.studies.settings import Column, Reading, settings_of
+from bench.studies.settings import Reading, settings_of
 from bench.studies.study import Study
 
-LOOKS_AT_FIGURES = True
-
-Rows = list[dict[str, str]]
+Kinds = dict[str, list[Figure]]
 
 
 def database() -> MemoryStore:
@@ -70,84 +58,66 @@ def database() -> MemoryStore:
     return made
 
 
+def kinds_of(figures: list[Figure]) -> Kinds:
+    """Figures by the kind that their name says."""
+    kinds: Kinds = {}
+    for figure in figures:
+        kinds.setdefault(figure.name.split("_")[2], []).append(figure)
+    return kinds
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("figures")
-    report_of(database(), out)
-    return out
+def toy() -> Kinds:
+    """The figures of the toy study's first table."""
+    return kinds_of(figures_of(ToyStudy, "table1", database()))
 
 
-@pytest.mark.slow
-def test_unchanged_results_give_byte_identical_files(folder: Path, tmp_path: Path) -> None:
-    report_of(database(), tmp_path)
-    first, second = (
-        {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
-        for out in (folder, tmp_path)
-    )
-    assert first.keys() == second.keys()
-    assert [path for path in first if first[path] != second[path]] == []
-    assert {path.suffix for path in first} == {".md", ".tex", ".txt", ".csv", ".png", ".html", ".json"}
+def rows_of(figures: list[Figure]) -> pd.DataFrame:
+    """All rows that figures show."""
+    return pd.concat([panel.data for figure in figures for panel in figure.panels], ignore_index=True)
 
 
-def test_figures_are_not_blank(folder: Path) -> None:
-    for name in ("stages", "clients"):
-        pixels = matplotlib.image.imread(folder / f"toy/table1/{name}.png")
-        assert len(np.unique(pixels.reshape(-1, pixels.shape[-1]), axis=0)) > 20
+def test_cost_figures_hold_what_a_run_costs_and_the_pareto_front(toy: Kinds) -> None:
+    # FedAvg's means over clients: 75, 75.5, 15; its megabytes 8, 8 and 14.
+    found = rows_of(toy["megabytes"]).set_index("method")
+    assert set(found["clients"]) == {10}  # a column of one method has no panel
+    assert found["mean"].to_dict() == pytest.approx({"local": 75, "fedavg": 165.5 / 3, "fedpub": 55})
+    assert found["megabytes"].to_dict() == {"local": 0, "fedavg": 10, "fedpub": 8}
+    assert found["front"].to_dict() == {"local": 1, "fedavg": 0, "fedpub": 0}
+    assert found["std"]["fedavg"] == pytest.approx(np.std([75, 75.5, 15], ddof=1))
+    seconds = rows_of(toy["seconds"]).set_index("method")["seconds"]
+    assert seconds.to_dict() == {"local": 4, "fedavg": 2, "fedpub": 8}  # the median of 2, 6 and 0
 
 
-def read(folder: Path, kind: str) -> Rows:
-    return csv_rows(folder / f"toy/table1/{kind}.csv")
+def test_stages_are_read_each_by_itself(toy: Kinds) -> None:
+    rows = rows_of(toy["stages"])
+    assert set(rows["clients"]) == {10, 20}
+    found = rows[rows["clients"] == 10].set_index(["method", "kind"])
+    assert found["mean"]["fedavg", "trained"] == pytest.approx((75 + 75.5 + 15) / 3)
+    assert found["mean"]["fedavg", "received"] == pytest.approx((65 + 63.5 + 15) / 3)
+    assert found["std"]["fedavg", "received"] == pytest.approx(np.std([65, 63.5, 15], ddof=1))
+    assert set(found.loc["fedavg", "n"]) == {3}
+    assert set(found.loc["local", "mean"]) == {75}
 
 
-def test_cost_figures_hold_what_a_run_costs_and_the_pareto_front(folder: Path) -> None:
-    # FedAvg's means over clients: 75, 75.5, 15.
-    found = {row["method"]: row for row in read(folder, "megabytes") if row["clients"] == "10"}
-    assert {name: (row["mean"], row["megabytes"], row["front"]) for name, row in found.items()} == {
-        "local": ("75.0000", "0.0000", "1"),
-        "fedavg": (f"{165.5 / 3:.4f}", "10.0000", "0"),  # the mean of 8, 8 and 14
-        "fedpub": ("55.0000", "8.0000", "0"),
-    }
-    assert found["fedavg"]["std"] == f"{np.std([75, 75.5, 15], ddof=1):.4f}"
-    seconds = {row["method"]: row["seconds"] for row in read(folder, "seconds")}
-    assert seconds == {"local": "4.0000", "fedavg": "2.0000", "fedpub": "8.0000"}  # of 2, 6 and 0
-
-
-def test_a_column_of_one_method_has_no_cost_panel(folder: Path) -> None:
-    assert {row["clients"] for row in read(folder, "megabytes")} == {"10"}
-    assert {row["clients"] for row in read(folder, "stages")} == {"10", "20"}
-
-
-def test_stages_are_read_each_by_itself(folder: Path) -> None:
-    found = {(row["method"], row["kind"]): row for row in read(folder, "stages") if row["clients"] == "10"}
-    trained, received = found["fedavg", "trained"], found["fedavg", "received"]
-    assert (trained["n"], received["n"]) == ("3", "3")
-    assert trained["mean"] == f"{(75 + 75.5 + 15) / 3:.4f}"
-    assert received["mean"] == f"{(65 + 63.5 + 15) / 3:.4f}"
-    assert received["std"] == f"{np.std([65, 63.5, 15], ddof=1):.4f}"
-    assert [found["local", kind]["mean"] for kind in ("trained", "received")] == ["75.0000", "75.0000"]
-
-
-def test_differences_are_paired_by_seed_and_client_and_sorted(folder: Path) -> None:
-    rows = [(row["method"], row["client"], row["difference"]) for row in read(folder, "differences")]
+def test_differences_are_paired_by_seed_and_client_and_sorted(toy: Kinds) -> None:
     # Client 0: 60 - 70 in both seeds; client 1: 90 - 80 and 91 - 80. The third seed has no Local.
-    assert rows == [
-        ("fedavg", "0", "-10.0000"),
-        ("fedavg", "1", "10.5000"),
-        ("fedpub", "0", "-20.0000"),
-        ("fedpub", "1", "-20.0000"),
-    ]
+    rows = rows_of(toy["differences"])[["method", "client", "difference"]]
+    fedavg, fedpub = [("0", -10.0), ("1", 10.5)], [("0", -20.0), ("1", -20.0)]
+    expected = [("fedavg", *each) for each in fedavg] + [("fedpub", *each) for each in fedpub]
+    assert list(rows.itertuples(index=False, name=None)) == expected
 
 
-def test_differences_are_those_of_the_tables_own_methods(tmp_path: Path) -> None:
+def test_differences_are_those_of_the_tables_own_methods() -> None:
     made = database()
     for seed in (0, 1):
         made.add("fedala", seed, [60, 70])
-    report_of(made, tmp_path)
-    assert {row["method"] for row in read(tmp_path, "clients")} >= {"fedala", "fedpub"}
-    assert {row["method"] for row in read(tmp_path, "differences")} == {"fedavg", "fedpub"}
+    kinds = kinds_of(figures_of(ToyStudy, "table1", made))
+    assert set(rows_of(kinds["clients"])["method"]) >= {"fedala", "fedpub"}
+    assert set(rows_of(kinds["differences"])["method"]) == {"fedavg", "fedpub"}
 
 
-def test_clients_of_other_partitions_are_not_averaged(tmp_path: Path) -> None:
+def test_clients_of_other_partitions_are_not_averaged() -> None:
     made = MemoryStore()
     for seed, (alone, other) in enumerate([(70, 60), (50, 80)]):
         for method, right in (("local", alone), ("fedpub", other)):
@@ -159,98 +129,73 @@ def test_clients_of_other_partitions_are_not_averaged(tmp_path: Path) -> None:
                 artefacts={"collaboration": np.full((10, 10), 0.1 + seed)},
                 partition_hash=f"{seed:064d}",
             )
-    column, specs = (
-        Column("cora", "non-overlapping", 10),
-        map(RunSpec.model_validate_json, made.runs()["spec"]),
-    )
-    usual = {(column, spec.method): PlannedCell(settings_of(spec, per_seed=True)) for spec in specs}
-    build(made, Request(), {"toy": ToyStudy}, tmp_path, usual)
-    rows = [(row["client"], row["difference"]) for row in read(tmp_path, "differences")]
-    assert rows == [("0 of seed 0", "-10.0000"), ("0 of seed 1", "30.0000")]
-    weights = read(tmp_path, "collaboration")
-    assert {(row["n"], row["weight"]) for row in weights} == {("1", "0.1000")}
+    rows, settings = [], {}
+    for spec in map(RunSpec.model_validate_json, made.runs()["spec"]):
+        cell = spec.cell_on_any_partition
+        settings[cell] = settings_of(spec, per_seed=True)
+        where = {"grid": PlannedToy.grids[0], "dataset": "cora", "scenario": "non-overlapping", "clients": 10}
+        rows.append({**where, "method": spec.method, "cell": cell, "seeds": (0, 1), "per_seed": True})
+    usual = pd.DataFrame(rows).drop_duplicates("method", ignore_index=True), settings
+    kinds = kinds_of(figures_of(ToyStudy, "table1", made, usual=usual))
+    found = rows_of(kinds["differences"])
+    assert found["client"].tolist() == ["0 of seed 0", "0 of seed 1"]
+    assert found["difference"].tolist() == [-10.0, 30.0]
+    weights = rows_of(kinds["collaboration"])
+    assert set(weights["n"]) == {1}
+    assert weights["weight"].round(6).unique().tolist() == [0.1]
 
 
-def test_collaboration_is_the_mean_of_seeds_on_one_partition(folder: Path) -> None:
-    rows = read(folder, "collaboration")
+def test_collaboration_is_the_mean_of_seeds_on_one_partition(toy: Kinds) -> None:
+    rows = rows_of(toy["collaboration"])
     assert len(rows) == 100
-    assert {(row["method"], row["n"], row["weight"]) for row in rows} == {("fedpub", "2", "0.2000")}
-    assert [(row["client"], row["from"]) for row in rows[:11]][-2:] == [("0", "9"), ("1", "0")]
+    assert set(rows["method"]) == {"fedpub"}
+    assert rows["weight"].tolist() == pytest.approx([0.2] * 100)
+    assert rows[["client", "from"]][9:11].to_numpy().tolist() == [[0, 9], [1, 0]]
 
 
-def test_captions_name_stage_rule_average_and_seeds(folder: Path) -> None:
-    text = (folder / "toy/table1/table.md").read_text(encoding="utf-8").replace("\\", "")
-    captions = {
-        name: text.split(f"![{name}]")[1].split("*")[1]
-        for name in ("differences", "stages", "megabytes", "seconds", "collaboration", "clients")
-    }
-    for name, caption in captions.items():
-        assert caption.endswith("Seeds: 0-2."), name
-    for name in ("differences", "clients", "megabytes", "seconds"):
-        assert "(stage trained, rule best_val)" in captions[name]
-    for name in ("stages", "megabytes", "seconds"):
-        assert "unweighted mean over clients" in captions[name]
-    assert "(rule best_val, for each stage by itself)" in captions["stages"]
+def test_captions_name_stage_rule_average_and_seeds(toy: Kinds) -> None:
+    captions = {kind: figures[0].caption for kind, figures in toy.items()}
+    for kind in ("differences", "stages", "megabytes", "seconds", "collaboration", "clients"):
+        assert captions[kind].endswith("Seeds: 0-2."), kind
+    for kind in ("differences", "clients", "megabytes", "seconds"):
+        assert "(stage trained, rule best_val)" in captions[kind]
+    assert "unweighted mean over clients" in captions["stages"]
 
 
-def test_a_main_table_is_drawn_beside_its_published_values_in_the_usual_settings(tmp_path: Path) -> None:
+def test_a_table_is_drawn_beside_its_published_values_in_the_usual_settings() -> None:
     made = MemoryStore()
     for seed in (0, 1, 2):
         made.add("local", seed, [60])
         made.add("fedavg", seed, [70])
     for seed in (0, 1):  # fewer runs: not the usual setting
         made.add("local", seed, [30], hyper={"rate": 0.5})
-    report_of(made, tmp_path, Request())
-    found = {(row["method"], row["kind"]): row["mean"] for row in read(tmp_path, "lines")}
-    assert {key: mean for key, mean in found.items() if key[1] == "measured"} == {
-        ("local", "measured"): "60.0000",
-        ("fedavg", "measured"): "70.0000",
-        ("fedavg_ft", "measured"): "70.0000",  # reads the same runs
-    }
-    assert ("local", "published") in found
+    rows = rows_of(kinds_of(figures_of(ToyStudy, "table1", made))["lines"])
+    measured = rows[rows["kind"] == "measured"].set_index("method")["mean"]
+    assert measured.to_dict() == {"local": 60, "fedavg": 70, "fedavg_ft": 70}  # the last reads the same runs
+    assert "local" in set(rows.loc[rows["kind"] == "published", "method"])
 
 
-def test_a_report_of_one_method_draws_what_there_is(tmp_path: Path) -> None:
-    made = MemoryStore()
-    made.add("fedavg", 0, [50])  # one seed, one client, one evaluation, no cost
-    report_of(made, tmp_path, Request(methods=("fedavg",)))
-    assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.png")} == {
-        "toy/table1/clients.png",
-        "toy/table1/convergence.png",
-        "toy/table1/lines.png",
-        "toy/table1/stages.png",
-    }
-
-
-def test_lines_of_an_experiment_stand_beside_the_published_ones(tmp_path: Path) -> None:
+def test_lines_of_an_experiment_stand_beside_the_published_ones() -> None:
     made = MemoryStore()
     for seed in (0, 1):
         for where in (("cora", "non-overlapping", 20), ("ogbn-arxiv", "overlapping", 30)):
             spec = plan(load_grid("ablation"), *where, "fedsheafhn", {}, seed).spec
             made.add_run(spec, [70 + seed])
-    report_of(made, tmp_path, Request(grid="ablation"), FedSheafHN)
-    with (tmp_path / "fedsheafhn/ablation/lines.csv").open(encoding="utf-8", newline="") as file:
-        rows = {
-            (row["dataset"], row["scenario"], row["method"], row["kind"]): row for row in csv.DictReader(file)
-        }
+    figures = figures_of(FedSheafHN, "ablation", made)
+    rows = rows_of(figures).set_index(["dataset", "scenario", "method", "kind"])
     whole = ("ogbn-arxiv", "overlapping", "+ Dynamic embedding")
-    measured, published = rows[*whole, "measured"], rows[*whole, "published"]
-    assert (measured["n"], measured["mean"], measured["std"]) == ("2", "70.5000", "0.7071")
-    assert (measured["low"], measured["high"]) == ("", "")  # two seeds have no interval
-    assert (published["mean"], published["std"]) == ("67.8900", "")  # as printed in Table 4
-    assert ("cora", "non-overlapping", "+ Dynamic embedding", "published") not in rows
+    measured, published = rows.loc[(*whole, "measured")], rows.loc[(*whole, "published")]
+    assert measured[["n", "mean", "std"]].tolist() == pytest.approx([2, 70.5, 0.5**0.5])
+    assert measured[["low", "high"]].isna().all()  # two seeds have no interval
+    assert published["mean"] == 67.89  # as printed in Table 4
+    assert np.isnan(published["std"])
+    assert ("cora", "non-overlapping", "+ Dynamic embedding", "published") not in rows.index
     unrun = ("ogbn-arxiv", "non-overlapping", "+ Hypernetwork")
-    assert (*unrun, "measured") not in rows
-    assert rows[*unrun, "published"]["mean"] == "61.2600"
-
-
-def test_fedhgn_compares_trimmings_and_lengths_in_figures() -> None:
-    assert {each.name for each in FedHGN.experiments if "lines" in each.figures} == {"trimming", "longer"}
-    assert {each.name for each in FedSheafHN.experiments if "lines" in each.figures} == {
-        "ablation",
-        "collaboration_gnn",
-        "released_settings",
-    }
+    assert (*unrun, "measured") not in rows.index
+    assert rows["mean"][*unrun, "published"] == 61.26
+    (without,) = figures_of(FedSheafHN, "ablation", made, ("cora",))
+    assert "published" not in without.title
+    assert all("2 seeds" in figure.title and "blation" in figure.title for figure in (without, *figures))
 
 
 def test_the_pareto_front_by_brute_force() -> None:
@@ -304,8 +249,8 @@ def accuracy(clients: int, label: str, seed: int, step: int) -> int:
 
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Figure]]:
-    """The figures of the toy study by kind."""
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Kinds:
+    """The figures of a study with two lines of one method, by kind."""
     folder = tmp_path_factory.mktemp("grid")
     path = folder / "toy.toml"
     path.write_text(GRID, encoding="utf-8")
@@ -321,22 +266,14 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Figure]]:
         proposed = "fedpub"
 
     Toy.name = "toy"
-    database = MemoryStore()
+    made = MemoryStore()
     for clients, (label, method, settings), seed in product(CLIENTS, VARIANTS, (0, 1)):
         place = ("cora", "non-overlapping", clients, method)
         spec = plan(load_grid(str(path)), *place, settings, seed).spec
         steps = [accuracy(clients, label, seed, step) for step in range(3)]
-        database.add_run(
-            spec,
-            [[step] * clients for step in steps],
-            bytes_up=1_000_000 * steps[-1],
-            seconds={"total": float(steps[-1])},
-        )
-    results = Results(database, {})
-    cells = cells_of(Toy(), ExperimentPlan(experiment, LINES), results, Selection())
-    kinds: dict[str, list[Figure]] = {}
-    for figure in figures(cells):
-        kinds.setdefault(figure.name.split("_")[2], []).append(figure)
+        costs = {"bytes_up": 1_000_000 * steps[-1], "seconds": {"total": float(steps[-1])}}
+        made.add_run(spec, [[step] * clients for step in steps], **costs)
+    kinds = kinds_of(figures_of(Toy, experiment.name, made))
     assert kinds.keys() == set(experiment.figures)
     return kinds
 
@@ -351,7 +288,7 @@ def by_line(drawn: list[Figure]) -> dict[tuple[int, str], pd.DataFrame]:
     }
 
 
-def test_every_line_of_a_figure_shows_its_own_runs(drawn: dict[str, list[Figure]]) -> None:
+def test_every_line_of_a_figure_shows_its_own_runs(drawn: Kinds) -> None:
     shown = {kind: by_line(parts) for kind, parts in drawn.items()}
     for clients, label in product(CLIENTS, ("Local", "FED-PUB", "Blunt")):
         means = [sum(accuracy(clients, label, seed, step) for seed in (0, 1)) / 2 for step in range(3)]
@@ -369,7 +306,7 @@ def test_every_line_of_a_figure_shows_its_own_runs(drawn: dict[str, list[Figure]
 
 
 def test_no_place_of_a_line_stands_twice_in_what_is_written_beside_a_figure(
-    drawn: dict[str, list[Figure]],
+    drawn: Kinds,
 ) -> None:
     axes = {"convergence": "round", "clients": "client", "differences": "client", "stages": "kind"}
     for kind, parts in drawn.items():
@@ -379,7 +316,7 @@ def test_no_place_of_a_line_stands_twice_in_what_is_written_beside_a_figure(
 
 
 def test_a_line_has_one_look_in_all_figures_and_that_of_its_method_where_it_is_plain(
-    drawn: dict[str, list[Figure]],
+    drawn: Kinds,
 ) -> None:
     marks = {
         (mark.label, mark.look)
@@ -393,25 +330,6 @@ def test_a_line_has_one_look_in_all_figures_and_that_of_its_method_where_it_is_p
     assert looks["Local"] == style.look_of("local", Study)
     assert looks["FED-PUB"].colour == style.PROPOSED
     assert style.PROPOSED not in {looks["Local"].colour, looks["Blunt"].colour}
-
-
-def test_a_title_says_of_published_values_where_there_are_some_and_of_which_experiment_it_is() -> None:
-    def title(*datasets: str) -> str:
-        database = MemoryStore()
-        for seed in (0, 1):
-            spec = plan(load_grid("ablation"), "cora", "non-overlapping", 20, "fedsheafhn", {}, seed).spec
-            database.add_run(spec, [70 + seed])
-        results = Results(database, {})
-        cells = cells_in(FedSheafHN, "ablation", results, Selection(datasets=frozenset(datasets)))
-        (figure,) = figures(cells)
-        kinds = {kind for panel in figure.panels for kind in panel.data["kind"]}
-        assert ("published" in figure.title) == ("published" in kinds)
-        return figure.title
-
-    for text in (title("cora"), title("cora", "ogbn-arxiv")):
-        assert "ablation" in text
-        assert "2 seeds" in text
-    assert title("cora") != title("cora", "ogbn-arxiv")
 
 
 LABELS = np.repeat(np.arange(10), 6000)

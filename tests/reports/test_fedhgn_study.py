@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from stored_runs import MemoryStore
-from study_cells import cells_in, experiments, main_tables
+from study_cells import cells_in, experiments, figures_of, main_tables
 
-from bench.figures.charts import figures
 from bench.figures.drawing import draw, save
 from bench.grids import expand, load_grid
 from bench.report import tables
@@ -179,7 +178,7 @@ def test_convergence_counts_local_steps() -> None:
     made = spec("fedhgn_convergence", "fedhgn", 0, Column("coraca", "label-dirichlet", 6))
     curve = np.arange(600 * 6).reshape(600, 6) % 100
     database.add_run(made, curve.tolist())
-    (figure,) = figures(out("convergence", database))
+    (figure,) = figures_of(FedHGN, "convergence", database)
     (panel,) = figure.panels
     np.testing.assert_array_equal(panel.data["local epochs"], np.arange(1, 601))
 
@@ -189,7 +188,7 @@ def test_a_model_of_all_data_is_drawn_beside_the_others_as_far_as_they_go() -> N
     for method, clients, rows in (("fedhgn", 6, 600), ("global_hgnn", 1, 1800)):
         made = spec("fedhgn_convergence", method, 0, Column("coraca", "label-dirichlet", clients))
         database.add_run(made, [[50] * clients] * rows)
-    (figure,) = figures(out("convergence", database))
+    (figure,) = figures_of(FedHGN, "convergence", database)
     (panel,) = figure.panels
     assert panel.data.groupby("method").size().to_dict() == {"fedhgn": 600, "global_hgnn": 600}
 
@@ -201,7 +200,7 @@ def test_training_loss_is_drawn_by_round(tmp_path: Path) -> None:
     for seed, loss in ((0, fall), (1, fall + 0.2), (2, np.full(200, np.nan))):
         made = spec("fedhgn_convergence", "fedhgn", seed, column)
         database.add_run(made, [50] * 6, artefacts={"loss": loss})
-    _, figure = figures(out("convergence", database))
+    _, figure = figures_of(FedHGN, "convergence", database)
     assert "mean over clients" in figure.caption
     assert {path.name for path in save(figure, tmp_path)} == {
         f"fedhgn_convergence_loss.{kind}" for kind in ("pdf", "png", "csv")

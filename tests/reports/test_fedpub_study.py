@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 from stored_runs import MemoryStore
-from study_cells import cells_in
+from study_cells import cells_in, figures_of
 
 from bench.compare import find_study
 from bench.engine.methods import METHODS
-from bench.figures.charts import figures
 from bench.frames.graded_cells import collect
 from bench.frames.ranking import rank
 from bench.grids import Filters, expand, load_grid
@@ -183,8 +182,7 @@ def test_committed_runs_stand_beside_ours_client_by_client_and_round_by_round() 
         assert cell.target.mean == published_mean
         assert cell.measured.values == pytest.approx((100 * (number - 1) / 94, 100 * number / 94))
     assert by_round["Round 40", "Trained"].measured is None  # the curve ends before
-    cells_by_round = cells_in(FedPubProtocol, "committed_rounds", results)
-    (figure,) = figures(cells_by_round)
+    (figure,) = figures_of(FedPubProtocol, "committed_rounds", database)
     trained, _ = figure.panels
     markers = trained.data[trained.data["n"] == 0].groupby("method")["mean"].apply(list).to_dict()
     rounds = [27.7, 50.6, 65.1, 65.2, 64.7, 75.2, 79.2, 80.6, 81.2, 81.3]
