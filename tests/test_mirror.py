@@ -11,6 +11,7 @@ ELSEWHERE = {
     "test_image_path.py": "from a request to every client's results, on images",
     "test_imports.py": "every module: which may import which",
     "test_mirror.py": "every file of tests",
+    "test_size.py": "every package: how large it may be",
     "test_platforms.py": "sweep and report where a system lacks signals and fork",
     "cli/test_entry_points.py": "plug-ins of installed packages, through every command that meets them",
     "datasets/test_raw_datasets.py": "every data set of raw files",

@@ -75,7 +75,7 @@ def states(places: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
     frequent = lost.groupby(["place", "state"]).size().rename("number").reset_index()
     frequent = frequent.sort_values(["number", "state"], ascending=[False, True]).drop_duplicates("place")
     first = lost.drop_duplicates(["place", "state"]).merge(frequent, on=["place", "state"]).set_index("place")
-    lines = first["reason"].astype(str).str.strip().str.split("\n").str[0]
+    lines = first["reason"].map(lambda reason: next(iter(str(reason).strip().splitlines()), ""))
     first["failure"] = "seed " + first["seed"].astype(str) + lines.where(lines == "", ": " + lines)
 
     found = places[["place", "seeds"]].set_index("place")

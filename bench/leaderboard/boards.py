@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from bench.dataset import DATASETS
-from bench.frames.graded_cells import Results as Collected
-from bench.frames.graded_cells import collect as collect_frames
+from bench.frames.graded_cells import WRITTEN, Results, collect
 from bench.frames.ranking import TASK, Ranking, rank
+from bench.frames.searches import DEFAULT, TUNED
+from bench.frames.stored_runs import WHERE, parts_of, rows_of
+from bench.frames.values import accuracy_by_run, client_rows
+from bench.frames.verdicts import STATES
 from bench.metric_names import ACCURACY, METRICS, Metric
 from bench.pages.templating import records
 from bench.report import score
 from bench.report.captions import protocol_of, protocol_text
 from bench.report.document import Score
-from bench.report.spread import MEASURES
+from bench.report.spread import MEASURES, with_measures
 from bench.statistics.summary import drawn_interval
-from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, groups_of, reading_of_line
-from bench.studies.collect import collect
-from bench.studies.frame import frame
-from bench.studies.groups import Aggregate
-from bench.studies.results import Results
-from bench.studies.settings import Column, is_special
-from bench.studies.source import Runs, Source
+from bench.studies.published import published
+from bench.studies.settings import Column
+from bench.studies.source import Source
 from bench.studies.study import Study
-from bench.studies.verdicts import STATES
 from bench.studies.wording import published_text
 
 TRUSTED = ("", "verified")
@@ -42,8 +40,11 @@ PUBLISHED = "published"
 OTHER_METRICS = tuple(metric for metric in METRICS if metric != ACCURACY)
 """Metrics that stand beside accuracy; no rank and no grade rests on them."""
 
+PLACE = ["column_number", "line_object", "reads", "main"]
+"""Columns of the places frame that the rows of boards need."""
+
 Row = dict[str, Any]
-"""A row of a board: the cells' frame's columns, and those of ``StudyBoards._more``."""
+"""A row of a board: the columns ``WRITTEN`` of the cells frame, and those of ``StudyBoards._rows``."""
 
 
 class RunLink(NamedTuple):
@@ -56,14 +57,14 @@ class RunLink(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StudyBoards:
-    """A study: its main tables and its experiments with runs, and what they come to.
+    """A study: the cells of its main tables and of its experiments with runs, and what they come to.
 
     ``waiting_methods`` are no part of the suite and are not ranked: a run of theirs is unverified or
     contradicted, or no run of theirs in a bundle was made again.
     """
 
     study: Study
-    experiments: Sequence[Cells]
+    cells: pd.DataFrame
     ranking: Ranking | None
     verdicts: pd.DataFrame
     waiting_methods: Collection[str]
@@ -96,96 +97,167 @@ class StudyBoards:
     @cached_property
     def boards(self) -> dict[str, list[Row]]:
         """Data set -> the rows of its board, in the order of the study's tables."""
-        columns = [column for cells in self.experiments for column in cells.columns]
-        return {dataset: self._rows(dataset) for dataset in dict.fromkeys(c.dataset for c in columns)}
-
-    @property
-    def cells(self) -> Iterator[Cell]:
-        """The cells that verdicts rest on."""
-        return (cell for cells in self.experiments for cell in cells.primary_cells)
+        columns = self.cells.drop_duplicates(["document_number", "column_number"])
+        columns = columns.sort_values(["document_number", "column_number"])
+        rows = self._rows()
+        return {
+            str(name): rows[rows["dataset"] == name]["row"].tolist() for name in columns["dataset"].unique()
+        }
 
     @cached_property
     def measured_rows(self) -> int:
         """Number of rows of main tables with numbers, in the usual settings."""
         return sum(row["usual"] and row["mean"] is not None for rows in self.boards.values() for row in rows)
 
-    @cached_property
-    def _by_metric(self) -> Mapping[Metric, Results]:
-        """The results under ``OTHER_METRICS``."""
-        return {metric: self.results.with_metric(metric) for metric in OTHER_METRICS}
+    def _rows(self) -> pd.DataFrame:
+        """The rows of all boards: columns dataset and row.
 
-    @cached_property
-    def _groups(self) -> Mapping[Any, Mapping[str, int]]:
-        groups: dict[Any, dict[str, int]] = {}
-        if self.ranking:
-            known = self.ranking.cells[self.ranking.cells["group"].notna()]
-            for *where, point, method, group in known[[*TASK, "method", "group"]].itertuples(index=False):
-                groups.setdefault((Column(*where), point), {})[method] = group
-        return groups
+        A cell stands beside its table's first comparison, read by its first measure of accuracy. Main tables
+        come first, then experiments. In each table the rows are by column, settings (default, tuned, others)
+        and measured mean, the best first; cells without numbers come last.
 
-    def _rows(self, dataset: str) -> list[Row]:
-        """The cells on one data set: main tables first, then experiments. In each table by column, settings
-        (default, tuned, others) and measured mean, the best first; cells without numbers come last.
+        To a row's columns of the cells frame come ``over`` and ``others``, the means over seeds of
+        ``spread.MEASURES`` and under the study's other readings; ``by_metric``, those under the other metrics
+        that all its runs are known by; ``usual`` for a cell of a paper's main table in its usual settings;
+        ``group``, its group of ties there; ``drawn_low`` and ``drawn_high``, the ends of the mean's interval
+        in pictures; ``heading``, the table, or the experiment, whose tables may be called like a paper.
         """
-        pairs: list[tuple[Cells, Cell]] = []
-        for cells in self.experiments:
-            for column in cells.columns if cells.experiment.main else cells.run_columns:
-                if column.dataset == dataset:
-                    column_cells = [cell for cell in _scores(cells) if cell.column == column]
-                    column_cells.sort(key=_order)
-                    pairs += [(cells, cell) for cell in column_cells]
-        table = records(frame(cell for _, cell in pairs))
-        return [{**row, **self._notes(cells, cell)} for row, (cells, cell) in zip(table, pairs, strict=True)]
+        study, results = self.study, self.results
+        measures = [measure.metric == ACCURACY for measure in results.measures]
+        by_accuracy = self.cells["measure_number"].map(dict(enumerate(measures)))
+        cells = self.cells[by_accuracy & (self.cells["comparison_number"] == 0)]
+        first = cells.groupby("document")["position"].transform("min")
+        cells = cells[cells["position"] == first]
+        kinds = cells["tuning"].map({DEFAULT: 0, TUNED: 1}).fillna(2)
+        cells = cells.assign(kind=kinds, missing_last=cells["n"] == 0, falling=-cells["mean"])
+        order = ["document_number", "column_number", "kind", "missing_last", "falling"]
+        cells = cells.sort_values(order, kind="stable", ignore_index=True)
 
-    def _notes(self, cells: Cells, cell: Cell) -> Row:
-        """What a row shows beside its place in the frame: ``over`` and ``others`` are the means over seeds of
-        ``spread.MEASURES`` and under the study's other readings, ``by_metric`` those under the other metrics
-        that all its runs are known by; ``usual`` marks a cell of a paper's main table in its usual settings,
-        ``group`` is its group of ties there; ``drawn_low`` and ``drawn_high`` end the mean's interval in
-        pictures. ``heading`` names the table, or the experiment, whose tables may be called like a paper.
+        titles = {experiment.name: experiment.title for experiment in study.experiments}
+        competing = [experiment.name for experiment in study.experiments if experiment.competes]
+        line_titles = pd.Series([line.title for line in cells["line_object"]], cells.index)
+        cells = cells.assign(
+            usual=cells["usual"] & cells["document"].isin(competing),
+            title=line_titles.where(cells["main"], cells["line"]),
+            heading=cells["table"].where(cells["main"], cells["document"].map(titles)),
+            settings=cells["setting"],
+        )
+        cells = self._with_groups(cells)
+        over, others, by_metric = self._over(cells), self._others(cells), self._by_metric(cells)
+        intervals, trust, runs = self._intervals(), self._trust(), self._links()
+        rows = []
+        for cell, row in zip(
+            rows_of(cells), records(cells[[*WRITTEN, "usual", "title", "heading", "settings"]]), strict=True
+        ):
+            low, high = intervals.get((cell.place, cell.measure_number, cell.stage, cell.rule)) or (
+                None,
+                None,
+            )
+            is_printed = not pd.isna(cell.printed)
+            target = published(cell.paper, study.published)[cell.printed] if is_printed else None
+            settings = results.settings[cell.place]
+            is_measured = cell.n > 0
+            rows.append(
+                {
+                    **row,
+                    "drawn_low": low,
+                    "drawn_high": high,
+                    "group": None if pd.isna(cell.group) else int(cell.group),
+                    "reads": cell.reads,
+                    "published": published_text(target),
+                    "over": over[cell.place] if is_measured else {},
+                    "others": others[cell.place] if is_measured else {},
+                    "by_metric": by_metric[cell.place] if is_measured else {},
+                    "protocol": protocol_text([protocol_of(settings)]) if settings else "",
+                    "trust": trust.get(cell.place, PUBLISHED if is_printed else ""),
+                    "runs": runs.get(cell.place, ()),
+                }
+            )
+        return pd.DataFrame({"dataset": cells["dataset"], "row": pd.Series(rows, dtype=object)})
+
+    def _with_groups(self, cells: pd.DataFrame) -> pd.DataFrame:
+        """The cells with group, that of ties of the usual ones."""
+        if self.ranking is None:
+            return cells.assign(group=float("nan"))
+        known = self.ranking.cells.dropna(subset="group")[[*TASK, "method", "group"]]
+        known = known.drop_duplicates([*TASK, "method"], keep="last")
+        group = cells[[*TASK, "method"]].merge(known, how="left")["group"]
+        return cells.assign(group=group.where(cells["usual"]))
+
+    def _over(self, cells: pd.DataFrame) -> Mapping[int, dict[str, float | None]]:
+        """Place -> title -> the means of ``spread.MEASURES``.
+
+        Newcomers are other clients than the baseline's, and attackers are no clients to be fair to.
         """
-        study, group, line = self.study, cell.group, cell.line
-        is_usual = cells.experiment.competes and not line.setting
-        low, high = (cell.measured and drawn_interval(cell.measured.values)) or (None, None)
-        spread: dict[str, float | None] = {}
-        other_means: dict[str, float | None] = {}
-        by_metric: dict[Metric, float] = {}
-        if group is not None and cell.measured is not None:
-            # Newcomers are other clients than the baseline's, and attackers no clients to be fair to.
-            compared_cell = replace(cell, baseline=None) if is_special(group.settings) else cell
-            baseline_title = study.title_of(study.baseline)
-            for measure in MEASURES:
-                values = measure.of(compared_cell.reading)
-                title = measure.title.replace("Local", baseline_title)
-                spread[title] = Aggregate(values).mean if values else None
-            for reading in study.readings:
-                line_reading = reading_of_line(study, reading, line)
-                aggregate = line_reading and self.results.aggregate(
-                    group, line_reading.stage, line_reading.rule, study.average
-                )
-                other_means[f"{reading.stage}, {reading.rule}"] = aggregate.mean if aggregate else None
-            for metric, results in self._by_metric.items():
-                aggregate = results.aggregate(group, cell.stage, cell.rule, study.average)
-                by_metric |= {metric: aggregate.mean} if aggregate and aggregate.n == cell.measured.n else {}
-        return {
-            "cell": cell,
-            "title": line.title if cells.experiment.main else cell.title,
-            "heading": cell.table if cells.experiment.main else cells.experiment.title,
-            "settings": cell.setting,
-            "usual": is_usual,
-            "drawn_low": low,
-            "drawn_high": high,
-            "group": self._groups.get((cell.column, cell.point.label), {}).get(cell.method)
-            if is_usual
-            else None,
-            "published": published_text(cell.target),
-            "over": spread,
-            "others": other_means,
-            "by_metric": by_metric,
-            "protocol": protocol_text([protocol_of(cell.settings)]) if cell.settings else "",
-            "trust": _trust(cell),
-            "runs": links(group.runs) if group else (),
-        }
+        members = self.results.members
+        members = members.assign(baseline=members["baseline"].where(~members["special"].astype(bool)))
+        measured = with_measures(cells[cells["n"] > 0], self.results._replace(members=members))
+        baseline = self.study.title_of(self.study.baseline)
+        titles = {measure.name: measure.title.replace("Local", baseline) for measure in MEASURES}
+        table = measured.set_index("place")[list(titles)].rename(columns=titles)
+        return dict(zip(table.index, records(table), strict=True))
+
+    def _others(self, cells: pd.DataFrame) -> Mapping[int, dict[str, float | None]]:
+        """Place -> reading -> the mean under the study's other readings."""
+        means: dict[int, dict[str, float | None]] = {place: {} for place in cells["place"]}
+        for reading in self.study.readings:
+            by_stage = {
+                stage: self._means(ACCURACY, stage, reading.rule)[0]
+                for stage in {reading.stage, *(line.stage for line in cells["line_object"] if line.stage)}
+            }
+            for cell in rows_of(cells):
+                stage = cell.line_object.stage
+                has_place = stage in ("", reading.stage) or reading.stage == self.study.primary.stage
+                mean = by_stage[stage or reading.stage].get(cell.place) if has_place else None
+                means[cell.place][f"{reading.stage}, {reading.rule}"] = mean
+        return means
+
+    def _by_metric(self, cells: pd.DataFrame) -> Mapping[int, dict[Metric, float]]:
+        """Place -> metric -> the mean under it, where every run with numbers is known by it."""
+        means: dict[int, dict[Metric, float]] = {place: {} for place in cells["place"]}
+        for metric in OTHER_METRICS:
+            for (stage, rule), part in cells[cells["n"] > 0].groupby(["stage", "rule"]):
+                by_place, counts = self._means(metric, str(stage), str(rule))
+                for cell in rows_of(part):
+                    if counts.get(cell.place) == cell.n:
+                        means[cell.place][metric] = by_place[cell.place]
+        return means
+
+    def _means(self, metric: Metric, stage: str, rule: str) -> tuple[dict[int, float], dict[int, int]]:
+        """Place -> the mean over seeds under a metric and reading, and how many seeds are known."""
+        members = self.results.members
+        places = set(self.cells["place"])
+        members = members[members["is_done"] & members["place"].isin(places)]
+        if metric == ACCURACY:
+            clients = self.results.clients_at(stage, rule)
+        else:
+            asked = members["run"].unique().tolist()
+            clients = client_rows(self.results.source, asked, metric, stage, "test", rule)
+        value = members["run"].map(accuracy_by_run(clients)[self.study.average])
+        by_place = parts_of(members.assign(value=value).dropna(subset="value"), "place")
+        values = {place: part["value"] for place, part in by_place}
+        means = {place: float(one.mean()) for place, one in values.items()}
+        return means, {place: len(one) for place, one in values.items()}
+
+    def _intervals(self) -> Mapping[tuple[Any, ...], tuple[float, float] | None]:
+        """Place, measure, stage, rule -> the ends of the mean's interval in pictures."""
+        keys = ["place", "measure_number", "stage", "rule"]
+        values = self.results.values[self.results.values["place"].isin(set(self.cells["place"]))]
+        return {key: drawn_interval(tuple(part["value"])) for key, part in parts_of(values, keys)}
+
+    def _trust(self) -> Mapping[int, str]:
+        """Place -> who made its runs: ``own``, ``shipped``, or the state of an imported bundle; several where
+        those are several.
+        """
+        members = self.results.members
+        shipped = members["origin"].map(lambda origin: "shipped" if origin else "own")
+        names = members["bundle_state"].where(members["bundle_state"] != "", shipped)
+        places = parts_of(members.assign(trust=names), "place")
+        return {place: ", ".join(sorted(set(part["trust"]))) for place, part in places}
+
+    def _links(self) -> Mapping[int, tuple[RunLink, ...]]:
+        """Place -> its runs by seed."""
+        return {place: links(part) for place, part in parts_of(self.results.members, "place")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,12 +278,19 @@ class Boards:
         }
 
     @property
+    def table(self) -> pd.DataFrame:
+        """The cells that verdicts rest on, of all studies in their order."""
+        cells = pd.concat([entry.cells for entry in self.studies])
+        return cells.loc[cells["primary"], WRITTEN]
+
+    @property
     def runs_outside_tables(self) -> list[tuple[str, int]]:
         """Columns with runs that no table or experiment of any study has, and how many runs."""
-        experiments = (cells for study in self.studies for cells in study.experiments)
-        table_columns = {column for cells in experiments for column in cells.columns}
-        counts = Counter(column for column in self.results.runs["column"] if column not in table_columns)
-        return [(column.description(column.dataset), count) for column, count in sorted(counts.items())]
+        tables = pd.concat([entry.cells[WHERE] for entry in self.studies]).drop_duplicates()
+        runs = self.results.runs[WHERE].merge(tables, how="left", indicator=True)
+        outside = runs[runs["_merge"] == "left_only"]
+        columns = [(Column(*where), len(part)) for where, part in parts_of(outside, WHERE)]
+        return [(column.description(column.dataset), count) for column, count in sorted(columns)]
 
 
 def boards(
@@ -224,16 +303,16 @@ def boards(
     Raises:
         RequestError: the source has no runs.
     """
-    results, all_cells = collect(source, [study() for study in studies.values()])
-    collected = collect_frames(source, [study for study, _ in all_cells])
-    entries = [_study(study, cells, results, collected, suite) for study, cells in all_cells]
+    all_studies = [study() for study in studies.values()]
+    results = collect(source, all_studies)
+    entries = [_study(study, results, suite) for study in all_studies]
     entries.sort(
         key=lambda entry: (not entry.measured_rows, not entry.study.shared_protocol, -entry.measured_rows)
     )
     return Boards(results, tuple(entries))
 
 
-def links(runs: Runs) -> tuple[RunLink, ...]:
+def links(runs: pd.DataFrame) -> tuple[RunLink, ...]:
     """Some runs by seed."""
     columns = zip(runs["seed"].tolist(), runs["spec_hash"], runs["state"], strict=True)
     return tuple(sorted(map(RunLink._make, columns)))
@@ -248,63 +327,32 @@ def coverage(rows: Sequence[Row]) -> tuple[int, int, list[tuple[str, int]]]:
     return len(usual_rows) - missing_verdicts.total(), len(usual_rows), sorted(missing_verdicts.items())
 
 
-def _study(
-    study: Study,
-    all_experiments: Sequence[Cells],
-    results: Results,
-    collected: Collected,
-    suite: Collection[str],
-) -> StudyBoards:
-    tables = [cells for cells in all_experiments if cells.experiment.competes]
-    guests, waiting_methods = _guests(study, tables, suite)
-    ranking = rank(study, collected, guests=guests)
-    experiments = [cells for cells in all_experiments if cells.experiment.main or cells.run_columns]
-    verdicts = score.verdict_counts(study, score.judged_once(study, collected.cells))
-    return StudyBoards(study, experiments, ranking, verdicts, waiting_methods, results)
+def _study(study: Study, results: Results, suite: Collection[str]) -> StudyBoards:
+    cells = results.cells[results.cells["study"] == study.name]
+    guests, waiting_methods = _guests(study, cells, results, suite)
+    ranking = rank(study, results, guests=guests)
+    verdicts = score.verdict_counts(study, score.judged_once(study, cells))
+    documents = {experiment.name: number for number, experiment in enumerate(study.experiments)}
+    cells = cells.join(results.places.set_index("place")[PLACE], on="place")
+    cells = cells.assign(document_number=cells["document"].map(documents))
+    has_runs = (cells["runs"] > 0).groupby([cells["document"], cells["column_number"]]).transform("any")
+    return StudyBoards(study, cells[cells["main"] | has_runs], ranking, verdicts, waiting_methods, results)
 
 
-def _guests(study: Study, tables: Sequence[Cells], suite: Collection[str]) -> tuple[list[str], list[str]]:
+def _guests(
+    study: Study, cells: pd.DataFrame, results: Results, suite: Collection[str]
+) -> tuple[list[str], list[str]]:
     """Methods beyond the study's rows and the suite: those that compete, and those that do not yet."""
+    competing = [experiment.name for experiment in study.experiments if experiment.competes]
     own_methods = {line.method for line in study.lines} | set(suite)
-    made_again: dict[str, dict[tuple[str, str], bool]] = {}
-    for table in tables:
-        for group in groups_of(table):
-            if group.method not in own_methods:
-                bundles = made_again.setdefault(group.method, {})
-                names = ("bundle", "bundle_state", "bundle_sampled")
-                for bundle, state, sampled in zip(*map(group.runs.__getitem__, names), strict=True):
-                    bundles[bundle, state] = bundles.get((bundle, state), not state) or bool(sampled)
-    trust = {
-        method: all(state in TRUSTED and is_known for (_, state), is_known in bundles.items())
-        for method, bundles in made_again.items()
-    }
+    places = cells.loc[cells["document"].isin(competing), "place"].unique()
+    members = results.members[results.members["place"].isin(places)]
+    others = members[~members["method"].isin(own_methods)]
+    is_known = (others["bundle_state"] == "") | others["bundle_sampled"].astype(bool)
+    was_made_again = is_known.groupby([others["method"], others["bundle"], others["bundle_state"]]).any()
+    is_trusted = was_made_again & was_made_again.index.isin(TRUSTED, level="bundle_state")
+    trust = {str(name): bool(part.all()) for name, part in is_trusted.groupby(level="method")}
     return sorted(name for name in trust if trust[name]), sorted(n for n in trust if not trust[n])
-
-
-def _scores(cells: Cells) -> Iterator[Cell]:
-    """The cells of an experiment beside its first comparison, read by its first measure of accuracy."""
-    first_measure = next((measure for measure in cells.measures if measure.metric == ACCURACY), None)
-    for cell in cells:
-        if cell.measure is first_measure and cell.comparison is cells.experiment.comparisons[0]:
-            yield cell
-
-
-def _trust(cell: Cell) -> str:
-    """Who stands behind a row: the paper alone (``published``), or whoever made its runs (``own``,
-    ``shipped``, or the state of an imported bundle); several where those are several.
-    """
-    if cell.group is None:
-        return PUBLISHED if cell.target else ""
-    columns = cell.group.runs["bundle_state"], cell.group.runs["origin"]
-    return ", ".join(
-        sorted({state or ("shipped" if origin else "own") for state, origin in zip(*columns, strict=True)})
-    )
-
-
-def _order(cell: Cell) -> tuple[int, bool, float]:
-    kinds = (DEFAULT, TUNED)
-    kind = kinds.index(cell.tuning) if cell.tuning in kinds else len(kinds)
-    return kind, cell.measured is None, -cell.measured.mean if cell.measured else 0.0
 
 
 def dataset_title(name: str) -> str:

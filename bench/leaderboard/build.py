@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bench import __version__
+from bench.csv_files import write_csv
 from bench.engine.method import Method
+from bench.frames.graded_cells import COLUMNS, WRITTEN
 from bench.leaderboard import datasets, exports, folder, run_shards
 from bench.leaderboard.boards import (
     OTHER_METRICS,
@@ -31,7 +33,6 @@ from bench.pages.grades import GRADES
 from bench.report.dataset_documents import LEGEND as LEGEND_OF_STATISTICS
 from bench.report.ranking import pairs_record
 from bench.report.score import agreement_by_paper, headline
-from bench.studies import frame
 from bench.studies.metric import TITLES
 from bench.studies.source import Source
 from bench.studies.study import Study
@@ -108,8 +109,7 @@ class _Writer:
         titles = self._write_methods()
         descriptions = self._write_datasets()
         shards, self.runs = run_shards.write(self._source, self._site / "data", titles, self._boards_by_run())
-        table = frame.frame(cell for study in self._boards.studies for cell in study.cells)
-        exports.write(self._site / "data", self._boards, table, self.runs)
+        exports.write(self._site / "data", self._boards, self.runs)
         self._page("run.html", "run.html", shards=",".join(shards))
         self._page(
             "index.html",
@@ -147,10 +147,13 @@ class _Writer:
             self._rows[row["method"]].append(row)
             self._describe(row["method"], row["title"] if row["usual"] else "")
         metrics = [metric for metric in OTHER_METRICS if any(metric in row["by_metric"] for row in values)]
-        types: dict[str, str] = frame.TYPES | {"group": "Int64", "trust": "string"}
+        types: dict[str, str] = {column: COLUMNS[column] for column in WRITTEN} | {
+            "group": "Int64",
+            "trust": "string",
+        }
         types |= dict.fromkeys(metrics, "float64")
         table = pd.DataFrame([row | row["by_metric"] for row in values], columns=list(types)).astype(types)
-        frame.write(self._site / "data" / f"{name}.csv", table)
+        write_csv(self._site / "data" / f"{name}.csv", table)
         self._page(
             address,
             "board.html",
@@ -169,7 +172,7 @@ class _Writer:
         """The pages of all methods and the tests of all pairs; the methods' titles by name."""
         rankings = [study.ranking for study in self._boards.studies if study.ranking]
         for ranking in rankings:
-            frame.write(self._site / pairs_file(ranking.study.name), pairs_record(ranking))
+            write_csv(self._site / pairs_file(ranking.study.name), pairs_record(ranking))
         runs = self._boards.results.runs
         shown_hashes = {run.spec_hash for rows in self._rows.values() for row in rows for run in row["runs"]}
         unshown_runs = other_runs(runs, shown_hashes)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pandas as pd
-
 from bench import __version__
+from bench.csv_files import write_csv
 from bench.frames.ranking import RANKS
 from bench.leaderboard.boards import Boards
 from bench.pages.templating import records
-from bench.studies import frame
 
 VERSION = 1
 """Version of the document; it grows when a field goes or changes its meaning, not when one is added."""
 
 
-def write(folder: Path, boards: Boards, table: pd.DataFrame, runs: int) -> None:
-    """Write the document and the ``table`` of the cells as CSV into ``folder``."""
+def write(folder: Path, boards: Boards, runs: int) -> None:
+    """Write the document, and the cells as CSV, into ``folder``."""
+    table = boards.table
     studies = [
         {
             "name": entry.study.name,
@@ -40,4 +39,4 @@ def write(folder: Path, boards: Boards, table: pd.DataFrame, runs: int) -> None:
     }
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     (folder / "leaderboard.json").write_text(text + "\n", encoding="ascii", newline="\n")
-    frame.write(folder / "cells.csv", table)
+    write_csv(folder / "cells.csv", table)

@@ -7,17 +7,17 @@ import sys
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from bench.engine.method import Method
+from bench.frames.stored_runs import WHERE, parts_of, rows_of
 from bench.hyper import HyperParameter, hyper_parameters
 from bench.leaderboard.boards import RunLink, links
-from bench.studies.settings import Column, difference_text
-from bench.studies.source import Runs
+from bench.spec import RunSpec
+from bench.studies.settings import Column, difference_text, settings_of
 
 NOT_HERE = "This method is not installed here: nothing is known of it but its runs."
 UNKNOWN = Markup(f"<p>{NOT_HERE}</p>")
@@ -78,16 +78,18 @@ def about(
 
 def other_runs(runs: pd.DataFrame, shown_hashes: Collection[str]) -> dict[str, list[OtherRuns]]:
     """Method -> its runs whose spec hash is not among ``shown_hashes``, by place and settings."""
-    unshown_runs = Runs.of(runs[~runs["spec_hash"].isin(shown_hashes)])
-    references: dict[tuple[str, Column], Mapping[str, Any]] = {}
-    parts: dict[tuple[str, Column, str], list[int]] = defaultdict(list)
-    keys = zip(unshown_runs["method"], unshown_runs["column"], unshown_runs["settings"], strict=True)
-    for row, (method, column, settings) in enumerate(keys):
-        reference = references.setdefault((method, column), settings)
-        parts[method, column, difference_text(settings, reference)].append(row)
     runs_by_method: dict[str, list[OtherRuns]] = defaultdict(list)
-    for (method, column, setting), rows in sorted(parts.items()):
-        runs_by_method[method].append((column, setting, links(unshown_runs.take(rows))))
+    unshown_runs = runs[~runs["spec_hash"].isin(shown_hashes)]
+    for (method, *where), part in parts_of(unshown_runs, ["method", *WHERE]):
+        first_runs = part.drop_duplicates("cell")
+        settings = [
+            settings_of(RunSpec.model_validate_json(run.spec), per_seed=run.cell == run.family)
+            for run in rows_of(first_runs)
+        ]
+        texts = [difference_text(one, settings[0]) for one in settings]
+        setting = part["cell"].map(dict(zip(first_runs["cell"], texts, strict=True)))
+        for text, rows in parts_of(part.assign(setting=setting), "setting"):
+            runs_by_method[method].append((Column(*where), text, links(rows)))
     return runs_by_method
 
 

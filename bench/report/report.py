@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from bench.csv_files import write_csv
 from bench.errors import unknown
 from bench.figures import charts
 from bench.figures.drawing import Drawings
@@ -32,7 +33,6 @@ from bench.report.tables import document_of, verdict_map
 from bench.report.tuned import tuned_document
 from bench.studies.collect import plans_of
 from bench.studies.experiment import Plans
-from bench.studies.frame import write as write_csv
 from bench.studies.metric import TITLES, check_kept
 from bench.studies.settings import Column
 from bench.studies.source import Source

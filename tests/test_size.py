@@ -1,0 +1,56 @@
+"""How large each package may be: lines of its modules, templates, styles and scripts.
+
+A ceiling is only ever lowered. Whoever must raise one says why in the commit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+KINDS = {".py", ".j2", ".html", ".css", ".js"}
+
+CEILINGS = {
+    "bench": 2630,
+    "bench/cli": 2392,
+    "bench/contract": 1092,
+    "bench/engine": 2856,
+    "bench/federation": 2463,
+    "bench/figures": 1622,
+    "bench/frames": 2446,
+    "bench/grids": 656,
+    "bench/leaderboard": 1838,
+    "bench/nn": 1362,
+    "bench/pages": 281,
+    "bench/report": 4054,
+    "bench/statistics": 431,
+    "bench/store": 2318,
+    "bench/studies": 3818,
+    "bench/sweep": 2927,
+    "bench/timing": 1005,
+    "bench/tune": 1441,
+    "methods": 6926,
+    "datasets": 1696,
+    "reports": 1208,
+}
+"""Package -> its lines at most. ``bench`` alone stands for the modules at its top level."""
+
+
+def lines(package: str) -> int:
+    """Lines of the files of a package, of those at the top level for ``bench``."""
+    folder = ROOT / package
+    files = folder.glob("*") if package == "bench" else folder.rglob("*")
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files if path.suffix in KINDS)
+
+
+@pytest.mark.parametrize("package", CEILINGS)
+def test_a_package_has_no_more_lines_than_its_ceiling(package: str) -> None:
+    assert lines(package) <= CEILINGS[package]
+
+
+def test_every_package_has_a_ceiling() -> None:
+    packages = {f"bench/{path.parent.name}" for path in ROOT.glob("bench/*/__init__.py")}
+    assert packages <= CEILINGS.keys()
