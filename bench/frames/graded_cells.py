@@ -204,7 +204,7 @@ def collect(
 
     places = places.merge(states(places, members), on="place")
     cells, measures = asked_cells(by_name, plans, places, metric)
-    cells = withoutno_rows(beside_published(by_name, plans, cells))
+    cells = without_empty(beside_published(by_name, plans, cells))
     cells = cells.assign(**published_runs(by_name, cells), bar=bars(by_name, cells, settings))
     readings = readings_of(cells)
 
@@ -363,7 +363,7 @@ def _in_order(cells: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def withoutno_rows(cells: pd.DataFrame) -> pd.DataFrame:
+def without_empty(cells: pd.DataFrame) -> pd.DataFrame:
     """Leave out cells of which nothing is planned, published or run, and further comparisons that print no
     value.
 

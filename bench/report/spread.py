@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from bench.frames.graded_cells import Results
-from bench.frames.values import StoredMembers, client_rows
+from bench.frames.graded_cells import Results, values_of
 from bench.report.captions import statistic
 from bench.report.document import Document, DocumentCells
 from bench.report.table import Entry, Table, listing, pivot
@@ -53,21 +52,9 @@ MEASURES = (STD_OVER_CLIENTS, WORST, BOTTOM, BELOW_BASELINE)
 
 def with_measures(cells: pd.DataFrame, results: Results) -> pd.DataFrame:
     """The cells with each of ``MEASURES``, a column by its name: the mean over seeds."""
-    done = results.members[results.members["is_done"]]
-    parts = []
-    for (stage, rule), part in cells.groupby(["stage", "rule"]):
-        rows = done[done["place"].isin(part["place"])]
-        reading = str(stage), "test", str(rule)
-        runs = pd.concat([rows["run"], rows["baseline"].dropna()]).unique().tolist()
-        clients = client_rows(results.source, runs, results.metric, *reading)
-        members = StoredMembers(
-            rows, results.source, results.metric, str(stage), str(rule), clients, results.settings
-        )
-        means = {
-            measure.name: measure.by_member(members).groupby(rows["place"]).mean() for measure in MEASURES
-        }
-        parts.append(part.join(pd.DataFrame(means, dtype=float), on="place"))
-    return pd.concat(parts).loc[cells.index]
+    values = {measure.name: values_of(results, cells, measure) for measure in MEASURES}
+    means = {name: rows.groupby("place")["value"].mean() for name, rows in values.items()}
+    return cells.join(pd.DataFrame(means), on="place")
 
 
 def _below_table(study: Study, cells: pd.DataFrame) -> Table:

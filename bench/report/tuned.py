@@ -14,12 +14,12 @@ from bench.frames.stored_runs import WHERE
 from bench.report.captions import statistic
 from bench.report.document import Document
 from bench.report.ranking import MARKS, ranking_table
-from bench.report.table import Entry, Table, listing, pivot
+from bench.report.table import Entry, Table, Value, listing, pivot
 from bench.report.tables import places
 from bench.statistics.paired import ALPHA, REGION, compare
 from bench.studies.settings import Column
 from bench.studies.study import Study
-from bench.studies.wording import gap, label, number, with_std
+from bench.studies.wording import gap, label, number
 from bench.tune.record import Record
 
 DEFAULT_WON = "default won"
@@ -98,7 +98,7 @@ def _ranking(study: Study, results: Results, board: pd.DataFrame, pairs: pd.Data
 
 def _table(study: Study, pairs: pd.DataFrame) -> Table:
     heads = ("Default", "Tuned", "Difference", "p")
-    entries: dict[tuple[str, Any], list[Entry]] = {}
+    entries: dict[tuple[str, Any], list[Value | Entry]] = {}
     groups: dict[Any, tuple[str, tuple[str, ...]]] = {}
     for _, column in pairs.groupby(WHERE, sort=False):
         where = column_of(column)
@@ -112,10 +112,10 @@ def _table(study: Study, pairs: pd.DataFrame) -> Table:
             text = verdict if verdict == DEFAULT_WON else "-"
             if not pd.isna(row["difference"]):
                 text = f"{gap(row['difference'])} {MARKS[verdict]}"
-            default = with_std(row["mean_default"], _or_none(row["std_default"]))
+            default_rank = best_default.get(method, 0)
             entries[method, where] = [
-                Entry(default, best_default.get(method, 0)),
-                Entry(with_std(row["mean"], _or_none(row["std"])), best.get(method, 0)),
+                Value(row["mean_default"], row["std_default"], rank=default_rank),
+                Value(row["mean"], row["std"], rank=best.get(method, 0)),
                 Entry(text),
                 Entry(number(row["p_holm"], ".2g")),
             ]
@@ -127,10 +127,6 @@ def column_of(rows: pd.DataFrame) -> Column:
     """Where the first row stands."""
     dataset, scenario, clients = rows[WHERE].iloc[0]
     return Column(dataset, scenario, int(clients))
-
-
-def _or_none(value: float) -> float | None:
-    return None if pd.isna(value) else value
 
 
 def _changes(record: Record) -> list[str]:
