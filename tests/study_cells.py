@@ -14,6 +14,7 @@ from bench.figures.panels import Figure
 from bench.frames.graded_cells import collect
 from bench.frames.stored_runs import UsualRuns
 from bench.grids import expand, load_grid
+from bench.report.document import DocumentCells
 from bench.report.report import Report, build
 from bench.report.request import Request
 from bench.spec import RunSpec
@@ -63,6 +64,13 @@ def main_tables(study: Study, results: Results, selection: Selection | None = No
     """The cells of every table that compares methods."""
     plans = [ExperimentPlan(each, study.lines) for each in tables(type(study))]
     return selected_cells(study, plans, results, selection or Selection())
+
+
+def shown(study: type[Study], name: str, source: Source) -> DocumentCells:
+    """The cells of an experiment over a source, as its document shows them."""
+    plan = plan_of(study, name)
+    results = collect(source, [study()], plans={study.name: [plan]})
+    return DocumentCells.of(study(), plan.experiment, results.cells, results)
 
 
 def cells_in(study: type[Study], name: str, results: Results, selection: Selection | None = None) -> Cells:

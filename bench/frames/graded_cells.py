@@ -83,13 +83,19 @@ COLUMNS = {
     "order": "int64",  # of the rows
     "status": "string",  # what is printed in place of a mean
     "runs": "int64",  # members of the place
-    "place": "int64",
-    "comparison_number": "int64",  # among those of the table
-    "measure_number": "int64",
+    "place": "int64",  # row of the places frame
+    "comparison_number": "int64",  # of the table's comparisons, from 0
+    "position": "int64",  # of the measure among the table's, from 0
+    "measure_number": "int64",  # in the values frame
+    "no_grade": "string",  # why there is no grade
+    "missing": "string",  # which of the planned seeds of a measured cell have no numbers
 }
 """Columns of the cells frame and their types. Key: study, document, table, dataset, scenario, clients, line,
 point, measure; or place, comparison_number, measure_number.
 """
+
+WRITTEN = list(COLUMNS)[: list(COLUMNS).index("origin") + 1]
+"""Columns of ``cells.csv``."""
 
 DOCUMENT = ["study", "document"]
 VALUE = ["measure_number", "stage", "rule", "place"]
@@ -174,8 +180,8 @@ def collect(
     places, settings = places_frame(by_name, plans, runs, usual, {**planned_settings, **run_settings})
     members = members_frame(by_name, places, runs)
 
+    places = places.merge(states(places, members), on="place")
     cells, measures = asked_cells(by_name, plans, places, metric)
-    cells = cells.merge(states(places, members), on="place")
     cells = without_empty(beside_published(by_name, plans, cells))
     cells = cells.assign(**published_runs(by_name, cells), bar=bars(by_name, cells, settings))
     readings = readings_of(cells)
@@ -185,7 +191,7 @@ def collect(
         known = client_rows(source, done["run"].tolist(), metric, "trained", "test", "last")
         check_kept(metric, len(done), len(done) - known["run"].nunique())
     pools = {name: pools_of(study, planned, runs) for name, study in by_name.items()}
-    values, evidence = [_empty(VALUES)], [_empty(EVIDENCE)]
+    values, evidence = [no_rows(VALUES)], [no_rows(EVIDENCE)]
     for (stage, rule), part in readings[readings["state"] == ""].groupby(["stage", "rule"]):
         reading = Reading(str(stage), str(rule))
         clients = client_rows(source, done["run"].tolist(), metric, reading.stage, "test", reading.rule)
@@ -206,7 +212,7 @@ def collect(
     )
 
 
-def _empty(columns: Mapping[str, str]) -> pd.DataFrame:
+def no_rows(columns: Mapping[str, str]) -> pd.DataFrame:
     """No rows with these columns, where nothing has numbers."""
     return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in columns.items()})
 
@@ -375,6 +381,8 @@ def cells_frame(cells: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     by_setting = cells["setting"].eq("").map({True: DEFAULT, False: OTHER})
     shown = cells.assign(
         reason=joined(cells["reason"].astype(object), missing),
+        no_grade=cells["reason"],
+        missing=missing,
         tuning=by_setting.mask(is_tuned, TUNED),
         origin=cells["origin"].fillna(""),
         order=range(len(cells)),

@@ -66,6 +66,7 @@ def states(places: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
     """What became of the runs of every place.
 
     runs, lost             how many there are, and how many of them have no numbers
+    done_seeds             the seeds that have numbers
     state, state_reason    "": some have numbers; ``not_run``; else the most frequent state (equal ones by
                            name), with the first run that ended so
     missing                which of the planned seeds have no numbers
@@ -82,6 +83,8 @@ def states(places: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
     found["lost"] = lost.groupby("place").size().reindex(found.index, fill_value=0)
     found["planned"] = found["seeds"].map(len)
     seeds = members.groupby("place")["seed"].agg(set).reindex(found.index)
+    done_seeds = members[members["is_done"]].groupby("place")["seed"].agg(tuple).reindex(found.index)
+    found["done_seeds"] = [seeds if isinstance(seeds, tuple) else () for seeds in done_seeds]
     was_run = [
         len(run.intersection(seeds)) if isinstance(run, set) else 0
         for run, seeds in zip(seeds, found["seeds"], strict=True)
@@ -105,7 +108,7 @@ def states(places: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
     has_numbers = found["runs"] > found["lost"]
     found["state"] = first["state"].fillna("not_run").mask(has_numbers, "")
     found["state_reason"] = first["failure"].fillna("").mask(has_numbers, "")
-    return found.reset_index()[["place", "runs", "lost", "planned", "state", "state_reason", "missing"]]
+    return found.reset_index().drop(columns=["seeds", "was_run"])
 
 
 def joined(first: pd.Series[str], second: pd.Series[str]) -> pd.Series[str]:

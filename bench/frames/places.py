@@ -26,6 +26,7 @@ def places_frame(
 
     place                    number of the place
     study, document, main    the table; whether it is a main table
+    found                    the table shows whatever runs there are
     dataset, scenario, clients, column_number
     line, method, reads      title of the line, its method, the method whose runs it shows
     line_object, row         the line, and the study's line of its method, which knows its published name
@@ -45,7 +46,8 @@ def places_frame(
             else:
                 table, table_settings = _planned_places(studies[name], plan)
             experiment = plan.experiment
-            tables.append(table.assign(study=name, document=experiment.name, main=experiment.main))
+            table = table.assign(study=name, document=experiment.name)
+            tables.append(table.assign(main=experiment.main, found=plan.finds))
             settings += table_settings
     places = pd.concat(tables, ignore_index=True)
     places["point"] = [point.label for point in places["point_object"]]

@@ -49,7 +49,7 @@ def with_searches(
     tuned["own"] = [search.own for search in tuned["configuration"]]
     used = tuned.groupby(["method", "trials", "own"])["used"]
     tuned["low"], tuned["high"] = used.transform("min"), used.transform("max")
-    marks = [_mark(*row) for row in tuned[["own", "low", "high", "trials"]].itertuples(index=False)]
+    marks = [mark(*row) for row in tuned[["own", "low", "high", "trials"]].itertuples(index=False)]
     tuned["marked"] = [
         ";".join(filter(None, (mark, rest))) for mark, rest in zip(marks, tuned["rest"], strict=True)
     ]
@@ -99,7 +99,7 @@ def _difference_outside(keys: Collection[str], settings: Settings, reference: Se
     return difference_text(rest, other)
 
 
-def _mark(is_own: bool, low: int, high: int, trials: int) -> str:
+def mark(is_own: bool, low: int, high: int, trials: int) -> str:
     """What lines of tuned cells say: the trials granted, and the trials used where these are fewer."""
     counts = "" if low == trials else f"{low} of " if low == high else f"{low} to {high} of "
     return f"tuned{' here' if is_own else ''}, {counts}{trials} trials"

@@ -51,6 +51,11 @@ def rows_of(frame: pd.DataFrame) -> Iterator[Any]:
     yield from frame.itertuples()
 
 
+def parts_of(frame: pd.DataFrame, columns: str | list[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
+    """The rows that have the same values in some columns, after these values, in their order."""
+    yield from frame.groupby(columns)
+
+
 def usual_frame(grids: Iterable[str]) -> tuple[pd.DataFrame, SettingsOf]:
     """The settings that grids plan, and these settings by cell; where two grids plan the same method in the
     same column, the first one's.
@@ -115,7 +120,9 @@ def runs_frame(
     runs["setting"] = runs["cell"].map(
         {cell: difference_text(settings[cell], reference) for cell, reference in references.items()}
     )
-    runs["setting"] = runs["setting"].fillna("")  # of special runs, which have no line in a main table
+    runs["setting"] = (
+        runs["setting"].astype(object).fillna("")
+    )  # of special runs, which have no line in a main table
     runs["counted"] = _is_counted(runs, usual)
     shown = runs["spec_hash"].isin(experiment_hashes).groupby(runs["cell"]).transform("all")
     runs["listed"] = ~runs["special"] & ~((runs["setting"] != "") & shown)

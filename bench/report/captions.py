@@ -4,21 +4,29 @@ runs were made.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+import json
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
+from bench.engine.methods import METHODS
+from bench.frames.graded_cells import Results
+from bench.frames.searches import mark
+from bench.frames.spread import OWN, POOLED, SPLIT
+from bench.frames.stored_runs import WHERE, parts_of
+from bench.frames.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS
 from bench.grids.grid import PARTITION_SEED
-from bench.report.document import Document
-from bench.studies.cells import Cell, Cells, groups_of
-from bench.studies.groups import Group
+from bench.report.document import Document, DocumentCells
+from bench.studies.cells import Cell
+from bench.studies.frame import frame
 from bench.studies.measures import Measure
-from bench.studies.results import Results
 from bench.studies.settings import PER_SEED, Column, Settings
 from bench.studies.study import Study
-from bench.studies.tuned import SearchSummary, budget, mark
-from bench.studies.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS, OWN, POOLED, SPLIT
 from bench.studies.wording import AVERAGES, RULES, STAGES, enumeration, ranges, reading_text
+from bench.tune.apply import Configuration
+from bench.tune.record import Record
 
 LEGEND = (
     f"A verdict is 'reproduced' where the {100 * EQUIVALENCE_LEVEL:g} % interval of measured minus published "
@@ -55,31 +63,41 @@ def statistic(
     name: str,
     title: str,
     summary: str,
-    cells: Sequence[Cell],
+    cells: pd.DataFrame,
+    results: Results,
     caption: Iterable[str],
     fine_print: Iterable[str],
-    default_searches: Iterable[SearchSummary] = (),
+    default_searches: bool = False,
     **rest: Any,
 ) -> Document:
-    """The document of a statistic over cells, whose caption and fine print also say how they were run."""
-    groups, searches = groups_of(cells), tuple(default_searches)
+    """The document of a statistic over cells, whose caption and fine print also say how they were run.
+
+    ``default_searches``: those that the default configuration won count as searches, too.
+    """
     read_as = f"Test accuracy in percent, {AVERAGES[study.average]}; {reading_text(study.primary)}."
+    runs = _runs_of(cells, results, default_searches)
     return Document(
         study,
         name,
         title,
         summary=summary,
-        caption=(read_as, *caption, *conditions(study, groups, searches)),
-        fine_print=(*fine_print, *origins(study, groups, cells[0].results, searches)),
-        cells=tuple(cells),
+        caption=(read_as, *caption, *conditions(study, runs)),
+        fine_print=(*fine_print, *origins(study, runs, results)),
+        cells=cells,
         **rest,
     )
 
 
-def caption(cells: Cells) -> tuple[str, ...]:
+def rows_of_cells(cells: Iterable[Cell], results: Results) -> pd.DataFrame:
+    """The rows of the cells frame that these cells are."""
+    key = ["study", "document", "table", *WHERE, "line", "point", "measure"]
+    return frame(cells)[key].merge(results.cells, on=key, how="left")
+
+
+def caption(shown: DocumentCells) -> tuple[str, ...]:
     """A table's caption: what is measured and how it is selected, what is marked, protocol, seeds, tuning."""
-    study = cells.study
-    measures = cells.primary_measures
+    study = shown.study
+    measures = [measure for measure in shown.measures if not measure.is_extra]
     reading = measures[0].reading or study.primary
     by_reading = any(measure.by_reading for measure in measures)
     note = f"; {STAGES[reading.stage]}, {RULES[reading.rule]}" if by_reading else ""
@@ -88,22 +106,23 @@ def caption(cells: Cells) -> tuple[str, ...]:
     return (
         f"{text[:1].upper()}{text[1:]}{note}; {AVERAGES[study.average]}, ± standard deviation over seeds.",
         *([PLACES] if has_places else []),
-        *conditions(study, groups_of(cells)),
+        *conditions(study, _runs_of(shown.cells, shown.results)),
     )
 
 
-def fine_print(cells: Cells) -> tuple[str, ...]:
+def fine_print(shown: DocumentCells) -> tuple[str, ...]:
     """What else is to be known of a table: places, remarks, the verdicts' rule, and all of its runs."""
-    study, experiment = cells.study, cells.experiment
-    lines = [OTHER_ROWS] if any(measure.ranked for measure in cells.measures) else []
-    measures = cells.primary_measures
+    study, experiment = shown.study, shown.experiment
+    lines = [OTHER_ROWS] if any(measure.ranked for measure in shown.measures) else []
+    measures = [measure for measure in shown.measures if not measure.is_extra]
     lines += [f"{_meanings(measures)}."] if len(measures) > IN_CAPTION else []
     lines += (*study.remarks, *experiment.remarks) if experiment.competes else experiment.remarks
     if any(comparison.targets for comparison in experiment.comparisons):
-        margins = sorted({cell.evidence.margin for cell in cells.primary_cells if cell.evidence})
+        primary = shown.cells[shown.cells["primary"]]
+        margins = sorted(primary["margin"].dropna().unique())
         lines += [f"{LEGEND} Margin: {_either(margins)} points." if margins else LEGEND]
-        lines += [tolerances(study, cells.primary_cells)]
-    return (*lines, *origins(study, groups_of(cells), cells.results))
+        lines += [tolerances(study, primary)]
+    return (*lines, *origins(study, _runs_of(shown.cells, shown.results), shown.results))
 
 
 def _meanings(measures: Sequence[Measure]) -> str:
@@ -113,68 +132,119 @@ def _meanings(measures: Sequence[Measure]) -> str:
     return "; ".join(f"{measure.title}: {measure.meaning}" for measure in measures)
 
 
-def conditions(
-    study: Study, all_groups: Iterable[Group], default_searches: Iterable[SearchSummary] = ()
-) -> tuple[str, ...]:
+def _runs_of(cells: pd.DataFrame, results: Results, default_searches: bool = False) -> pd.DataFrame:
+    """The runs with numbers behind cells, a row a run and method setting, in the order of the cells.
+
+    New columns: protocol, draw (the seed by which the partition was drawn), is_usual (the method trains, in
+    its usual settings), search_mark and budget of the search that found the settings, empty without one.
+    """
+    members = results.members[results.members["is_done"]]
+    is_main = results.places.set_index("place")["main"]
+    order = pd.Series(range(len(cells)), cells["place"]).groupby(level=0).min()
+    runs = members[members["place"].isin(order.index)]
+    runs = runs.assign(order=runs["place"].map(order), main=runs["place"].map(is_main))
+    # Lines of several methods may show the same runs.
+    runs = runs.sort_values("order", kind="stable").drop_duplicates(["document", "method", "setting", "run"])
+    settings = {place: results.settings[place] for place in runs["place"].unique()}
+    protocols = {place: protocol_of(values) for place, values in settings.items()}
+    partition_seeds = runs["place"].map({place: values[PARTITION_SEED] for place, values in settings.items()})
+    kinds = METHODS.all()
+    trains = pd.Series([name not in kinds or kinds[name].trains for name in runs["method"]], runs.index)
+    is_tuned = runs["main"] & runs["search"].notna() & (default_searches | (runs["setting"] != ""))
+    searches = [results.searches[number] for number in runs.loc[is_tuned, "search"]]
+    return runs.assign(
+        protocol=runs["place"].map(protocols),
+        draw=runs["seed"].where(partition_seeds == PER_SEED, partition_seeds),
+        is_usual=trains & ((runs["setting"] == "") | ~runs["main"]),
+        search_mark=_by_run(runs, is_tuned, _marks(runs[is_tuned], searches)),
+        budget=_by_run(runs, is_tuned, _budgets(runs[is_tuned], searches)),
+    )
+
+
+def _by_run(runs: pd.DataFrame, mask: pd.Series[bool], texts: Sequence[str]) -> pd.Series[Any]:
+    return pd.Series(texts, runs.index[mask], dtype=object).reindex(runs.index, fill_value="")
+
+
+def _marks(runs: pd.DataFrame, searches: Sequence[Configuration]) -> list[str]:
+    """The marks of searches behind runs: those of their lines, which cells of several searches may share."""
+    marks = []
+    for setting, search in zip(runs["setting"], searches, strict=True):
+        used, granted = search.record.used.trials, search.record.budget.trials
+        marks.append(setting.partition(";")[0] or mark(search.own, used, used, granted))
+    return marks
+
+
+def _budgets(runs: pd.DataFrame, searches: Sequence[Configuration]) -> list[str]:
+    """What searches were allowed, and whether some of a cell's runs are on other clients than its search."""
+    clients = pd.Series([search.record.clients for search in searches], runs.index, dtype=object)
+    is_elsewhere = (runs["partition_hash"] != clients).groupby(runs["place"]).transform("any")
+    return [
+        budget(search.record, elsewhere) for search, elsewhere in zip(searches, is_elsewhere, strict=True)
+    ]
+
+
+def budget(record: Record, on_other_clients: bool) -> str:
+    """The budget that a search was granted, and whether it was on other clients than those reported on."""
+    seeds = ", ".join(map(str, record.seeds))
+    text = (
+        f"{record.budget.trials} trials and {record.budget.client_epochs:,.0f} client epochs at most, by "
+        f"validation accuracy of seed{'s' if len(record.seeds) > 1 else ''} {seeds}"
+    )
+    if not on_other_clients:
+        return text
+    return (
+        f"{text}, searched on the clients {record.clients[:8]} (partition "
+        f"{record.spec.protocol.partition_seed}), reported on others, whose test items the search may have "
+        "trained or validated on"
+    )
+
+
+def conditions(study: Study, runs: pd.DataFrame) -> tuple[str, ...]:
     """Protocol, seeds and tuning of the runs of a document, and whether some of them are on other clients;
     ``origins`` says the rest.
-
-    ``default_searches`` are the searches that the default configuration won, where the document shows them.
     """
-    groups = [group for group in all_groups if group.done]
-    if not groups:
+    if runs.empty:
         return ("Nothing of this table has been run yet.",)
-    protocols = {protocol_of(group.settings) for group in groups if _is_usual(group)}
+    protocols = set(runs.loc[runs["is_usual"], "protocol"])
     text = protocol_text(protocols) if protocols else "nothing is trained"
-    search_count = len(_searches(groups, default_searches))
+    search_count = len(_searches(runs))
     search_text = f"marked searches ({search_count}); all else " if search_count else ""
     return (
         f"Protocol: {text}. "
-        f"Seeds: {ranges(seed for group in groups for seed in group.seeds)}. "
+        f"Seeds: {ranges(runs['seed'])}. "
         f"Tuning: {search_text}none (default settings, not tuned).",
-        *(["Some runs are on other clients: see the notes."] if _clashes(study, groups) else []),
+        *(["Some runs are on other clients: see the notes."] if _clashes(study, runs) else []),
     )
 
 
-def origins(
-    study: Study,
-    all_groups: Iterable[Group],
-    results: Results,
-    default_searches: Iterable[SearchSummary] = (),
-) -> tuple[str, ...]:
+def origins(study: Study, runs: pd.DataFrame, results: Results) -> tuple[str, ...]:
     """Protocols by data set, searches, clients that differ, partitions, devices, environments and bundles of
     a document's runs.
     """
-    groups = [group for group in all_groups if group.done]
-    devices = sorted({device for group in groups for device in group.done["device"] if device})
-    environments = sorted({describe(environment) for environment in results.environments(groups)} - {""})
-    bundles = Counter(
-        run
-        for group in groups
-        for run in zip(group.done["bundle"], group.done["bundle_state"], strict=True)
-        if run[0]
-    )
-    bundle_texts = [f"{name} ({runs} runs, {state})" for (name, state), runs in sorted(bundles.items())]
+    all_environments = results.source.environments().sort_values("id")
+    used = all_environments[all_environments["id"].isin(runs["environment_id"])]
+    environments = sorted({describe(json.loads(text)) for text in used["description"]} - {""})
+    imported = runs[runs["bundle"] != ""].drop_duplicates("run")
+    bundles = [
+        f"{name} ({len(part)} runs, {state})"
+        for (name, state), part in imported.groupby(["bundle", "bundle_state"])
+    ]
     parts = (
-        ("Protocol", "; ".join(_protocols(study, groups))),
-        *((f"Tuned ('{text}')", budget_text) for text, budget_text in _searches(groups, default_searches)),
-        ("Not the same clients, and not to be compared", _clashes(study, groups)),
-        ("Partitions", _partitions(study, groups)),
-        ("Devices", ", ".join(devices)),
+        ("Protocol", "; ".join(_protocols(study, runs))),
+        *((f"Tuned ('{text}')", budget_text) for text, budget_text in _searches(runs)),
+        ("Not the same clients, and not to be compared", _clashes(study, runs)),
+        ("Partitions", _partitions(study, runs)),
+        ("Devices", ", ".join(sorted({device for device in runs["device"] if device}))),
         ("Environment", "; ".join(environments)),
-        ("Imported", ", ".join(bundle_texts)),
+        ("Imported", ", ".join(bundles)),
     )
     return tuple(f"{head}: {text}." for head, text in parts if text)
 
 
-def _searches(groups: Iterable[Group], default_searches: Iterable[SearchSummary]) -> list[tuple[str, str]]:
-    searches = (*(group.search for group in groups if group.search), *default_searches)
-    return sorted({(mark(search), budget(search)) for search in searches})
-
-
-def _is_usual(group: Group) -> bool:
-    """Whether a group trains, in the usual setting."""
-    return not group.setting and group.trains
+def _searches(runs: pd.DataFrame) -> list[tuple[str, str]]:
+    """The marks of searches with their budgets."""
+    tuned = runs[runs["search_mark"] != ""]
+    return sorted(set(zip(tuned["search_mark"], tuned["budget"], strict=True)))
 
 
 def protocol_of(settings: Settings) -> Protocol:
@@ -203,55 +273,45 @@ def _either(values: Sequence[float | str]) -> str:
     return f"{texts[0]} to {texts[-1]}" if len(texts) > SIDE_BY_SIDE else enumeration(texts, "or")
 
 
-def _protocols(study: Study, groups: Iterable[Group]) -> list[str]:
+def _protocols(study: Study, runs: pd.DataFrame) -> list[str]:
     """The protocols of the runs of the usual setting, a text for the data sets that share them: the most
     frequent first, others with the methods that have no other. Methods that do not train have none.
     """
-    by_dataset: dict[str, dict[Protocol, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for group in groups:
-        if _is_usual(group):
-            by_dataset[group.column.dataset][protocol_of(group.settings)].append(group.method)
+    usual = runs[runs["is_usual"]].drop_duplicates(["place", "protocol"])
     datasets: dict[str, list[str]] = defaultdict(list)
-    for dataset, protocols in sorted(by_dataset.items()):
-        (main_protocol, main_methods), *other_protocols = sorted(
-            protocols.items(), key=lambda item: (-len(item[1]), item[0])
-        )
+    for dataset, part in parts_of(usual, "dataset"):
+        protocols = sorted(parts_of(part, "protocol"), key=lambda item: (-len(item[1]), item[0]))
+        (main_protocol, main_part), *other_protocols = protocols
         texts = [protocol_text([main_protocol])]
-        for protocol, methods in other_protocols:
+        for protocol, others in other_protocols:
             text = protocol_text([protocol])
-            titles = ", ".join(study.title_of(method) for method in dict.fromkeys(methods))
-            texts.append(text if set(methods) & set(main_methods) else f"{text} ({titles})")
+            titles = ", ".join(map(study.title_of, others["method"].unique()))
+            is_shared = others["method"].isin(main_part["method"]).any()
+            texts.append(text if is_shared else f"{text} ({titles})")
         datasets["; also ".join(texts)].append(study.title_of(dataset))
     return [f"{', '.join(titles)}: {text}" for text, titles in datasets.items()]
 
 
-def _partitions(study: Study, groups: Iterable[Group]) -> str:
+def _partitions(study: Study, runs: pd.DataFrame) -> str:
     """Beginnings of the partitions' hashes by column; of many the first and their number."""
-    by_column: dict[Column, set[str]] = defaultdict(set)
-    for group in groups:
-        by_column[group.column] |= {digest[:8] for digest in group.done["partition_hash"] if digest}
     parts = []
-    for column, digests in sorted(by_column.items()):
-        hashes = ", ".join(sorted(digests)[:LISTED])
-        rest_text = f" and {len(digests) - LISTED} more" if len(digests) > LISTED else ""
-        if hashes:
-            parts.append(f"{study.column_title(column)}: {hashes}{rest_text}")
+    for where, part in parts_of(runs[runs["partition_hash"] != ""], WHERE):
+        hashes = sorted(part["partition_hash"].str[:8].unique())
+        rest_text = f" and {len(hashes) - LISTED} more" if len(hashes) > LISTED else ""
+        parts.append(f"{study.column_title(Column(*where))}: {', '.join(hashes[:LISTED])}{rest_text}")
     return "; ".join(parts)
 
 
-def _clashes(study: Study, groups: Iterable[Group]) -> str:
+def _clashes(study: Study, runs: pd.DataFrame) -> str:
     """Columns whose runs of one partition seed and split are on different clients."""
-    by_draw: dict[tuple[Column, str, int], set[str]] = defaultdict(set)
-    for group in groups:
-        partition_seed = group.settings[PARTITION_SEED]
-        for seed, digest in zip(group.done["seed"], group.done["partition_hash"], strict=True):
-            place = group.column, str(group.settings["protocol.split"])
-            by_draw[*place, int(seed if partition_seed == PER_SEED else partition_seed)].add(digest[:8])
-    return "; ".join(
-        f"{study.column_title(column)}, partition seed {seed}: {', '.join(sorted(digests))}"
-        for (column, _, seed), digests in sorted(by_draw.items())
-        if len(digests) > 1
-    )
+    clashes = []
+    splits = [split for _, _, split, _ in runs["protocol"]]
+    for (*where, _, seed), part in parts_of(runs.assign(split=splits), [*WHERE, "split", "draw"]):
+        hashes = sorted(part["partition_hash"].str[:8].unique())
+        if len(hashes) > 1:
+            title = study.column_title(Column(*where))
+            clashes.append(f"{title}, partition seed {seed}: {', '.join(hashes)}")
+    return "; ".join(clashes)
 
 
 def describe(environment: Mapping[str, Any]) -> str:
@@ -267,19 +327,17 @@ def describe(environment: Mapping[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def tolerances(study: Study, cells: Iterable[Cell]) -> str:
+def tolerances(study: Study, cells: pd.DataFrame) -> str:
     """Which columns' verdicts allow for the spread between partitions, and where that is from."""
-    partitions: dict[str, dict[Column, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for cell in cells:
-        if cell.spread.draws and cell.spread.std is not None:
-            partitions[cell.spread.source][cell.column].add(cell.spread.partitions)
-    own_places = "; ".join(
-        f"{study.column_title(column)}: {ranges(numbers)}"
-        for column, numbers in sorted(partitions[OWN].items())
-    )
-    pooled_places = "; ".join(map(study.column_title, sorted(partitions[POOLED])))
-    parts = [f"from their own partitions: {own_places}"] * bool(own_places)
-    split_places = "; ".join(map(study.column_title, sorted(partitions[SPLIT])))
-    parts += [f"pooled over the study's cells: {pooled_places}"] * bool(pooled_places)
-    parts += [f"from draws of the split alone: {split_places}"] * bool(split_places)
+    places: dict[str, list[str]] = {OWN: [], POOLED: [], SPLIT: []}
+    spread = cells[cells["s_d"].notna()]
+    for (source, *where), part in parts_of(spread, ["s_d_source", *WHERE]):
+        title = study.column_title(Column(*where))
+        places[source].append(f"{title}: {ranges(part['partitions'])}" if source == OWN else title)
+    heads = {
+        OWN: "from their own partitions",
+        POOLED: "pooled over the study's cells",
+        SPLIT: "from draws of the split alone",
+    }
+    parts = [f"{head}: {'; '.join(places[source])}" for source, head in heads.items() if places[source]]
     return f"Spread between partitions (s_d): {'; '.join(parts) or 'in no verdict'}."

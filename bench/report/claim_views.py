@@ -11,8 +11,9 @@ from statistics import fmean
 
 import pandas as pd
 
+from bench.frames.graded_cells import Results
 from bench.grids.experiment import Point
-from bench.report.captions import statistic
+from bench.report.captions import rows_of_cells, statistic
 from bench.report.document import Document
 from bench.report.table import Table, listing
 from bench.statistics.paired import KEYS, LEAST_RUNS_IN_COMMON, side_by_side
@@ -330,7 +331,7 @@ def _differences(answers: Sequence[Answer]) -> tuple[Table, pd.DataFrame]:
     return table, pd.DataFrame(records)
 
 
-def claims(study: Study, group: Claims, experiments: Sequence[Cells]) -> Document | None:
+def claims(study: Study, group: Claims, experiments: Sequence[Cells], results: Results) -> Document | None:
     """The document of a list of claims; None where no run says anything about any of them. Claims about
     tables or lines that the report leaves out are left out, too.
     """
@@ -374,7 +375,8 @@ def claims(study: Study, group: Claims, experiments: Sequence[Cells]) -> Documen
         group.name,
         group.title,
         f"{', '.join(counts)}.",
-        cells,
+        rows_of_cells(cells, results),
+        results,
         caption,
         fine_print,
         views=(table,),
@@ -382,4 +384,4 @@ def claims(study: Study, group: Claims, experiments: Sequence[Cells]) -> Documen
         printed=(table,),
         records={"differences": records},
     )
-    return replace(document, cells=())  # they stand in the documents of their experiments
+    return replace(document, cells=document.cells[:0])  # they stand in the documents of their experiments

@@ -2,20 +2,75 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 import pandas as pd
 
 from bench.figures.panels import Figure
+from bench.frames.graded_cells import COLUMNS, Results, no_rows
 from bench.report.table import Table
-from bench.studies.cells import Cell, groups_of
+from bench.studies.experiment import Experiment
+from bench.studies.measures import Measure
 from bench.studies.ranking import Ranking
-from bench.studies.source import OWN
+from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.verdicts import AGREEING
+
+PLACE = [
+    "column_number",
+    "line_number",
+    "line_object",
+    "point_object",
+    "done_seeds",
+]
+"""Columns of the places frame that the cells of a document have."""
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentCells:
+    """The cells of an experiment that a report shows, among all ``results``.
+
+    To the columns of the cells frame come ``PLACE``, point_number (of the experiment's points) and
+    is_run_column (something was run on the federation).
+    """
+
+    study: Study
+    experiment: Experiment
+    cells: pd.DataFrame
+    results: Results
+
+    @classmethod
+    def of(cls, study: Study, experiment: Experiment, cells: pd.DataFrame, results: Results) -> DocumentCells:
+        """The cells of an experiment among those of its study."""
+        cells = cells[cells["document"] == experiment.name]
+        cells = cells.join(results.places.set_index("place")[PLACE], on="place")
+        has_runs = (cells["runs"] > 0).groupby(cells["column_number"]).transform("any")
+        points = [experiment.points.index(point) for point in cells["point_object"]]
+        return cls(study, experiment, cells.assign(point_number=points, is_run_column=has_runs), results)
+
+    @property
+    def is_run(self) -> bool:
+        """Whether anything of it was run."""
+        return bool(self.cells["is_run_column"].any())
+
+    @property
+    def by_method(self) -> bool:
+        """Whether its rows are methods, not variants of one."""
+        lines = self.cells.drop_duplicates("line_number")
+        return self.experiment.main or bool(lines["method"].is_unique)
+
+    @property
+    def measures(self) -> list[Measure]:
+        """What it measures, in the order of the tables."""
+        numbers = self.cells.sort_values("position")["measure_number"].unique()
+        return [self.results.measures[number] for number in numbers]
+
+    def place_of(self, column: Column) -> str:
+        """A column among those of its data set: ``10 clients``, with the scenario where several are there."""
+        text = f"{column.clients} client{'s' if column.clients > 1 else ''}"
+        return text if self.cells["scenario"].nunique() == 1 else f"{column.scenario}, {text}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +80,10 @@ class Document:
 
     ``views`` are written everywhere, ``details`` are folded on the page and not in LaTeX, as are the lines
     of ``fine_print``; ``printed`` are the tables of a terminal, none where nothing was run, and ``summary``
-    says in a sentence what there is to see. ``primary_cells`` are those that verdicts rest on; ``cells`` are
-    those under every reading. ``records`` are the numbers behind the tables of a statistic, by the name of
-    their CSV file; fractions get four decimals there, texts stand as they are.
+    says in a sentence what there is to see. ``cells`` are rows of the cells frame, under every reading; those
+    of a statistic stand in the documents of their experiments, too. ``records`` are the numbers behind the
+    tables of a statistic, by the name of their CSV file; fractions get four decimals there, texts stand as
+    they are.
     """
 
     study: Study
@@ -37,8 +93,8 @@ class Document:
     caption: tuple[str, ...]
     views: tuple[Table, ...]
     printed: tuple[Table, ...]
-    cells: tuple[Cell, ...] = ()
-    primary_cells: tuple[Cell, ...] = ()
+    cells: pd.DataFrame = field(default_factory=lambda: no_rows(COLUMNS))
+    is_statistic: bool = True
     details: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     fine_print: tuple[str, ...] = ()
@@ -88,13 +144,14 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A study in a report. ``ranking`` is None where no two methods can be ranked.
+    """A study in a report, of so many ``runs``. ``ranking`` is None where no two methods can be ranked.
 
     ``maps`` are the verdicts of the documents in which methods compete with each other, by their names.
     """
 
     study: str
     title: str
+    runs: int
     sentences: tuple[str, ...]
     scores: tuple[Score, ...]
     ranking: Ranking | None
@@ -111,10 +168,11 @@ class Part:
 @dataclass(frozen=True, eq=False)
 class Report:
     """A part for each study. ``unrun`` names studies and experiments left out because nothing of them was
-    run; ``elsewhere`` describes runs that no study shows.
+    run; ``elsewhere`` describes runs that no study shows, ``shipped`` counts those that come with the suite.
     """
 
     parts: tuple[Part, ...]
+    shipped: int = 0
     unrun: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
 
@@ -122,17 +180,3 @@ class Report:
     def documents(self) -> tuple[Document, ...]:
         """The documents of all studies."""
         return tuple(document for part in self.parts for document in part.documents)
-
-    @property
-    def shipped(self) -> dict[str, int]:
-        """The number of runs shown by bundle."""
-        return Counter(sorted(origin for origin in run_origins(self.documents).values() if origin != OWN))
-
-
-def run_origins(documents: Iterable[Document]) -> dict[int, str]:
-    """The bundle of every run in the cells shown, by its id; ``OWN`` for the user's own."""
-    return {
-        run: origin
-        for group in groups_of(cell for document in documents for cell in document.cells)
-        for run, origin in zip(group.runs["id"].tolist(), group.runs["origin"].tolist(), strict=True)
-    }

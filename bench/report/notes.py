@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Mapping
 
-from bench.grids.experiment import Point
-from bench.studies.cells import Cell, Cells
-from bench.studies.groups import Group
+import pandas as pd
+
+from bench.engine import NUMERICS
+from bench.engine.methods import METHODS
+from bench.frames.stored_runs import WHERE, parts_of, rows_of
+from bench.report.document import DocumentCells
 from bench.studies.settings import Column
 from bench.studies.wording import ranges
 
@@ -18,78 +19,109 @@ NAMED = 3
 """Up to so many columns a note names."""
 
 
-def place_of(cells: Cells, column: Column) -> str:
-    """A column among those of its data set: ``10 clients``, with the scenario where several are there."""
-    same_scenario = len({candidate.scenario for candidate in cells.columns}) == 1
-    return (
-        f"{'' if same_scenario else column.scenario + ', '}"
-        f"{column.clients} client{'s' if column.clients > 1 else ''}"
-    )
-
-
-def notes(cells: Cells) -> tuple[str, ...]:
+def notes(shown: DocumentCells) -> tuple[str, ...]:
     """Why cells are missing or not comparable: one note a verdict and reason, or version of numbers, with
     its lines and their columns, or how many they are; and whose runs they are where a table has the user's
     and others. Columns of which nothing was run are named once.
     """
-
-    def name(column: Column, point: Point | None = None) -> str:
-        place = f"{cells.study.title_of(column.dataset)}, {place_of(cells, column)}"
-        return f"{place}, {point.label}" if point and point.label else place
-
-    run_columns = cells.run_columns
-    names = [name(column, point) for column in run_columns for point in cells.experiment.points]
-    remarks: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    groups = [cell.group for cell in cells.primary_cells if cell.group]
-    has_others = not all(group.is_own for group in groups)
-    for cell in cells.primary_cells:
-        if cell.column in run_columns and cell.comparison is cells.experiment.comparisons[0]:
-            title, place = cell.title, name(cell.column, cell.point)
-            for head in _remarkable(cell):
-                remarks[head].add((title, place))
-            if has_others and cell.group and cell.group.own_seeds:
-                remarks[_own_runs(cell.group)].add((title, place))
-    titles = list(dict.fromkeys(map(cells.study.line_title, cells.lines)))
-    lines = [
-        f"{head}: {_where([pair for pair in product(titles, names) if pair in pairs], len(names))}"
-        for head, pairs in sorted(remarks.items())
-    ]
-    idle_names = [name(column) for column in cells.columns if column not in run_columns]
-    if idle_names:
-        lines.append(f"nothing run yet: {'; '.join(idle_names)}")
-    if cells.other_runs:
+    cells = shown.cells
+    columns = cells.sort_values("column_number").drop_duplicates("column_number")
+    titles = {
+        row.column_number: _title(shown, Column(row.dataset, row.scenario, row.clients))
+        for row in rows_of(columns)
+    }
+    first = cells[cells["primary"] & (cells["comparison_number"] == 0)]
+    members = shown.results.members
+    members = members[members["place"].isin(cells.loc[cells["primary"], "place"])]
+    texts = _older_numerics(members), _own_runs(members)
+    remarks = _remarks(first[first["is_run_column"]], *texts)
+    where = remarks["column_number"].map(titles).astype(object)
+    remarks = remarks.assign(where=where.where(remarks["point"] == "", where + ", " + remarks["point"]))
+    count = int(columns["is_run_column"].sum()) * len(shown.experiment.points)
+    lines = [f"{head}: {_where(part, count)}" for head, part in remarks.groupby("head")]
+    idle = [titles[number] for number in columns.loc[~columns["is_run_column"], "column_number"]]
+    if idle:
+        lines.append(f"nothing run yet: {'; '.join(idle)}")
+    if other_runs := _other_runs(shown):
         lines.append(
-            f"{cells.other_runs} further runs of these columns stand in the tables of their experiments, "
+            f"{other_runs} further runs of these columns stand in the tables of their experiments, "
             "were made under attack or with newcomers, or have further seeds beside all planned ones"
         )
     return tuple(lines)
 
 
-def _where(pairs: Sequence[tuple[str, str]], column_count: int) -> str:
-    """Lines with the columns that they have in common; ``pairs`` are lines and columns by title and name."""
-    columns_by_line: dict[str, list[str]] = defaultdict(list)
-    for title, name in pairs:
-        columns_by_line[title].append(name)
-    lines_by_columns: dict[str, list[str]] = defaultdict(list)
-    for title, columns in columns_by_line.items():
+def _title(shown: DocumentCells, column: Column) -> str:
+    return f"{shown.study.title_of(column.dataset)}, {shown.place_of(column)}"
+
+
+def _remarks(
+    cells: pd.DataFrame, older_numerics: Mapping[int, str], own_runs: Mapping[int, str]
+) -> pd.DataFrame:
+    """What is to be said of cells besides their numbers: a row a remark, with its ``head``, in the order of
+    lines, columns and points; ``older_numerics`` and ``own_runs`` are by place.
+    """
+    no_grade = cells["no_grade"].astype(object)
+    states = cells["verdict"].where(no_grade == "", cells["verdict"] + " (" + no_grade + ")")
+    heads = (
+        states.where((no_grade != "") | (cells["n"] == 0), ""),
+        cells["missing"],
+        [older_numerics.get(place, "") for place in cells["place"]],
+        [own_runs.get(place, "") for place in cells["place"]],
+    )
+    remarks = pd.concat([cells.assign(head=pd.Series(head, cells.index, dtype=object)) for head in heads])
+    order = ["line_number", "column_number", "point_number"]
+    return remarks[remarks["head"] != ""].sort_values(order, kind="stable")
+
+
+def _where(remarks: pd.DataFrame, column_count: int) -> str:
+    """The lines of a remark with the columns that they have in common."""
+    lines_by_columns: dict[str, list[str]] = {}
+    for title, part in remarks.groupby("line", sort=False):
+        columns = part["where"].unique()
         is_short = len(columns) <= NAMED
         place = "; ".join(columns) if is_short else f"{len(columns)} of {column_count} columns"
-        lines_by_columns[place].append(title)
+        lines_by_columns.setdefault(place, []).append(str(title))
     return "; ".join(f"{', '.join(titles)} ({place})" for place, titles in lines_by_columns.items())
 
 
-def _own_runs(group: Group) -> str:
-    """Which of a cell's runs are the user's."""
-    if group.is_own:
-        return OWN_RUNS
-    return f"{OWN_RUNS} (seeds {ranges(group.own_seeds)} of {ranges(group.runs['seed'].tolist())})"
+def _older_numerics(members: pd.DataFrame) -> dict[int, str]:
+    """Which runs of a place were made by code of older numbers; nothing of a method that is not at hand."""
+    done = members[members["is_done"]]
+    oldest = done.groupby("place").agg(
+        method=("method", "first"), of_method=("method_numerics", "min"), of_engine=("engine_numerics", "min")
+    )
+    kinds, texts = METHODS.all(), {}
+    for row in rows_of(oldest):
+        current = kinds[row.method].numerics if row.method in kinds else 0
+        versions = (("method", row.of_method, current), ("engine", row.of_engine, NUMERICS))
+        parts = [f"{name} numerics {version}, now {now}" for name, version, now in versions if version < now]
+        if parts:
+            texts[row.Index] = f"older numbers ({' and '.join(parts)}; a sweep makes them again)"
+    return texts
 
 
-def _remarkable(cell: Cell) -> Iterator[str]:
-    """What is to be said of a cell besides its numbers."""
-    if cell.verdict_reason or cell.measured is None:
-        yield f"{cell.verdict} ({cell.verdict_reason})" if cell.verdict_reason else cell.verdict
-    if cell.missing_runs:
-        yield cell.missing_runs
-    if cell.group is not None and cell.group.older_numerics:
-        yield f"older numbers ({cell.group.older_numerics}; a sweep makes them again)"
+def _own_runs(members: pd.DataFrame) -> dict[int, str]:
+    """Which runs of a place are the user's, made here and neither shipped nor imported; nothing where all
+    runs of the table are.
+    """
+    is_own = (members["origin"] == "") & (members["bundle"] == "")
+    if is_own.all():
+        return {}
+    texts = {}
+    for place, part in parts_of(members.assign(is_own=is_own), "place"):
+        own_seeds = part.loc[part["is_own"], "seed"].tolist()
+        if part["is_own"].all():
+            texts[place] = OWN_RUNS
+        elif own_seeds:
+            texts[place] = f"{OWN_RUNS} (seeds {ranges(own_seeds)} of {ranges(part['seed'].tolist())})"
+    return texts
+
+
+def _other_runs(shown: DocumentCells) -> int:
+    """Number of runs of a main table's columns and methods that have no line in it."""
+    places, runs, members = shown.results.places, shown.results.runs, shown.results.members
+    is_here = (places["study"] == shown.study.name) & (places["document"] == shown.experiment.name)
+    found = places[is_here & places["found"]]
+    candidates = runs[runs["method"].isin(found["reads"])].merge(found[WHERE].drop_duplicates(), on=WHERE)
+    shown_runs = members.loc[members["place"].isin(found["place"]), "run"]
+    return int((~candidates["run"].isin(shown_runs)).sum())

@@ -39,8 +39,8 @@ def _image(path: Path) -> dict[str, Any]:
 
 def _wordy(table: Table) -> frozenset[int]:
     """The columns that hold whole sentences."""
-    lengths = [max(len(row[place].text) for _, row in table.rows) for place in range(len(table.columns))]
-    return frozenset(place for place, length in enumerate(lengths) if length > SENTENCE)
+    values = [(place, value) for _, row in table.rows for place, value in enumerate(row)]
+    return frozenset(place for place, value in values if value is not None and len(value.text) > SENTENCE)
 
 
 def _kinds(document: Document) -> list[tuple[str, list[Figure]]]:

@@ -10,7 +10,8 @@ import pandas as pd
 
 from bench.figures import style
 from bench.figures.panels import Figure, Mark, Panel
-from bench.report.captions import statistic
+from bench.frames.graded_cells import Results
+from bench.report.captions import rows_of_cells, statistic
 from bench.report.document import Document
 from bench.report.findings import by_dataset
 from bench.report.table import Entry, Table, listing, pivot
@@ -236,7 +237,7 @@ def _figure(ranking: Ranking) -> Figure | None:
     return Figure(f"{study.name}_ranking_ranks", caption, (panel,), heading)
 
 
-def ranking_document(ranking: Ranking) -> Document:
+def ranking_document(ranking: Ranking, results: Results) -> Document:
     """The document of a study's ranking."""
     views = tables(ranking)
     figure = _figure(ranking)
@@ -247,7 +248,8 @@ def ranking_document(ranking: Ranking) -> Document:
         "ranking",
         "Ranking of methods",
         "Mean ranks with intervals, methods that cannot be told apart, and paired tests of any two.",
-        [cell for task in ranking.tasks for cell in task.cells.values()],
+        rows_of_cells([cell for task in ranking.tasks for cell in task.cells.values()], results),
+        results,
         caption=(_caption(ranking),),
         fine_print=_fine_print(ranking),
         notes=_notes(ranking),

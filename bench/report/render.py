@@ -9,7 +9,7 @@ from operator import attrgetter
 from bench.figures.panels import Figure
 from bench.pages.grades import GRADES, grade_look
 from bench.report.document import Document
-from bench.report.table import Entry, SideNote, Table
+from bench.report.table import Entry, Table, Value
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -42,26 +42,16 @@ def escape_markdown(text: str) -> str:
     return " ".join(text.split())
 
 
-def _judgement(side_note: SideNote) -> str:
+def _judgement(value: Value) -> str:
     """``+0.71 [+0.12, +1.30] =``: difference, its interval and the verdict's mark, or the word of a state."""
-    verdict = grade_look(side_note.verdict).mark if side_note.verdict in GRADES else side_note.verdict
-    return " ".join(filter(None, (side_note.difference, side_note.interval, verdict)))
-
-
-def _side_text(side_note: SideNote) -> str:
-    """``83.49 ± 0.22, +0.71 [+0.12, +1.30] =``: published and judgement."""
-    return ", ".join(filter(None, (side_note.published, _judgement(side_note))))
+    verdict = grade_look(value.verdict).mark if value.verdict in GRADES else value.verdict
+    return " ".join(filter(None, (value.difference_text, value.interval_text, verdict)))
 
 
 def _legend(tables: Iterable[Table], place: str) -> tuple[str, ...]:
     """What stands at a place beside numbers, and what its marks mean; nothing where nothing does."""
-    verdicts = {
-        entry.beside.verdict
-        for table in tables
-        for _, entries in table.rows
-        for entry in entries
-        if entry.beside
-    }
+    values = [value for table in tables for _, row in table.rows for value in row]
+    verdicts = {value.verdict for value in values if isinstance(value, Value)}
     marks = ", ".join(f"{look.mark} {name}" for name, look in GRADES.items() if name in verdicts)
     return (
         f"{place}: published value, measured minus published with its 90 % interval, and verdict ({marks}).",
@@ -71,15 +61,18 @@ def _legend(tables: Iterable[Table], place: str) -> tuple[str, ...]:
 def markdown_table(table: Table) -> str:
     """A table in Markdown; best bold, second best underlined, what stands beside a number in brackets."""
 
-    def text(entry: Entry) -> str:
-        number = escape_markdown(entry.text)
-        number = {1: f"**{number}**", 2: f"<u>{number}</u>"}.get(entry.place, number)
-        beside = entry.beside and escape_markdown(_side_text(entry.beside))
-        return f"{number} ({beside})" if beside else number
+    def text(value: Value | Entry | None) -> str:
+        if value is None:
+            return ""
+        number = escape_markdown(value.text)
+        number = {1: f"**{number}**", 2: f"<u>{number}</u>"}.get(value.rank, number)
+        if isinstance(value, Entry) or not value.verdict:
+            return number
+        return f"{number} ({escape_markdown(f'{value.published_text}, {_judgement(value)}')})"
 
     lines = [[table.stub, *map(escape_markdown, table.headings)]]
     lines.append(["---", *("---:" for _ in table.columns)])
-    lines += [[escape_markdown(label), *map(text, entries)] for label, entries in table.rows]
+    lines += [[escape_markdown(label), *map(text, values)] for label, values in table.rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -103,24 +96,30 @@ def _numbers(text: str) -> str:
     return re.sub(r"(?<![\w.])-(?=\d)", "$-$", escape_latex(text))
 
 
-def _below(row: Sequence[Entry]) -> Iterator[list[str]]:
+def _below(row: Sequence[Value | Entry | None]) -> Iterator[list[str]]:
     """The lines below a row's numbers: published values, and judgements, which stand on a line of their own
     where they have intervals, so that columns stay as narrow as they are without.
     """
-    notes = [entry.beside or SideNote(published="") for entry in row]
-    has_intervals = any(note.interval for note in notes)
-    for text_of in (attrgetter("published"), _judgement) if has_intervals else (_side_text,):
-        texts = [_numbers(text_of(note)) for note in notes]
+    values = [value if isinstance(value, Value) and value.verdict else None for value in row]
+    published, judgements = (
+        [text_of(value) if value else "" for value in values]
+        for text_of in (attrgetter("published_text"), _judgement)
+    )
+    has_intervals = any(value.interval_text for value in values if value)
+    both = [", ".join(filter(None, texts)) for texts in zip(published, judgements, strict=True)]
+    for texts in (published, judgements) if has_intervals else (both,):
         if any(texts):
-            yield [rf"{{\scriptsize {text}}}" if text else "" for text in texts]
+            yield [rf"{{\scriptsize {_numbers(text)}}}" if text else "" for text in texts]
 
 
 def latex_table(table: Table) -> str:
     """A booktabs ``tabular``; best bold, second best underlined, what stands beside numbers is below them."""
 
-    def text(entry: Entry) -> str:
-        number = _numbers(entry.text)
-        return {1: rf"\textbf{{{number}}}", 2: rf"\underline{{{number}}}"}.get(entry.place, number)
+    def text(value: Value | Entry | None) -> str:
+        number = _numbers(value.text) if value else ""
+        return {1: rf"\textbf{{{number}}}", 2: rf"\underline{{{number}}}"}.get(
+            value.rank if value else 0, number
+        )
 
     lines = [rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}", r"\toprule"]
     if any(heading for heading, _ in table.groups):
@@ -133,9 +132,9 @@ def latex_table(table: Table) -> str:
             start += span
         lines.append("".join(rules))
     lines += [" & ".join([escape_latex(table.stub), *map(escape_latex, table.columns)]) + r" \\", r"\midrule"]
-    for label, entries in table.rows:
-        lines.append(" & ".join([escape_latex(label), *map(text, entries)]) + r" \\")
-        lines += [" & ".join(["", *texts]) + r" \\" for texts in _below(entries)]
+    for label, values in table.rows:
+        lines.append(" & ".join([escape_latex(label), *map(text, values)]) + r" \\")
+        lines += [" & ".join(["", *texts]) + r" \\" for texts in _below(values)]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
 
@@ -12,30 +12,31 @@ from bench.errors import unknown
 from bench.figures import charts
 from bench.figures.drawing import Drawings
 from bench.figures.panels import Figure
-from bench.frames.graded_cells import Results as Collected
-from bench.frames.graded_cells import collect
+from bench.frames.graded_cells import WRITTEN, Results, collect
 from bench.frames.stored_runs import WHERE
+from bench.frames.values import client_rows
 from bench.grids import load_grid
 from bench.metric_names import ACCURACY
 from bench.replacement import replacing_folder
-from bench.report import folder, page, render, tables, terminal
+from bench.report import folder, page, render, terminal
 from bench.report.claim_views import claims
 from bench.report.dataset_documents import dataset_document
-from bench.report.document import Document, Part, Report
+from bench.report.document import Document, DocumentCells, Part, Report
 from bench.report.findings import Findings
 from bench.report.ranking_views import ranking_document
 from bench.report.reproduction import reproduction
 from bench.report.request import Request, asked_plans
 from bench.report.spread import spread
+from bench.report.tables import document_of, verdict_map
 from bench.report.tuning import tuning
-from bench.studies import frame as frames
 from bench.studies.cells import Cells, Selection
 from bench.studies.collect import plans_of, results_of, selected_cells
-from bench.studies.experiment import Experiment, Plans
+from bench.studies.experiment import Plans
+from bench.studies.frame import write as write_csv
 from bench.studies.metric import TITLES, check_kept
 from bench.studies.planned import usual_cells
 from bench.studies.ranking import rank
-from bench.studies.results import Results
+from bench.studies.settings import Column
 from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.tune.apply import Configurations
@@ -71,73 +72,83 @@ def _columns_outside_tables(runs: pd.DataFrame, plans: Plans) -> tuple[str, ...]
 
 def _part(
     study: Study,
-    experiments: Sequence[Cells],
-    shown_experiments: Sequence[Cells],
-    results: Results,
+    old_tables: Sequence[Cells],
     selection: Selection,
-    is_whole: bool,
+    request: Request,
     drawings: Drawings | None,
-    cells: pd.DataFrame,
-    collected: Collected,
+    tables: Sequence[DocumentCells],
+    results: Results,
 ) -> Part:
-    """A study's documents: of ``shown_experiments``, then statistics over all those selected, run or not.
+    """A study's documents: of the ``tables`` that are shown, then statistics over all those selected, run or
+    not.
 
-    ``cells`` are the selected cells of the study among those that were ``collected``. No statistics where no
-    methods are compared; by another metric than accuracy tables and the ranking alone, as nothing is
-    published, claimed or drawn of it.
+    No statistics where no methods are compared; by another metric than accuracy tables and the ranking alone,
+    as nothing is published, claimed or drawn of it.
     """
     by_accuracy = results.metric == ACCURACY
     # Drawings are begun before anything else: what follows takes long enough to draw many.
     documents: list[Document | None] = [
-        tables.document(
-            table, _figures(collected, study, table.experiment, cells, drawings) if by_accuracy else ()
-        )
-        for table in shown_experiments
+        document_of(table, _figures(table, drawings) if by_accuracy else ())
+        for table in tables
+        if is_shown(table, request)
     ]
-    competing_tables = [table for table in experiments if table.experiment.competes]
+    competing_tables = [cells for cells in old_tables if cells.experiment.competes]
     ranks = rank(study, competing_tables, selection) if competing_tables else None
-    ranking = ranking_document(ranks) if ranks else None
-    findings = Findings(study, experiments, ranks, is_whole)
+    ranking = ranking_document(ranks, results) if ranks else None
+    findings = Findings(study, old_tables, ranks, request.is_whole)
     claim_documents: list[Document | None] = []
     if not by_accuracy:
         documents.append(ranking and replace(ranking, figures=()))
     elif competing_tables:
-        main_tables = [table for table in experiments if table.experiment.main]
-        claim_documents = [claims(study, claim_list, experiments) for claim_list in study.claims]
+        main_tables = [cells for cells in old_tables if cells.experiment.main]
+        claim_documents = [claims(study, claim_list, old_tables, results) for claim_list in study.claims]
         documents += [
-            *map(spread, main_tables),
+            *(spread(table) for table in tables if table.experiment.main),
             ranking,
-            tuning(study, main_tables, selection),
-            reproduction(findings),
+            tuning(study, main_tables, selection, results),
+            reproduction(findings, results),
             *claim_documents,
-            dataset_document(study) if findings.is_whole else None,
+            dataset_document(study) if request.is_whole else None,
         ]
-    columns = {column for table in experiments for column in table.columns}
-    gap_sentences = (
-        () if by_accuracy else filter(None, [check_kept(results.metric, *results.metric_coverage(columns))])
-    )
     answers = (f"{document.title}: {document.summary}" for document in claim_documents if document)
-    maps = [(table, tables.verdict_map(table)) for table in competing_tables]
+    maps = [(table, verdict_map(table)) for table in tables if table.experiment.competes]
+    shown_documents = [document for document in documents if document]
     return Part(
         study.name,
         study.title if by_accuracy else f"{study.title}, by {TITLES[results.metric]}",
-        tuple(filter(None, (*findings.headline, findings.leaders, *answers, *gap_sentences))),
+        len(_runs(shown_documents, results)),
+        tuple(filter(None, (*findings.headline, findings.leaders, *answers, *_gap(tables, results)))),
         findings.scores,
         ranks,
         {table.experiment.name: verdicts for table, verdicts in maps if verdicts},
-        [document for document in documents if document],
+        shown_documents,
     )
 
 
-def _figures(
-    collected: Collected,
-    study: Study,
-    experiment: Experiment,
-    cells: pd.DataFrame,
-    drawings: Drawings | None,
-) -> Iterator[Figure]:
+def is_shown(table: DocumentCells, request: Request) -> bool:
+    """Whether a table has a document: an experiment that nobody ran has one where it is asked for."""
+    return bool(request.grid) or table.experiment.main or table.is_run
+
+
+def _runs(documents: Iterable[Document], results: Results) -> pd.DataFrame:
+    """The runs behind documents, each once."""
+    places = {place for document in documents for place in document.cells["place"]}
+    return results.members[results.members["place"].isin(places)].drop_duplicates("run")
+
+
+def _gap(tables: Sequence[DocumentCells], results: Results) -> list[str]:
+    """How many of the runs of these tables' columns lack the metric, in a sentence; none where none does."""
+    if results.metric == ACCURACY:
+        return []
+    columns = pd.concat([table.cells[WHERE] for table in tables]).drop_duplicates()
+    runs = results.runs[results.runs["state"] == "done"].merge(columns, on=WHERE)["run"].tolist()
+    known = client_rows(results.source, runs, results.metric, "trained", "test", "last")
+    return [check_kept(results.metric, len(runs), len(runs) - known["run"].nunique())]
+
+
+def _figures(table: DocumentCells, drawings: Drawings | None) -> Iterator[Figure]:
     """An experiment's figures, each of which is begun to be drawn."""
-    for figure in charts.figures(collected, study, experiment, cells[cells["document"] == experiment.name]):
+    for figure in charts.figures(table.results, table.study, table.experiment, table.cells):
         if drawings:
             drawings.begin(figure)
         yield figure
@@ -163,55 +174,53 @@ def compose(
         plans = asked_plans(request.grid, chosen_studies, all_plans)
         chosen_studies = [study for study in chosen_studies if plans[study.name]]
     usual = usual_cells(grid for study in chosen_studies for grid in study.grids)
-    results = results_of(source, all_plans, usual, request.metric, winners)
-    collected = collect(source, chosen_studies, request.metric, winners, {**all_plans, **plans})
-    request.check(collected.cells, collected.runs)
-    cells = collected.cells[request.mask(collected.cells)]
+    old_results = results_of(source, all_plans, usual, request.metric, winners)
+    results = collect(source, chosen_studies, request.metric, winners, {**all_plans, **plans})
+    request.check(results.cells, results.runs)
+    places = results.places[request.mask(results.places)]
+    results = results._replace(places=request.with_guests(places))
+    cells = results.cells[request.mask(results.cells)]
     selection = Selection(
         frozenset(request.datasets),
         frozenset(request.scenarios),
         frozenset(request.clients),
         frozenset(request.methods),
     )
+    run_columns = {Column(*where) for where in results.runs[WHERE].itertuples(index=False, name=None)}
     shown_studies = [
         study
         for study in chosen_studies
-        if request.studies or request.grid or results.columns.intersection(study.columns)
+        if request.studies or request.grid or run_columns.intersection(study.columns)
     ] or chosen_studies
-    parts, unrun_names = [], []
+    parts, unrun = [], []
     for study in shown_studies:
         study_cells = cells[cells["study"] == study.name]
-        if study_cells.empty:
-            continue
-        experiments = selected_cells(study, plans[study.name], results, selection)
-        shown_experiments = [
-            table for table in experiments if request.grid or table.experiment.main or table.run_columns
+        experiments = [plan.experiment for plan in plans[study.name]]
+        names = set(study_cells["document"])
+        tables = [
+            DocumentCells.of(study, experiment, study_cells, results)
+            for experiment in experiments
+            if experiment.name in names
         ]
-        unrun_names += [
-            f"{study.name} {table.experiment.name}" for table in experiments if table not in shown_experiments
-        ]
-        parts.append(
-            _part(
-                study,
-                experiments,
-                shown_experiments,
-                results,
-                selection,
-                request.is_whole,
-                drawings,
-                study_cells,
-                collected,
-            )
-        )
-    omitted_names = set(cells["study"]) - {study.name for study in shown_studies}
+        unrun += [f"{study.name} {table.experiment.name}" for table in tables if not is_shown(table, request)]
+        if tables:
+            old_tables = selected_cells(study, plans[study.name], old_results, selection)
+            parts.append(_part(study, old_tables, selection, request, drawings, tables, results))
+    omitted = [
+        study.name
+        for study in chosen_studies
+        if study not in shown_studies and (cells["study"] == study.name).any()
+    ]
     # What was measured most comes first: a reader's first screen is not of a study that has just begun.
     full_parts = tuple(
         sorted((part for part in parts if part.documents), key=lambda part: part.measured_share, reverse=True)
     )
+    runs = _runs((document for part in full_parts for document in part.documents), results)
     return Report(
         full_parts,
-        (*(study.name for study in chosen_studies if study.name in omitted_names), *unrun_names),
-        _columns_outside_tables(collected.runs, all_plans),
+        int((runs["origin"] != "").sum()),
+        (*omitted, *unrun),
+        _columns_outside_tables(results.runs, all_plans),
     )
 
 
@@ -240,14 +249,13 @@ def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> fol
                     ("txt", terminal.text_of(terminal.show, document)),
                 ):
                     (place / f"table.{kind}").write_text(text, encoding="utf-8", newline="\n")
-                frames.write(place / "table.csv", frames.frame(document.cells))
+                write_csv(place / "table.csv", document.cells[WRITTEN])
                 for name, rows in document.records.items():
-                    frames.write(place / f"{name}.csv", rows)
+                    write_csv(place / f"{name}.csv", rows)
         drawings.save(stems)
-        frames.write(
-            new_folder / "cells.csv",
-            frames.frame(cell for document in report.documents for cell in document.primary_cells),
-        )
+        tables = [document.cells for document in report.documents if not document.is_statistic]
+        cells = pd.concat(tables)
+        write_csv(new_folder / "cells.csv", cells.loc[cells["primary"], WRITTEN])
         page.save(report.parts, new_folder)
         texts = (
             terminal.text_of(terminal.brief, report, colours=True),

@@ -10,7 +10,8 @@ from itertools import product
 import pandas as pd
 import scipy  # its stats, slow to import, are loaded with the first test
 
-from bench.report.captions import LEGEND, statistic
+from bench.frames.graded_cells import Results
+from bench.report.captions import LEGEND, rows_of_cells, statistic
 from bench.report.document import Document
 from bench.report.findings import Findings, JudgedCells, is_on_papers_clients, judged_cells
 from bench.report.table import Table, listing
@@ -233,7 +234,7 @@ def _tau_table(study: Study, taus: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"Methods": shown_taus["methods"].tolist(), "Kendall's tau": tau}, index)
 
 
-def reproduction(findings: Findings) -> Document | None:
+def reproduction(findings: Findings, results: Results) -> Document | None:
     """The score of a study's papers; None for fewer than two published cells."""
     study, experiments, values = findings.study, findings.experiments, findings.judged
     if len(values) < 2:
@@ -299,7 +300,8 @@ def reproduction(findings: Findings) -> Document | None:
         "reproduction",
         "Reproduction score",
         "How many published values come out, on which side the others lie, and what placebos would score.",
-        list(values.values()),
+        rows_of_cells(values.values(), results),
+        results,
         caption,
         fine_print,
         views=views,

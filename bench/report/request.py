@@ -18,6 +18,9 @@ from bench.studies.experiment import ExperimentPlan, Plans
 from bench.studies.settings import Column, difference_text
 from bench.studies.study import Study
 
+KINDS = {"clients": "number of clients"}
+"""What messages call a column that goes by another name."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -59,6 +62,13 @@ class Request:
                 is_asked &= rows[name].isin(values)
         return is_asked
 
+    def with_guests(self, places: pd.DataFrame) -> pd.DataFrame:
+        """The places with the lines of methods that are named: they compete with the studies' own."""
+        lines = [
+            replace(line, is_own=line.is_own or line.method in self.methods) for line in places["line_object"]
+        ]
+        return places.assign(line_object=lines)
+
     def check(self, cells: pd.DataFrame, runs: pd.DataFrame) -> None:
         """Look for every name in the cells of the chosen studies, and in the runs.
 
@@ -69,7 +79,7 @@ class Request:
             known_names = {*cells[column].astype(str), *runs[column].astype(str)}
             for value in map(str, values):
                 if value not in known_names:
-                    raise unknown(column, value, known_names)
+                    raise unknown(KINDS.get(column, column), value, known_names)
         if not self.mask(cells).any():
             studies = ", ".join(cells["study"].unique())
             raise RequestError(

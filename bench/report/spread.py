@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from statistics import fmean
-
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from bench.frames.graded_cells import Results
+from bench.frames.values import StoredMembers, client_rows
 from bench.report.captions import statistic
-from bench.report.document import Document
+from bench.report.document import Document, DocumentCells
 from bench.report.table import Entry, Table, listing, pivot
 from bench.statistics.summary import bottom_tenth
-from bench.studies.cells import Cell, Cells
-from bench.studies.frame import frame
 from bench.studies.measures import BELOW_BASELINE, STD_OVER_CLIENTS, CellReading, Measure, Values
+from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.wording import interval, number
 
@@ -23,86 +19,107 @@ ACROSS = 4
 """Columns side by side on a terminal."""
 
 
-def _over_clients(value_of: Callable[[NDArray[np.float64]], float]) -> Callable[[CellReading], Values]:
-    def values(cell: CellReading) -> Values:
-        return tuple(map(value_of, cell.accuracies))
+def _worst(cell: CellReading) -> Values:
+    return tuple(float(accuracies.min()) for accuracies in cell.accuracies)
 
-    return values
+
+def _bottom(cell: CellReading) -> Values:
+    return tuple(bottom_tenth(accuracies) for accuracies in cell.accuracies)
 
 
 WORST = Measure(
     "worst_client",
     "Worst client",
     "accuracy of the worst client",
-    _over_clients(lambda accuracies: float(accuracies.min())),
+    _worst,
+    by_member=lambda members: 100.0 * members.clients.groupby("member")["value"].min(),
 )
 BOTTOM = Measure(
     "bottom_tenth",
     "Bottom 10 %",
     "mean over the worst tenth of the clients, one at least",
-    _over_clients(bottom_tenth),
+    _bottom,
+    by_member=lambda members: (
+        100.0
+        * members.clients.groupby("member")["value"].agg(lambda values: bottom_tenth(values.to_numpy(float)))
+    ),
 )
 FROM_CELLS = ["dataset", "scenario", "clients", "method", "n", "mean", "std", "low", "high"]
-"""Columns of ``bench.studies.frame`` that stand before the measures."""
+"""Columns of the cells frame that stand before the measures."""
 
 MEASURES = (STD_OVER_CLIENTS, WORST, BOTTOM, BELOW_BASELINE)
 """One number a run, from its clients; tables show the mean over seeds."""
 
 
-def _numbers(cells: Sequence[Cell]) -> pd.DataFrame:
-    """Accuracies over seeds with the interval of their mean, and each measure's mean over seeds."""
-    means = {
-        measure.name: [fmean(values) if (values := measure.of(cell.reading)) else np.nan for cell in cells]
-        for measure in MEASURES
-    }
-    return frame(cells)[FROM_CELLS].assign(**means)
+def with_measures(cells: pd.DataFrame, results: Results) -> pd.DataFrame:
+    """The cells with each of ``MEASURES``, a column by its name: the mean over seeds."""
+    done = results.members[results.members["is_done"]]
+    parts = []
+    for (stage, rule), part in cells.groupby(["stage", "rule"]):
+        rows = done[done["place"].isin(part["place"])]
+        reading = str(stage), "test", str(rule)
+        runs = pd.concat([rows["run"], rows["baseline"].dropna()]).unique().tolist()
+        clients = client_rows(results.source, runs, results.metric, *reading)
+        members = StoredMembers(
+            rows, results.source, results.metric, str(stage), str(rule), clients, results.settings
+        )
+        means = {
+            measure.name: measure.by_member(members).groupby(rows["place"]).mean() for measure in MEASURES
+        }
+        parts.append(part.join(pd.DataFrame(means, dtype=float), on="place"))
+    return pd.concat(parts).loc[cells.index]
 
 
-def _below_table(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> Table:
+def _below_table(study: Study, cells: pd.DataFrame) -> Table:
     """Clients below the baseline, lines by federations."""
-    columns = dict.fromkeys(cell.column for cell in cells)
-    counts = zip(cells, numbers[BELOW_BASELINE.name], strict=True)
+    rows = cells.drop_duplicates("line_number")
+    columns = cells.drop_duplicates("column_number")
+    names = zip(columns["column_number"], columns["dataset"], columns["clients"], strict=True)
+    keys = zip(cells["line_number"], cells["column_number"], strict=True)
     return pivot(
         "below",
         f"Clients below {study.title_of(study.baseline)}, mean over seeds",
         "Method",
-        {cell.line: cell.title for cell in cells},
-        {column: (study.title_of(column.dataset), (f"of {column.clients}",)) for column in columns},
-        {(cell.line, cell.column): (Entry(_text(number)),) for cell, number in counts},
+        dict(zip(rows["line_number"], rows["line"], strict=True)),
+        {column: (study.title_of(dataset), (f"of {clients}",)) for column, dataset, clients in names},
+        {key: (Entry(number(value)),) for key, value in zip(keys, cells[BELOW_BASELINE.name], strict=True)},
     )
 
 
-def _numbers_table(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> Table:
+def _numbers_table(study: Study, cells: pd.DataFrame) -> Table:
     """Every number, a row a method and federation."""
     titles = {"n": "Seeds", "mean": "Mean", "std": "Std", "interval": "95 % interval"}
     titles |= {measure.name: measure.title for measure in MEASURES[:-1]}
     titles[BELOW_BASELINE.name] = f"Below {study.title_of(study.baseline)}"
-    intervals = map(interval, numbers["low"], numbers["high"])
-    texts = numbers.assign(interval=list(intervals))[list(titles)].map(_text).rename(columns=titles)
-    labels = [f"{cell.title}, {study.column_title(cell.column)}" for cell in cells]
+    intervals = map(interval, cells["low"], cells["high"])
+    texts = cells.assign(interval=list(intervals), n=cells["n"].astype(str))[list(titles)]
+    texts = texts.map(lambda value: value if isinstance(value, str) else number(value)).rename(columns=titles)
+    places = cells[["dataset", "scenario", "clients"]].itertuples(index=False, name=None)
+    labels = [
+        f"{line}, {study.column_title(Column(*place))}"
+        for line, place in zip(cells["line"], places, strict=True)
+    ]
     rows = zip(labels, texts.to_dict("records"), strict=True)
     return listing("spread", "Spread over clients and seeds", "Method", rows)
 
 
-def _text(value: object) -> str:
-    return number(value) if value is None or isinstance(value, float) else str(value)
-
-
-def spread(board: Cells) -> Document | None:
+def spread(shown: DocumentCells) -> Document | None:
     """The table of one main table; None for fewer than two methods with numbers."""
-    study, baseline = board.study, board.study.title_of(board.study.baseline)
-    cells = [cell for cell in board.main_cells if cell.measured and not cell.line.setting]
-    cells.sort(key=lambda cell: board.columns.index(cell.column))
-    if len({cell.line for cell in cells}) < 2:
+    study, baseline = shown.study, shown.study.title_of(shown.study.baseline)
+    cells = shown.cells[(shown.cells["comparison_number"] == 0) & (shown.cells["position"] == 0)]
+    cells = cells[(cells["n"] > 0) & cells["usual"]].sort_values("column_number", kind="stable")
+    if cells["line_number"].nunique() < 2:
         return None
-    numbers = _numbers(cells)
-    below_table = _below_table(study, cells, numbers)
+    cells = with_measures(cells, shown.results)
+    numbers = cells[[*FROM_CELLS, *(measure.name for measure in MEASURES)]]
+    below_table = _below_table(study, cells)
     return statistic(
         study,
-        f"{board.experiment.name}_spread",
-        f"{board.experiment.title}, spread over clients and seeds",
+        f"{shown.experiment.name}_spread",
+        f"{shown.experiment.title}, spread over clients and seeds",
         f"Clients that do worse than under {baseline}, the worst clients, and how sure every mean is.",
         cells,
+        shown.results,
         caption=(),
         fine_print=(
             f"Below {baseline}: number of clients whose accuracy is lower than under {baseline} with the "
@@ -114,7 +131,7 @@ def spread(board: Cells) -> Document | None:
             "seeds; where all seeds share one partition it holds the spread of training alone.",
         ),
         views=(below_table,),
-        details=(_numbers_table(study, cells, numbers),),
+        details=(_numbers_table(study, cells),),
         printed=tuple(below_table.blocks(ACROSS)),
         records={"numbers": numbers},
     )

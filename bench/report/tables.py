@@ -1,29 +1,27 @@
-"""From an experiment's cells to tables."""
+"""From an experiment's cells to tables: lines by columns, points and measures."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
-from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pandas as pd
 
-from bench.grids.experiment import Line, Point
+from bench.frames.stored_runs import rows_of
+from bench.grids.experiment import Line
 from bench.grids.grid import PARTITION_SEED
 from bench.pages.grades import GRADES, grade_look
 from bench.report.captions import caption, fine_print
-from bench.report.document import Document
-from bench.report.notes import notes, place_of
-from bench.report.table import LABEL_WIDTH, NOWHERE, Entry, Row, SideNote, Table, listing
-from bench.studies.cells import Cell, Cells
-from bench.studies.experiment import Comparison
-from bench.studies.frame import frame
+from bench.report.document import Document, DocumentCells
+from bench.report.notes import notes
+from bench.report.table import LABEL_WIDTH, Entry, Table, Value, listing, table_of
 from bench.studies.measures import Measure
 from bench.studies.settings import Column
 from bench.studies.verdicts import AGREEING, NOT_COMPARABLE
-from bench.studies.wording import interval, number, published_text, signed, with_std
+from bench.studies.wording import interval, number
 
 if TYPE_CHECKING:
     from bench.figures.panels import Figure
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 Name = TypeVar("Name", bound=Hashable)
 
 WIDTH = 6
-"""Columns of a measured number with its published one side by side."""
+"""Columns of a measured number side by side on a terminal."""
 
 DETAILED = 4
 """Up to so many columns a terminal shows one by one with everything; more as one overview."""
@@ -39,10 +37,8 @@ DETAILED = 4
 TERMINAL = 80
 """Columns of a terminal."""
 
-Head = tuple[Column, Point | None, Measure]
-"""A column of a table: a federation, a point of the experiment's axis, where not every point has a row of its
-own, and what is measured there.
-"""
+HEAD = ["column_number", "point_number", "position"]
+"""What a number stands under: a federation, a point of the experiment's axis, and what is measured there."""
 
 
 def places(values: Mapping[Name, float]) -> dict[Name, int]:
@@ -52,168 +48,167 @@ def places(values: Mapping[Name, float]) -> dict[Name, int]:
     return {name: order.index(value) + 1 for name, value in rounded_values.items() if value in order}
 
 
-def compared_seeds(cells: Iterable[Cell]) -> tuple[int, ...]:
+def compared_seeds(cells: pd.DataFrame) -> tuple[int, ...]:
     """The seeds on which the cells of a column are compared; a cell with others has no place.
 
     They are those that most cells hold, and of equally frequent ones the more. Cells of one seed and
     cells that lost runs have no say beside others.
     """
-    measured_cells = [cell for cell in cells if cell.measured]
-    complete_cells = [cell for cell in measured_cells if len(cell.seeds) > 1 and not cell.lost_runs]
-    counts = Counter(cell.seeds for cell in complete_cells or measured_cells)
+    measured = cells[cells["n"] > 0]
+    complete = measured[(measured["done_seeds"].map(len) > 1) & (measured["lost"] == 0)]
+    counts = Counter((measured if complete.empty else complete)["done_seeds"])
     return min(counts, key=lambda seeds: (-counts[seeds], -len(seeds), seeds), default=())
 
 
-def _entries(cells: Mapping[Line, Cell]) -> dict[Line, Entry]:
-    """A column's entries: what its cells measure, with their places, and what stands beside that."""
-    competing_cells = {line: cell for line, cell in cells.items() if line.competes and cell.measure.ranked}
-    seeds = compared_seeds(competing_cells.values())
-    ranks = places(
-        {
-            line: cell.measured.mean
-            for line, cell in competing_cells.items()
-            if cell.measured and cell.seeds == seeds
-        }
-    )
-    entries = {}
-    for line, cell in cells.items():
-        text = "-"
-        if cell.measured:
-            text = with_std(cell.measured.mean, cell.measured.std, cell.measure.digits)
-            text += f" (n={len(cell.seeds)})" if seeds and cell.seeds != seeds else ""
-        entries[line] = Entry(text, ranks.get(line, 0), _side_note(cell))
-    return entries
+def _values(cells: pd.DataFrame, measure: Measure) -> pd.Series[Any]:
+    """The values of the cells under one head, with the places of those that compete."""
+    is_rival = np.array([line.competes and measure.ranked for line in cells["line_object"]], bool)
+    seeds = compared_seeds(cells[is_rival])
+    has_seeds = np.array([each == seeds for each in cells["done_seeds"]], bool)
+    ranks = places(cells.loc[is_rival & has_seeds & (cells["n"] > 0), "mean"].to_dict())
+    values = []
+    for row in rows_of(cells.astype({"status": object}).fillna({"status": ""})):
+        is_measured, is_printed = row.n > 0, not pd.isna(row.printed)
+        beside: dict[str, Any] = {}
+        if is_printed or not is_measured:
+            beside = {
+                "published": row.published_mean,
+                "published_std": row.published_std,
+                "status": row.status,
+                "difference": row.difference,
+                "low": row.low_difference,
+                "high": row.high_difference,
+                "verdict": row.verdict,
+            }
+        n = len(row.done_seeds) if is_measured and seeds and row.done_seeds != seeds else 0
+        value = Value(row.mean, row.std, measure.digits, n, ranks.get(row.Index, 0), **beside)
+        values.append(value if not beside else _with_hint(value, row))
+    return pd.Series(values, cells.index, dtype=object)
 
 
-def _side_note(cell: Cell) -> SideNote | None:
-    """What is said of a cell besides its number; nothing of one that was neither published nor lost."""
-    if cell.target is None and cell.measured:
-        return None
-    difference = "" if cell.difference is None else signed(cell.difference, cell.measure.digits)
-    seeds = f"{len(cell.seeds)} seed{'' if len(cell.seeds) == 1 else 's'}" if cell.measured else ""
-    evidence = cell.evidence
-    interval = f"[{evidence.low:+.2f}, {evidence.high:+.2f}]" if evidence else ""
-    hint = "; ".join(filter(None, (seeds, interval and f"90 % interval {interval}", cell.reason)))
-    published = published_text(cell.target, cell.measure.digits)
-    return SideNote(published, difference, cell.verdict, interval, hint)
+def _with_hint(value: Value, row: Any) -> Value:
+    count = len(row.done_seeds)
+    seeds = f"{count} seed{'' if count == 1 else 's'}" if row.n > 0 else ""
+    interval_text = value.interval_text and f"90 % interval {value.interval_text}"
+    hint = "; ".join(filter(None, (seeds, interval_text, row.reason)))
+    return Value(**{**vars(value), "hint": hint})
 
 
-def _table(cells: Cells, name: str, title: str, columns: Iterable[Column], comparison: Comparison) -> Table:
+def _table(shown: DocumentCells, name: str, title: str, cells: pd.DataFrame) -> Table:
     """Lines by columns, points and measures; lines of which nothing was run or published are left out.
 
-    Where points and measures are several, every point of a line has a row of its own; what the points are
-    stands over them.
+    ``cells`` are primary ones beside one comparison. Where points and measures are several, every point of a
+    line has a row of its own; what the points are stands over them.
     """
-    points, measures = cells.experiment.points, cells.primary_measures
-    by_point = len(points) > 1 and len(measures) > 1
-    entries: dict[tuple[tuple[Line, Point | None], Head], Entry] = {}
-    lines_with_content: set[Line] = set()
-    for column, point, measure in product(columns, points, measures):
-        column_cells = {
-            line: cell
-            for line in cells.lines
-            if (cell := cells.at(column, line, point, measure, comparison)) is not None
-        }
-        lines = {line for line, cell in column_cells.items() if cell.group or cell.target}
-        row_point, head_point = (point, None) if by_point else (None, point)
-        for line, entry in _entries(column_cells).items() if lines else ():
-            entries[(line, row_point), (column, head_point, measure)] = entry
-        lines_with_content |= lines
-    shown_lines = [line for line in cells.lines if line in lines_with_content]
-    heads = list(dict.fromkeys(head for _, head in entries))
-    rows: list[Row] = []
-    for line, row_point in product(shown_lines, points if by_point else [None]):
-        row = tuple(entries.get(((line, row_point), head), NOWHERE) for head in heads)
-        if any(entry is not NOWHERE for entry in row):
-            title_of = cells.study.line_title(line)
-            rows.append((f"{title_of}, {row_point.label}" if row_point else title_of, row))
-    stub = "Method" if cells.by_method or cells.experiment.main else "Variant"
-    return Table(
+    experiment = shown.experiment
+    by_point = len(experiment.points) > 1 and cells["position"].nunique() > 1
+    row_key = ["line_number", "point_number"] if by_point else ["line_number"]
+    head_key = ["column_number", "position"] if by_point else HEAD
+
+    has_content = (cells["runs"] > 0) | cells["printed"].notna()
+    cells = cells[has_content.groupby([cells[key] for key in HEAD]).transform("any")]
+    parts = [part for _, part in cells.groupby(HEAD)]
+    values = [_values(part, shown.results.measures[part["measure_number"].iloc[0]]) for part in parts]
+    cells = cells.assign(
+        value=pd.concat(values) if values else None,
+        row=_keys(cells, row_key),
+        head=_keys(cells, head_key),
+    )
+    cells = cells[has_content.loc[cells.index].groupby(cells["line_number"]).transform("any")]
+    heads = cells.sort_values(head_key).drop_duplicates(head_key)
+    labels = cells.sort_values(row_key).drop_duplicates(row_key)
+    value_at = dict(zip(zip(cells["row"], cells["head"], strict=True), cells["value"], strict=True))
+    stub = "Method" if shown.by_method else "Variant"
+    return table_of(
         name,
         title,
-        f"{stub}, {cells.experiment.axis}" if by_point and cells.experiment.axis else stub,
-        *_headings(cells, heads),
-        tuple(rows),
-        frozenset(cells.study.line_title(line) for line in shown_lines if _is_reference(cells, line)),
-        len(points) if by_point else 0,
+        f"{stub}, {experiment.axis}" if by_point and experiment.axis else stub,
+        _heads(shown, heads, by_point),
+        [
+            (
+                f"{row.line}, {row.point}" if by_point else row.line,
+                [value_at.get((row.row, head)) for head in heads["head"]],
+            )
+            for row in rows_of(labels)
+        ],
+        references=frozenset(row.line for row in rows_of(labels) if _is_reference(shown, row.line_object)),
+        together=len(experiment.points) if by_point else 0,
     )
 
 
-def _is_reference(cells: Cells, line: Line) -> bool:
+def _keys(cells: pd.DataFrame, columns: list[str]) -> pd.Series[Any]:
+    return pd.Series(list(cells[columns].itertuples(index=False, name=None)), cells.index, dtype=object)
+
+
+def _is_reference(shown: DocumentCells, line: Line) -> bool:
     """Whether a line is there to compare with: the baseline, or one that has no rank."""
-    return cells.experiment.competes and (
-        not line.ranked or line.method in (cells.study.baseline, *cells.study.references)
+    study = shown.study
+    return shown.experiment.competes and (
+        not line.ranked or line.method in (study.baseline, *study.references)
     )
 
 
-def _headings(cells: Cells, heads: Sequence[Head]) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+def _heads(shown: DocumentCells, heads: pd.DataFrame, by_point: bool) -> list[tuple[str, str]]:
     """Groups of columns and the columns' names: federations under data sets, or points and measures under
     federations where those are several.
     """
-    study = cells.study
-    is_varied = [
-        len(cells.experiment.points) > 1 and any(point for _, point, _ in heads),
-        len({part[2] for part in heads}) > 1,
-    ]
-    if any(is_varied):
-        groups = groupby(heads, lambda part: study.column_title(part[0]))
-        names = [
-            " ".join(filter(None, (point.label if point else "", measure.title if is_varied[1] else "")))
-            for _, point, measure in heads
-        ]
-    else:
-        groups = groupby(heads, lambda part: study.title_of(part[0].dataset))
-        names = [place_of(cells, column) for column, _, _ in heads]
-    return tuple((heading, len(list(part))) for heading, part in groups), tuple(names)
+    study = shown.study
+    has_points = len(shown.experiment.points) > 1 and not by_point
+    has_measures = heads["measure_number"].nunique() > 1
+    pairs = []
+    for head in rows_of(heads):
+        column = Column(head.dataset, head.scenario, head.clients)
+        if has_points or has_measures:
+            measure = shown.results.measures[head.measure_number].title if has_measures else ""
+            name = " ".join(filter(None, (head.point if has_points else "", measure)))
+            pairs.append((study.column_title(column), name))
+        else:
+            pairs.append((study.title_of(column.dataset), shown.place_of(column)))
+    return pairs
 
 
-def views(cells: Cells) -> tuple[Table, ...]:
-    """What was run beside the first published table."""
-    comparison = cells.experiment.comparisons[0]
-    target_names = ", ".join(target.label or target.table for target in comparison.targets)
+def views(shown: DocumentCells, cells: pd.DataFrame) -> tuple[Table, ...]:
+    """What was run beside the first published table, of these cells."""
+    targets = shown.experiment.comparisons[0].targets
+    target_names = ", ".join(target.label or target.table for target in targets)
     title = f"Measured beside {target_names}" if target_names else "Measured"
-    table = _table(cells, "measured", title, cells.run_columns, comparison)
+    cells = cells[cells["primary"] & cells["is_run_column"] & (cells["comparison_number"] == 0)]
+    table = _table(shown, "measured", title, cells)
     return (table,) if table.rows else ()
 
 
-def details(cells: Cells) -> tuple[Table, ...]:
+def details(shown: DocumentCells) -> tuple[Table, ...]:
     """Further published tables beside the same runs, what is published and not run, and every number."""
-    first_comparison, *other_comparisons = cells.experiment.comparisons
+    primary = shown.cells[shown.cells["primary"]]
     tables = []
-    for comparison in other_comparisons:
-        columns = [
-            column
-            for column in cells.run_columns
-            if any(cell.column == column and cell.comparison is comparison for cell in cells)
-        ]
-        name = comparison.label.lower().replace(" ", "_")
-        title = f"Measured beside {comparison.label}"
-        tables.append(_table(cells, name, title, columns, comparison))
-    published_columns = {cell.column for cell in cells if cell.target and cell.comparison is first_comparison}
-    idle_columns = [
-        column for column in cells.columns if column in published_columns and column not in cells.run_columns
-    ]
-    tables.append(_table(cells, "not_run", "Published, and not run yet", idle_columns, first_comparison))
-    tables.append(every_number(cells))
+    for place, comparison in list(enumerate(shown.experiment.comparisons))[1:]:
+        name, title = comparison.label.lower().replace(" ", "_"), f"Measured beside {comparison.label}"
+        is_beside = primary["is_run_column"] & (primary["comparison_number"] == place)
+        tables.append(_table(shown, name, title, primary[is_beside]))
+    first = primary[primary["comparison_number"] == 0]
+    printed = first.loc[first["printed"].notna(), "column_number"]
+    idle = first[first["column_number"].isin(printed) & ~first["is_run_column"]]
+    tables.append(_table(shown, "not_run", "Published, and not run yet", idle))
+    tables.append(every_number(shown))
     return tuple(table for table in tables if table.rows)
 
 
-def every_number(cells: Cells) -> Table:
+def every_number(shown: DocumentCells) -> Table:
     """Every measured cell under every reading with its seeds, intervals and what its grade rests on."""
-    rows = frame(cells).query("n > 0")
     title = "Every number: all readings, seeds, intervals and margins"
-    return listing("every_number", title, "Line", map(_number_row, rows.to_dict("records")))
+    rows = map(_number_row, shown.cells[shown.cells["n"] > 0].to_dict("records"))
+    return listing("every_number", title, "Line", rows)
 
 
-def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, dict[str, str]]:
+def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, dict[str, Value | Entry | str]]:
     """A row of the frame as text."""
     place = f"{row['dataset']} {row['scenario']} {row['clients']}"
-    texts = {
+    texts: dict[str, Value | Entry | str] = {
         "Where": f"{place}, {row['point']}" if row["point"] else place,
         "Measure": f"{row['table']}: {row['measure']}",
         "Stage, rule": f"{row['stage']}, {row['rule']}",
         "Seeds": f"{row['n']} of {row['planned']}" if row["n"] < row["planned"] else str(row["n"]),
-        "Measured": with_std(row["mean"], row["std"] if pd.notna(row["std"]) else None),
+        "Measured": Value(row["mean"], row["std"]),
         "95 % interval": interval(row["low"], row["high"]),
         "s_d": number(row["s_d"]),
         "Partitions": number(row["partitions"], "d"),
@@ -226,105 +221,116 @@ def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, dict[str, str]]:
     return row["line"], texts
 
 
-def _with_lines(cells: Cells, is_wanted: Callable[[Line], bool]) -> Cells:
-    return replace(
-        cells,
-        lines=tuple(line for line in cells.lines if is_wanted(line)),
-        by_key={key: cell for key, cell in cells.by_key.items() if is_wanted(cell.line)},
-    )
-
-
-def _on_its_own_partition(line: Line) -> bool:
-    """Not for lines that differ in the partition alone; they give s_d, and stand in the files."""
-    return {part.partition("=")[0] for part in line.setting.split(";")} != {PARTITION_SEED}
-
-
-def verdict_map(cells: Cells) -> Table | None:
+def verdict_map(shown: DocumentCells) -> Table | None:
     """The lines of the usual settings that have verdicts; None where nothing is comparable."""
-    for table in views(_with_lines(cells, lambda line: not line.setting)):
-        rows = tuple(row for row in table.rows if any(map(_is_graded, row[1])))
-        verdicts = {entry.beside.verdict for _, row in rows for entry in row if entry.beside}
+    for table in views(shown, shown.cells[shown.cells["usual"]]):
+        is_graded = table.body.map(_is_graded)
+        verdicts = {value.verdict for _, values in table.rows for value in values if value}
         if verdicts & (GRADES.keys() - {NOT_COMPARABLE}):
-            return replace(table, title=cells.experiment.title, rows=rows)
+            return replace(table, title=shown.experiment.title, body=table.body[is_graded.any(axis=1)])
     return None
 
 
-def _is_graded(entry: Entry) -> bool:
-    return entry.beside is not None and entry.beside.verdict in GRADES
+def _is_graded(value: Value | Entry | None) -> bool:
+    return isinstance(value, Value) and value.verdict in GRADES
+
+
+def printed_tables(shown: DocumentCells) -> tuple[Table, ...]:
+    """What a terminal shows of a table: each of few columns beside the published numbers, if there are any,
+    or all side by side; many without deviations and with the verdicts' marks.
+    """
+    # Lines that differ in the partition alone give s_d, and stand in the files.
+    keys = shown.cells["line_object"].map(
+        lambda line: {part.partition("=")[0] for part in line.setting.split(";")}
+    )
+    tables = views(shown, shown.cells[keys != {PARTITION_SEED}])
+    if sum(len(table.columns) for table in tables) > DETAILED:
+        tables = tuple(map(_overview, tables))
+    elif any(comparison.targets for comparison in shown.experiment.comparisons):
+        return tuple(_one_column(table, number) for table in tables for number in range(len(table.columns)))
+    blocks = [block for table in tables for block in table.blocks(_columns_side_by_side(table))]
+    return tuple(map(_without_empty_rows, blocks))
+
+
+def _one_column(table: Table, number: int) -> Table:
+    """A column of a table, with what stands beside its numbers in columns of their own."""
+    rows = []
+    for label, values in table.rows:
+        value = values[number]
+        if isinstance(value, Value):
+            texts: dict[str, Value | Entry | str] = {
+                "Measured": value,
+                "Published": value.published_text,
+                "Diff.": value.difference_text or "-",
+                "Verdict": value.verdict or "-",
+            }
+            rows.append((label, texts))
+    look = {"references": table.references, "together": table.together}
+    return listing(table.name, table.headings[number], table.stub, rows, **look)
 
 
 def _overview(table: Table) -> Table:
     """A table for narrow places: means without deviations, each with the mark of its verdict."""
 
-    def with_mark(entry: Entry) -> Entry:
-        mark = grade_look(entry.beside.verdict).mark if entry.beside and _is_graded(entry) else " "
-        return replace(entry, text=f"{entry.text.partition(' ±')[0]} {mark}", beside=None)
+    def with_mark(value: Value | None) -> Entry | None:
+        if value is None:
+            return None
+        mark = grade_look(value.verdict).mark if _is_graded(value) else " "
+        return Entry(f"{value.mean_text} {mark}", value.rank)
 
-    rows = [(label, tuple(map(with_mark, entries))) for label, entries in table.rows]
-    return replace(table, rows=tuple(rows))
+    return replace(table, body=table.body.map(with_mark), has_marks=True)
 
 
 def _columns_side_by_side(table: Table) -> int:
     """How many columns a terminal of 80 has room for without cutting a word of their headings or a number."""
     texts = [word for heading in table.headings for word in heading.split()]
-    texts += [entry.text for _, entries in table.rows for entry in entries]
+    texts += [value.text for _, values in table.rows for value in values if value is not None]
     label_width = min(max((len(label) for label, _ in table.rows), default=0), LABEL_WIDTH)
     return max(1, min(WIDTH, (TERMINAL - label_width - 4) // (max(map(len, texts), default=0) + 3)))
 
 
 def _without_empty_rows(table: Table) -> Table:
     """A table without the rows that have no number; a table that would be empty as it is."""
-    rows = tuple(row for row in table.rows if any(entry.text.strip() not in ("", "-") for entry in row[1]))
-    return replace(table, rows=rows) if rows else table
+    has_number = table.body.map(lambda value: value is not None and value.text.strip() != "-").any(axis=1)
+    return replace(table, body=table.body[has_number]) if has_number.any() else table
 
 
-def printed_tables(cells: Cells) -> tuple[Table, ...]:
-    """What a terminal shows of a table: each of few columns beside the published numbers, if there are any,
-    or all side by side; many without deviations and with the verdicts' marks.
-    """
-    tables = views(_with_lines(cells, _on_its_own_partition))
-    if sum(len(table.columns) for table in tables) > DETAILED:
-        tables = tuple(map(_overview, tables))
-    elif any(comparison.targets for comparison in cells.experiment.comparisons):
-        return tuple(table.column_table(number) for table in tables for number in range(len(table.columns)))
-    blocks = (block for table in tables for block in table.blocks(_columns_side_by_side(table)))
-    return tuple(map(_without_empty_rows, blocks))
-
-
-def _summary(cells: Cells) -> str:
+def _summary(shown: DocumentCells) -> str:
     """What a table holds, in numbers."""
-    measured_cells = [cell for cell in cells.primary_cells if cell.measured]
-    if not measured_cells:
+    measured = shown.cells[shown.cells["primary"] & (shown.cells["n"] > 0)]
+    if measured.empty:
         return "Nothing run yet."
-    by_method = cells.by_method or cells.experiment.main
-    subjects: set[Hashable] = {cell.method if by_method else cell.line for cell in measured_cells}
-    columns = {cell.column for cell in measured_cells}
-    subject_text = _count(len(subjects), "method" if by_method else "variant")
-    text = f"{len(measured_cells):,} numbers of {subject_text} on {_count(len(columns), 'federation')}"
-    targets = {cell.target: cell for cell in measured_cells if cell.target and not cell.line.setting}
-    agree = sum(cell.verdict in AGREEING for cell in targets.values())
-    return f"{text}; {agree} of {_count(len(targets), 'published value')} agree." if targets else f"{text}."
+    subjects = measured["method" if shown.by_method else "line_number"].nunique()
+    noun = "method" if shown.by_method else "variant"
+    federations = _count(measured["column_number"].nunique(), "federation")
+    text = f"{len(measured):,} numbers of {_count(subjects, noun)} on {federations}"
+    targets = measured[measured["printed"].notna() & measured["usual"]].drop_duplicates(
+        ["paper", "printed"], keep="last"
+    )
+    agree = targets["verdict"].isin(AGREEING).sum()
+    return (
+        f"{text}; {agree} of {_count(len(targets), 'published value')} agree." if len(targets) else f"{text}."
+    )
 
 
 def _count(number_of_things: int, noun: str) -> str:
     return f"{number_of_things} {noun}{'' if number_of_things == 1 else 's'}"
 
 
-def document(cells: Cells, figures: Iterable[Figure] = ()) -> Document:
+def document_of(shown: DocumentCells, figures: Iterable[Figure] = ()) -> Document:
     """Everything about one experiment, of which these are the figures."""
-    study, experiment = cells.study, cells.experiment
     return Document(
-        study,
-        experiment.name,
-        experiment.title,
-        summary=_summary(cells),
-        caption=caption(cells),
-        notes=notes(cells),
-        views=views(cells),
-        details=details(cells),
-        printed=printed_tables(cells) if cells.run_columns else (),
-        primary_cells=tuple(cells.primary_cells),
-        cells=tuple(cells),
-        fine_print=fine_print(cells),
+        shown.study,
+        shown.experiment.name,
+        shown.experiment.title,
+        summary=_summary(shown),
+        caption=caption(shown),
+        notes=notes(shown),
+        views=views(shown, shown.cells),
+        details=details(shown),
+        printed=printed_tables(shown) if shown.is_run else (),
+        cells=shown.cells,
+        is_statistic=False,
+        fine_print=fine_print(shown),
         figures=tuple(figures),
     )

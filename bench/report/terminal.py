@@ -12,8 +12,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from bench.pages.grades import GRADES, grade_look
-from bench.report.document import Document, Part, Report, Score, run_origins
-from bench.report.table import LABEL_WIDTH, Entry, Table
+from bench.report.document import Document, Part, Report, Score
+from bench.report.table import LABEL_WIDTH, Entry, Table, Value
 
 WIDTH = 80
 """Columns of a terminal."""
@@ -51,49 +51,45 @@ def rich_table(table: Table) -> RichTable:
         rendered.add_column(
             escape(f"{heading}\n{column}" if heading else column), justify="right", overflow="fold"
         )
-    for label, entries in table.rows:
+    for label, values in table.rows:
         style = "dim" if label in table.references else None
-        rendered.add_row(escape(label), *map(_markup, entries), style=style)
+        rendered.add_row(escape(label), *map(_markup, values), style=style)
     return rendered
 
 
-def _markup(entry: Entry) -> str:
-    text = escape(entry.text)
-    markup = {1: f"[bold]{text}[/]", 2: f"[underline]{text}[/]"}.get(entry.place, text)
-    look = GRADES.get(entry.text)
+def _markup(value: Value | Entry | None) -> str:
+    if value is None:
+        return ""
+    text = escape(value.text)
+    markup = {1: f"[bold]{text}[/]", 2: f"[underline]{text}[/]"}.get(value.rank, text)
+    look = GRADES.get(value.text)
     return f"[{look.terminal}]{markup}[/]" if look else markup
 
 
 def show(document: Document, console: Console) -> None:
     """Print a document's tables and notes."""
-    notes = _notes(document)
+    notes = document.notes if (document.cells["runs"] > 0).any() else ()
     if not document.printed and not notes:
         _line(console, f"{document.full_title}: nothing run yet")
         return
     console.print(document.full_title, markup=False, highlight=False, style="bold")
     for table in document.printed:
         console.print(rich_table(table))
-    if any(entry.text[-2:-1] == " " for table in document.printed for _, row in table.rows for entry in row):
+    if any(table.has_marks for table in document.printed):
         _line(console, ", ".join(f"{look.mark} {name}" for name, look in GRADES.items()))
     for note in notes:
         _line(console, f"- {note}")
 
 
-def _notes(document: Document) -> tuple[str, ...]:
-    """The notes of a document of which something was run."""
-    return document.notes if any(cell.group for cell in document.cells) else ()
-
-
 def _is_short(document: Document) -> bool:
-    lines = sum(len(table.rows) + 4 for table in document.printed) + len(_notes(document))
-    return 0 < lines <= ROOM and bool(document.primary_cells)
+    lines = sum(len(table.rows) + 4 for table in document.printed) + len(document.notes)
+    return bool(document.printed) and lines <= ROOM and not document.is_statistic
 
 
 def brief(report: Report, console: Console) -> None:
     """Print what every study comes to, and its table where there is one short one."""
     for study in report.parts:
-        runs = len(run_origins(study.documents))
-        console.print(Text.assemble((study.title, "bold"), (f"  {runs:,} runs", "dim")))
+        console.print(Text.assemble((study.title, "bold"), (f"  {study.runs:,} runs", "dim")))
         headline = 2 if study.scores else 1
         _line(console, " ".join(study.sentences[:headline]))
         console.print(_scores(study))
@@ -139,8 +135,7 @@ def remarks(report: Report, console: Console) -> None:
     if report.elsewhere:
         _line(console, f"In no study's table: {_first_names(report.elsewhere)}")
     if report.shipped:
-        runs = sum(report.shipped.values())
-        _line(console, f"{runs:,} of these runs come with the suite; --own leaves them out")
+        _line(console, f"{report.shipped:,} of these runs come with the suite; --own leaves them out")
 
 
 def beside(report: Report, console: Console) -> None:

@@ -9,7 +9,8 @@ from itertools import chain
 
 import pandas as pd
 
-from bench.report.captions import statistic
+from bench.frames.graded_cells import Results
+from bench.report.captions import rows_of_cells, statistic
 from bench.report.document import Document
 from bench.report.ranking_views import MARKS, pair_tables, tables
 from bench.report.table import Entry, Table, listing, pivot
@@ -249,7 +250,7 @@ def _record(column: Column, method: str, pair: Pair) -> dict[str, str | int | fl
     }
 
 
-def tuning(study: Study, boards: Sequence[Cells], selection: Selection) -> Document | None:
+def tuning(study: Study, boards: Sequence[Cells], selection: Selection, results: Results) -> Document | None:
     """Default against tuned in every column of a study; None where no method was tuned."""
     cells = _competing_cells(study, boards, selection)
     all_pairs = {column: _pairs(column_cells) for column, column_cells in cells.items()}
@@ -260,7 +261,6 @@ def tuning(study: Study, boards: Sequence[Cells], selection: Selection) -> Docum
         (column, method, pair) for column, by_method in pairs.items() for method, pair in by_method.items()
     ]
     pair_cells = [cell for _, _, pair in pair_rows for cell in dict.fromkeys((pair.default, pair.winner))]
-    default_searches = [pair.search for _, _, pair in pair_rows if pair.default_won]
     ranking = _ranking(study, pairs, cells)
     view, *views = [*tables(ranking), *pair_tables(ranking)] if ranking else [None]
     table = _table(study, pairs)
@@ -270,12 +270,13 @@ def tuning(study: Study, boards: Sequence[Cells], selection: Selection) -> Docum
         "tuned",
         "Default against tuned",
         "Every method in its default settings and in those that a search found by validation accuracy.",
-        pair_cells,
+        rows_of_cells(pair_cells, results),
+        results,
         caption=(
             f"Tuned: what a search found by validation accuracy{note} (bench tune). 'Default won': no "
             "configuration that was tried was better, and the tuned cell is the default's.",
         ),
-        default_searches=default_searches,
+        default_searches=True,
         notes=tuple(_notes(study, pairs, cells)),
         views=(table, view) if view else (table,),
         details=tuple(filter(None, (_searches(study, pairs), _published_table(study, pairs), *views))),

@@ -27,7 +27,7 @@ AVERAGES = {
 
 def with_std(mean: float, std: float | None, digits: int = 2) -> str:
     """``74.32 ± 0.42``, or the mean alone where there is no standard deviation."""
-    return f"{mean:.{digits}f}" if std is None else f"{mean:.{digits}f} ± {std:.{digits}f}"
+    return f"{mean:.{digits}f}" if pd.isna(std) else f"{mean:.{digits}f} ± {std:.{digits}f}"
 
 
 def number(value: float | None, form: str = ".2f") -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 from stored_runs import MemoryStore
-from study_cells import main_tables
+from study_cells import shown
 from toy_study import ToyStudy
 
 from bench.report.notes import OWN_RUNS, notes
-from bench.studies.results import Results
 from bench.studies.source import MergedSource
 
 
@@ -34,8 +33,7 @@ def test_runs_of_ones_own_are_named_beside_shipped_ones(
     own: tuple[str, ...], shipped: tuple[str, ...], expected: set[str]
 ) -> None:
     source = MergedSource(filled(*own), [("bundle", filled(*shipped))])
-    cells, _ = main_tables(ToyStudy(), Results(source, {}))
-    own_notes = [note for note in notes(cells) if note.startswith(OWN_RUNS)]
+    own_notes = [note for note in notes(shown(ToyStudy, "table1", source)) if note.startswith(OWN_RUNS)]
     assert len(own_notes) == (1 if expected else 0)
     titles = {line.title or line.method for line in ToyStudy.lines}
     named = {title for note in own_notes for title in titles if f" {title}" in note.replace(",", " ")}
@@ -46,8 +44,7 @@ def test_a_cell_of_own_and_shipped_seeds_says_which_are_whose() -> None:
     own = MemoryStore()
     own.add("local", 1, [70] * 10)
     source = MergedSource(own, [("bundle", filled("local", "fedavg"))])
-    cells, _ = main_tables(ToyStudy(), Results(source, {}))
-    (note,) = [note for note in notes(cells) if note.startswith(OWN_RUNS)]
+    (note,) = [note for note in notes(shown(ToyStudy, "table1", source)) if note.startswith(OWN_RUNS)]
     assert "seeds 1 of 0-1" in note
     assert "Local" in note
     assert "FedAvg" not in note

@@ -137,7 +137,7 @@ def test_an_unrun_experiment_that_is_asked_for_says_so(tmp_path: Path) -> None:
     (document,) = built.documents
     assert document.printed == ()
     assert "Nothing of this table has been run yet." in document.caption
-    assert {entry.verdict for entry in document.cells} == {"not run"}
+    assert set(document.cells["verdict"]) == {"not run"}
     assert document.notes == (
         "nothing run yet: ogbn-arxiv, non-overlapping, 20 clients; ogbn-arxiv, overlapping, 30 clients",
     )
@@ -196,13 +196,12 @@ ATTACK_SETTING = "attack.kind=same;attack.ratio=0.2"
 
 def measured_of(
     database: MemoryStore, request: Request, folder: Path
-) -> dict[tuple[str, str], tuple[float, ...]]:
-    """The lines of a report's main table, by method and setting, and their accuracies."""
+) -> dict[tuple[str, str], tuple[int, float]]:
+    """The lines of a report's main table, by method and setting: number and mean of their accuracies."""
     (document,) = build(database, request, {"fedsheafhn": FedSheafHN}, folder).documents[:1]
-    return {
-        (entry.title.partition(" [")[0], entry.setting): entry.measured.values if entry.measured else ()
-        for entry in document.primary_cells
-    }
+    cells = document.cells[document.cells["primary"]]
+    lines = zip(cells["line"].str.partition(" [")[0], cells["setting"], strict=True)
+    return dict(zip(lines, zip(cells["n"], cells["mean"].fillna(0.0), strict=True), strict=True))
 
 
 def test_the_report_of_a_grid_has_a_line_for_each_of_its_settings_and_for_no_others(tmp_path: Path) -> None:
@@ -220,9 +219,9 @@ def test_the_report_of_a_grid_has_a_line_for_each_of_its_settings_and_for_no_oth
     database.add_run(resolve("cora", NON, 10, "fedprox", 0).model_copy(update={"attack": attack}), [30])
     lines = measured_of(database, Request(grid=str(file)), tmp_path / "out")
     assert lines == {
-        ("Local", ""): (60.0, 61.0),
-        ("FedProx", ""): (60.0, 61.0),
-        ("FedProx", "protocol.local_epochs=20"): (70.0, 71.0),
-        ("FedProx", "protocol.rounds=7"): (),
-        ("FedProx", ATTACK_SETTING): (30.0,),
+        ("Local", ""): (2, 60.5),
+        ("FedProx", ""): (2, 60.5),
+        ("FedProx", "protocol.local_epochs=20"): (2, 70.5),
+        ("FedProx", "protocol.rounds=7"): (0, 0.0),
+        ("FedProx", ATTACK_SETTING): (1, 30.0),
     }

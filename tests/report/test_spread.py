@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from stored_runs import MemoryStore
-from study_cells import main_tables
+from study_cells import shown
 from toy_study import ToyStudy
 
 from bench.report.document import Document
 from bench.report.spread import spread
-from bench.studies.cells import Selection
-from bench.studies.results import Results
 
 
 def spread_of(database: MemoryStore) -> Document | None:
-    study, results = ToyStudy(), Results(database, {})
-    return spread(main_tables(study, results, Selection())[0])
+    return spread(shown(ToyStudy, "table1", database))
 
 
 def test_spread_over_clients_and_seeds() -> None:
@@ -28,7 +25,7 @@ def test_spread_over_clients_and_seeds() -> None:
     assert spread_document is not None
     (table,) = spread_document.details
     rows = {label.partition(",")[0]: [entry.text for entry in row] for label, row in table.rows}
-    assert table.columns == (
+    assert table.columns == [
         "Seeds",
         "Mean",
         "Std",
@@ -37,7 +34,7 @@ def test_spread_over_clients_and_seeds() -> None:
         "Worst client",
         "Bottom 10 %",
         "Below Local",
-    )
+    ]
     # Seeds' means 72, 70, 75: mean 72.33, std 2.5166, half 4.3027 * 2.5166 / sqrt(3) = 6.2516.
     assert rows["FedAvg"][:4] == ["3", "72.33", "2.52", "66.08 to 78.58"]
     # sqrt(157), sqrt(52) and 10 over clients; worst 60, 62, 65; below Local 2, 1 and 0.

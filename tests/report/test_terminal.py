@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 from rich.console import Console
 from stored_runs import MemoryStore
-from study_cells import cells_in
+from study_cells import shown
 
 from bench.grids import Filters, expand, load_grid
-from bench.report.table import Entry, Table
+from bench.report.table import Value, table_of
 from bench.report.tables import printed_tables
 from bench.report.terminal import rich_table
 from bench.reports.fedpub import FedPubProtocol
 from bench.reports.fedsheafhn import FedSheafHN
-from bench.studies.results import Results
 
 
-def printed(groups: tuple[tuple[str, int], ...]) -> str:
-    """Four columns of a table in groups of these headings and widths, in 80 columns."""
-    names = ("Self", "Similar", "Other", "Round")
-    table = Table("name", "Measured", "Method", groups, names, (("FedAGHN", (Entry("0.25"),) * 4),))
+def printed(groups: Sequence[str]) -> str:
+    """Four columns of a table under these headings, in 80 columns."""
+    heads = zip(groups, ("Self", "Similar", "Other", "Round"), strict=True)
+    table = table_of("name", "Measured", "Method", heads, [("FedAGHN", [Value(0.25)] * 4)])
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(rich_table(table))
     return console.export_text()
@@ -28,14 +28,14 @@ def printed(groups: tuple[tuple[str, int], ...]) -> str:
 
 def test_the_one_federation_of_a_table_is_named_once() -> None:
     place = "CIFAR-100 sample, case-study"
-    text = printed(((place, 4),))
+    text = printed([place] * 4)
     assert text.count(place) == 1
     assert "Measured" in text
     assert all(name in text for name in ("Self", "Similar", "Other", "Round"))
 
 
 def test_several_federations_stand_over_their_columns() -> None:
-    text = printed((("Cora", 2), ("CiteSeer", 2)))
+    text = printed(["Cora", "Cora", "CiteSeer", "CiteSeer"])
     title, *table = text.splitlines()
     assert "Cora" not in title
     heads = next(line for line in table if "Cora" in line)
@@ -51,7 +51,7 @@ def test_no_word_of_a_heading_is_cut_and_no_row_is_empty() -> None:
             load_grid("fedpub_protocol"), Filters((dataset,), (scenario,), (clients,), ("local",), (0,))
         ):
             database.add_run(run.spec, [70] * clients)
-    tables = printed_tables(cells_in(FedPubProtocol, "protocol", Results(database, {})))
+    tables = printed_tables(shown(FedPubProtocol, "protocol", database))
     assert [row for table in tables for row, _ in table.rows] == ["Local"] * len(tables)
     assert sum(len(table.columns) for table in tables) == 5
     for table in tables:
@@ -69,11 +69,11 @@ def test_a_table_without_published_numbers_has_its_points_side_by_side() -> None
         epochs = run.spec.protocol.local_epochs
         for database in [both] * (epochs in (3, 5)) + [one] * (epochs == 5):
             database.add_run(run.spec, [60 + epochs + run.spec.seed] * 20)
-    (side_by_side,) = printed_tables(cells_in(FedSheafHN, "local_epochs", Results(both, {})))
-    assert [text for _, row in side_by_side.rows for text in row] == [
-        Entry("63.50 ± 0.71", 1),  # 63 and 64
-        Entry("65.50 ± 0.71", 1),
+    (side_by_side,) = printed_tables(shown(FedSheafHN, "local_epochs", both))
+    assert [(value.text, value.rank) for _, row in side_by_side.rows for value in row if value] == [
+        ("63.50 ± 0.71", 1),  # 63 and 64
+        ("65.50 ± 0.71", 1),
     ]
-    (alone,) = printed_tables(cells_in(FedSheafHN, "local_epochs", Results(one, {})))
-    assert [row for _, row in alone.rows] == [(Entry("65.50 ± 0.71", 1),)]
+    (alone,) = printed_tables(shown(FedSheafHN, "local_epochs", one))
+    assert [value.text for _, row in alone.rows for value in row if value] == ["65.50 ± 0.71"]
     assert "5" in alone.columns[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from stored_runs import MemoryStore
-from study_cells import cells_in, plan_of
+from study_cells import cells_in, plan_of, shown
 
 from bench.errors import RequestError
 from bench.grids import expand, load_grid
@@ -99,12 +99,11 @@ def test_without_a_validation_curve_the_best_round_is_the_only_one_with_its_coun
 
 
 def test_a_caption_of_many_measures_is_short_and_the_notes_say_what_they_are() -> None:
-    results = Results(database(12, layered(20, 6)), {})
-    cells = cells_in(FedAGHN, "collaboration_weights_reduced", results)
-    meanings = [measure.meaning for measure in cells.measures if not measure.is_extra]
+    table = shown(FedAGHN, "collaboration_weights_reduced", database(12, layered(20, 6)))
+    meanings = [measure.meaning for measure in table.measures if not measure.is_extra]
     assert len(meanings) == 10
-    assert not any(meaning in line for meaning in meanings for line in caption(cells))
-    notes = " ".join(fine_print(cells))
+    assert not any(meaning in line for meaning in meanings for line in caption(table))
+    notes = " ".join(fine_print(table))
     assert all(meaning in notes for meaning in meanings)
 
 
