@@ -20,7 +20,7 @@ from bench.federation.prepared import Prepared
 from bench.federation.statistics import class_counts
 from bench.figures import style
 from bench.figures.panels import ACCURACY, Figure, Mark, Panel
-from bench.frames.graded_cells import Results
+from bench.frames.graded_cells import COLUMNS, Results
 from bench.frames.stored_runs import WHERE
 from bench.frames.values import StoredMembers, accuracy_by_run, client_rows
 from bench.grids.experiment import Line
@@ -111,7 +111,7 @@ class Shown:
         """
         places = self.results.places
         places = places[["place", "line_number", "column_number", "reads", "point_object", "line_object"]]
-        rows = self.cells[self.cells["comparison_number"] == 0].merge(places, on="place")
+        rows = self.cells.loc[self.cells["comparison_number"] == 0, list(COLUMNS)].merge(places, on="place")
         rows["is_first"] = [point == self.experiment.points[0] for point in rows["point_object"]]
         rows = rows.assign(
             panel=rows["column_number"],
@@ -154,13 +154,9 @@ class Shown:
         """Mean over seeds by place and client, but apart where each seed has its partition: then client 3 of
         one seed has nothing to do with client 3 of another.
         """
-        is_apart = clients["place"].map(
-            {
-                place: self.results.settings[place].get(PARTITION_SEED) == PER_SEED
-                for place in clients["place"].unique()
-            }
-        )
-        seeds = clients["seed"].where(is_apart, -1)
+        settings = self.results.settings
+        is_apart = [settings[place].get(PARTITION_SEED) == PER_SEED for place in clients["place"]]
+        seeds = clients["seed"].where(np.array(is_apart, dtype=bool), -1)
         means = clients.groupby(["place", seeds, "client"])["value"].mean().reset_index()
         names = means["client"].astype(str)
         of_seed = names + " of seed " + means["seed"].astype(str)
@@ -291,6 +287,8 @@ def differences(shown: Shown) -> list[Figure]:
     baseline = shown.study.title_of(shown.study.baseline)
     lines = shown.lines[shown.lines["is_competitor"] & shown.lines["is_own"]]
     others = lines[~lines["is_baseline"]]
+    if others.empty:
+        return []
     keys = ["place", "seed", "client"]
     pairs = shown.clients(others).merge(shown.clients(others, "baseline"), on=keys, suffixes=("", "_alone"))
     pairs["value"] = (100.0 * (pairs["value"] - pairs["value_alone"])).round(ROUNDED)
