@@ -88,9 +88,10 @@ def _read_manifest(folder: Path) -> tuple[Manifest, str]:
     except ValueError as error:
         refuse(folder, MANIFEST, str(error))
     names = VERSIONS[manifest.version]
-    for found in ({path.name for path in folder.iterdir()}, {MANIFEST, *manifest.files}):
-        if found != names:
-            refuse(folder, MANIFEST, f"expected {', '.join(sorted(names))}, got {', '.join(sorted(found))}")
+    present, stated = {path.name for path in folder.iterdir()}, {MANIFEST, *manifest.files}
+    if stated != names or not present <= names:
+        found = ", ".join(sorted(present | stated))
+        refuse(folder, MANIFEST, f"expected {', '.join(sorted(names))}, got {found}")
     return manifest, sha256(data)
 
 
