@@ -30,6 +30,7 @@ import pandas as pd
 
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
+from bench.errors import RequestError
 from bench.frames.searches import SettingsOf, with_searches
 from bench.grids import Filters, Grid, expand, load_grid, plan
 from bench.grids.grid import PARTITION_SEED
@@ -97,8 +98,13 @@ def runs_frame(
 
     ``usual`` is what ``first_usual`` gives. ``experiment_hashes`` are spec hashes of runs that experiments
     show. ``searches`` are those at hand.
+
+    Raises:
+        RequestError: the source has no runs.
     """
     runs = source.runs().rename(columns={"id": "run"})
+    if runs.empty:
+        raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
     if "origin" not in runs:
         runs["origin"] = OWN
     runs = runs.sort_values([*WHERE, "method", "seed", "run"], ignore_index=True)
