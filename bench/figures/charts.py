@@ -286,7 +286,8 @@ def differences(shown: Shown) -> list[Figure]:
     """
     baseline = shown.study.title_of(shown.study.baseline)
     lines = shown.lines[shown.lines["is_competitor"] & shown.lines["is_own"]]
-    others = lines[~lines["is_baseline"]]
+    members = shown.members(lines[~lines["is_baseline"]]).rows
+    others = lines[lines["place"].isin(members.loc[members["baseline"].notna(), "place"])]
     if others.empty:
         return []
     keys = ["place", "seed", "client"]
