@@ -66,11 +66,12 @@ def main_tables(study: Study, results: Results, selection: Selection | None = No
     return selected_cells(study, plans, results, selection or Selection())
 
 
-def shown(study: type[Study], name: str, source: Source) -> DocumentCells:
-    """The cells of an experiment over a source, as its document shows them."""
-    plan = plan_of(study, name)
+def shown(study: type[Study], name: str, source: Source, request: Request | None = None) -> DocumentCells:
+    """The cells of an experiment over a source, as its document shows them; ``request`` selects some."""
+    plan, asked = plan_of(study, name), request or Request()
     results = collect(source, [study()], plans={study.name: [plan]})
-    return DocumentCells.of(study(), plan.experiment, results.cells, results)
+    results = results._replace(places=asked.with_guests(results.places[asked.mask(results.places)]))
+    return DocumentCells.of(study(), plan.experiment, results.cells[asked.mask(results.cells)], results)
 
 
 def cells_in(study: type[Study], name: str, results: Results, selection: Selection | None = None) -> Cells:

@@ -24,10 +24,7 @@ TABLE = pd.DataFrame(
 
 def rows(**arguments: object) -> list[str]:
     """The rows of the table as HTML, below its head."""
-    planned = dict.fromkeys(TABLE["method"], 6)
-    ranking = SimpleNamespace(
-        table=TABLE, tasks=[None] * 4, groups={"a": 1}, planned_tasks=planned, baseline_title="B"
-    )
+    ranking = SimpleNamespace(ranks=TABLE.assign(planned=6), task_count=4, baseline_title="B")
     template = environment("bench.report").from_string(
         '{% from "elements.html.j2" import ranks with context %}{{ ranks("Ranks", ranking, **more) }}'
     )

@@ -214,7 +214,7 @@ def test_every_figure_is_there_and_lies_beside_its_page(
         images = [image["attributes"] for image in page.all("img")]
         links = {element["attributes"]["href"] for element in page.all("a")}
         shown |= {(folder / image["src"]).as_posix() for image in images}
-        assert {(image["width"], image["height"]) for image in images} <= {("96", "96")}  # an inch, undrawn
+        assert {(image["width"], image["height"]) for image in images} <= {("64", "64")}  # undrawn
         assert len({image["alt"] for image in images}) == len(images)
         assert {
             image["src"].removesuffix("png") + kind for image in images for kind in ("png", "csv")

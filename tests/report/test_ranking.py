@@ -67,7 +67,7 @@ def test_a_method_without_a_task_is_ranked_on_what_it_has() -> None:
     doc = document(database)
     table = doc.views[0]
     entries = {label: [entry.text for entry in row] for label, row in table.rows}
-    assert table.columns[:4] == ("Group", "Mean rank", "95 % interval", "Tasks")
+    assert table.columns[:4] == ["Group", "Mean rank", "95 % interval", "Tasks"]
     # Planned are the cells that the paper prints: Flow's on Cora, Local's on all data sets.
     assert (entries["Flow"][:2], entries["Flow"][3]) == (["-", "1.00"], "1/4")
     assert (entries["Local"][0], entries["Local"][3]) == ("1", "4/9")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from stored_runs import MemoryStore
-from study_cells import cells_in, experiments, figures_of, main_tables
+from study_cells import cells_in, experiments, figures_of, main_tables, shown
 
 from bench.figures.drawing import draw, save
 from bench.grids import expand, load_grid
@@ -135,8 +135,8 @@ def test_graph_methods_have_no_row_below_a_hypergraph() -> None:
     database.add_run(spec("fedhgn_cost", "fedhgn_hc", 0), [60, 60, 60])
     database.add_run(spec("fedhgn_cost", "fedhgn_hc", 0, CORA), [50, 50, 50])
     database.add_run(spec("fedhgn_cost", "fedcog", 0, CORA), [40, 40, 40])
-    made = tables.document(out("cost", database))
-    graph, hypergraph = sorted(made.views[0].blocks(7), key=lambda block: block.groups)
+    made = tables.document_of(shown(FedHGN, "cost", database))
+    graph, hypergraph = sorted(made.views[0].by_group(), key=lambda block: block.groups)
     assert graph.groups[0][0] == "Cora, label-dirichlet, 3 clients"
     assert [label for label, _ in graph.rows] == ["FedHGN with HC", "FedCog"]
     assert [label for label, _ in hypergraph.rows] == ["FedHGN with HC"]
@@ -246,9 +246,7 @@ def test_table_3_has_the_baseline_under_the_methods_of_its_seeds_and_partitions(
     for seed in (0, 1):
         database.add_run(spec("fedhgn_simple", "local_hgnn", seed, column), [60, 70, 80])
         database.add_run(spec("fedhgn_simple", "fedhgn_hc", seed, column), [90, 70, 79])
-    results = Results(database, usual_cells(STUDY.grids))
-    (board,) = [board for board in main_tables(STUDY, results) if board.experiment.name == "table3"]
-    found = spread(board)
+    found = spread(shown(FedHGN, "table3", database))
     assert found is not None
     numbers = found.records["numbers"]
     below = dict(zip(numbers["method"], numbers["below_local"], strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from stored_runs import MemoryStore
-from study_cells import cells_in, figures_of
+from study_cells import cells_in, figures_of, shown
 
 from bench.compare import find_study
 from bench.engine.methods import METHODS
@@ -86,7 +86,9 @@ def test_other_clients_of_a_published_data_set_are_not_published_and_long_notes_
     }
     assert {local["overlapping", clients] for clients in (10, 30, 50)} == {"not published"}
     assert local["published-fresh", 10] == "not comparable"  # a verdict needs two seeds
-    unrun = next(note for note in notes(cells) if note.startswith("not run"))
+    unrun = next(
+        note for note in notes(shown(FedPubProtocol, "protocol", database)) if note.startswith("not run")
+    )
     assert "FedProx (4 of 6 columns)" in unrun
 
 

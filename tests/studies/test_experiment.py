@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from stored_runs import CORA, MemoryStore
-from study_cells import CORA_20, NON, cells_in, experiments, main_tables, plan_of, spec
+from study_cells import CORA_20, NON, cells_in, experiments, main_tables, plan_of, shown, spec
 
 from bench.grids import expand, load_grid, plan
 from bench.report import tables
 from bench.report.document import Document
 from bench.report.notes import notes
+from bench.report.request import Request
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.reports.fedsheafhn.measures import EPOCHS_TO_LEVEL, NEW_LESS_TRAINED
@@ -269,7 +270,7 @@ def test_choices_show_validation_beside_test() -> None:
 def marks(document: Document) -> dict[str, list[tuple[str, int]]]:
     """Text and place of the entries of the main table's rows."""
     (view,) = document.views
-    return {name: [(entry.text, entry.place) for entry in entries] for name, entries in view.rows}
+    return {name: [(entry.text, entry.rank) for entry in entries] for name, entries in view.rows}
 
 
 def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
@@ -293,7 +294,7 @@ def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
     add("majority", 0, 90)
     results = Results(database, {})
     cells = cells_in(FedSheafHN, "robust", results)
-    document = tables.document(cells)
+    document = tables.document_of(shown(FedSheafHN, "robust", database))
     entries = {name: row[0] for name, row in marks(document).items() if row[0][0] != "-"}
     assert entries == {
         "Local": ("80.00 ± 0.00", 1),
@@ -314,8 +315,7 @@ def test_attacks_of_unequal_seeds_say_so() -> None:
         database.add_run(spec("malicious", "fedsheafhn", seed, attack=attack), [60])
         if seed:
             database.add_run(spec("malicious", "fedpub", seed, attack=attack), [70])
-    cells = out("malicious", database)
-    document = tables.document(cells)
+    document = tables.document_of(shown(FedSheafHN, "malicious", database))
     entries = marks(document)
     assert entries["FedSheafHN (same, tau 5), 0.2"][0] == ("60.00 ± 0.00", 1)
     assert entries["FED-PUB (same, tau 5), 0.2"][0] == ("70.00 ± 0.00 (n=2)", 0)
@@ -390,16 +390,15 @@ def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
         database.add_run(spec("paper_tables", "fedavg", seed), [60])
         database.add_run(resolve(*CORA_20_NAMES, "fedsheafhn_released", seed), [90])
     database.add_run(spec("paper_tables", "flow", 0), [80])
-    results = Results(database, usual_cells(FedSheafHN.grids))
 
-    def shown(**selection: frozenset[Any]) -> dict[str, tuple[str, int]]:
-        board = main_tables(FedSheafHN(), results, Selection(**selection))[0]
-        (table,) = tables.views(board)
+    def marked(*methods: str) -> dict[str, tuple[str, int]]:
+        board = shown(FedSheafHN, "table1", database, Request(methods=methods))
+        (table,) = tables.views(board, board.cells)
         place = table.headings.index("Cora, 20 clients")
         return {
-            title: (entries[place].text, entries[place].place)
+            title: (entries[place].text, entries[place].rank)
             for title, entries in table.rows
-            if entries[place].text not in ("-", "")
+            if entries[place] is not None and entries[place].text not in ("-", "")
         }
 
     every = {
@@ -409,8 +408,8 @@ def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
         "Flow": ("80.00 (n=1)", 0),
         "FedSheafHN released": ("90.00 ± 0.00", 0),
     }
-    assert shown() == every
-    assert shown(methods=frozenset({"local", "fedsheafhn_released"})) == {
+    assert marked() == every
+    assert marked("local", "fedsheafhn_released") == {
         "Local": ("70.00 ± 0.00", 2),
         "FedSheafHN released": ("90.00 ± 0.00", 1),
     }
@@ -422,8 +421,7 @@ def test_main_tables_count_the_planned_seeds() -> None:
         database.add_run(spec("paper_tables", "local", seed), [70])
         if seed < 3:
             database.add_run(spec("paper_tables", "fedavg", seed), [72])
-    results = Results(database, usual_cells(FedSheafHN.grids))
-    board = main_tables(FedSheafHN(), results, Selection())[0]
+    board = shown(FedSheafHN, "table1", database)
     table = tables.every_number(board)
     place = table.columns.index("Seeds")
     seeds = {

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from stored_runs import MemoryStore
 from study_cells import plan_of
+from study_cells import shown as shown_cells
 
 from bench import registry
 from bench.cli.main import main
@@ -15,7 +16,7 @@ from bench.grids import expand, load_grid
 from bench.report.report import build
 from bench.report.request import Request
 from bench.report.score import agreements
-from bench.report.tables import document
+from bench.report.tables import document_of
 from bench.spec import RunSpec
 from bench.studies.cell_builder import cells_of
 from bench.studies.cells import Cells, Selection
@@ -137,12 +138,12 @@ def test_columns_of_two_client_models_stand_beside_their_own_published_values(tm
     assert beside["cora", "GCN", "FedProx, mu 0.1"] == (71.5, "trained", None)
     assert ("cora", "GraphSAGE", "FedProx, mu 0.1") not in beside
     assert ("citeseer", "GCN", "FedProx") not in beside
-    measured = document(found).views[0]
-    assert measured.groups == (
+    measured = document_of(shown_cells(study, "models", filled(study))).views[0]
+    assert measured.groups == [
         ("Cora, non-overlapping, 10 clients", 2),
         ("CiteSeer, non-overlapping, 10 clients", 2),
-    )
-    assert measured.columns == ("GCN", "GraphSAGE") * 2
+    ]
+    assert measured.columns == ["GCN", "GraphSAGE"] * 2
 
 
 def test_methods_of_a_ranked_experiment_are_compared_at_every_point(tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def test_methods_of_a_ranked_experiment_are_compared_at_every_point(tmp_path: Pa
     built = build(filled(study), Request(studies=("mine",)), {"mine": study}, tmp_path / "out")
     (ranking,) = [each for each in built.documents if each.key == "mine_ranking"]
     heads = next(view.columns for view in ranking.views if view.name == "groups")
-    assert heads == ("non-overlapping 10 GCN", "non-overlapping 10 GraphSAGE") * 2
+    assert heads == ["non-overlapping 10 GCN", "non-overlapping 10 GraphSAGE"] * 2
 
 
 def test_a_reduced_experiment_is_compared_by_order_alone(tmp_path: Path) -> None:

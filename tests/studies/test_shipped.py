@@ -219,19 +219,19 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def report_on(
     measured: Path, out: Path, url: str | None = None, own: bool = False, only_shipped: bool = False
-) -> dict[str, int]:
-    """Write a report on Cora, 10 clients; how many of its runs are from which bundle."""
+) -> int:
+    """Write a report on Cora, 10 clients; how many of its runs come with the suite."""
     request = Request(datasets=("cora",), clients=(10,), scenarios=("non-overlapping",))
     with shipped.opened_results(url, own, folder=measured, shipped=only_shipped) as source:
         return report_of(source, out, request, PlannedToy).shipped
 
 
 def test_a_fresh_clone_shows_what_is_shipped(measured: Path, tmp_path: Path) -> None:
-    assert report_on(measured, tmp_path / "shipped") == {"first": 2}
+    assert report_on(measured, tmp_path / "shipped") == 2
     # 50 and 60 %: sample deviation sqrt(50)
     assert "55.00 ± 7.07" in (tmp_path / "shipped/toy/table1/table.md").read_text(encoding="utf-8")
     assert list((tmp_path / "home").iterdir()) == []
-    assert report_on(measured, tmp_path / "own", f"sqlite:///{tmp_path / 'a.db'}", own=True) == {}
+    assert report_on(measured, tmp_path / "own", f"sqlite:///{tmp_path / 'a.db'}", own=True) == 0
     kinds = ("csv", "png")
     names = {
         path.relative_to(tmp_path / "own") for kind in kinds for path in (tmp_path / "own").rglob(f"*.{kind}")
@@ -263,14 +263,14 @@ def test_all_that_ships_takes_at_most_sixty_lines(
 def test_own_runs_stand_beside_shipped_ones(measured: Path, tmp_path: Path) -> None:
     store_runs(f"sqlite:///{tmp_path / 'home' / 'bench.db'}", "fedavg", range(3, 5))
     store_runs(f"sqlite:///{tmp_path / 'home' / 'bench.db'}", "local", range(2, 3))
-    assert report_on(measured, tmp_path / "out") == {"first": 2}
+    assert report_on(measured, tmp_path / "out") == 2
     cells = pd.read_csv(tmp_path / "out" / "cells.csv", dtype=str)
     ran = cells[cells["n"] != "0"]
     assert set(zip(ran["method"], ran["n"], ran["mean"], strict=True)) >= {
         ("local", "3", "60.0000"),  # seeds 0 and 1 are shipped: 50, 60 and 70 %
         ("fedavg", "2", "85.0000"),
     }
-    assert report_on(measured, tmp_path / "shipped", only_shipped=True) == {"first": 2}
+    assert report_on(measured, tmp_path / "shipped", only_shipped=True) == 2
     cells = pd.read_csv(tmp_path / "shipped" / "cells.csv", dtype=str)
     assert set(cells.loc[cells["n"] != "0", "method"]) == {"local"}
 
