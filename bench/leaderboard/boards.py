@@ -125,7 +125,8 @@ class StudyBoards:
         study, results = self.study, self.results
         measures = [measure.metric == ACCURACY for measure in results.measures]
         by_accuracy = self.cells["measure_number"].map(dict(enumerate(measures)))
-        cells = self.cells[by_accuracy & (self.cells["comparison_number"] == 0)]
+        has_rows = self.cells["main"] | self.cells["is_run_column"]
+        cells = self.cells[has_rows & by_accuracy & (self.cells["comparison_number"] == 0)]
         first = cells.groupby("document")["position"].transform("min")
         cells = cells[cells["position"] == first]
         kinds = cells["tuning"].map({DEFAULT: 0, TUNED: 1}).fillna(2)
@@ -335,8 +336,12 @@ def _study(study: Study, results: Results, suite: Collection[str]) -> StudyBoard
     documents = {experiment.name: number for number, experiment in enumerate(study.experiments)}
     cells = cells.join(results.places.set_index("place")[PLACE], on="place")
     cells = cells.assign(document_number=cells["document"].map(documents))
-    has_runs = (cells["runs"] > 0).groupby([cells["document"], cells["column_number"]]).transform("any")
-    return StudyBoards(study, cells[cells["main"] | has_runs], ranking, verdicts, waiting_methods, results)
+    has_runs = cells["runs"] > 0
+    cells = cells.assign(
+        is_run_column=has_runs.groupby([cells["document"], cells["column_number"]]).transform("any")
+    )
+    is_shown = cells["main"] | has_runs.groupby(cells["document"]).transform("any")
+    return StudyBoards(study, cells[is_shown], ranking, verdicts, waiting_methods, results)
 
 
 def _guests(
