@@ -122,9 +122,8 @@ def _planned_by(name: str, study: Study, plans: Sequence[ExperimentPlan]) -> lis
                 columns.add(column)
                 text = difference_text(settings, {})
                 variants.setdefault(method, {})[text] = Line(method, settings=settings, setting=text)
-        others = [
-            Line(method, study.title_of(method), is_own=False) for method in sorted({*variants} - {*rows})
-        ]
+        # What a grid names competes with the study's own methods.
+        others = [Line(method, study.title_of(method)) for method in sorted({*variants} - {*rows})]
         lines = tuple(
             replace(row, settings=variant.settings, setting=variant.setting)
             for row in (*study.lines, *others)
