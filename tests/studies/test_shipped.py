@@ -242,6 +242,7 @@ def test_a_fresh_clone_shows_what_is_shipped(measured: Path, tmp_path: Path) -> 
         assert own == ours.replace(b",shipped: first\n", b",own\n")  # who made the runs
 
 
+@pytest.mark.timeout(900)  # three reports
 @pytest.mark.slow
 def test_all_that_ships_takes_at_most_sixty_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
