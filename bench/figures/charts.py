@@ -22,7 +22,7 @@ from bench.figures import style
 from bench.figures.panels import ACCURACY, Figure, Mark, Panel
 from bench.frames.graded_cells import COLUMNS, Results
 from bench.frames.stored_runs import WHERE
-from bench.frames.values import StoredMembers, accuracy_by_run, client_rows
+from bench.frames.values import StoredMembers, accuracy_by_run
 from bench.grids.experiment import Line
 from bench.grids.grid import PARTITION_SEED
 from bench.metric_names import ACCURACY as BY_ACCURACY
@@ -145,8 +145,7 @@ class Shown:
         parts = []
         for (stage, rule), part in lines.groupby(["stage", "rule"]):
             members = self.members(part).rows.dropna(subset=runs)
-            asked = members[runs].unique().tolist()
-            clients = client_rows(self.results.source, asked, BY_ACCURACY, str(stage), "test", str(rule))
+            clients = self.results.clients_at(str(stage), str(rule))
             parts.append(members[["place", "seed", runs]].merge(clients, left_on=runs, right_on="run"))
         return pd.concat(parts)[["place", "seed", "client", "value"]]
 
@@ -317,9 +316,7 @@ def stages(shown: Shown) -> list[Figure]:
     members = shown.members(lines).rows
     parts = []
     for kind in kinds:
-        runs = members["run"].unique().tolist()
-        clients = client_rows(shown.results.source, runs, BY_ACCURACY, kind, "test", rule)
-        values = members["run"].map(accuracy_by_run(clients)[average])
+        values = members["run"].map(accuracy_by_run(shown.results.clients_at(kind, rule))[average])
         numbers = values.groupby(members["place"]).agg(n="count", mean="mean", std="std")
         parts.append(numbers[numbers["n"] > 0].assign(kind=kind).reset_index())
     both = pd.concat(parts)

@@ -42,6 +42,21 @@ PUBLIC = [
 ]
 """Columns of ``differences.csv``."""
 
+READ = [
+    *WHERE,
+    "document",
+    "line",
+    "point",
+    "method",
+    "measure",
+    "position",
+    "n",
+    "published_mean",
+    "verdict",
+]
+READ += VALUE
+"""Columns of the cells frame that claims read."""
+
 Sides = tuple[Sequence[Any], Sequence[Any]]
 """The rows of the cells that a claim compares: the first ones and the second ones."""
 
@@ -70,7 +85,7 @@ def answered(study: Study, results: Results, cells: pd.DataFrame, claims: Sequen
     places       rows of the places frame
     verdicts     those of cells that were run and have no numbers
     """
-    board = cells[(cells["study"] == study.name) & (cells["comparison_number"] == 0)]
+    board = cells.loc[(cells["study"] == study.name) & (cells["comparison_number"] == 0), READ]
     board = board.merge(results.places[["place", "column_number"]], on="place")
     tables = {str(name): table for name, table in board.groupby("document")}
     runs = _Runs(study, results, _scores(study, results, tables, claims))

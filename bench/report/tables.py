@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,6 +40,25 @@ TERMINAL = 80
 HEAD = ["column_number", "point_number", "position"]
 """What a number stands under: a federation, a point of the experiment's axis, and what is measured there."""
 
+SHOWN = [
+    *HEAD,
+    "n",
+    "mean",
+    "std",
+    "printed",
+    "published_mean",
+    "published_std",
+    "status",
+    "difference",
+    "low_difference",
+    "high_difference",
+    "verdict",
+    "reason",
+    "done_seeds",
+    "measure_number",
+]
+"""Columns that a value is made of."""
+
 
 def places(values: Mapping[Name, float]) -> dict[Name, int]:
     """1 for the best, 2 for the second best, as printed with two decimals; ties share a place."""
@@ -60,14 +79,20 @@ def compared_seeds(cells: pd.DataFrame) -> tuple[int, ...]:
     return min(counts, key=lambda seeds: (-counts[seeds], -len(seeds), seeds), default=())
 
 
-def _values(cells: pd.DataFrame, measure: Measure) -> pd.Series[Any]:
-    """The values of the cells under one head, with the places of those that compete."""
-    is_rival = np.array([line.competes and measure.ranked for line in cells["line_object"]], bool)
-    seeds = compared_seeds(cells[is_rival])
-    has_seeds = np.array([each == seeds for each in cells["done_seeds"]], bool)
-    ranks = places(cells.loc[is_rival & has_seeds & (cells["n"] > 0), "mean"].to_dict())
+def _values(cells: pd.DataFrame, measures: Sequence[Measure]) -> pd.Series[Any]:
+    """The values of cells, with the places of those that compete under one head."""
+    competes = [line.competes for line in cells["line_object"]]
+    few = cells[[*HEAD, "n", "mean", "lost", "done_seeds", "measure_number"]].assign(competes=competes)
+    ranks: dict[Any, int] = {}
+    seeds_of_heads = {}
+    for head, part in few.groupby(HEAD):
+        measure = measures[part["measure_number"].iloc[0]]
+        rivals = part[part["competes"] & measure.ranked]
+        seeds = seeds_of_heads[head] = compared_seeds(rivals)
+        has_seeds = np.array([each == seeds for each in rivals["done_seeds"]], bool)
+        ranks |= places(rivals.loc[has_seeds & (rivals["n"] > 0), "mean"].to_dict())
     values = []
-    for row in rows_of(cells.astype({"status": object}).fillna({"status": ""})):
+    for row in rows_of(cells[SHOWN].astype({"status": object}).fillna({"status": ""})):
         is_measured, is_printed = row.n > 0, not pd.isna(row.printed)
         beside: dict[str, Any] = {}
         if is_printed or not is_measured:
@@ -80,8 +105,10 @@ def _values(cells: pd.DataFrame, measure: Measure) -> pd.Series[Any]:
                 "high": row.high_difference,
                 "verdict": row.verdict,
             }
+        seeds = seeds_of_heads[row.column_number, row.point_number, row.position]
         n = len(row.done_seeds) if is_measured and seeds and row.done_seeds != seeds else 0
-        value = Value(row.mean, row.std, measure.digits, n, ranks.get(row.Index, 0), **beside)
+        digits = measures[row.measure_number].digits
+        value = Value(row.mean, row.std, digits, n, ranks.get(row.Index, 0), **beside)
         values.append(value if not beside else _with_hint(value, row))
     return pd.Series(values, cells.index, dtype=object)
 
@@ -107,10 +134,8 @@ def _table(shown: DocumentCells, name: str, title: str, cells: pd.DataFrame) -> 
 
     has_content = (cells["runs"] > 0) | cells["printed"].notna()
     cells = cells[has_content.groupby([cells[key] for key in HEAD]).transform("any")]
-    parts = [part for _, part in cells.groupby(HEAD)]
-    values = [_values(part, shown.results.measures[part["measure_number"].iloc[0]]) for part in parts]
     cells = cells.assign(
-        value=pd.concat(values) if values else None,
+        value=_values(cells, shown.results.measures),
         row=_keys(cells, row_key),
         head=_keys(cells, head_key),
     )
