@@ -31,6 +31,15 @@ from bench.spec import STAGES
 __all__ = ["Batch", "Clients", "Message", "Method", "Stack", "Update"]
 
 
+FORMER_HOOKS = {
+    "adapt": "a part of load()",
+    "warm_up": "first_upload()",
+    "enrol": "receive_first()",
+    "artefacts": "record(), called where a value is known",
+}
+"""Hooks of version 0.2.0 -> what does the same."""
+
+
 class Method:
     """A federated algorithm. The registry finds every subclass with a ``name`` of its own.
 
@@ -79,9 +88,12 @@ class Method:
         """Check what the class says.
 
         Raises:
-            TypeError: the stage, the hyper-parameters or the families are none.
+            TypeError: the stage, the hyper-parameters or the families are none, or the class has a hook of
+                version 0.2.0 that nothing calls any more, which would change numbers in silence.
         """
         super().__init_subclass__()
+        for name in FORMER_HOOKS.keys() & vars(cls).keys():
+            raise TypeError(f"{cls.__name__}.{name}() is not called any more: it is {FORMER_HOOKS[name]} now")
         if cls.stage not in STAGES:
             raise TypeError(f"stage of {cls.__name__}: expected {' or '.join(STAGES)}, got {cls.stage!r}")
         if not (isinstance(cls.Hyper, type) and issubclass(cls.Hyper, HyperParameters)):

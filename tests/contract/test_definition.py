@@ -35,6 +35,12 @@ def test_a_misspelt_hook_is_named_with_the_hook(monkeypatch: pytest.MonkeyPatch)
     hooks_are_spelt_right(subject(HasHelpers, monkeypatch))
 
 
+@pytest.mark.parametrize("name", ["adapt", "warm_up", "enrol", "artefacts"])
+def test_a_hook_of_the_version_before_is_refused_and_not_left_uncalled(name: str) -> None:
+    with pytest.raises(TypeError, match=name):
+        type("Old", (FedAvg,), {"name": "old", name: lambda self: None})
+
+
 class Misnames(Own):
     """Settings that are none, and a search beyond its limit."""
 

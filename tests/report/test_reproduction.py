@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 
 import pytest
+from ranked_runs import beside_print
 from stored_runs import MemoryStore
 from study_cells import report_of
 
@@ -14,17 +15,6 @@ from bench.reports.fedsheafhn import FedSheafHN
 PAPER = FedSheafHN().paper_title("fedsheafhn_final")
 
 
-def filled() -> MemoryStore:
-    """Cora, 10 clients: local and flow as printed, fedavg above, fggp below."""
-    database = MemoryStore()
-    for seed in (0, 1, 2):
-        database.add("local", seed, [71, 71 + seed % 2])  # 71.17
-        database.add("fedavg", seed, [90, 92])
-        database.add("fggp", seed, [10, 12])
-        database.add("flow", seed, [82, 81 + seed % 2])  # 81.67
-    return database
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("report")
@@ -33,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def cora(folder: Path) -> Document:
     """The score of what is on Cora."""
-    report = report_of(filled(), folder, Request(datasets=("cora",)), FedSheafHN)
+    report = report_of(beside_print(), folder, Request(datasets=("cora",)), FedSheafHN)
     (document,) = (each for each in report.documents if each.name == "reproduction")
     return document
 
@@ -57,7 +47,7 @@ def test_a_paper_is_a_column_of_the_score(cora: Document) -> None:
 
 
 def test_values_that_only_experiments_have_are_counted(tmp_path: Path) -> None:
-    report_of(filled(), tmp_path, study=FedSheafHN)
+    report_of(beside_print(), tmp_path, study=FedSheafHN)
     lines = (tmp_path / "fedsheafhn/reproduction/table.md").read_text(encoding="utf-8").splitlines()
     heads, rows = (
         next(line for line in lines if line.startswith(start)).strip("| ").split(" | ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from ranked_runs import beside_print
 from stored_runs import CORA as CORA_PROTOCOL
 from stored_runs import MemoryStore
 from study_cells import plan_of
@@ -37,13 +38,9 @@ FINAL, EARLIER = ToyStudy().papers
 
 
 def filled() -> MemoryStore:
-    """Cora, 10 clients: local and flow as printed, fedavg above, fggp below, fedper with one seed, oom."""
-    database = MemoryStore()
+    """Four methods beside print; fedprox, fedper with one seed, and one out of memory."""
+    database = beside_print()
     for seed in (0, 1, 2):
-        database.add("local", seed, [71, 71 + seed % 2])  # 71.17
-        database.add("fedavg", seed, [90, 92])
-        database.add("fggp", seed, [10, 12])
-        database.add("flow", seed, [82, 81 + seed % 2])  # 81.67
         database.add("fedprox", seed, [60, 60])  # printed value taken over from another paper
     database.add("fedper", 0, [65])
     database.add("pfedhn", 0, None, state="oom", reason="too large")
