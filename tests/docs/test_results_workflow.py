@@ -24,6 +24,7 @@ def steps() -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # a whole site is built
 def test_a_bundle_is_imported_made_again_and_shown(tmp_path: Path) -> None:
     home, repository = tmp_path / "home", tmp_path / "repository"
     environment = {
