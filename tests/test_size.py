@@ -17,7 +17,7 @@ CEILINGS = {
     "bench": 2642,
     "bench/cli": 2392,
     "bench/contract": 1092,
-    "bench/engine": 2856,
+    "bench/engine": 2868,
     "bench/federation": 2463,
     "bench/figures": 1618,
     "bench/frames": 2452,
