@@ -73,21 +73,33 @@ def statistic(
     ``default_searches``: those that the default configuration won count as searches, too.
     """
     read_as = f"Test accuracy in percent, {AVERAGES[study.average]}; {reading_text(study.primary)}."
-    runs = _runs_of(cells, results, default_searches)
+    runs = runs_of(cells, results, default_searches)
+    clashes = clashes_of(study, runs)
     return Document(
         study,
         name,
         title,
         summary=summary,
-        caption=(read_as, *caption, *conditions(study, runs)),
-        fine_print=(*fine_print, *origins(study, runs, results)),
+        caption=(read_as, *caption, *conditions(runs, clashes)),
+        fine_print=(*fine_print, *origins(study, runs, clashes, results)),
         cells=cells,
         **rest,
     )
 
 
-def caption(shown: DocumentCells) -> tuple[str, ...]:
-    """A table's caption: what is measured and how it is selected, what is marked, protocol, seeds, tuning."""
+def caption_and_fine_print(shown: DocumentCells) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A table's caption, and what else is to be known of it.
+
+    The caption says what is measured and how it is selected, what is marked, protocol, seeds and tuning.
+    """
+    runs = runs_of(shown.cells, shown.results)
+    clashes = clashes_of(shown.study, runs)
+    fine_print = (*_fine_print(shown), *origins(shown.study, runs, clashes, shown.results))
+    return (*_caption(shown), *conditions(runs, clashes)), fine_print
+
+
+def _caption(shown: DocumentCells) -> tuple[str, ...]:
+    """What is measured and how it is selected, and what is marked."""
     study = shown.study
     measures = [measure for measure in shown.measures if not measure.is_extra]
     reading = measures[0].reading or study.primary
@@ -98,12 +110,11 @@ def caption(shown: DocumentCells) -> tuple[str, ...]:
     return (
         f"{text[:1].upper()}{text[1:]}{note}; {AVERAGES[study.average]}, ± standard deviation over seeds.",
         *([PLACES] if has_places else []),
-        *conditions(study, _runs_of(shown.cells, shown.results)),
     )
 
 
-def fine_print(shown: DocumentCells) -> tuple[str, ...]:
-    """What else is to be known of a table: places, remarks, the verdicts' rule, and all of its runs."""
+def _fine_print(shown: DocumentCells) -> list[str]:
+    """Places, remarks and the verdicts' rule."""
     study, experiment = shown.study, shown.experiment
     lines = [OTHER_ROWS] if any(measure.ranked for measure in shown.measures) else []
     measures = [measure for measure in shown.measures if not measure.is_extra]
@@ -114,7 +125,7 @@ def fine_print(shown: DocumentCells) -> tuple[str, ...]:
         margins = sorted(primary["margin"].dropna().unique())
         lines += [f"{LEGEND} Margin: {_either(margins)} points." if margins else LEGEND]
         lines += [tolerances(study, primary)]
-    return (*lines, *origins(study, _runs_of(shown.cells, shown.results), shown.results))
+    return lines
 
 
 def _meanings(measures: Sequence[Measure]) -> str:
@@ -124,7 +135,7 @@ def _meanings(measures: Sequence[Measure]) -> str:
     return "; ".join(f"{measure.title}: {measure.meaning}" for measure in measures)
 
 
-def _runs_of(cells: pd.DataFrame, results: Results, default_searches: bool = False) -> pd.DataFrame:
+def runs_of(cells: pd.DataFrame, results: Results, default_searches: bool = False) -> pd.DataFrame:
     """The runs with numbers behind cells, a row a run and method setting, in the order of the cells.
 
     New columns: protocol, draw (the seed by which the partition was drawn), is_usual (the method trains, in
@@ -191,9 +202,9 @@ def budget(record: Record, on_other_clients: bool) -> str:
     )
 
 
-def conditions(study: Study, runs: pd.DataFrame) -> tuple[str, ...]:
-    """Protocol, seeds and tuning of the runs of a document, and whether some of them are on other clients;
-    ``origins`` says the rest.
+def conditions(runs: pd.DataFrame, clashes: str) -> tuple[str, ...]:
+    """Protocol, seeds and tuning of the runs of a document, and whether some of them are on other clients
+    (``clashes``, as ``clashes_of`` says it); ``origins`` says the rest.
     """
     if runs.empty:
         return ("Nothing of this table has been run yet.",)
@@ -205,13 +216,13 @@ def conditions(study: Study, runs: pd.DataFrame) -> tuple[str, ...]:
         f"Protocol: {text}. "
         f"Seeds: {ranges(runs['seed'])}. "
         f"Tuning: {search_text}none (default settings, not tuned).",
-        *(["Some runs are on other clients: see the notes."] if _clashes(study, runs) else []),
+        *(["Some runs are on other clients: see the notes."] if clashes else []),
     )
 
 
-def origins(study: Study, runs: pd.DataFrame, results: Results) -> tuple[str, ...]:
-    """Protocols by data set, searches, clients that differ, partitions, devices, environments and bundles of
-    a document's runs.
+def origins(study: Study, runs: pd.DataFrame, clashes: str, results: Results) -> tuple[str, ...]:
+    """Protocols by data set, searches, clients that differ (``clashes``), partitions, devices, environments
+    and bundles of a document's runs.
     """
     all_environments = results.source.environments().sort_values("id")
     used = all_environments[all_environments["id"].isin(runs["environment_id"])]
@@ -224,7 +235,7 @@ def origins(study: Study, runs: pd.DataFrame, results: Results) -> tuple[str, ..
     parts = (
         ("Protocol", "; ".join(_protocols(study, runs))),
         *((f"Tuned ('{text}')", budget_text) for text, budget_text in _searches(runs)),
-        ("Not the same clients, and not to be compared", _clashes(study, runs)),
+        ("Not the same clients, and not to be compared", clashes),
         ("Partitions", _partitions(study, runs)),
         ("Devices", ", ".join(sorted({device for device in runs["device"] if device}))),
         ("Environment", "; ".join(environments)),
@@ -287,23 +298,25 @@ def _protocols(study: Study, runs: pd.DataFrame) -> list[str]:
 def _partitions(study: Study, runs: pd.DataFrame) -> str:
     """Beginnings of the partitions' hashes by column; of many the first and their number."""
     parts = []
-    for where, part in parts_of(runs[runs["partition_hash"] != ""], WHERE):
+    partitions = runs.loc[runs["partition_hash"] != "", [*WHERE, "partition_hash"]].drop_duplicates()
+    for where, part in parts_of(partitions, WHERE):
         hashes = sorted(part["partition_hash"].str[:8].unique())
         rest_text = f" and {len(hashes) - LISTED} more" if len(hashes) > LISTED else ""
         parts.append(f"{study.column_title(Column(*where))}: {', '.join(hashes[:LISTED])}{rest_text}")
     return "; ".join(parts)
 
 
-def _clashes(study: Study, runs: pd.DataFrame) -> str:
+def clashes_of(study: Study, runs: pd.DataFrame) -> str:
     """Columns whose runs of one partition seed and split are on different clients."""
-    clashes = []
+    place = [*WHERE, "split", "draw"]
     splits = [split for _, _, split, _ in runs["protocol"]]
-    for (*where, _, seed), part in parts_of(runs.assign(split=splits), [*WHERE, "split", "draw"]):
-        hashes = sorted(part["partition_hash"].str[:8].unique())
-        if len(hashes) > 1:
-            title = study.column_title(Column(*where))
-            clashes.append(f"{title}, partition seed {seed}: {', '.join(hashes)}")
-    return "; ".join(clashes)
+    partitions = runs[[*WHERE, "draw"]].assign(split=splits, partition=runs["partition_hash"].str[:8])
+    partitions = partitions.drop_duplicates()
+    clashing = partitions[partitions.duplicated(place, keep=False)].sort_values("partition")
+    return "; ".join(
+        f"{study.column_title(Column(*where))}, partition seed {seed}: {', '.join(part['partition'])}"
+        for (*where, _, seed), part in parts_of(clashing, place)
+    )
 
 
 def describe(environment: Mapping[str, Any]) -> str:

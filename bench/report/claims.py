@@ -215,6 +215,8 @@ class _Runs:
 
 def _mean_scores(cells: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """The mean over cells of every client's score in every run that all of them have."""
+    if len(cells) == 1:
+        return cells[0]
     keys = ["partition", "seed", "client", "part"]
     mean = (
         pd.concat(cells)

@@ -108,11 +108,12 @@ def _own_runs(members: pd.DataFrame) -> dict[int, str]:
     if is_own.all():
         return {}
     texts = {}
-    for place, part in parts_of(members.assign(is_own=is_own), "place"):
+    has_own = members[["place", "seed"]].assign(is_own=is_own)[members["place"].isin(members["place"][is_own])]
+    for place, part in parts_of(has_own, "place"):
         own_seeds = part.loc[part["is_own"], "seed"].tolist()
         if part["is_own"].all():
             texts[place] = OWN_RUNS
-        elif own_seeds:
+        else:
             texts[place] = f"{OWN_RUNS} (seeds {ranges(own_seeds)} of {ranges(part['seed'].tolist())})"
     return texts
 

@@ -14,7 +14,7 @@ from bench.frames.stored_runs import rows_of
 from bench.grids.experiment import Line
 from bench.grids.grid import PARTITION_SEED
 from bench.pages.grades import GRADES, grade_look
-from bench.report.captions import caption, fine_print
+from bench.report.captions import caption_and_fine_print
 from bench.report.document import Document, DocumentCells
 from bench.report.notes import notes
 from bench.report.table import LABEL_WIDTH, Entry, Table, Value, listing, table_of
@@ -344,18 +344,19 @@ def _count(number_of_things: int, noun: str) -> str:
 
 def document_of(shown: DocumentCells, figures: Iterable[Figure] = ()) -> Document:
     """Everything about one experiment, of which these are the figures."""
+    caption, fine_print = caption_and_fine_print(shown)
     return Document(
         shown.study,
         shown.experiment.name,
         shown.experiment.title,
         summary=_summary(shown),
-        caption=caption(shown),
+        caption=caption,
         notes=notes(shown),
         views=views(shown, shown.cells),
         details=details(shown),
         printed=printed_tables(shown) if shown.is_run else (),
         cells=shown.cells,
         is_statistic=False,
-        fine_print=fine_print(shown),
+        fine_print=fine_print,
         figures=tuple(figures),
     )
