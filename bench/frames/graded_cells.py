@@ -439,4 +439,5 @@ def cells_frame(cells: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
         order=range(len(cells)),
         **{name: cells[name].where(is_measured) for name in ("seconds", "megabytes", "peak_mib")},
     )
-    return shown[list(COLUMNS)].astype(COLUMNS)
+    kinds = {name: "object" if kind == "string" else kind for name, kind in COLUMNS.items()}
+    return shown[list(COLUMNS)].astype(kinds)  # as in with_text_as_objects

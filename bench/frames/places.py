@@ -8,7 +8,7 @@ from dataclasses import astuple, replace
 import pandas as pd
 
 from bench.frames.searches import SettingsOf
-from bench.frames.stored_runs import WHERE
+from bench.frames.stored_runs import WHERE, with_text_as_objects
 from bench.grids.experiment import Line
 from bench.studies.experiment import ExperimentPlan
 from bench.studies.settings import Settings, difference_text
@@ -51,6 +51,7 @@ def places_frame(
             settings += table_settings
     places = pd.concat(tables, ignore_index=True)
     places["point"] = [point.label for point in places["point_object"]]
+    places = with_text_as_objects(places)
     return places.rename_axis("place").reset_index(), dict(enumerate(settings))
 
 

@@ -57,6 +57,13 @@ def parts_of(frame: pd.DataFrame, columns: str | list[str]) -> Iterator[tuple[An
     yield from frame.groupby(columns)
 
 
+def with_text_as_objects(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame whose columns of text hold Python's strings: such columns lie in one block, and selecting rows
+    of a frame with dozens of them takes a third of the time that Arrow's take.
+    """
+    return frame.astype(dict.fromkeys(frame.select_dtypes("str").columns, "object"))
+
+
 def usual_frame(grids: Iterable[str]) -> tuple[pd.DataFrame, SettingsOf]:
     """The settings that grids plan, and these settings by cell; where two grids plan the same method in the
     same column, the first one's.
@@ -107,7 +114,7 @@ def runs_frame(
         raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
     if "origin" not in runs:
         runs["origin"] = OWN
-    runs = runs.sort_values([*WHERE, "method", "seed", "run"], ignore_index=True)
+    runs = with_text_as_objects(runs).sort_values([*WHERE, "method", "seed", "run"], ignore_index=True)
     first_runs = runs.drop_duplicates("cell")
     specs = dict(zip(first_runs["cell"], map(RunSpec.model_validate_json, first_runs["spec"]), strict=True))
     fixed_settings: SettingsOf = {cell: spec.settings() for cell, spec in specs.items()}
