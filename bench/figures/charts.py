@@ -171,10 +171,11 @@ class Shown:
         baselines = [n for n, line in numbers if line.method == self.study.baseline]
         return {max(group, key=means.__getitem__) for group in (competitors, proposed, baselines) if group}
 
-    def column_title(self, panel: int) -> str:
-        """A column in full."""
-        places = self.rows[self.rows["panel"] == panel]
-        return self.study.column_title(Column(*places[WHERE].iloc[0]))
+    @cached_property
+    def column_titles(self) -> dict[int, str]:
+        """The columns in full, by their numbers."""
+        columns = self.rows[["panel", *WHERE]].drop_duplicates("panel").itertuples(index=False, name=None)
+        return {number: self.study.column_title(Column(*where)) for number, *where in columns}
 
     def panels(
         self, kind: str, data: pd.DataFrame, lines: pd.DataFrame, columns: Sequence[str], **options: Any
@@ -184,15 +185,16 @@ class Shown:
         The ``lines`` say which of them matter. Means get their intervals.
         """
         panels = []
-        for number, rows in data.groupby("panel"):
-            means = lines[lines["panel"] == number].set_index("line_number")["mean"]
+        means_of_lines = lines[["panel", "line_number", "mean"]]
+        for number, rows in data[["panel", "line_number", *WHERE, "method", *columns]].groupby("panel"):
+            means = means_of_lines[means_of_lines["panel"] == number].set_index("line_number")["mean"]
             keys = self.key_lines(means)
             marks = [replace(self.marks[line], key=line in keys) for line in rows["line_number"].unique()]
             frame = rows[[*WHERE, "method", *columns]].reset_index(drop=True)
             frame = frame.rename(columns={"x": options.get("x", "x")})
             if "std" in columns:
                 frame = with_intervals(frame.astype({"std": float}))
-            panels.append(Panel(kind, self.column_title(int(str(number))), frame, tuple(marks), options))
+            panels.append(Panel(kind, self.column_titles[int(str(number))], frame, tuple(marks), options))
         return panels
 
     def reading(self, measure: Measure | None = None, average: bool = True) -> str:
@@ -440,14 +442,9 @@ def _stored_curves(
 
 def _over_seeds(values: pd.DataFrame) -> pd.DataFrame:
     """Mean and deviation of the rows that all members of a place have: place, row, n, mean, std."""
-    parts = [pd.DataFrame({name: [] for name in ("place", "row", *SPREAD)})]
-    for place, part in values.groupby("place"):
-        curves = part.pivot(index="row", columns="member", values="value").dropna()
-        numbers = np.ascontiguousarray(curves.to_numpy(np.float64))
-        std = numbers.std(axis=1, ddof=1) if numbers.shape[1] > 1 else np.nan
-        spread = {"n": numbers.shape[1], "mean": numbers.mean(axis=1), "std": std}
-        parts.append(pd.DataFrame({"place": place, "row": curves.index, **spread}))
-    return pd.concat(parts[1:] or parts, ignore_index=True)
+    by_row = values.groupby(["place", "row"])["value"].agg(n="count", mean="mean", std="std").reset_index()
+    members = values.groupby("place")["member"].nunique()
+    return by_row[by_row["n"] == by_row["place"].map(members)]
 
 
 def _curves(shown: Shown, axis: str, curves: pd.DataFrame, y_label: str = ACCURACY) -> list[Panel]:
@@ -495,7 +492,7 @@ def rounds(shown: Shown) -> list[Figure]:
             stage = (measure.reading or shown.study.primary).stage
             curves = _stored_curves(shown, shown.lines.assign(stage=stage))
             panels += [_with_published(shown, measure, panel) for panel in _curves(shown, "round", curves)]
-    columns = "; ".join(dict.fromkeys(shown.column_title(panel) for panel in shown.rows["panel"].unique()))
+    columns = "; ".join(dict.fromkeys(shown.column_titles[panel] for panel in shown.rows["panel"].unique()))
     caption = (
         f"Test accuracy by round (no rule: every round is shown), {AVERAGES[shown.study.average]}, "
         f"{columns}; {BAND} Markers: published."
@@ -605,7 +602,7 @@ def measures(shown: Shown) -> list[Figure]:
             panel = Panel("curves", measure.title, frame.reset_index(drop=True), tuple(marks), options)
             by_column.setdefault(int(str(number)), []).append(panel)
     panels = [panel for number in sorted(by_column) for panel in by_column[number]]
-    columns = "; ".join(shown.column_title(panel) for panel in shown.rows["panel"].unique())
+    columns = "; ".join(shown.column_titles[panel] for panel in shown.rows["panel"].unique())
     caption = f"Every measure by {axis}, {columns}; {BAND} Dotted: published."
     return shown.figures("measures", f"Every measure by {axis}", caption, panels)
 

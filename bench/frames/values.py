@@ -118,20 +118,24 @@ class StoredMembers:
             for run, part in clients.groupby("run")
         }
         stored = self.source.curves(runs, "test")
-        parts = []
+        by_member = {}
         for member, run, average in self.rows[["run", "average"]].itertuples():
             if run in held and (run, self.stage) in stored:
                 numbers, samples = held[run]
                 correct = stored[run, self.stage][:, numbers]
                 mean = (correct / samples).mean(axis=1)
                 pooled = correct.sum(axis=1) / samples.sum()
-                curve = 100.0 * (pooled if average == "samples" else mean)
-                parts.append(
-                    pd.DataFrame({"member": member, "row": range(1, len(curve) + 1), "value": curve})
-                )
-        if not parts:
+                by_member[member] = 100.0 * (pooled if average == "samples" else mean)
+        if not by_member:
             return pd.DataFrame({"member": [], "row": [], "value": []})
-        curves = pd.concat(parts, ignore_index=True)
+        lengths = list(map(len, by_member.values()))
+        curves = pd.DataFrame(
+            {
+                "member": np.repeat(list(by_member), lengths),
+                "row": np.concatenate([np.arange(1, length + 1) for length in lengths]),
+                "value": np.concatenate(list(by_member.values())),
+            }
+        )
         length = curves.groupby("member")["row"].max()
         shortest = length.groupby(self.rows["place"].reindex(length.index)).transform("min")
         return curves[curves["row"] <= curves["member"].map(shortest)]

@@ -108,7 +108,9 @@ def _own_runs(members: pd.DataFrame) -> dict[int, str]:
     if is_own.all():
         return {}
     texts = {}
-    has_own = members[["place", "seed"]].assign(is_own=is_own)[members["place"].isin(members["place"][is_own])]
+    has_own = members[["place", "seed"]].assign(is_own=is_own)[
+        members["place"].isin(members["place"][is_own])
+    ]
     for place, part in parts_of(has_own, "place"):
         own_seeds = part.loc[part["is_own"], "seed"].tolist()
         if part["is_own"].all():

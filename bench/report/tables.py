@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from bench.frames.stored_runs import rows_of
+from bench.frames.stored_runs import WHERE, rows_of
 from bench.grids.experiment import Line
 from bench.grids.grid import PARTITION_SEED
 from bench.pages.grades import GRADES, grade_look
@@ -39,6 +39,9 @@ TERMINAL = 80
 
 HEAD = ["column_number", "point_number", "position"]
 """What a number stands under: a federation, a point of the experiment's axis, and what is measured there."""
+
+HEADING = [*WHERE, "point", "measure_number"]
+"""Columns that a heading is made of."""
 
 SHOWN = [
     *HEAD,
@@ -140,8 +143,9 @@ def _table(shown: DocumentCells, name: str, title: str, cells: pd.DataFrame) -> 
         head=_keys(cells, head_key),
     )
     cells = cells[has_content.loc[cells.index].groupby(cells["line_number"]).transform("any")]
-    heads = cells.sort_values(head_key).drop_duplicates(head_key)
-    labels = cells.sort_values(row_key).drop_duplicates(row_key)
+    heads = cells[[*HEADING, *HEAD, "head"]].sort_values(head_key).drop_duplicates(head_key)
+    labels = cells[["line_number", "point_number", "line", "line_object", "point", "row"]]
+    labels = labels.sort_values(row_key).drop_duplicates(row_key)
     value_at = dict(zip(zip(cells["row"], cells["head"], strict=True), cells["value"], strict=True))
     stub = "Method" if shown.by_method else "Variant"
     return table_of(
@@ -260,15 +264,16 @@ def _is_graded(value: Value | Entry | None) -> bool:
     return isinstance(value, Value) and value.verdict in GRADES
 
 
-def printed_tables(shown: DocumentCells) -> tuple[Table, ...]:
-    """What a terminal shows of a table: each of few columns beside the published numbers, if there are any,
-    or all side by side; many without deviations and with the verdicts' marks.
+def printed_tables(shown: DocumentCells, tables: tuple[Table, ...]) -> tuple[Table, ...]:
+    """What a terminal shows of the ``tables`` that ``views`` gives: each of few columns beside the published
+    numbers, if there are any, or all side by side; many without deviations and with the verdicts' marks.
     """
     # Lines that differ in the partition alone give s_d, and stand in the files.
     keys = shown.cells["line_object"].map(
         lambda line: {part.partition("=")[0] for part in line.setting.split(";")}
     )
-    tables = views(shown, shown.cells[keys != {PARTITION_SEED}])
+    if (keys == {PARTITION_SEED}).any():
+        tables = views(shown, shown.cells[keys != {PARTITION_SEED}])
     if sum(len(table.columns) for table in tables) > DETAILED:
         tables = tuple(map(_overview, tables))
     elif any(comparison.targets for comparison in shown.experiment.comparisons):
@@ -345,6 +350,7 @@ def _count(number_of_things: int, noun: str) -> str:
 def document_of(shown: DocumentCells, figures: Iterable[Figure] = ()) -> Document:
     """Everything about one experiment, of which these are the figures."""
     caption, fine_print = caption_and_fine_print(shown)
+    tables = views(shown, shown.cells)
     return Document(
         shown.study,
         shown.experiment.name,
@@ -352,9 +358,9 @@ def document_of(shown: DocumentCells, figures: Iterable[Figure] = ()) -> Documen
         summary=_summary(shown),
         caption=caption,
         notes=notes(shown),
-        views=views(shown, shown.cells),
+        views=tables,
         details=details(shown),
-        printed=printed_tables(shown) if shown.is_run else (),
+        printed=printed_tables(shown, tables) if shown.is_run else (),
         cells=shown.cells,
         is_statistic=False,
         fine_print=fine_print,

@@ -11,7 +11,7 @@ from study_cells import shown
 
 from bench.grids import Filters, expand, load_grid
 from bench.report.table import Value, table_of
-from bench.report.tables import printed_tables
+from bench.report.tables import document_of
 from bench.report.terminal import rich_table
 from bench.reports.fedpub import FedPubProtocol
 from bench.reports.fedsheafhn import FedSheafHN
@@ -51,7 +51,7 @@ def test_no_word_of_a_heading_is_cut_and_no_row_is_empty() -> None:
             load_grid("fedpub_protocol"), Filters((dataset,), (scenario,), (clients,), ("local",), (0,))
         ):
             database.add_run(run.spec, [70] * clients)
-    tables = printed_tables(shown(FedPubProtocol, "protocol", database))
+    tables = document_of(shown(FedPubProtocol, "protocol", database)).printed
     assert [row for table in tables for row, _ in table.rows] == ["Local"] * len(tables)
     assert sum(len(table.columns) for table in tables) == 5
     for table in tables:
@@ -69,11 +69,11 @@ def test_a_table_without_published_numbers_has_its_points_side_by_side() -> None
         epochs = run.spec.protocol.local_epochs
         for database in [both] * (epochs in (3, 5)) + [one] * (epochs == 5):
             database.add_run(run.spec, [60 + epochs + run.spec.seed] * 20)
-    (side_by_side,) = printed_tables(shown(FedSheafHN, "local_epochs", both))
+    (side_by_side,) = document_of(shown(FedSheafHN, "local_epochs", both)).printed
     assert [(value.text, value.rank) for _, row in side_by_side.rows for value in row if value] == [
         ("63.50 ± 0.71", 1),  # 63 and 64
         ("65.50 ± 0.71", 1),
     ]
-    (alone,) = printed_tables(shown(FedSheafHN, "local_epochs", one))
+    (alone,) = document_of(shown(FedSheafHN, "local_epochs", one)).printed
     assert [value.text for _, row in alone.rows for value in row if value] == ["65.50 ± 0.71"]
     assert "5" in alone.columns[0]

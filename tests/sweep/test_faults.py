@@ -388,4 +388,6 @@ def test_methods_that_go_wrong(tmp_path: Path, settled: Callable[..., None]) -> 
     raised = by_method["raises"]["failed"]
     assert by_method == {m: {state: raised if m == "raises" else 4} for m, state in faulty.items()}
     assert raised in (HELD_BACK, 4), "the fourth is held back unless it had begun"
-    settled("method raises, returns NaN, allocates a pebibyte, hangs", 12 + raised, [home], f"; they: {by_method}")
+    settled(
+        "method raises, returns NaN, allocates a pebibyte, hangs", 12 + raised, [home], f"; they: {by_method}"
+    )
