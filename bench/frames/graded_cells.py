@@ -20,13 +20,12 @@ from bench.frames.printed import bars, beside_published, margin_of, published_ru
 from bench.frames.searches import DEFAULT, OTHER, TUNED
 from bench.frames.spread import UNKNOWN, between_partitions, drawn, pools_of, with_spread
 from bench.frames.stored_runs import UsualRuns, first_usual, runs_frame, usual_frame
-from bench.frames.values import StoredMembers, accuracy_by_run, client_rows
+from bench.frames.values import StoredMembers, accuracy_by_run, check_kept, client_rows
 from bench.frames.verdicts import agreed, judged
 from bench.metric_names import ACCURACY, Metric
-from bench.studies.collect import plans_of
+from bench.studies.declarations import plans_of
 from bench.studies.experiment import ExperimentPlan, Plans
 from bench.studies.measures import Measure, measure_of_metric
-from bench.studies.metric import check_kept
 from bench.studies.settings import Reading, Settings
 from bench.studies.source import Source
 from bench.studies.study import Study
@@ -261,7 +260,7 @@ def measured(
     for number, measure_cells in cells.groupby("measure_number"):
         rows = members[members["place"].isin(measure_cells["place"]) & members["is_done"]]
         seen = StoredMembers(rows, source, metric, reading.stage, reading.rule, clients, settings)
-        values = measures[int(str(number))].by_member(seen)
+        values = measures[int(str(number))].of(seen)
         parts.append(rows[["place", "run", "seed"]].assign(value=values, measure_number=number))
     together = pd.concat(parts, ignore_index=True).dropna(subset="value")
     return together.assign(stage=reading.stage, rule=reading.rule)[list(VALUES)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +16,7 @@ from bench.studies.experiment import ExperimentPlan
 from bench.studies.published import Published, published
 from bench.studies.settings import Column, Settings, difference_text
 from bench.studies.study import Study
-from bench.studies.verdicts import PublishedRuns, checked_margin
+from bench.studies.verdicts import PublishedRuns
 
 PUBLISHED = ["study", "paper", "printed_table", "printed_method", "printed_setting", "metric"]
 """What a published value is looked up by, beside where it was measured."""
@@ -219,4 +220,6 @@ def margin_of(study: Study) -> float:
         RequestError: it is no positive number.
     """
     with _named_errors(study):
-        return checked_margin(study.margin)
+        if not 0 < study.margin < math.inf:
+            raise RequestError(f"equivalence margin: expected a positive number, got {study.margin!r}")
+        return float(study.margin)

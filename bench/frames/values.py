@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.metric_names import ACCURACY, ROC_AUC, Metric
+from bench.errors import RequestError
+from bench.metric_names import ACCURACY, ROC_AUC, TITLES, Metric
 from bench.metrics import OF_COUNTS
 from bench.selection import client_mean
 from bench.studies.settings import Settings
@@ -26,9 +27,15 @@ CLIENTS = ["run", "client", "stage", "split", "rule", "value", "samples"]
 
 
 def client_rows(
-    source: Source, runs: Collection[int], metric: Metric, stage: str, split: str, rule: str
+    source: Source,
+    runs: Collection[int],
+    metric: Metric,
+    stage: str | None = None,
+    split: str | None = None,
+    rule: str | None = None,
 ) -> pd.DataFrame:
-    """What the clients with samples score in some runs: a row a run and client, ``value`` from 0 to 1.
+    """What the clients with samples score in some runs: a row a run, client and reading, ``value`` from 0 to
+    1. A stage, split or rule that is None takes all.
 
     Other metrics than accuracy are known of the test split alone, and of runs that keep what they need.
     """
@@ -36,13 +43,32 @@ def client_rows(
         rows = source.client_results(runs, stage=stage, split=split, rule=rule, metric=metric)
         return rows[rows["samples"] > 0].rename(columns={"run_id": "run"})[CLIENTS]
     parts = [source.client_results([]).rename(columns={"run_id": "run"})[CLIENTS]]
-    for (run, run_stage, run_rule), counts in source.confusions(runs).items() if split == "test" else ():
-        if (run_stage, run_rule) == (stage, rule):
+    confusions = source.confusions(runs) if split in ("test", None) else {}
+    for (run, run_stage, run_rule), counts in confusions.items():
+        if stage in (run_stage, None) and rule in (run_rule, None):
             values, samples = OF_COUNTS[metric](counts), counts.sum(axis=(1, 2))
             clients = np.flatnonzero(samples)
-            fields = (run, clients, stage, split, rule, values[clients], samples[clients])
+            fields = (run, clients, run_stage, "test", run_rule, values[clients], samples[clients])
             parts.append(pd.DataFrame(dict(zip(CLIENTS, fields, strict=True))))
     return pd.concat(parts[1:] or parts, ignore_index=True)
+
+
+def check_kept(metric: Metric, runs: int, missing_runs: int) -> str:
+    """How many of so many finished runs lack a metric, in a sentence; empty where none does.
+
+    Raises:
+        RequestError: all of them.
+    """
+    if not missing_runs:
+        return ""
+    reason = "older runs keep no counts by class"
+    if metric == ROC_AUC:
+        reason = "only data sets of two classes have one, and of these older runs keep none"
+    text = f"{missing_runs:,} of {runs:,} finished runs have no {TITLES[metric]}: {reason}"
+    text += "; 'bench sweep --grid NAME' makes shipped ones again, with --rerun changed your own"
+    if missing_runs == runs:
+        raise RequestError(f"--metric {metric}: {text}")
+    return f"{text}."
 
 
 def accuracy_by_run(clients: pd.DataFrame) -> pd.DataFrame:

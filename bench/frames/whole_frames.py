@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pandas as pd
 
+from bench.frames.values import check_kept, client_rows
 from bench.metric_names import ACCURACY, Metric
 from bench.spec import RunSpec
-from bench.studies.metric import check_kept, client_values
 from bench.studies.source import OWN, Source
 
 PLACE = ["run", "spec_hash", "dataset", "scenario", "clients", "method", "seed"]
@@ -31,8 +31,8 @@ def whole_frame(name: str, source: Source, metric: Metric = ACCURACY) -> pd.Data
             cell: json.dumps(RunSpec.model_validate_json(text).settings(), sort_keys=True)
             for cell, text in first_runs.items()
         }
-        results = client_values(source, all_runs["run"].tolist(), ACCURACY, "trained", "test", "best_val")
-        means = 100.0 * results.groupby("run_id")["value"].mean()
+        results = client_rows(source, all_runs["run"].tolist(), ACCURACY, "trained", "test", "best_val")
+        means = 100.0 * results.groupby("run")["value"].mean()
         origin = all_runs["origin"].replace({OWN: "own"}) if "origin" in all_runs else "own"
         return all_runs.assign(
             settings=all_runs["cell"].map(settings),
@@ -43,10 +43,10 @@ def whole_frame(name: str, source: Source, metric: Metric = ACCURACY) -> pd.Data
     texts = dict.fromkeys(done_runs.select_dtypes(["string", "object"]), "category")
     done_runs = done_runs.astype(texts).set_index("run", drop=False)
     rule = "last" if name == "curves" else None
-    rows = client_values(source, done_runs["run"].tolist(), metric, rule=rule)
+    rows = client_rows(source, done_runs["run"].tolist(), metric, rule=rule)
     if metric != ACCURACY:
-        check_kept(metric, len(done_runs), len(done_runs) - rows["run_id"].nunique())
-    rows = rows.rename(columns={"run_id": "run", "value": metric})
+        check_kept(metric, len(done_runs), len(done_runs) - rows["run"].nunique())
+    rows = rows.rename(columns={"value": metric})
     rows[metric] = 100.0 * rows[metric]
     if name == "curves":
         rows = _curves(done_runs["run"].tolist(), rows, source)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from bench.engine.methods import METHODS
 from bench.errors import unknown
@@ -12,7 +12,22 @@ from bench.studies.published import published
 from bench.studies.study import Study
 
 
-def check_methods(study: Study | type[Study]) -> None:
+def plans_of(studies: Mapping[str, Study | type[Study]]) -> dict[str, list[ExperimentPlan]]:
+    """Every experiment of studies by their names.
+
+    Raises:
+        RequestError: a study names something that there is not.
+    """
+    plans = {}
+    for name, study in studies.items():
+        _check_methods(study)
+        plans[name] = [ExperimentPlan(experiment, study.lines) for experiment in study.experiments]
+        _check_targets(study, plans[name])
+        _check_claims(study() if isinstance(study, type) else study, plans[name])
+    return plans
+
+
+def _check_methods(study: Study | type[Study]) -> None:
     """Look for every method that a study names.
 
     Raises:
@@ -34,7 +49,7 @@ def check_methods(study: Study | type[Study]) -> None:
         methods |= {line.method for line in study.lines}  # the lines, which come first, are looked at
 
 
-def check_targets(study: Study | type[Study], plans: Iterable[ExperimentPlan]) -> None:
+def _check_targets(study: Study | type[Study], plans: Iterable[ExperimentPlan]) -> None:
     """Look for every published table that an experiment names.
 
     Raises:
@@ -49,7 +64,7 @@ def check_targets(study: Study | type[Study], plans: Iterable[ExperimentPlan]) -
                     raise unknown(f"table of {target.paper}.csv in {place}:", target.table, tables)
 
 
-def check_claims(study: Study, plans: Iterable[ExperimentPlan]) -> None:
+def _check_claims(study: Study, plans: Iterable[ExperimentPlan]) -> None:
     """Look for every name in a study's claims.
 
     Raises:

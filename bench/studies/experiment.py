@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from itertools import chain, product
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.errors import RequestError, unknown
 from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
 from bench.grids.expand import combinations
 from bench.grids.experiment import Line, Point
 from bench.studies.measures import Measure
-from bench.studies.planned import PlannedCell, planned_cell
-from bench.studies.settings import Column, difference_text
+from bench.studies.settings import Column, Settings, difference_text, settings_of
 
 FIGURES = (
     "lines",
@@ -106,6 +105,14 @@ class Experiment:
         return self.main or self.ranked
 
 
+class PlannedCell(NamedTuple):
+    """The runs that a grid plans for a cell, a run a seed, all with the same settings."""
+
+    settings: Settings
+    seeds: tuple[int, ...]
+    hashes: tuple[str, ...]
+
+
 Place = tuple[Column, Line, Point]
 
 
@@ -161,7 +168,11 @@ class ExperimentPlan:
                 place = column.dataset, column.scenario, column.clients, line.runs
                 run = plan(grid, *place, variant, grid.seeds[0])
                 if _key(run) in run_keys:
-                    cells[column, line, point] = planned_cell(grid, run)
+                    cells[column, line, point] = PlannedCell(
+                        settings_of(run.spec, grid.partition_per_seed),
+                        grid.seeds,
+                        run.spec.hashes(grid.seeds, grid.partition_per_seed),
+                    )
         planned_lines = {line for _, line, _ in cells}
         for line in self.lines:
             if line not in planned_lines:

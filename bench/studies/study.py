@@ -14,10 +14,9 @@ from bench.registry import Kind
 from bench.studies.claims import Claims
 from bench.studies.dataset_tables import DataTable
 from bench.studies.experiment import Experiment, Target
-from bench.studies.groups import Average
 from bench.studies.measures import TEST, Measure, accuracy_under
 from bench.studies.published import FOLDER, Key, Published
-from bench.studies.settings import Column, Reading, Settings, difference_text
+from bench.studies.settings import Average, Column, Reading, Settings, difference_text
 from bench.studies.verdicts import PublishedRuns
 
 
