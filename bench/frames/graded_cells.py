@@ -222,11 +222,13 @@ def collect(
         for name, rows in part.groupby("study"):
             accuracy = accuracies[by_name[str(name)].average]
             families = between_partitions(done.assign(value=done["run"].map(accuracy)).dropna(subset="value"))
-            rows = with_baseline(rows, members, accuracy)
+            rows = rows.join(beside(members, "baseline", accuracy), on="place")
             is_accuracy = rows["metric"] == metric
             evidence.append(rows[~is_accuracy].reindex(columns=list(EVIDENCE)))
             if is_accuracy.any():
-                weighed = drawn(with_control(rows[is_accuracy], members, accuracy), settings)
+                control = beside(members, "control", accuracy).rename(columns={"control_mean": "control"})
+                family = members.groupby("place")["family"].first()
+                weighed = drawn(rows[is_accuracy], settings).join(control.join(family), on="place")
                 evidence.append(with_spread(weighed, families, *pools[str(name)])[list(EVIDENCE)])
     measured_values = pd.concat(values, ignore_index=True)
     readings = readings.merge(averaged(measured_values), on=VALUE, how="left")
@@ -381,25 +383,13 @@ def averaged(values: pd.DataFrame) -> pd.DataFrame:
     return numbers.assign(low=numbers["mean"] - half, high=numbers["mean"] + half)
 
 
-def with_baseline(cells: pd.DataFrame, members: pd.DataFrame, accuracy: pd.Series[float]) -> pd.DataFrame:
-    """The cells of one reading with baseline_n, baseline_mean, baseline_std: what the baseline reaches on the
-    clients of these runs, with the same seeds.
+def beside(members: pd.DataFrame, name: str, accuracy: pd.Series[float]) -> pd.DataFrame:
+    """What the runs beside members reach, the ``baseline`` or ``control``: their number, mean and standard
+    deviation by place (``baseline_n``, ``baseline_mean``, ``baseline_std``).
     """
     done = members[members["is_done"]]
-    numbers = done["baseline"].map(accuracy).groupby(done["place"]).agg(["count", "mean", "std"])
-    numbers.columns = ["baseline_n", "baseline_mean", "baseline_std"]
-    return cells.join(numbers, on="place")
-
-
-def with_control(cells: pd.DataFrame, members: pd.DataFrame, accuracy: pd.Series[float]) -> pd.DataFrame:
-    """The cells of one reading with family, that of their runs, and with control (mean), control_n and
-    control_std: what learning nothing reaches on the clients of these runs.
-    """
-    done = members[members["is_done"]]
-    numbers = done["control"].map(accuracy).groupby(done["place"]).agg(["count", "mean", "std"])
-    numbers.columns = ["control_n", "control", "control_std"]
-    family = members.groupby("place")["family"].first()
-    return cells.join(numbers, on="place").join(family, on="place")
+    numbers = done[name].map(accuracy).groupby(done["place"]).agg(["count", "mean", "std"])
+    return numbers.set_axis([f"{name}_n", f"{name}_mean", f"{name}_std"], axis=1)
 
 
 def completed(readings: pd.DataFrame, margins: Mapping[str, float]) -> pd.DataFrame:

@@ -53,6 +53,29 @@ def client_rows(
     return pd.concat(parts[1:] or parts, ignore_index=True)
 
 
+def curves_by_run(source: Source, clients: pd.DataFrame, split: str) -> pd.DataFrame:
+    """Accuracy in percent by evaluation, of runs that keep a curve: columns run, stage, row (from 1), and
+    those of ``accuracy_by_run``. ``clients`` are rows of clients at the last round of a split.
+    """
+    stored = source.curves(clients["run"].unique().tolist(), split)
+    keys, means, pooled = [], [np.zeros(0)], [np.zeros(0)]
+    key: Any
+    for key, part in clients.sort_values("client", kind="stable").groupby(["run", "stage"]):
+        if key in stored:
+            samples = part["samples"].to_numpy()
+            correct = stored[key][:, part["client"].to_numpy()]
+            keys.append(key)
+            means.append(100.0 * (correct / samples).mean(axis=1))
+            pooled.append(100.0 * correct.sum(axis=1) / samples.sum())
+    lengths = [len(curve) for curve in means[1:]]
+    curves = pd.DataFrame(keys, columns=["run", "stage"]).astype({"run": np.int64})
+    curves = curves.loc[np.repeat(np.arange(len(keys)), lengths)]
+    rows = np.concatenate([np.arange(1, length + 1) for length in (0, *lengths)])
+    return curves.reset_index(drop=True).assign(
+        row=rows, clients=np.concatenate(means), samples=np.concatenate(pooled)
+    )
+
+
 def check_kept(metric: Metric, runs: int, missing_runs: int) -> str:
     """How many of so many finished runs lack a metric, in a sentence; empty where none does.
 
@@ -139,28 +162,11 @@ class StoredMembers:
         """As ``Members.curves``."""
         runs = sorted(self.rows["run"].unique().tolist())
         clients = client_rows(self.source, runs, ACCURACY, self.stage, "test", "last")
-        held = {
-            run: (part["client"].to_numpy(), part["samples"].to_numpy())
-            for run, part in clients.groupby("run")
-        }
-        stored = self.source.curves(runs, "test")
-        parts = []
-        for member, run, average in self.rows[["run", "average"]].itertuples():
-            if run in held and (run, self.stage) in stored:
-                numbers, samples = held[run]
-                correct = stored[run, self.stage][:, numbers]
-                mean = (correct / samples).mean(axis=1)
-                pooled = correct.sum(axis=1) / samples.sum()
-                curve = 100.0 * (pooled if average == "samples" else mean)
-                parts.append(
-                    pd.DataFrame({"member": member, "row": range(1, len(curve) + 1), "value": curve})
-                )
-        if not parts:
-            return pd.DataFrame({"member": [], "row": [], "value": []})
-        curves = pd.concat(parts, ignore_index=True)
-        length = curves.groupby("member")["row"].max()
-        shortest = length.groupby(self.rows["place"].reindex(length.index)).transform("min")
-        return curves[curves["row"] <= curves["member"].map(shortest)]
+        members = self.rows[["run", "place", "average"]].rename_axis("member").reset_index()
+        curves = members.merge(curves_by_run(self.source, clients, "test"), on="run")
+        curves["value"] = curves["samples"].where(curves["average"] == "samples", curves["clients"])
+        shortest = curves.groupby("member")["row"].max().groupby(members.set_index("member")["place"]).min()
+        return curves.loc[curves["row"] <= curves["place"].map(shortest), ["member", "row", "value"]]
 
     def artefacts(self, name: str) -> pd.Series[Any]:
         """As ``Members.artefacts``."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import pandas as pd
+from pydantic import PlainValidator, ValidationInfo
 
+from bench.errors import unknown
 from bench.metric_names import ACCURACY, TITLES, Metric
 from bench.studies.settings import Reading
 
@@ -89,6 +91,19 @@ class Measure:
     is_extra: bool = False
     not_comparable_reason: str = ""
     by_reading: bool = True
+
+
+def _by_name(measure: Any, info: ValidationInfo) -> Measure:
+    measures: dict[str, Measure] = info.context or {}
+    if isinstance(measure, Measure):
+        return measure
+    if measure not in measures:
+        raise unknown("measure", str(measure), measures)
+    return measures[measure]
+
+
+NamedMeasure = Annotated[Any, PlainValidator(_by_name)]
+"""A measure, which files call by its name; the context of the validation has them by their names."""
 
 
 def _saved_megabytes(members: Members) -> pd.Series[float]:

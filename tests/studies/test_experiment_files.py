@@ -175,7 +175,7 @@ def test_a_point_is_run_in_its_own_columns(tmp_path: Path) -> None:
         (
             'measures = ["accuracy"]',
             'figures = ["lines", "converge"]',
-            "figure of experiment models: 'converge': did you mean 'convergence'",
+            "figures.1: .*'convergence'",
         ),
         (
             'title = "FedAvg", stage = "received" },',
