@@ -60,11 +60,13 @@ def shown(
     source: Source,
     request: Request | None = None,
     usual: UsualRuns | None = None,
+    winners: Configurations | None = None,
 ) -> DocumentCells:
     """The cells of an experiment over a source, as its document shows them; ``request`` selects some."""
     plan, asked = plan_of(study, name), request or Request()
     others = [plan_of(study, each.name) for each in experiments(study)] if plan.finds else []
-    results = collect(source, [study()], plans={study.name: [plan], "others": others}, usual_runs=usual)
+    plans = {study.name: [plan], "others": others}
+    results = collect(source, [study()], winners=winners, plans=plans, usual_runs=usual)
     results = results._replace(places=asked.with_guests(results.places[asked.mask(results.places)]))
     return DocumentCells.of(study(), plan.experiment, results.cells[asked.mask(results.cells)], results)
 
