@@ -17,6 +17,7 @@ from bench.errors import RequestError, unknown
 from bench.frames.graded_cells import collect, values_of
 from bench.frames.ranking import Ranking, rank
 from bench.frames.stored_runs import WHERE, UsualRuns, first_usual, usual_frame
+from bench.frames.values import check_kept, client_rows
 from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.grids.experiment import Line
 from bench.grids.grid import Setting
@@ -27,7 +28,6 @@ from bench.resolve import Overrides
 from bench.spec import RunSpec
 from bench.statistics.paired import common_ground, of_one
 from bench.studies.measures import BELOW_BASELINE
-from bench.studies.metric import check_kept, client_values
 from bench.studies.settings import settings_of
 from bench.studies.source import Source
 from bench.studies.study import STUDIES, Study
@@ -176,8 +176,8 @@ def check_others(source: Source, study: Study, method: str, runs: list[Planned],
     if other_runs.empty:
         raise RequestError(f"nothing to compare with: no other method of {study.name} was run there")
     run_ids = other_runs["id"].tolist()
-    values = client_values(source, run_ids, metric, stage="trained", split="test", rule="last")
-    has_metric = other_runs["id"].isin(values["run_id"])
+    values = client_rows(source, run_ids, metric, "trained", "test", "last")
+    has_metric = other_runs["id"].isin(values["run"])
     gap = check_kept(metric, len(other_runs), int((~has_metric).sum()))
     missing = set(other_runs["method"]) - set(other_runs["method"][has_metric])
     titles = ", ".join(line.title or line.method for line in study.lines if line.method in missing)

@@ -10,3 +10,11 @@ METRICS: tuple[Metric, ...] = get_args(Metric)
 
 ACCURACY: Metric = "accuracy"
 ROC_AUC: Metric = "roc_auc"
+
+TITLES: dict[Metric, str] = {
+    ACCURACY: "accuracy",
+    "macro_f1": "macro-F1",
+    "balanced_accuracy": "balanced accuracy",
+    ROC_AUC: "area under the ROC curve",
+}
+"""Metrics in words."""

@@ -1,4 +1,4 @@
-"""Parts of a study: its main tables or one experiment, as cells or as a report; runs of its grids."""
+"""Parts of a study: one experiment as cells, or a report; runs of its grids."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+from stored_runs import MemoryStore
 from toy_study import ToyStudy
 
 from bench.figures import charts
@@ -18,11 +20,8 @@ from bench.report.document import DocumentCells
 from bench.report.report import Report, build
 from bench.report.request import Request
 from bench.spec import RunSpec
-from bench.studies.cell_builder import cells_of
-from bench.studies.cells import Cells, Selection
-from bench.studies.collect import selected_cells
 from bench.studies.experiment import Experiment, ExperimentPlan
-from bench.studies.results import Results
+from bench.studies.published import Published, published
 from bench.studies.settings import Column
 from bench.studies.source import Source
 from bench.studies.study import Study
@@ -44,11 +43,6 @@ def experiments(study: type[Study]) -> tuple[Experiment, ...]:
     return tuple(each for each in study.experiments if not each.main)
 
 
-def tables(study: type[Study]) -> tuple[Experiment, ...]:
-    """The tables that compare methods."""
-    return tuple(each for each in study.experiments if each.competes)
-
-
 def report_of(
     source: Source,
     out: Path,
@@ -60,23 +54,51 @@ def report_of(
     return build(source, request or Request(), {study.name: study}, out, winners=winners)
 
 
-def main_tables(study: Study, results: Results, selection: Selection | None = None) -> tuple[Cells, ...]:
-    """The cells of every table that compares methods."""
-    plans = [ExperimentPlan(each, study.lines) for each in tables(type(study))]
-    return selected_cells(study, plans, results, selection or Selection())
-
-
-def shown(study: type[Study], name: str, source: Source, request: Request | None = None) -> DocumentCells:
+def shown(
+    study: type[Study],
+    name: str,
+    source: Source,
+    request: Request | None = None,
+    usual: UsualRuns | None = None,
+    winners: Configurations | None = None,
+) -> DocumentCells:
     """The cells of an experiment over a source, as its document shows them; ``request`` selects some."""
     plan, asked = plan_of(study, name), request or Request()
-    results = collect(source, [study()], plans={study.name: [plan]})
+    others = [plan_of(study, each.name) for each in experiments(study)] if plan.finds else []
+    plans = {study.name: [plan], "others": others}
+    results = collect(source, [study()], winners=winners, plans=plans, usual_runs=usual)
     results = results._replace(places=asked.with_guests(results.places[asked.mask(results.places)]))
     return DocumentCells.of(study(), plan.experiment, results.cells[asked.mask(results.cells)], results)
 
 
-def cells_in(study: type[Study], name: str, results: Results, selection: Selection | None = None) -> Cells:
-    """The cells of an experiment."""
-    return cells_of(study(), plan_of(study, name), results, selection or Selection())
+def cells_of(study: type[Study], name: str, source: Source | None = None) -> pd.DataFrame:
+    """The cells of an experiment over a source, with ``settings`` (of the runs, or planned); without a source
+    what is planned and published.
+    """
+    found = shown(study, name, source or unrelated())
+    return found.cells.assign(settings=found.cells["place"].map(found.results.settings))
+
+
+def unrelated() -> MemoryStore:
+    """A database with a run that no study shows."""
+    database = MemoryStore()
+    spec = RunSpec(dataset="d", scenario="s", clients=1, method="m", seed=0)
+    database.add_run(spec, None, state="failed", reason="x")
+    return database
+
+
+def one(cells: pd.DataFrame, **wanted: object) -> Any:
+    """The one cell that has these values in columns, as a named tuple."""
+    for column, value in wanted.items():
+        cells = cells[cells[column] == value]
+    (cell,) = cells.itertuples()
+    return cell
+
+
+def printed_beside(cells: pd.DataFrame, study: type[Study]) -> set[Published]:
+    """The published values that stand beside cells."""
+    keys = cells[["paper", "printed"]].dropna().drop_duplicates()
+    return {published(paper, study.published)[number] for paper, number in keys.itertuples(index=False)}
 
 
 def figures_of(

@@ -157,6 +157,8 @@ def test_frames_that_ship_are_what_is_collected() -> None:
     for name, rows in collected.items():
         shipped = pd.read_parquet(cache.SHIPPED_FOLDER / f"{name}.parquet")
         pd.testing.assert_frame_equal(shipped, rows)  # else: make frames
+    key = ["study", "document", "table", "dataset", "scenario", "clients", "line", "point", "measure"]
+    assert not collected["cells"].duplicated(key).any()
 
 
 def test_a_filter_takes_any_collection(kept: None) -> None:

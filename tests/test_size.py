@@ -14,27 +14,27 @@ ROOT = Path(__file__).parents[1]
 KINDS = {".py", ".j2", ".html", ".css", ".js"}
 
 CEILINGS = {
-    "bench": 2642,
+    "bench": 2650,
     "bench/cli": 2392,
     "bench/contract": 1092,
     "bench/engine": 2868,
     "bench/federation": 2463,
-    "bench/figures": 1618,
-    "bench/frames": 2452,
+    "bench/figures": 1615,
+    "bench/frames": 2467,
     "bench/grids": 656,
     "bench/leaderboard": 1895,
     "bench/nn": 1362,
     "bench/pages": 281,
-    "bench/report": 4093,
+    "bench/report": 4107,
     "bench/statistics": 431,
     "bench/store": 2319,
-    "bench/studies": 3818,
+    "bench/studies": 1789,
     "bench/sweep": 2927,
     "bench/timing": 1005,
     "bench/tune": 1441,
     "methods": 6926,
     "datasets": 1696,
-    "reports": 1208,
+    "reports": 1104,
 }
 """Package -> its lines at most. ``bench`` alone stands for the modules at its top level."""
 

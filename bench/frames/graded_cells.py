@@ -20,13 +20,12 @@ from bench.frames.printed import bars, beside_published, margin_of, published_ru
 from bench.frames.searches import DEFAULT, OTHER, TUNED
 from bench.frames.spread import UNKNOWN, between_partitions, drawn, pools_of, with_spread
 from bench.frames.stored_runs import UsualRuns, first_usual, runs_frame, usual_frame
-from bench.frames.values import StoredMembers, accuracy_by_run, client_rows
+from bench.frames.values import StoredMembers, accuracy_by_run, check_kept, client_rows
 from bench.frames.verdicts import agreed, judged
 from bench.metric_names import ACCURACY, Metric
-from bench.studies.collect import plans_of
+from bench.studies.declarations import plans_of
 from bench.studies.experiment import ExperimentPlan, Plans
 from bench.studies.measures import Measure, measure_of_metric
-from bench.studies.metric import check_kept
 from bench.studies.settings import Reading, Settings
 from bench.studies.source import Source
 from bench.studies.study import Study
@@ -223,11 +222,13 @@ def collect(
         for name, rows in part.groupby("study"):
             accuracy = accuracies[by_name[str(name)].average]
             families = between_partitions(done.assign(value=done["run"].map(accuracy)).dropna(subset="value"))
-            rows = with_baseline(rows, members, accuracy)
+            rows = rows.join(beside(members, "baseline", accuracy), on="place")
             is_accuracy = rows["metric"] == metric
             evidence.append(rows[~is_accuracy].reindex(columns=list(EVIDENCE)))
             if is_accuracy.any():
-                weighed = drawn(with_control(rows[is_accuracy], members, accuracy), settings)
+                control = beside(members, "control", accuracy).rename(columns={"control_mean": "control"})
+                family = members.groupby("place")["family"].first()
+                weighed = drawn(rows[is_accuracy], settings).join(control.join(family), on="place")
                 evidence.append(with_spread(weighed, families, *pools[str(name)])[list(EVIDENCE)])
     measured_values = pd.concat(values, ignore_index=True)
     readings = readings.merge(averaged(measured_values), on=VALUE, how="left")
@@ -261,7 +262,7 @@ def measured(
     for number, measure_cells in cells.groupby("measure_number"):
         rows = members[members["place"].isin(measure_cells["place"]) & members["is_done"]]
         seen = StoredMembers(rows, source, metric, reading.stage, reading.rule, clients, settings)
-        values = measures[int(str(number))].by_member(seen)
+        values = measures[int(str(number))].of(seen)
         parts.append(rows[["place", "run", "seed"]].assign(value=values, measure_number=number))
     together = pd.concat(parts, ignore_index=True).dropna(subset="value")
     return together.assign(stage=reading.stage, rule=reading.rule)[list(VALUES)]
@@ -382,25 +383,13 @@ def averaged(values: pd.DataFrame) -> pd.DataFrame:
     return numbers.assign(low=numbers["mean"] - half, high=numbers["mean"] + half)
 
 
-def with_baseline(cells: pd.DataFrame, members: pd.DataFrame, accuracy: pd.Series[float]) -> pd.DataFrame:
-    """The cells of one reading with baseline_n, baseline_mean, baseline_std: what the baseline reaches on the
-    clients of these runs, with the same seeds.
+def beside(members: pd.DataFrame, name: str, accuracy: pd.Series[float]) -> pd.DataFrame:
+    """What the runs beside members reach, the ``baseline`` or ``control``: their number, mean and standard
+    deviation by place (``baseline_n``, ``baseline_mean``, ``baseline_std``).
     """
     done = members[members["is_done"]]
-    numbers = done["baseline"].map(accuracy).groupby(done["place"]).agg(["count", "mean", "std"])
-    numbers.columns = ["baseline_n", "baseline_mean", "baseline_std"]
-    return cells.join(numbers, on="place")
-
-
-def with_control(cells: pd.DataFrame, members: pd.DataFrame, accuracy: pd.Series[float]) -> pd.DataFrame:
-    """The cells of one reading with family, that of their runs, and with control (mean), control_n and
-    control_std: what learning nothing reaches on the clients of these runs.
-    """
-    done = members[members["is_done"]]
-    numbers = done["control"].map(accuracy).groupby(done["place"]).agg(["count", "mean", "std"])
-    numbers.columns = ["control_n", "control", "control_std"]
-    family = members.groupby("place")["family"].first()
-    return cells.join(numbers, on="place").join(family, on="place")
+    numbers = done[name].map(accuracy).groupby(done["place"]).agg(["count", "mean", "std"])
+    return numbers.set_axis([f"{name}_n", f"{name}_mean", f"{name}_std"], axis=1)
 
 
 def completed(readings: pd.DataFrame, margins: Mapping[str, float]) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +16,7 @@ from bench.studies.experiment import ExperimentPlan
 from bench.studies.published import Published, published
 from bench.studies.settings import Column, Settings, difference_text
 from bench.studies.study import Study
-from bench.studies.verdicts import PublishedRuns, checked_margin
+from bench.studies.verdicts import PublishedRuns
 
 PUBLISHED = ["study", "paper", "printed_table", "printed_method", "printed_setting", "metric"]
 """What a published value is looked up by, beside where it was measured."""
@@ -87,9 +88,10 @@ def beside_published(
             index=False
         )
     ]
-    places = asked[["study", *WHERE, "row", "point_object", "target"]]
-    keys = [_printed_where(studies[row.study], row) for row in rows_of(places)]
-    asked[[*PRINTED_WHERE, "printed_method"]] = pd.DataFrame(keys, asked.index).astype({2: float})
+    asked["printed_method"] = [row.published_name for row in asked["row"]]
+    places = asked[["study", *WHERE, "point_object"]]
+    where = [_printed_where(studies[row.study], row) for row in rows_of(places)]
+    asked[PRINTED_WHERE] = pd.DataFrame(where, asked.index).astype({2: float})
     asked = asked[["order", "target", "dataset", *PUBLISHED[:3], *PRINTED_WHERE, *PUBLISHED[3:]]]
     asked = asked.explode("printed_setting", ignore_index=True)
     found = asked.merge(printed, on=[*PUBLISHED, *PRINTED_WHERE]).drop_duplicates("order")
@@ -103,10 +105,10 @@ def beside_published(
     return cells
 
 
-def _printed_where(study: Study, row: Any) -> tuple[str, str, int | None, str]:
-    """Data set, scenario, clients and method by which a paper has a place."""
-    key = study.key(row.target, Column(row.dataset, row.scenario, row.clients), row.row)
-    return row.point_object.datasets.get(row.dataset, key.dataset), key.scenario, key.clients, key.method
+def _printed_where(study: Study, row: Any) -> tuple[str, str, int | None]:
+    """Data set, scenario and clients by which a paper has a place."""
+    dataset, *rest = study.printed_column(Column(row.dataset, row.scenario, row.clients))
+    return row.point_object.datasets.get(row.dataset, dataset), *rest
 
 
 def _published_elsewhere(
@@ -219,4 +221,6 @@ def margin_of(study: Study) -> float:
         RequestError: it is no positive number.
     """
     with _named_errors(study):
-        return checked_margin(study.margin)
+        if not 0 < study.margin < math.inf:
+            raise RequestError(f"equivalence margin: expected a positive number, got {study.margin!r}")
+        return float(study.margin)

@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.metric_names import ACCURACY, ROC_AUC, Metric
+from bench.errors import RequestError
+from bench.metric_names import ACCURACY, ROC_AUC, TITLES, Metric
 from bench.metrics import OF_COUNTS
 from bench.selection import client_mean
 from bench.studies.settings import Settings
@@ -26,9 +27,15 @@ CLIENTS = ["run", "client", "stage", "split", "rule", "value", "samples"]
 
 
 def client_rows(
-    source: Source, runs: Collection[int], metric: Metric, stage: str, split: str, rule: str
+    source: Source,
+    runs: Collection[int],
+    metric: Metric,
+    stage: str | None = None,
+    split: str | None = None,
+    rule: str | None = None,
 ) -> pd.DataFrame:
-    """What the clients with samples score in some runs: a row a run and client, ``value`` from 0 to 1.
+    """What the clients with samples score in some runs: a row a run, client and reading, ``value`` from 0 to
+    1. A stage, split or rule that is None takes all.
 
     Other metrics than accuracy are known of the test split alone, and of runs that keep what they need.
     """
@@ -36,13 +43,55 @@ def client_rows(
         rows = source.client_results(runs, stage=stage, split=split, rule=rule, metric=metric)
         return rows[rows["samples"] > 0].rename(columns={"run_id": "run"})[CLIENTS]
     parts = [source.client_results([]).rename(columns={"run_id": "run"})[CLIENTS]]
-    for (run, run_stage, run_rule), counts in source.confusions(runs).items() if split == "test" else ():
-        if (run_stage, run_rule) == (stage, rule):
+    confusions = source.confusions(runs) if split in ("test", None) else {}
+    for (run, run_stage, run_rule), counts in confusions.items():
+        if stage in (run_stage, None) and rule in (run_rule, None):
             values, samples = OF_COUNTS[metric](counts), counts.sum(axis=(1, 2))
             clients = np.flatnonzero(samples)
-            fields = (run, clients, stage, split, rule, values[clients], samples[clients])
+            fields = (run, clients, run_stage, "test", run_rule, values[clients], samples[clients])
             parts.append(pd.DataFrame(dict(zip(CLIENTS, fields, strict=True))))
     return pd.concat(parts[1:] or parts, ignore_index=True)
+
+
+def curves_by_run(source: Source, clients: pd.DataFrame, split: str) -> pd.DataFrame:
+    """Accuracy in percent by evaluation, of runs that keep a curve: columns run, stage, row (from 1), and
+    those of ``accuracy_by_run``. ``clients`` are rows of clients at the last round of a split.
+    """
+    stored = source.curves(clients["run"].unique().tolist(), split)
+    keys, means, pooled = [], [np.zeros(0)], [np.zeros(0)]
+    key: Any
+    for key, part in clients.sort_values("client", kind="stable").groupby(["run", "stage"]):
+        if key in stored:
+            samples = part["samples"].to_numpy()
+            correct = stored[key][:, part["client"].to_numpy()]
+            keys.append(key)
+            means.append(100.0 * (correct / samples).mean(axis=1))
+            pooled.append(100.0 * correct.sum(axis=1) / samples.sum())
+    lengths = [len(curve) for curve in means[1:]]
+    curves = pd.DataFrame(keys, columns=["run", "stage"]).astype({"run": np.int64})
+    curves = curves.loc[np.repeat(np.arange(len(keys)), lengths)]
+    rows = np.concatenate([np.arange(1, length + 1) for length in (0, *lengths)])
+    return curves.reset_index(drop=True).assign(
+        row=rows, clients=np.concatenate(means), samples=np.concatenate(pooled)
+    )
+
+
+def check_kept(metric: Metric, runs: int, missing_runs: int) -> str:
+    """How many of so many finished runs lack a metric, in a sentence; empty where none does.
+
+    Raises:
+        RequestError: all of them.
+    """
+    if not missing_runs:
+        return ""
+    reason = "older runs keep no counts by class"
+    if metric == ROC_AUC:
+        reason = "only data sets of two classes have one, and of these older runs keep none"
+    text = f"{missing_runs:,} of {runs:,} finished runs have no {TITLES[metric]}: {reason}"
+    text += "; 'bench sweep --grid NAME' makes shipped ones again, with --rerun changed your own"
+    if missing_runs == runs:
+        raise RequestError(f"--metric {metric}: {text}")
+    return f"{text}."
 
 
 def accuracy_by_run(clients: pd.DataFrame) -> pd.DataFrame:
@@ -113,32 +162,11 @@ class StoredMembers:
         """As ``Members.curves``."""
         runs = sorted(self.rows["run"].unique().tolist())
         clients = client_rows(self.source, runs, ACCURACY, self.stage, "test", "last")
-        held = {
-            run: (part["client"].to_numpy(), part["samples"].to_numpy())
-            for run, part in clients.groupby("run")
-        }
-        stored = self.source.curves(runs, "test")
-        by_member = {}
-        for member, run, average in self.rows[["run", "average"]].itertuples():
-            if run in held and (run, self.stage) in stored:
-                numbers, samples = held[run]
-                correct = stored[run, self.stage][:, numbers]
-                mean = (correct / samples).mean(axis=1)
-                pooled = correct.sum(axis=1) / samples.sum()
-                by_member[member] = 100.0 * (pooled if average == "samples" else mean)
-        if not by_member:
-            return pd.DataFrame({"member": [], "row": [], "value": []})
-        lengths = list(map(len, by_member.values()))
-        curves = pd.DataFrame(
-            {
-                "member": np.repeat(list(by_member), lengths),
-                "row": np.concatenate([np.arange(1, length + 1) for length in lengths]),
-                "value": np.concatenate(list(by_member.values())),
-            }
-        )
-        length = curves.groupby("member")["row"].max()
-        shortest = length.groupby(self.rows["place"].reindex(length.index)).transform("min")
-        return curves[curves["row"] <= curves["member"].map(shortest)]
+        members = self.rows[["run", "place", "average"]].rename_axis("member").reset_index()
+        curves = members.merge(curves_by_run(self.source, clients, "test"), on="run")
+        curves["value"] = curves["samples"].where(curves["average"] == "samples", curves["clients"])
+        shortest = curves.groupby("member")["row"].max().groupby(members.set_index("member")["place"]).min()
+        return curves.loc[curves["row"] <= curves["place"].map(shortest), ["member", "row", "value"]]
 
     def artefacts(self, name: str) -> pd.Series[Any]:
         """As ``Members.artefacts``."""

@@ -15,6 +15,9 @@ Numbers = NDArray[np.float64]
 GRADES = ("reproduced", "compatible", "uninformative", "above", "below")
 """Verdicts of cells that have numbers and a target."""
 
+AGREEING = GRADES[:2]
+"""Grades of cells whose numbers agree with the published ones."""
+
 NOT_COMPARABLE = "not comparable"
 NOT_PUBLISHED = "not published"
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pandas as pd
 
+from bench.frames.values import check_kept, client_rows, curves_by_run
 from bench.metric_names import ACCURACY, Metric
 from bench.spec import RunSpec
-from bench.studies.metric import check_kept, client_values
 from bench.studies.source import OWN, Source
 
 PLACE = ["run", "spec_hash", "dataset", "scenario", "clients", "method", "seed"]
@@ -31,8 +30,8 @@ def whole_frame(name: str, source: Source, metric: Metric = ACCURACY) -> pd.Data
             cell: json.dumps(RunSpec.model_validate_json(text).settings(), sort_keys=True)
             for cell, text in first_runs.items()
         }
-        results = client_values(source, all_runs["run"].tolist(), ACCURACY, "trained", "test", "best_val")
-        means = 100.0 * results.groupby("run_id")["value"].mean()
+        results = client_rows(source, all_runs["run"].tolist(), ACCURACY, "trained", "test", "best_val")
+        means = 100.0 * results.groupby("run")["value"].mean()
         origin = all_runs["origin"].replace({OWN: "own"}) if "origin" in all_runs else "own"
         return all_runs.assign(
             settings=all_runs["cell"].map(settings),
@@ -43,42 +42,21 @@ def whole_frame(name: str, source: Source, metric: Metric = ACCURACY) -> pd.Data
     texts = dict.fromkeys(done_runs.select_dtypes(["string", "object"]), "category")
     done_runs = done_runs.astype(texts).set_index("run", drop=False)
     rule = "last" if name == "curves" else None
-    rows = client_values(source, done_runs["run"].tolist(), metric, rule=rule)
+    rows = client_rows(source, done_runs["run"].tolist(), metric, rule=rule)
     if metric != ACCURACY:
-        check_kept(metric, len(done_runs), len(done_runs) - rows["run_id"].nunique())
-    rows = rows.rename(columns={"run_id": "run", "value": metric})
+        check_kept(metric, len(done_runs), len(done_runs) - rows["run"].nunique())
+    rows = rows.rename(columns={"value": metric})
     rows[metric] = 100.0 * rows[metric]
     if name == "curves":
-        rows = _curves(done_runs["run"].tolist(), rows, source)
+        parts = [
+            curves_by_run(source, rows[rows["split"] == split], split).assign(split=split)
+            for split in ("test", "train", "val")
+        ]
+        rows = pd.concat(parts).rename(columns={"row": "evaluation", "clients": ACCURACY})
+        rows = rows[["run", "stage", "split", "evaluation", ACCURACY]]
     rows = rows.astype(dict.fromkeys(rows.select_dtypes(["string", "object"]), "category"))
     run_columns = done_runs.loc[rows["run"]].reset_index(drop=True)
     return pd.concat([run_columns, rows.drop(columns="run").reset_index(drop=True)], axis=1)
-
-
-def _curves(runs: list[int], rows: pd.DataFrame, source: Source) -> pd.DataFrame:
-    """Every curve of the runs, averaged over clients with samples."""
-    sorted_rows = rows.sort_values(["split", "run", "stage", "client"], kind="stable")
-    parts = []
-    for split, split_rows in sorted_rows.groupby("split", sort=False):
-        clients, samples = split_rows["client"].to_numpy(), split_rows["samples"].to_numpy()
-        stops = split_rows.groupby(["run", "stage"]).size().cumsum()
-        starts = stops.shift(fill_value=0)
-        spans = {key: slice(*span) for key, *span in zip(stops.index, starts, stops, strict=True)}
-        for key, counts in source.curves(runs, str(split)).items():
-            if key in spans:
-                span = spans[key]
-                parts.append((*key, split, 100.0 * (counts[:, clients[span]] / samples[span]).mean(axis=1)))
-    run, stage, of_split, curves = zip(*parts, strict=True) if parts else ((), (), (), ())
-    lengths = [len(curve) for curve in curves]
-    return pd.DataFrame(
-        {
-            "run": np.repeat(np.array(run, np.int64), lengths),
-            "stage": pd.Categorical(stage).repeat(lengths),
-            "split": pd.Categorical(of_split).repeat(lengths),
-            "evaluation": np.concatenate([np.arange(1, length + 1) for length in lengths] or [np.arange(0)]),
-            "accuracy": np.concatenate(curves or [np.zeros(0)]),
-        }
-    )
 
 
 def frames_of_studies(source: Source, metric: Metric = ACCURACY) -> dict[str, pd.DataFrame]:

@@ -28,12 +28,12 @@ from bench.leaderboard.boards import (
 from bench.leaderboard.folder import board_page, dataset_page, method_page, pairs_file
 from bench.leaderboard.methods import MethodDescription, about, other_runs
 from bench.leaderboard.pictures import Scale, scale, usual_ends
+from bench.metric_names import TITLES
 from bench.pages import templating
 from bench.pages.grades import GRADES
 from bench.report.dataset_documents import LEGEND as LEGEND_OF_STATISTICS
 from bench.report.ranking import pairs_record
 from bench.report.score import agreement_by_paper, headline
-from bench.studies.metric import TITLES
 from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.studies.wording import signed, with_std

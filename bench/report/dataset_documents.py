@@ -15,11 +15,11 @@ from itertools import groupby
 import pandas as pd
 from scipy.special import stdtrit
 
+from bench.frames.verdicts import LEVEL, STATES
 from bench.report.document import Document
 from bench.report.table import listing
 from bench.studies.dataset_tables import SHARES, Statistic, published_rows
 from bench.studies.study import Study
-from bench.studies.verdicts import LEVEL, STATES
 
 CLOSE = 0.02
 """Share by which a statistic of drawn clients may be off where only one draw was measured."""

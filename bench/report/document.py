@@ -11,12 +11,12 @@ import pandas as pd
 from bench.figures.panels import Figure
 from bench.frames.graded_cells import COLUMNS, Results, no_rows
 from bench.frames.ranking import Ranking
+from bench.frames.verdicts import AGREEING
 from bench.report.table import Table
 from bench.studies.experiment import Experiment
 from bench.studies.measures import Measure
 from bench.studies.settings import Column
 from bench.studies.study import Study
-from bench.studies.verdicts import AGREEING
 
 PLACE = [
     "column_number",

@@ -16,9 +16,9 @@ from bench.figures.panels import Figure
 from bench.frames.graded_cells import WRITTEN, Results, collect
 from bench.frames.ranking import rank
 from bench.frames.stored_runs import WHERE, UsualRuns
-from bench.frames.values import client_rows
+from bench.frames.values import check_kept, client_rows
 from bench.grids import load_grid
-from bench.metric_names import ACCURACY
+from bench.metric_names import ACCURACY, TITLES
 from bench.replacement import replacing_folder
 from bench.report import folder, page, render, terminal
 from bench.report.claim_documents import claim_document
@@ -31,9 +31,8 @@ from bench.report.score import headline, judged_once, leaders, scores, verdict_c
 from bench.report.spread import spread
 from bench.report.tables import document_of, verdict_map
 from bench.report.tuned import tuned_document
-from bench.studies.collect import plans_of
+from bench.studies.declarations import plans_of
 from bench.studies.experiment import Plans
-from bench.studies.metric import TITLES, check_kept
 from bench.studies.settings import Column
 from bench.studies.source import Source
 from bench.studies.study import Study

@@ -9,7 +9,7 @@ from bench.report.captions import statistic
 from bench.report.document import Document, DocumentCells
 from bench.report.table import Entry, Table, listing, pivot
 from bench.statistics.summary import bottom_tenth
-from bench.studies.measures import BELOW_BASELINE, STD_OVER_CLIENTS, CellReading, Measure, Values
+from bench.studies.measures import BELOW_BASELINE, STD_OVER_CLIENTS, Measure
 from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.wording import interval, number
@@ -18,27 +18,17 @@ ACROSS = 4
 """Columns side by side on a terminal."""
 
 
-def _worst(cell: CellReading) -> Values:
-    return tuple(float(accuracies.min()) for accuracies in cell.accuracies)
-
-
-def _bottom(cell: CellReading) -> Values:
-    return tuple(bottom_tenth(accuracies) for accuracies in cell.accuracies)
-
-
 WORST = Measure(
     "worst_client",
     "Worst client",
     "accuracy of the worst client",
-    _worst,
-    by_member=lambda members: 100.0 * members.clients.groupby("member")["value"].min(),
+    lambda members: 100.0 * members.clients.groupby("member")["value"].min(),
 )
 BOTTOM = Measure(
     "bottom_tenth",
     "Bottom 10 %",
     "mean over the worst tenth of the clients, one at least",
-    _bottom,
-    by_member=lambda members: (
+    lambda members: (
         100.0
         * members.clients.groupby("member")["value"].agg(lambda values: bottom_tenth(values.to_numpy(float)))
     ),

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bench.frames.stored_runs import WHERE, rows_of
+from bench.frames.verdicts import AGREEING, NOT_COMPARABLE
 from bench.grids.experiment import Line
 from bench.grids.grid import PARTITION_SEED
 from bench.pages.grades import GRADES, grade_look
@@ -20,7 +21,6 @@ from bench.report.notes import notes
 from bench.report.table import LABEL_WIDTH, Entry, Table, Value, listing, table_of
 from bench.studies.measures import Measure
 from bench.studies.settings import Column
-from bench.studies.verdicts import AGREEING, NOT_COMPARABLE
 from bench.studies.wording import interval, number
 
 if TYPE_CHECKING:

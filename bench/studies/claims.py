@@ -7,25 +7,15 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.resources.abc import Traversable
-from typing import Annotated, Any
 
-from pydantic import ConfigDict, PlainValidator, TypeAdapter, ValidationInfo, with_config
+from pydantic import ConfigDict, TypeAdapter, with_config
 
-from bench.errors import unknown
 from bench.grids.grid import ColumnMatch
 from bench.statistics.summary import Interval
-from bench.studies.measures import MEASURES, Measure
+from bench.studies.measures import MEASURES, Measure, NamedMeasure
 
 ABOVE: Interval = (0.0, math.inf)
 """The range of a difference whose first side is the higher one."""
-
-
-def _measure(name: Any, info: ValidationInfo) -> Measure:
-    """The measure that a file calls by name."""
-    measures: dict[str, Measure] = info.context or {}
-    if name not in measures:
-        raise unknown("measure of a claim:", str(name), measures)
-    return measures[name]
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -63,7 +53,7 @@ class Claim:
     only: ColumnMatch = field(default_factory=ColumnMatch)
     points: tuple[str, str] | None = None
     second_clients: int | None = None
-    measure: Annotated[Any, PlainValidator(_measure)] = None  # a Measure, whose hints pydantic cannot read
+    measure: NamedMeasure = None
 
 
 @with_config(ConfigDict(extra="forbid"))

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from functools import cached_property
 from itertools import chain, product
-from typing import Any
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from bench.errors import RequestError, unknown
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from bench.errors import RequestError
 from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
 from bench.grids.expand import combinations
 from bench.grids.experiment import Line, Point
-from bench.studies.measures import Measure
-from bench.studies.planned import PlannedCell, planned_cell
-from bench.studies.settings import Column, difference_text
+from bench.grids.grid import ColumnMatch
+from bench.studies.measures import NamedMeasure
+from bench.studies.settings import Column, Settings, difference_text, settings_of
 
-FIGURES = (
+Figure = Literal[
     "lines",
     "convergence",
     "clients",
@@ -32,7 +35,8 @@ FIGURES = (
     "loss",
     "collaboration_best",
     "collaboration_layers",
-)
+]
+FIGURES: tuple[Figure, ...] = get_args(Figure)
 """What an experiment may have drawn; ``bench.figures.charts`` says how."""
 
 
@@ -56,7 +60,7 @@ class Comparison:
     targets: tuple[Target, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, config=ConfigDict(extra="forbid", strict=True))
 class Experiment:
     """A table of lines by columns and points under one or more measures, beside published values.
 
@@ -71,39 +75,41 @@ class Experiment:
     a target, and the order of the lines alone is compared. Its verdicts stand in for those of values that no
     earlier table can judge unless it is ``apart``, under settings that are not the study's usual ones.
     ``axis`` names the points' ``x``, ``figures`` what is drawn, of ``FIGURES``. ``guests`` are lines of
-    methods that the grid does not name: they run in every setting in which it runs the method ``host``.
-
-    Raises:
-        RequestError: there is no such figure.
+    methods that the grid does not name: they run in every setting in which it runs the method ``host``. A
+    file says which of its columns a table shows by ``only``.
     """
 
-    name: str
     title: str
-    comparisons: tuple[Comparison, ...]
-    measures: tuple[Measure, ...] = ()
+    comparisons: Annotated[tuple[Comparison, ...], Field(min_length=1)]
+    name: str = ""
+    measures: tuple[NamedMeasure, ...] = ()
     grid: str = ""
     main: bool = False
     ranked: bool = False
     reduced: str = ""
     apart: bool = False
+    only: ColumnMatch = ColumnMatch()
     columns: tuple[Column, ...] = ()
     lines: tuple[Line, ...] = ()
     points: tuple[Point, ...] = (Point(),)
     axis: str = ""
-    figures: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()
     remarks: tuple[str, ...] = ()
     guests: tuple[Line, ...] = ()
     host: str = ""
-
-    def __post_init__(self) -> None:
-        for figure in self.figures:
-            if figure not in FIGURES:
-                raise unknown(f"figure of experiment {self.name}:", figure, FIGURES)
 
     @property
     def competes(self) -> bool:
         """Whether its methods are compared with each other."""
         return self.main or self.ranked
+
+
+class PlannedCell(NamedTuple):
+    """The runs that a grid plans for a cell, a run a seed, all with the same settings."""
+
+    settings: Settings
+    seeds: tuple[int, ...]
+    hashes: tuple[str, ...]
 
 
 Place = tuple[Column, Line, Point]
@@ -161,7 +167,11 @@ class ExperimentPlan:
                 place = column.dataset, column.scenario, column.clients, line.runs
                 run = plan(grid, *place, variant, grid.seeds[0])
                 if _key(run) in run_keys:
-                    cells[column, line, point] = planned_cell(grid, run)
+                    cells[column, line, point] = PlannedCell(
+                        settings_of(run.spec, grid.partition_per_seed),
+                        grid.seeds,
+                        run.spec.hashes(grid.seeds, grid.partition_per_seed),
+                    )
         planned_lines = {line for _, line, _ in cells}
         for line in self.lines:
             if line not in planned_lines:

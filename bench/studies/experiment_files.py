@@ -4,37 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib.resources.abc import Traversable
 
-from pydantic import Field, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from bench.errors import RequestError, first_problem, unknown
+from bench.errors import RequestError, first_problem
 from bench.grids.expand import combinations
 from bench.grids.experiment import ExperimentFile, Line
 from bench.grids.files import grid_name, parse_experiment
-from bench.grids.grid import ColumnMatch, Part
-from bench.studies.experiment import Comparison, Experiment
+from bench.grids.grid import ColumnMatch
+from bench.studies.experiment import Experiment
 from bench.studies.measures import MEASURES, Measure
 from bench.studies.settings import Column
-
-
-class TablePart(Part):
-    """A table of an experiment: see ``bench.studies.experiment.Experiment``. ``only`` are its columns among
-    those of the grid; ``measures`` are names.
-    """
-
-    name: str = ""
-    title: str
-    comparisons: tuple[Comparison, ...] = Field(min_length=1)
-    measures: tuple[str, ...] = ()
-    main: bool = False
-    ranked: bool = False
-    reduced: str = ""
-    apart: bool = False
-    only: ColumnMatch = ColumnMatch()
-    axis: str = ""
-    figures: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
 
 
 def read(
@@ -65,38 +47,26 @@ def _tables(
     if not place.is_file():
         raise RequestError(f"experiment {name}: there is no file {place}")
     file = parse_experiment(place.read_text(encoding="utf-8"), name)
+    lines = tuple(rows.get(line, Line(line)) if isinstance(line, str) else line for line in file.lines)
     for part in file.tables:
         try:
             # By way of JSON: of Python's own values, strict types take no dictionary for a dataclass.
-            table = TablePart.model_validate_json(json.dumps(part, default=str))
+            text = json.dumps({"name": name, "grid": grid_name(place), **part}, default=str)
+            table = TypeAdapter(Experiment).validate_json(text, context=measures)
         except ValidationError as error:
             raise RequestError(f"experiment {name}: tables: {first_problem(error)}") from None
-        for measure in table.measures:
-            if measure not in measures:
-                raise unknown(f"measure of experiment {name}:", measure, measures)
-        fields = {key: value for key, value in dict(table).items() if key != "only"}
-        yield Experiment(
-            **fields
-            | {
-                "name": table.name or name,
-                "measures": tuple(measures[measure] for measure in table.measures),
-                "grid": grid_name(place),
-                "columns": _columns(file, table)
-                if table.main or table.ranked or table.only != ColumnMatch()
-                else (),
-                "lines": ()
-                if table.main
-                else tuple(
-                    rows.get(line, Line(line)) if isinstance(line, str) else line for line in file.lines
-                ),
-                "points": file.points,
-            }
+        has_columns = table.competes or table.only != ColumnMatch()
+        yield replace(
+            table,
+            columns=_columns(file, table.only) if has_columns else (),
+            lines=() if table.main else lines,
+            points=file.points,
         )
 
 
-def _columns(file: ExperimentFile, table: TablePart) -> tuple[Column, ...]:
+def _columns(file: ExperimentFile, only: ColumnMatch) -> tuple[Column, ...]:
     """The columns that a table shows, those of a data set together."""
     places = dict.fromkeys(names[:3] for names in combinations(file.grid("")))
-    columns = [Column(*names) for names in places if table.only.has(*names)]
+    columns = [Column(*names) for names in places if only.has(*names)]
     datasets = list(dict.fromkeys(column.dataset for column in columns))
     return tuple(sorted(columns, key=lambda column: datasets.index(column.dataset)))

@@ -2,54 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from typing import Any, Protocol
+from functools import cache
+from typing import Annotated, Any, Protocol
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from pydantic import PlainValidator, ValidationInfo
 
-from bench.metric_names import ACCURACY, Metric
-from bench.studies.groups import Average, Group
-from bench.studies.metric import TITLES
-from bench.studies.results import Results
+from bench.errors import unknown
+from bench.metric_names import ACCURACY, TITLES, Metric
 from bench.studies.settings import Reading
-from bench.studies.source import Runs
-
-
-@dataclass(frozen=True, eq=False)
-class CellReading:
-    """The runs of a cell and how they are read. ``baseline`` are those of Local in the same place, ``point``
-    is the label of the cell's point.
-    """
-
-    results: Results
-    group: Group
-    stage: str
-    rule: str
-    average: Average
-    baseline: Group | None = None
-    point: str = ""
-
-    @cached_property
-    def rows(self) -> pd.DataFrame:
-        """Test results of every run and client, as ``Results.clients``."""
-        return self.results.clients(self.group, self.stage, self.rule)
-
-    @cached_property
-    def accuracies(self) -> list[NDArray[np.float64]]:
-        """Test accuracies in percent of the clients, ``[clients]`` for every run that has them, by seed."""
-        starts = np.flatnonzero(np.diff(self.rows["seed"].to_numpy())) + 1
-        return np.split(100.0 * self.rows["value"].to_numpy(np.float64), starts) if len(self.rows) else []
-
-    def artefacts(self, name: str) -> Iterator[NDArray[Any] | None]:
-        """An array kept with every run that has numbers; None where there is none."""
-        return (self.results.artefact(int(run), name) for run in self.group.done["id"])
-
-
-Values = tuple[float, ...]
 
 
 class Members(Protocol):
@@ -95,10 +58,6 @@ ByMember = Callable[[Members], "pd.Series[float]"]
 """A number for every member that has one."""
 
 
-def _unread(members: Members) -> pd.Series[float]:
-    raise NotImplementedError("a measure needs by_member, a function of all its runs at once")
-
-
 EXCHANGED = "exchanged_bytes"
 """Name under which a run keeps ``bench.federation.traffic.TrafficMeter.exchanges``."""
 
@@ -110,20 +69,20 @@ MIXED = "collaboration_by_round"
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """One number a run. ``metric`` is its name in the published numbers, which have it under the setting
-    ``printed``; ``title`` is a column heading.
+    """One number a run, which ``of`` gives for the runs of all its cells at once. ``metric`` is its name in
+    the published numbers, which have it under the setting ``printed``; ``title`` is a column heading.
 
     ``reading`` None takes the study's primary one. ``meaning`` goes into the caption. ``ranked``
     marks the best and second best, the highest. A secondary one is another reading of the experiment's
     first measure: it stands in the experiment's own files and has no row in ``cells.csv``.
     ``not_comparable_reason`` says why no published value is a target for it. ``by_reading`` is False where
-    stage and rule play no part. ``by_member`` gives what ``of`` does, for the runs of all cells at once.
+    stage and rule play no part.
     """
 
     name: str
     title: str
     meaning: str
-    of: Callable[[CellReading], Values]
+    of: ByMember
     metric: str = "accuracy"
     printed: str = ""
     reading: Reading | None = None
@@ -132,81 +91,41 @@ class Measure:
     is_extra: bool = False
     not_comparable_reason: str = ""
     by_reading: bool = True
-    by_member: ByMember = _unread
 
 
-def _accuracy(split: str) -> Callable[[CellReading], Values]:
-    def values(cell: CellReading) -> Values:
-        aggregate = cell.results.aggregate(cell.group, cell.stage, cell.rule, cell.average, split)
-        return aggregate.values if aggregate else ()
-
-    return values
-
-
-def _std_over_clients(cell: CellReading) -> Values:
-    spread = 100.0 * cell.rows.groupby("seed", sort=True)["value"].std(ddof=1)
-    return tuple(spread.dropna().tolist())
+def _by_name(measure: Any, info: ValidationInfo) -> Measure:
+    measures: dict[str, Measure] = info.context or {}
+    if isinstance(measure, Measure):
+        return measure
+    if measure not in measures:
+        raise unknown("measure", str(measure), measures)
+    return measures[measure]
 
 
-def _below_baseline(cell: CellReading) -> Values:
-    if cell.baseline is None:
-        return ()
-    keys = ["seed", "client"]
-    baseline_rows = cell.results.clients(cell.baseline, cell.stage, cell.rule)[[*keys, "value"]]
-    rows = cell.rows[[*keys, "value"]]
-    if len(rows) == len(baseline_rows) and all(np.array_equal(rows[key], baseline_rows[key]) for key in keys):
-        pairs = rows.assign(value_alone=baseline_rows["value"])  # the usual case, without a merge
-    else:
-        pairs = rows.merge(baseline_rows, on=keys, suffixes=("", "_alone"))
-    counts = (pairs["value"] < pairs["value_alone"]).groupby(pairs["seed"], sort=True).sum()
-    return tuple(counts.astype(float).tolist())
+NamedMeasure = Annotated[Any, PlainValidator(_by_name)]
+"""A measure, which files call by its name; the context of the validation has them by their names."""
 
 
-def _by_run(value_of: Callable[[Runs], NDArray[np.float64]]) -> Callable[[CellReading], Values]:
-    """What stored runs say of themselves, one number each."""
-    return lambda cell: tuple(value_of(cell.group.done).tolist())
-
-
-_total_megabytes = _by_run(lambda runs: (runs["bytes_up"] + runs["bytes_down"]) / 1e6)
-
-
-def _total_megabytes_coded(cell: CellReading) -> Values:
-    savings = [
-        0.0 if rows is None else float((rows[:, 0] - rows[:, 1]).sum()) / 1e6
-        for rows in cell.artefacts(EXCHANGED)
-    ]
-    return tuple(dense - saving for dense, saving in zip(_total_megabytes(cell), savings, strict=True))
-
-
-def exchanged_megabytes(layer: int, coding: int) -> Callable[[CellReading], Values]:
-    """Megabytes of a numbered exchange, both directions; ``coding`` 0 is dense, 1 non-zeros.
-
-    0 for runs without that exchange.
-    """
-
-    def run_megabytes(rows: NDArray[Any] | None) -> float:
-        return 0.0 if rows is None or len(rows) <= layer else float(rows[layer, coding].sum()) / 1e6
-
-    return lambda cell: tuple(map(run_megabytes, cell.artefacts(EXCHANGED)))
-
-
-def saved_megabytes(members: Members) -> pd.Series[float]:
+def _saved_megabytes(members: Members) -> pd.Series[float]:
     """Megabytes that a coding as non-zeros saves in the exchanges before training; 0 without any."""
     saved = members.artefacts(EXCHANGED).map(lambda rows: float((rows[:, 0] - rows[:, 1]).sum()) / 1e6)
     return saved.reindex(members.rows.index, fill_value=0.0).astype(float)
 
 
-def exchanged(layer: int, coding: int) -> ByMember:
-    """As ``exchanged_megabytes``."""
+def exchanged_megabytes(layer: int, coding: int) -> ByMember:
+    """Megabytes of a numbered exchange, both directions; ``coding`` 0 is dense, 1 non-zeros.
 
-    def by_member(members: Members) -> pd.Series[float]:
+    0 for runs without that exchange.
+    """
+
+    def megabytes_of(members: Members) -> pd.Series[float]:
         exchanges = members.artefacts(EXCHANGED)
         megabytes = exchanges[exchanges.map(len) > layer].map(
             lambda rows: float(rows[layer, coding].sum()) / 1e6
         )
         return megabytes.reindex(members.rows.index, fill_value=0.0).astype(float)
 
-    return by_member
+    return megabytes_of
 
 
 def _clients_below_baseline(members: Members) -> pd.Series[float]:
@@ -222,18 +141,16 @@ TEST = Measure(
     "accuracy",
     "Test",
     "test accuracy in percent",
-    _accuracy("test"),
+    lambda members: members.accuracy(),
     ranked=True,
-    by_member=lambda members: members.accuracy(),
 )
 VALIDATION = Measure(
     "validation",
     "Validation",
     "validation accuracy in percent",
-    _accuracy("val"),
+    lambda members: members.accuracy("val"),
     metric="validation_accuracy",
     ranked=True,
-    by_member=lambda members: members.accuracy("val"),
 )
 
 
@@ -284,60 +201,54 @@ STD_OVER_CLIENTS = Measure(
     "Std over clients",
     "sample standard deviation of the clients' test accuracies in points (the paper does not say "
     "which deviation it prints)",
-    _std_over_clients,
+    lambda members: 100.0 * members.clients.groupby("member")["value"].std().dropna(),
     metric="std_over_clients",
-    by_member=lambda members: 100.0 * members.clients.groupby("member")["value"].std().dropna(),
 )
 BELOW_BASELINE = Measure(
     "below_local",
     "Clients below Local",
     "number of clients whose test accuracy is lower than under Local with the same seed",
-    _below_baseline,
+    _clients_below_baseline,
     metric="clients_below_local",
-    by_member=_clients_below_baseline,
 )
 OTHER_MACHINE = "measured on another machine and another definition of what counts"
 SERVER_SECONDS = Measure(
     "server_seconds",
     "Server s/round",
     "seconds a round that the server takes (all but the clients' training and the evaluation)",
-    _by_run(lambda runs: runs["seconds_server"] / runs["rounds"]),
+    lambda members: members.rows["seconds_server"] / members.rows["rounds"],
     metric="seconds_per_round",
     digits=4,
     not_comparable_reason=OTHER_MACHINE,
     by_reading=False,
-    by_member=lambda members: members.rows["seconds_server"] / members.rows["rounds"],
 )
 PEAK_MEMORY = Measure(
     "peak_memory",
     "Peak MiB",
     "peak memory in MiB: on a CPU all that the process holds, Python, libraries and data included",
-    _by_run(lambda runs: runs["peak_memory"] / 2**20),
+    lambda members: members.rows["peak_memory"] / 2**20,
     metric="memory_mib",
     digits=0,
     not_comparable_reason=OTHER_MACHINE,
     by_reading=False,
-    by_member=lambda members: members.rows["peak_memory"] / 2**20,
 )
 TOTAL_MEGABYTES = Measure(
     "total_megabytes",
     "MB in all",
     "megabytes that clients and server exchange in a run, both directions, training included",
-    _total_megabytes,
+    _all_megabytes,
     metric="total_megabytes",
     digits=1,
     by_reading=False,
-    by_member=_all_megabytes,
 )
 TOTAL_MEGABYTES_CODED = Measure(
     "total_megabytes_coded",
     "MB in all, coded",
     "the same with the exchanges before training as non-zeros",
-    _total_megabytes_coded,
+    lambda members: _all_megabytes(members) - _saved_megabytes(members),
     metric="total_megabytes_coded",
     digits=1,
     by_reading=False,
-    by_member=lambda members: _all_megabytes(members) - saved_megabytes(members),
 )
 MEASURES = (
     TEST,

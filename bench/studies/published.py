@@ -10,7 +10,6 @@ from functools import cache
 from importlib.resources import files
 from math import isfinite
 from pathlib import Path
-from typing import NamedTuple
 
 from bench.errors import RequestError, unknown
 
@@ -44,24 +43,8 @@ class Published:
 COLUMNS = tuple(field.name for field in fields(Published))
 """Columns of a file of published numbers."""
 
-
-class Key(NamedTuple):
-    """What names a value of a comparison table."""
-
-    table: str
-    dataset: str
-    scenario: str
-    clients: int | None
-    method: str
-
-
-Place = tuple[Key, str, str]
-"""A printed value's key, its setting (``ratio=0.2``) and its metric."""
-
-
-def _place(value: Published) -> Place:
-    key = Key(value.table, value.dataset, value.scenario, value.clients, value.method)
-    return key, value.setting, value.metric
+PLACE = ("table", "dataset", "scenario", "clients", "method", "setting", "metric")
+"""Columns that name a value of a paper."""
 
 
 def _number(text: str, factor: int) -> float | None:
@@ -96,7 +79,7 @@ def published(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
     if paper not in papers:
         raise unknown("paper", paper, papers)
     values: list[Published] = []
-    lines: dict[Place, int] = {}
+    lines: dict[tuple[object, ...], int] = {}
     for line, row in enumerate(rows_of(folder / f"{paper}.csv", COLUMNS, "numbers"), 2):
         try:
             value = _value(row)
@@ -104,7 +87,7 @@ def published(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
             raise RequestError(
                 f"published numbers {paper}.csv: line {line}: not a number, or no finite one"
             ) from None
-        first_line = lines.setdefault(_place(value), line)
+        first_line = lines.setdefault(tuple(getattr(value, name) for name in PLACE), line)
         if first_line != line:
             raise RequestError(
                 f"published numbers {paper}.csv: line {line}: a second value of what line {first_line} has: "
@@ -128,9 +111,3 @@ def rows_of(file: Path, columns: Iterable[str], subject: str) -> list[dict[str, 
         if name not in (rows.fieldnames or ()):
             raise RequestError(f"published {subject} {file.name}: the column '{name}' is missing")
     return list(rows)
-
-
-@cache
-def values(paper: str, folder: Path = FOLDER) -> dict[Place, Published]:
-    """Every printed value of a paper by its place."""
-    return {_place(value): value for value in published(paper, folder)}

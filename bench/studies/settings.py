@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ WARM_UP = "method.warm_up_epochs"
 
 PER_SEED = "that of the run"
 """Stands for the partition seed of runs that each draw their own partition and split."""
+
+Average = Literal["clients", "samples"]
+"""``clients``: unweighted mean over clients with samples. ``samples``: pooled over all samples."""
 
 
 @dataclass(frozen=True)

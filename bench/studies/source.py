@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, count
 from typing import Any, Protocol, Unpack
 
@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.spec import RunSpec
 from bench.store.queries import Readings, filter_runs
 
 
@@ -34,35 +33,6 @@ class Source(Protocol):
 
     def environments(self) -> pd.DataFrame:
         """One row an environment: id, hash, description (JSON)."""
-
-
-class Runs:
-    """Rows of a table of runs, column by column. A report takes thousands of small parts of one table, of
-    which pandas would make a frame each in a hundred times as long.
-    """
-
-    def __init__(self, columns: Mapping[str, NDArray[Any]], rows: NDArray[np.intp]) -> None:
-        self._columns, self._rows = columns, rows
-
-    @classmethod
-    def of(cls, table: pd.DataFrame) -> Runs:
-        """All rows of a table."""
-        numbers = set(table.select_dtypes("number").columns)
-        columns = {
-            name: column.to_numpy() if name in numbers else column.to_numpy(object)
-            for name, column in table.items()
-        }
-        return cls(columns, np.arange(len(table)))  # type: ignore[arg-type]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return self._columns[name][self._rows]
-
-    def take(self, selection: NDArray[np.bool_] | Sequence[int]) -> Runs:
-        """Those of the rows that a mask or their places among these name."""
-        return Runs(self._columns, self._rows[np.asarray(selection, None if len(selection) else np.intp)])
 
 
 OWN = ""
@@ -228,11 +198,3 @@ def _environments(sources: Sequence[Source]) -> tuple[pd.DataFrame, list[dict[in
     rows["id"] = rows.index + 1
     new_ids = dict(zip(rows["hash"], rows["id"], strict=True))
     return rows, [dict(zip(part["id"], part["hash"].map(new_ids), strict=True)) for part in parts]
-
-
-def spec_by_cell(runs: pd.DataFrame) -> dict[str, RunSpec]:
-    """Cell -> the spec of one of its runs, which differ in their seed alone."""
-    rows = runs.drop_duplicates("cell")
-    return {
-        cell: RunSpec.model_validate_json(text) for cell, text in zip(rows["cell"], rows["spec"], strict=True)
-    }

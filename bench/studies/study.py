@@ -13,11 +13,10 @@ from bench.grids.grid import Grid
 from bench.registry import Kind
 from bench.studies.claims import Claims
 from bench.studies.dataset_tables import DataTable
-from bench.studies.experiment import Experiment, Target
-from bench.studies.groups import Average
+from bench.studies.experiment import Experiment
 from bench.studies.measures import TEST, Measure, accuracy_under
-from bench.studies.published import FOLDER, Key, Published
-from bench.studies.settings import Column, Reading, Settings, difference_text
+from bench.studies.published import FOLDER, Published
+from bench.studies.settings import Average, Column, Reading, Settings, difference_text
 from bench.studies.verdicts import PublishedRuns
 
 
@@ -98,15 +97,10 @@ class Study:
         """The main tables' line of a line's method, which knows its name in the published numbers."""
         return next((row for row in self.lines if row.method == line.method), line)
 
-    def key(self, source: Target, column: Column, row: Line) -> Key:
-        """The name of a cell in the published numbers."""
-        return Key(
-            source.table,
-            self.datasets.get(column.dataset, column.dataset),
-            self.scenarios.get(column.scenario, column.scenario),
-            column.clients,
-            row.published_name,
-        )
+    def printed_column(self, column: Column) -> tuple[str, str, int | None]:
+        """Data set, scenario and number of clients of a column in the published numbers."""
+        dataset = self.datasets.get(column.dataset, column.dataset)
+        return dataset, self.scenarios.get(column.scenario, column.scenario), column.clients
 
     def barred(self, target: Published, column: Column, settings: Settings) -> str:
         """Why a published value is no target for runs with these settings; empty where it is one."""

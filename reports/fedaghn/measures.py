@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bench.errors import RequestError
 from bench.federation.scenarios import parse
-from bench.studies.measures import MIXED, CellReading, Measure, Members, Values
+from bench.studies.measures import MIXED, Measure, Members
 
 STAGES = {"First": None, "Prior": 6, "Middle": 2, "Final": 1}
 """Stage -> the part of the best round at which it is; First is the first round that depends on data."""
@@ -57,29 +57,6 @@ def stage_round(stage: str, best_round: int) -> int:
     return 1 if part is None else max(1, best_round // part)
 
 
-def _rounds(cell: CellReading) -> list[tuple[int, int]]:
-    """Each run of a cell that has a curve, and the round of the stage that is its point (else Final)."""
-    stage = cell.point if cell.point in STAGES else "Final"
-    best_rounds = ((int(run), cell.results.best_round(int(run), "trained")) for run in cell.group.done["id"])
-    return [(run, stage_round(stage, row)) for run, row in best_rounds if row is not None]
-
-
-def _shares(cell: CellReading, layers: str) -> list[Shares]:
-    """The shares of every run that keeps its weights; one matrix for all layers is that of each."""
-    groups = parse(cell.group.column.scenario).groups(cell.group.column.clients)
-    run_shares = []
-    for run, round in _rounds(cell):
-        artefact = cell.results.artefact(run, MIXED)
-        if artefact is None or groups is None or len(artefact) <= round:
-            continue
-        weights = artefact[round] if artefact.ndim == 3 else artefact[round][LAYERS[layers]]
-        try:
-            run_shares.append(shares(weights, groups))
-        except ValueError as error:
-            raise RequestError(f"run {run}: {MIXED}: {error}") from None
-    return run_shares
-
-
 def _stage_rounds(members: Members) -> pd.Series[int]:
     """The round of the stage that is the point (else Final), of every member with a curve."""
     rounds = members.best_rounds()
@@ -87,8 +64,8 @@ def _stage_rounds(members: Members) -> pd.Series[int]:
     return pd.Series(map(stage_round, stages, rounds), rounds.index, dtype=int)
 
 
-def _shares_by_member(members: Members, layers: str) -> pd.Series[Any]:
-    """As ``_shares``."""
+def _shares(members: Members, layers: str) -> pd.Series[Any]:
+    """The shares of every member that keeps its weights; one matrix for all layers is that of each."""
     kept, rounds = members.artefacts(MIXED), _stage_rounds(members)
     found = {}
     for member in kept.index.intersection(rounds.index):
@@ -112,24 +89,20 @@ PAIRS = {
 
 
 def _share(pair: str, layers: str) -> Measure:
-    def values(cell: CellReading) -> Values:
-        return tuple(getattr(share, pair) for share in _shares(cell, layers))
-
-    def by_member(members: Members) -> pd.Series[float]:
-        return _shares_by_member(members, layers).map(lambda share: getattr(share, pair)).astype(float)
+    def shares_of(members: Members) -> pd.Series[float]:
+        return _shares(members, layers).map(lambda share: getattr(share, pair)).astype(float)
 
     suffix = "" if layers == "all" else f", {layers}"
     return Measure(
         pair if layers == "all" else f"{pair}_{layers}",
         f"{pair.capitalize()}{suffix}",
         f"{PAIRS[pair]}, mean over clients and {layers} layers, at the round of the stage",
-        values,
+        shares_of,
         metric="collaboration_weight",
         printed=f"layers={layers};pair={pair}",
         digits=4,
         not_comparable_reason="a share of a mixture: tolerances are made for accuracies",
         by_reading=False,
-        by_member=by_member,
     )
 
 
@@ -139,11 +112,10 @@ MEASURES = (
         "stage_round",
         "Round",
         "the round of the stage, counted from 0",
-        lambda cell: tuple(float(round) for _, round in _rounds(cell)),
+        lambda members: _stage_rounds(members).astype(float),
         metric="stage_round",
         digits=1,
         by_reading=False,
-        by_member=lambda members: _stage_rounds(members).astype(float),
     ),
 )
 """Beside those of any study."""

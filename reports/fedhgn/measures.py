@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pandas as pd
 
-from bench.studies import measures
-from bench.studies.measures import CellReading, Measure, Members, Values
+from bench.studies.measures import Measure, Members, exchanged_megabytes
 
 
 def _exchange_measure(layer: int, coding: int) -> Measure:
@@ -16,11 +13,10 @@ def _exchange_measure(layer: int, coding: int) -> Measure:
         f"layer{layer + 1}_{('dense', 'coded')[coding]}",
         f"Layer {layer + 1}, {('MB', 'MB coded')[coding]}",
         f"megabytes of exchange {layer + 1} before training, both directions, ids included, {form}",
-        measures.exchanged_megabytes(layer, coding),
+        exchanged_megabytes(layer, coding),
         metric=f"exchanged_{layer}_{coding}",
         digits=1,
         by_reading=False,
-        by_member=measures.exchanged(layer, coding),
     )
 
 
@@ -36,13 +32,6 @@ EXPOSURE = (
 """What the numbers of a run's artefact ``exposure`` count, in order; older runs have the first few alone."""
 
 
-def _exposures(cell: CellReading, name: str) -> Iterator[tuple[float, float]]:
-    """A number of every audited run that has it, and its border nodes."""
-    for counts in cell.artefacts("exposure"):
-        if counts is not None and len(counts) > EXPOSURE.index(name):
-            yield float(counts[EXPOSURE.index(name)]), float(counts[EXPOSURE.index("border")])
-
-
 def _exposure(members: Members, name: str) -> pd.Series[float]:
     """A number of every audited member that has it."""
     counts = members.artefacts("exposure")
@@ -51,18 +40,14 @@ def _exposure(members: Members, name: str) -> pd.Series[float]:
 
 
 def _exposure_measure(name: str, title: str, meaning: str) -> Measure:
-    def values(cell: CellReading) -> Values:
-        return tuple(100.0 * nodes / border for nodes, border in _exposures(cell, name))
-
     return Measure(
         name,
         title,
         f"border nodes {meaning}, in percent of all border nodes",
-        values,
+        lambda members: (100.0 * _exposure(members, name) / _exposure(members, "border")).dropna(),
         metric=name,
         digits=1,
         by_reading=False,
-        by_member=lambda members: (100.0 * _exposure(members, name) / _exposure(members, "border")).dropna(),
     )
 
 
@@ -87,11 +72,10 @@ MEASURES = (
         "pairs",
         "Pairs",
         "pairs of a client and a border hyperedge whose returned sum tells it another client's node",
-        lambda cell: tuple(pairs for pairs, _ in _exposures(cell, "pairs")),
+        lambda members: _exposure(members, "pairs"),
         metric="pairs",
         digits=0,
         by_reading=False,
-        by_member=lambda members: _exposure(members, "pairs"),
     ),
 )
 """Beside those of any study."""

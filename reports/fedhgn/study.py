@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 from bench.grids.experiment import Line
 from bench.studies.claims import read_claims
-from bench.studies.experiment import Target
 from bench.studies.experiment_files import read
-from bench.studies.published import Key, Published
+from bench.studies.published import Published
 from bench.studies.settings import Column, Reading, Settings
 from bench.studies.study import Study
 from bench.studies.verdicts import PublishedRuns
@@ -123,10 +122,10 @@ class FedHGN(Study):
         "5.9 points (4.9 from the table), completion 6.8 more (7.8), FedHGN w/o HC 10.3 below Global (11.2).",
     )
 
-    def key(self, source: Target, column: Column, row: Line) -> Key:
+    def printed_column(self, column: Column) -> tuple[str, str, int | None]:
         """The paper prints Global once, for the whole data set."""
-        key = super().key(source, column, row)
-        return key._replace(scenario="global", clients=None) if column.clients == ONE_CLIENT else key
+        dataset, scenario, clients = super().printed_column(column)
+        return (dataset, "global", None) if clients == ONE_CLIENT else (dataset, scenario, clients)
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
         """Twenty in the released code, each with clients and a split of its own, and NumPy's ``std``; the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from bench.studies.measures import CellReading, Measure, Members, Values
+from bench.studies.measures import Measure, Members
 from bench.studies.settings import Reading
 
 CLIENT, ROUND = "Client ", "Round "
@@ -14,22 +14,7 @@ ALL_CLIENTS = "Mean"
 """Label of the point at which clients are averaged."""
 
 
-def _of_client(cell: CellReading) -> Values:
-    """Test accuracy in percent of the client that is the cell's point, one value a run, by seed."""
-    rows = cell.rows
-    if cell.point != ALL_CLIENTS:
-        rows = rows[rows["client"] == int(cell.point.removeprefix(CLIENT))]
-    return tuple((100.0 * rows.groupby("seed", sort=True)["value"].mean()).tolist())
-
-
-def _by_round(cell: CellReading) -> Values:
-    """Mean test accuracy in percent at the round that is the cell's point, one value a run, by seed."""
-    row = int(cell.point.removeprefix(ROUND)) - 1
-    curves = cell.results.curves(cell.group, cell.stage, cell.average)
-    return tuple(curves[:, row].tolist()) if row < curves.shape[1] else ()
-
-
-def _client_by_member(members: Members) -> pd.Series[float]:
+def _of_client(members: Members) -> pd.Series[float]:
     """Test accuracy in percent of the client that is the point."""
     clients = members.clients
     point = clients["member"].map(members.rows["point"])
@@ -37,7 +22,7 @@ def _client_by_member(members: Members) -> pd.Series[float]:
     return 100.0 * clients[is_meant].groupby("member")["value"].mean()
 
 
-def _round_by_member(members: Members) -> pd.Series[float]:
+def _by_round(members: Members) -> pd.Series[float]:
     """Mean test accuracy in percent at the round that is the point."""
     curves = members.curves()
     point = curves["member"].map(members.rows["point"])
@@ -56,7 +41,6 @@ def _client_measure(reading: Reading, title: str, printed: str = "", is_extra: b
         printed=printed,
         reading=reading,
         is_extra=is_extra,
-        by_member=_client_by_member,
     )
 
 
@@ -84,7 +68,6 @@ MEASURES = (
             printed=f"stage={stage}",
             reading=Reading(stage, "last"),
             by_reading=False,
-            by_member=_round_by_member,
         )
         for stage in ("trained", "received")
     ),

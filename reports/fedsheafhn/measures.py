@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from operator import sub
 
 import numpy as np
 import pandas as pd
 
-from bench.studies.measures import TEST, CellReading, Measure, Members, Values
-from bench.studies.settings import WARM_UP, Reading, epochs_at
+from bench.studies.measures import TEST, Measure, Members
+from bench.studies.settings import WARM_UP, Reading
 
 SHARE = 0.9
 """The share of Local's accuracy at which a method counts as near it."""
 
 
-def _epochs_to_level(cell: CellReading) -> Values:
-    if cell.baseline is None:
-        return ()
-    curves = cell.results.curves(cell.group, cell.stage, cell.average)
-    baseline = cell.results.aggregate(cell.baseline, cell.stage, cell.rule, cell.average)
-    if baseline is None or len(curves) != baseline.n:
-        return ()
-    levels = SHARE * np.array(baseline.values)[:, None]
-    is_reached = curves >= levels
-    rows = np.where(is_reached.any(axis=1), is_reached.argmax(axis=1) + 1, curves.shape[1])
-    return tuple(epochs_at(cell.group.settings, rows).tolist())
-
-
-def _epochs_by_member(members: Members) -> pd.Series[float]:
+def _epochs_to_level(members: Members) -> pd.Series[float]:
     curves = members.curves().set_index("member")
     level = SHARE * members.baseline_accuracy.reindex(curves.index)
     curves = curves[level.notna()]
@@ -47,25 +33,10 @@ EPOCHS_TO_LEVEL = Measure(
     _epochs_to_level,
     metric="epochs_to_level",
     digits=0,
-    by_member=_epochs_by_member,
 )
 
 
-def _honest(cell: CellReading) -> Values:
-    values = []
-    is_attacked = any(key.startswith("attack.") for key in cell.group.settings)
-    for _, part in cell.rows.groupby("seed", sort=True):
-        if is_attacked:
-            malicious = cell.results.artefact(int(part["run_id"].iloc[0]), "malicious")
-            if malicious is None:
-                continue
-            part = part[np.asarray(malicious)[part["client"].to_numpy()] == 0]
-        if len(part):
-            values.append(100.0 * float(part["value"].mean()))
-    return tuple(values)
-
-
-def _honest_by_member(members: Members) -> pd.Series[float]:
+def _honest(members: Members) -> pd.Series[float]:
     clients = members.clients
     attacked = members.setting("attack.ratio").dropna().index
     malicious = members.artefacts("malicious")
@@ -91,7 +62,6 @@ HONEST = Measure(
     _honest,
     metric="honest_accuracy",
     ranked=True,
-    by_member=_honest_by_member,
 )
 NEWCOMERS_TRAINED = replace(
     TEST,
@@ -112,20 +82,10 @@ TRAINED_CLIENTS = "trained_clients"
 """Name under which a run with newcomers keeps ``bench.engine.newcomers.last_shares``."""
 
 
-def _of_trained_clients(cell: CellReading) -> Values:
-    artefacts = cell.artefacts(TRAINED_CLIENTS)
-    return tuple(100.0 * float(np.nanmean(shares)) for shares in artefacts if shares is not None)
-
-
-def _trained_clients_by_member(members: Members) -> pd.Series[float]:
+def _of_trained_clients(members: Members) -> pd.Series[float]:
     return (
         members.artefacts(TRAINED_CLIENTS).map(lambda shares: 100.0 * float(np.nanmean(shares))).astype(float)
     )
-
-
-def _newcomers_less_trained(cell: CellReading) -> Values:
-    newcomers, trained_clients = NEWCOMERS_TRAINED.of(cell), _of_trained_clients(cell)
-    return tuple(map(sub, newcomers, trained_clients)) if len(newcomers) == len(trained_clients) else ()
 
 
 OF_TRAINED_CLIENTS = Measure(
@@ -135,16 +95,14 @@ OF_TRAINED_CLIENTS = Measure(
     "last round; runs made before it was kept have none",
     _of_trained_clients,
     metric="accuracy_of_trained_clients",
-    by_member=_trained_clients_by_member,
 )
 NEW_LESS_TRAINED = Measure(
     "new_less_trained",
     "New less train",
     "new clients after their last local epoch less those, in points",
-    _newcomers_less_trained,
+    lambda members: (members.accuracy() - _of_trained_clients(members)).dropna(),
     metric="new_less_trained",
     reading=NEWCOMERS_TRAINED.reading,
-    by_member=lambda members: (members.accuracy() - _trained_clients_by_member(members)).dropna(),
 )
 
 MEASURES = (

@@ -28,8 +28,7 @@ from bench.grids.experiment import ExperimentFile, Line, Point
 from bench.grids.grid import Columns, Override, Setting
 from bench.store import open_store
 from bench.studies.claims import Claim
-from bench.studies.experiment import FIGURES
-from bench.studies.experiment_files import TablePart
+from bench.studies.experiment import FIGURES, Experiment
 from bench.studies.measures import MEASURES
 from bench.studies.study import Study
 
@@ -173,14 +172,15 @@ KEYS: dict[str, tuple[Any, set[str]]] = {
     "`columns`": (Columns, set()),
     "`lines`": (Line, {"setting", "is_own"}),  # of what a database holds, which no file has
     "`points`": (Point, set()),
-    "`tables`": (TablePart, set()),
+    "`tables`": (Experiment, {"grid", "columns", "lines", "points", "guests", "host"}),
 }
 
 
 def refused_keys(model: type, tree: dict[str, Any]) -> set[int | str]:
     """The keys of which a model of a file's part takes no such value."""
     try:
-        TypeAdapter(model).validate_json(json.dumps(tree))
+        measures = {measure.name: measure for measure in MEASURES}
+        TypeAdapter(model).validate_json(json.dumps(tree), context=measures)
     except ValidationError as error:
         return {detail["loc"][0] for detail in error.errors() if detail["loc"]}
     return set()

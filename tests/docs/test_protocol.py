@@ -7,19 +7,12 @@ from bench import __version__
 from bench.engine.methods import METHODS
 from bench.federation.graph import SAMPLES
 from bench.federation.hypergraph import CONCENTRATION
+from bench.frames.spread import LEAST_PARTITIONS
+from bench.frames.verdicts import EQUIVALENCE_LEVEL, FLOOR, GRADES, LEAST_RUNS, LEVEL, STATES
 from bench.spec import Protocol
 from bench.statistics.paired import ALPHA, REGION
 from bench.statistics.summary import DRAWS, LEAST
 from bench.studies.study import STUDIES
-from bench.studies.verdicts import (
-    EQUIVALENCE_LEVEL,
-    FLOOR,
-    GRADES,
-    LEAST_PARTITIONS,
-    LEAST_RUNS,
-    LEVEL,
-    STATES,
-)
 from bench.studies.wording import RULES
 
 ROOT = Path(__file__).parents[2]

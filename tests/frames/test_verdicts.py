@@ -1,72 +1,248 @@
-"""The verdict on columns is the scalar rule of ``bench.studies.verdicts``, row by row."""
+"""The verdict rule, against tests of SciPy and formulas written out."""
 
 from __future__ import annotations
 
 import math
-from statistics import fmean, stdev
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
-from hypothesis import given, settings
+import pytest
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
-from bench.frames.verdicts import agreed, graded
-from bench.studies.verdicts import PartitionSpread, PublishedRuns, Verdict, agreed_verdict, grade, weigh
+from bench.engine.result import State
+from bench.frames.spread import between_partitions
+from bench.frames.verdicts import GRADES, STATES, agreed, graded, half_width, judged
 
-POINTS = st.floats(0, 100, allow_subnormal=False)
-SPREADS = st.one_of(st.just(0.0), st.floats(1e-3, 30))
+percent = st.floats(0, 100)
+sample = st.lists(st.floats(0, 100), min_size=2, max_size=8).filter(lambda values: np.std(values) > 1e-3)
+spreads = st.one_of(st.just(0.0), st.floats(1e-3, 30))
 
 
-@st.composite
-def rows(draw: st.DrawFn) -> dict[str, Any]:
-    """A cell's numbers: measured values around a published mean, and all else that a verdict rests on."""
-    published = draw(POINTS)
-    centre = published + draw(st.sampled_from([0.0, 0.5, 1.0, 2.0, -2.0, 10.0]))
-    values = draw(st.lists(st.floats(-3, 3).map(lambda off: centre + off), min_size=2, max_size=6))
-    s_d = draw(st.none() | SPREADS)
+def numbers(p: float, s_p: float | None, measured: list[float], **others: Any) -> dict[str, Any]:
+    """What the grade of measured values beside a printed mean and deviation of five runs rests on; without
+    more the clients are the same, and learning nothing reaches nothing.
+    """
     return {
-        "values": values,
-        "published_mean": published,
-        "published_std": draw(st.none() | SPREADS),
-        "n_p": draw(st.integers(1, 20)),
-        "population": draw(st.booleans()),
-        "s_d": s_d,
-        "s_d_freedom": math.inf if s_d is None else draw(st.integers(1, 9)),
-        "draws": draw(st.integers(0, 2)),
-        "control": draw(st.none() | POINTS),
-        "margin": draw(st.sampled_from([0.5, 2.0])),
+        "n": len(measured),
+        "mean": float(np.mean(measured)),
+        "std": float(np.std(measured, ddof=1)) if len(measured) > 1 else math.nan,
+        "published_mean": p,
+        "published_std": math.nan if s_p is None else s_p,
+        "n_p": 5,
+        "population": False,
+        "s_d": math.nan,
+        "s_d_freedom": math.nan,
+        "draws": 0,
+        "control": 0.0,
+        "margin": 2.0,
+        **others,
     }
 
 
-def as_frame(cells: list[dict[str, Any]]) -> pd.DataFrame:
-    frame = pd.DataFrame(cells)
-    numbers = frame.drop(columns=["values", "population"]).astype(float)
-    return numbers.assign(
-        population=frame["population"],
-        n=[len(values) for values in frame["values"]],
-        mean=[fmean(values) for values in frame["values"]],
-        std=[stdev(values) for values in frame["values"]],
+def grade(*numbers_of_cell: Any, **others: Any) -> Any:
+    return graded(pd.DataFrame([numbers(*numbers_of_cell, **others)])).iloc[0]
+
+
+def verdict(*numbers_of_cell: Any, **others: Any) -> str:
+    return str(grade(*numbers_of_cell, **others)["verdict"])
+
+
+def interval(row: Any) -> tuple[float, float]:
+    return row["low_difference"], row["high_difference"]
+
+
+def around(mean: float, std: float, n: int) -> list[float]:
+    """So many values of exactly that mean and sample standard deviation."""
+    values = np.arange(n) - (n - 1) / 2
+    return list(mean + std * values / np.std(values, ddof=1))
+
+
+def printed(theirs: list[float]) -> tuple[float, float]:
+    return float(np.mean(theirs)), float(np.std(theirs, ddof=1))
+
+
+@settings(deadline=None)
+@given(ours=sample, theirs=sample, margin=st.floats(0.5, 60))
+def test_reproduced_is_two_one_sided_welch_tests(
+    ours: list[float], theirs: list[float], margin: float
+) -> None:
+    assume(len(ours) >= 3)
+    both = max(
+        stats.ttest_ind(ours, np.array(theirs) - margin, equal_var=False, alternative="greater").pvalue,
+        stats.ttest_ind(ours, np.array(theirs) + margin, equal_var=False, alternative="less").pvalue,
     )
+    assume(abs(both - 0.05) > 1e-6)
+    name = verdict(*printed(theirs), ours, margin=margin, n_p=len(theirs))
+    assert (name == "reproduced") == (both < 0.05)
 
 
-@given(st.lists(rows(), min_size=1, max_size=20))
-@settings(max_examples=200)
-def test_every_row_has_the_evidence_and_the_grade_of_the_scalar_rule(cells: list[dict[str, Any]]) -> None:
-    new = graded(as_frame(cells))
-    for cell, (_, row) in zip(cells, new.iterrows(), strict=True):
-        runs = PublishedRuns(cell["n_p"], population=cell["population"])
-        spread = PartitionSpread(cell["s_d"], draws=cell["draws"], freedom=cell["s_d_freedom"])
-        numbers = cell["published_mean"], cell["published_std"], runs, cell["values"]
-        evidence = weigh(*numbers, spread, cell["margin"], cell["control"])
-        found = row[["difference", "low_difference", "high_difference", "tolerance"]].to_numpy(float)
-        expected = [evidence.difference, evidence.low, evidence.high, evidence.tolerance]
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-10)
-        assert row["verdict"] == grade(evidence, cell["published_mean"], len(cell["values"]))
-        alone = weigh(*numbers, PartitionSpread(), cell["margin"], cell["control"])
-        is_apart = grade(alone, cell["published_mean"], len(cell["values"])) in ("above", "below")
-        if row["verdict"] == "compatible":
-            assert row["rests_on_spread"] == is_apart
+@settings(deadline=None)
+@given(ours=sample, theirs=sample)
+def test_compatible_is_welchs_test_where_clients_are_the_same(ours: list[float], theirs: list[float]) -> None:
+    p, m = float(np.mean(theirs)), float(np.mean(ours))
+    test = stats.ttest_ind(ours, theirs, equal_var=False)
+    assume(abs(test.pvalue - 0.05) > 1e-6 and abs(abs(m - p) - 1) > 1e-6)
+    expected = "compatible" if test.pvalue > 0.05 or abs(m - p) < 1 else "above" if m > p else "below"
+    # A margin of nothing leaves no reproduction in the way.
+    assert verdict(*printed(theirs), ours, margin=1e-12, control=-1e6, n_p=len(theirs)) == expected
+
+
+@settings(deadline=None)
+@given(ours=sample, theirs=sample)
+def test_the_interval_is_welchs_of_a_printed_deviation_over_n_and_over_n_less_one(
+    ours: list[float], theirs: list[float]
+) -> None:
+    low, high = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval(0.90)
+    for ddof in (0, 1):
+        s_p = float(np.std(theirs, ddof=ddof))
+        row = grade(float(np.mean(theirs)), s_p, ours, n_p=len(theirs), population=ddof == 0)
+        assert interval(row) == pytest.approx((low, high), rel=1e-6, abs=1e-6)
+
+
+def test_a_noisy_published_cell_cannot_reproduce_and_can_fail() -> None:
+    # SE = sqrt(0.5²/5 + 13.28²/5) = 5.94, about four degrees of freedom: 69.81 accepts 53.3 to 86.3.
+    assert verdict(69.81, 13.28, around(78.78, 0.5, 5)) == "compatible"
+    assert verdict(69.81, 13.28, around(90.0, 0.5, 5)) == "above"
+    # By deviations (2 sqrt(13.28² + 0.5²) = 26.6) it would have been within.
+    assert 2 * math.hypot(13.28, 0.5) > 90.0 - 69.81
+
+
+def test_a_reproduction_takes_three_runs() -> None:
+    assert verdict(70.0, 0.1, around(70.0, 0.01, 2)) == "compatible"
+    assert verdict(70.0, 0.1, around(70.0, 0.01, 3)) == "reproduced"
+
+
+def test_a_difference_of_one_point_is_compatible_however_sure_it_is() -> None:
+    sure = {"margin": 0.5}
+    assert verdict(71.26, 0.0, [72.26] * 5, **sure) == "compatible"
+    assert verdict(71.26, 0.0, [72.2601] * 5, **sure) == "above"
+    assert verdict(71.26, 0.0, [70.26] * 5, **sure) == "compatible"
+    assert verdict(71.26, 0.0, [70.2599] * 5, **sure) == "below"
+
+
+def test_without_any_variance_the_interval_is_a_point() -> None:
+    row = grade(70.0, 0.0, [71.5] * 3)
+    assert (*interval(row), row["tolerance"]) == (1.5, 1.5, 1.0)
+    assert verdict(70.0, 0.0, [72.0] * 3) == "reproduced"  # the margin is inclusive
+    assert verdict(70.0, 0.0, [72.01] * 3) == "above"
+
+
+def test_another_draw_of_clients_widens_the_tolerance_and_not_the_interval() -> None:
+    # Ours: 1.5² / 3 = 0.75 with 2 degrees of freedom; theirs none; draws: 2 * 1.5² = 4.5 with 5.
+    ours = around(70.0, 1.5, 3)
+    row = grade(70.0, 0.0, ours, s_d=1.5, s_d_freedom=5, draws=2)
+    freedom = 5.25**2 / (0.75**2 / 2 + 4.5**2 / 5)
+    assert row["tolerance"] == pytest.approx(stats.t.ppf(0.975, freedom) * math.sqrt(5.25))
+    alone = grade(70.0, 0.0, ours)
+    assert interval(row) == interval(alone)
+    assert alone["tolerance"] == pytest.approx(stats.t.ppf(0.975, 2) * math.sqrt(0.75))
+
+
+def test_one_draw_of_clients_counts_once() -> None:
+    one, two = (grade(70.0, 0.0, [70.0] * 3, s_d=1.5, draws=draws)["tolerance"] for draws in (1, 2))
+    normal = stats.norm.ppf(0.975)
+    assert (one, two) == pytest.approx((normal * 1.5, normal * 1.5 * math.sqrt(2)))
+
+
+def test_the_uncertainty_of_two_runs_does_not_spread_to_a_well_known_part() -> None:
+    # t(1) = 12.7 for all would accept almost anything.
+    known = np.array([4.0, 4.0])
+    several = half_width([np.array([0.01, 0.0]), known], [np.array([1, 1]), np.array([math.inf, 1])], 0.95)
+    assert several[0] == pytest.approx(stats.norm.ppf(0.975) * 2, rel=0.01)
+    assert several[1] == pytest.approx(stats.t.ppf(0.975, 1) * 2)
+
+
+def test_without_a_printed_deviation_ours_stands_for_it() -> None:
+    half = stats.t.ppf(0.95, 2) * 3.0 * math.sqrt(1 / 3 + 1 / 5)
+    assert interval(grade(70.0, None, around(70.0, 3.0, 3))) == pytest.approx((-half, half))
+
+
+def test_the_deviation_of_a_single_published_run_counts_in_full_as_printed() -> None:
+    for population in (False, True):
+        row = grade(70.0, 2.0, [70.0] * 3, n_p=1, population=population)
+        assert row["tolerance"] == pytest.approx(stats.norm.ppf(0.975) * 2.0)
+
+
+def test_a_cell_that_would_hold_the_majority_class_is_uninformative() -> None:
+    # Tolerance t(2) sqrt(3²/3) = 7.45 around 70.
+    ours = around(75.0, 3.0, 3)
+    assert verdict(70.0, 0.0, ours, control=62.0) == "compatible"
+    assert verdict(70.0, 0.0, ours, control=63.0) == "uninformative"
+    assert verdict(70.0, 0.0, ours, control=77.0) == "uninformative"
+    # A reproduction stays one: its interval is told from learning nothing by the margin alone.
+    assert verdict(70.0, 0.0, [70.0] * 3, control=70.0) == "reproduced"
+    assert verdict(70.0, 0.0, [90.0] * 3, control=70.0) == "above"
+
+
+@settings(deadline=None)
+@given(p=percent, s_p=st.floats(0, 30), ours=sample, s_d=st.floats(0, 10))
+def test_swapping_signs_swaps_above_and_below(p: float, s_p: float, ours: list[float], s_d: float) -> None:
+    swap = {"above": "below", "below": "above"}
+    others = {"s_d": s_d, "s_d_freedom": 5, "draws": 2, "control": math.nan}
+    there = verdict(p, s_p, ours, **others)
+    assert verdict(-p, s_p, [-value for value in ours], **others) == swap.get(there, there)
+    assert there in GRADES
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(percent, st.none() | spreads, sample, spreads), min_size=1, max_size=9))
+def test_a_cell_rests_on_the_spread_where_it_is_compatible_with_it_alone(
+    cells: list[tuple[float, float | None, list[float], float]],
+) -> None:
+    rows = pd.DataFrame([numbers(*cell, s_d=s_d, draws=2) for *cell, s_d in cells])
+    found = graded(rows)
+    alone = graded(rows.assign(draws=0))["verdict"].isin(["above", "below"])
+    pd.testing.assert_series_equal(
+        found["rests_on_spread"], (found["verdict"] == "compatible") & alone, check_names=False
+    )
+    for number, (*cell, s_d) in enumerate(cells):  # a row's grade is that which it has alone
+        assert found["verdict"][number] == verdict(*cell, s_d=s_d, draws=2)
+
+
+def judge(*numbers_of_cell: Any, **others: Any) -> Any:
+    """The one cell judged, with numbers and a published row unless named."""
+    row = {
+        "state": "",
+        "state_reason": "",
+        "printed": 3,
+        "status": "",
+        "bar": "",
+        "published_on": "",
+        **numbers(*numbers_of_cell, **others),
+    }
+    return judged(pd.DataFrame([row])).iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ({}, ("reproduced", "")),
+        ({"n": 1}, ("not comparable", "1 seed: a verdict needs at least two")),
+        ({"bar": "other protocol"}, ("not comparable", "other protocol")),
+        ({"published_mean": math.nan, "status": "OOM"}, ("not comparable", "the paper reports OOM here")),
+        ({"printed": None}, ("not published", "")),
+        ({"printed": None, "published_on": "Cora"}, ("not comparable", "published on Cora")),
+        ({"state": "no_data", "state_reason": "why"}, ("no data", "why")),
+    ],
+)
+def test_a_cell_without_a_grade_says_why(others: dict[str, Any], expected: tuple[str, str]) -> None:
+    row = judge(71.26, 0.29, [71.26] * 5, **others)
+    assert (row["verdict"], row["reason"]) == expected
+    assert pd.isna(row["low_difference"]) == (expected[0] != "reproduced")
+
+
+def test_a_compatible_cell_says_that_the_control_is_unknown() -> None:
+    known, unknown = (judge(70.0, 3.0, [70.0, 73.0], control=control) for control in (0.0, math.nan))
+    assert known["verdict"] == unknown["verdict"] == "compatible"
+    assert not known["reason"]
+    assert unknown["reason"]
+
+
+def test_every_state_without_numbers_has_a_verdict() -> None:
+    assert set(get_args(State)) - {"done", "searched"} <= set(STATES)  # no report opens a search
 
 
 def test_a_value_of_an_unknown_stage_has_the_grade_on_which_all_stages_agree() -> None:
@@ -80,8 +256,30 @@ def test_a_value_of_an_unknown_stage_has_the_grade_on_which_all_stages_agree() -
             "rests_on_spread": [False, False, False, False, True],
         }
     )
-    expected = agreed_verdict({"trained": Verdict("above"), "received": Verdict("below")}, "trained")
     found = agreed(readings)
-    assert found["verdict"].tolist() == [expected.name, "above", "compatible"]
-    assert found["reason"].tolist() == [expected.reason, "", "x"]
+    assert found["verdict"].tolist() == ["not comparable", "above", "compatible"]
+    assert found["reason"][0].endswith("trained above, received below")
+    assert found["reason"].tolist()[1:] == ["", "x"]
     assert found["low_difference"].tolist() == [1.0, 3.0, 5.0]
+
+
+def spread(*partitions: list[float]) -> float:
+    """Between partitions, from the runs on each."""
+    rows = [("f", str(number), value) for number, values in enumerate(partitions) for value in values]
+    found = between_partitions(pd.DataFrame(rows, columns=["family", "partition_hash", "value"]))
+    assert found["partitions"].tolist() == [len(partitions)]
+    return float(found["s_d"].iloc[0])
+
+
+def test_partitions_spread_without_the_share_of_training() -> None:
+    # Means 61, 65 and 72 have the variance 31; of 2 within a partition of two runs, 1 is in each.
+    assert spread([60, 62], [64, 66], [71, 73]) == pytest.approx(math.sqrt(30))
+    # One run each on two of them: 2 * (1/2 + 1 + 1) / 3 of the same 31.
+    assert spread([60, 62], [65], [72]) == pytest.approx(math.sqrt(31 - 5 / 3))
+    # Partitions that differ by training alone spread by nothing.
+    assert spread([60, 80], [69, 71], [70, 72]) == 0.0
+
+
+def test_too_few_partitions_or_runs_tell_nothing() -> None:
+    assert math.isnan(spread([60, 62], [64, 66]))
+    assert math.isnan(spread([60], [64], [70]))

@@ -5,17 +5,19 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import replace
+from dataclasses import astuple, replace
 from math import nan
 from pathlib import Path
 
 import pytest
 from stored_runs import CORA, MemoryStore
-from study_cells import csv_rows, plan_of, report_of, shown, spec
+from study_cells import csv_rows, one, plan_of, report_of, shown, spec
 from toy_study import ToyStudy
 
 from bench.errors import RequestError
 from bench.figures.drawing import Drawings
+from bench.frames.graded_cells import WRITTEN
+from bench.frames.stored_runs import WHERE, usual_frame
 from bench.grids import expand, load_grid
 from bench.report import folder
 from bench.report.captions import describe
@@ -26,8 +28,6 @@ from bench.report.table import Entry, Table, Value, table_of
 from bench.report.tables import verdict_map, views
 from bench.report.terminal import beside, brief, remarks, show, text_of
 from bench.reports.fedsheafhn import FedSheafHN
-from bench.studies.frame import TYPES
-from bench.studies.planned import usual_cells
 from bench.studies.published import published
 from bench.studies.settings import Column
 from bench.studies.wording import signed, with_std
@@ -62,9 +62,9 @@ def built(written: Path) -> Report:
 
 def test_cells_csv_has_one_row_a_cell_with_the_promised_columns(built: Report, written: Path) -> None:
     text = (written / "cells.csv").read_text(encoding="utf-8")
-    assert text.splitlines()[0] == ",".join(TYPES)
+    assert text.splitlines()[0] == ",".join(WRITTEN)
     rows = csv_rows(written / "cells.csv")
-    names = [tuple(row[name] for name in (*list(TYPES)[:7], "measure")) for row in rows]
+    names = [tuple(row[name] for name in (*list(WRITTEN)[:7], "measure")) for row in rows]
     assert len(set(names)) == len(names)
     (local,) = [row for row in rows if names_of(row) == ("Table 1", "cora", "10", "local")]
     wanted = {
@@ -577,11 +577,9 @@ def test_the_report_imports_without_torch() -> None:
 
 
 def test_grids_plan_the_papers_cells() -> None:
-    cells = usual_cells(["paper_tables"])
-    columns = {column for column, _ in cells}
-    assert set(FedSheafHN().columns) == columns
-    cora = cells[Column("cora", "non-overlapping", 10), "fedavg"]
-    assert cora.settings["protocol.rounds"] == 100
-    assert not cora.per_seed
-    assert all(cell.settings for cell in cells.values())
-    assert all(cell.per_seed for cell in usual_cells(["fedhgn_tables"]).values())
+    cells, settings = usual_frame(["paper_tables"])
+    assert set(map(astuple, FedSheafHN().columns)) == set(cells[WHERE].itertuples(index=False, name=None))
+    cora = one(cells, dataset="cora", scenario="non-overlapping", clients=10, method="fedavg")
+    assert settings[cora.cell]["protocol.rounds"] == 100
+    assert not cells["per_seed"].any()
+    assert usual_frame(["fedhgn_tables"])[0]["per_seed"].all()

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from stored_runs import MemoryStore
-from study_cells import cells_in, plan_of, shown
+from study_cells import cells_of, one, plan_of, printed_beside, shown
 
 from bench.errors import RequestError
 from bench.frames.graded_cells import collect
+from bench.frames.values import best_rounds, client_rows
 from bench.grids import expand, load_grid
 from bench.report.captions import caption_and_fine_print
 from bench.report.score import judged_once
@@ -17,8 +19,8 @@ from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedaghn.measures import shares, stage_round
 from bench.store.bundle import SHIPPED, Bundle, write_bundle
 from bench.studies.published import published
-from bench.studies.results import Results
-from bench.studies.source import MergedSource
+from bench.studies.settings import Column
+from bench.studies.source import Source
 
 GROUPS = np.arange(20) // 4
 TOGETHER = (GROUPS[:, None] == GROUPS[None, :]).astype(float)
@@ -87,16 +89,21 @@ def database(best: int, weights: np.ndarray, alike: Sequence[int] = ()) -> Memor
     return made
 
 
+def best_round(source: Source, run: int, stage: str = "trained") -> int | None:
+    read = client_rows(source, [run], "accuracy", stage, "test", "best_val")
+    return best_rounds(source, [run], stage, read).get(run)
+
+
 @pytest.mark.parametrize(("alike", "found"), [((12,), 12), ((3, 12), None)])
 def test_without_a_validation_curve_the_best_round_is_the_only_one_with_its_counts(
     alike: tuple[int, ...], found: int | None, tmp_path: Path
 ) -> None:
     own = database(12, layered(20, 6), alike)
     write_bundle(own, own.runs(), tmp_path / "bundle")
-    results = Results(Bundle(tmp_path / "bundle"), {})
-    assert results.best_round(1, "trained") == found
-    assert results.best_round(1, "received") is None  # all rounds have the same counts
-    assert Results(own, {}).best_round(1, "trained") == 12
+    bundle = Bundle(tmp_path / "bundle")
+    assert best_round(bundle, 1) == found
+    assert best_round(bundle, 1, "received") is None  # all rounds have the same counts
+    assert best_round(own, 1) == 12
 
 
 def test_a_caption_of_many_measures_is_short_and_the_notes_say_what_they_are() -> None:
@@ -110,43 +117,29 @@ def test_a_caption_of_many_measures_is_short_and_the_notes_say_what_they_are() -
 
 
 def test_results_that_ship_have_the_stages_of_the_case_study() -> None:
-    results = Results(MergedSource(None, [("shipped", Bundle(SHIPPED / "cifar100_case_study"))]), {})
-    runs = results.runs
-    here = runs[(runs["scenario"] == "case-study") & (runs["method"] == "fedaghn")]
-    assert len(here)
-    assert all(results.best_round(int(run), "trained") is not None for run in here["id"])
+    bundle = Bundle(SHIPPED / "cifar100_case_study")
+    runs = bundle.runs(scenario="case-study", method="fedaghn", state="done")
+    assert len(runs)
+    assert all(best_round(bundle, int(run)) is not None for run in runs["id"])
 
 
 def test_weights_are_read_by_stage_and_by_depth() -> None:
-    cells = cells_in(FedAGHN, "collaboration_weights_reduced", Results(database(12, layered(20, 6)), {}))
-    (column,) = cells.columns
-    line = next(line for line in cells.lines if line.method == "fedaghn")
-    measures = {measure.name: measure for measure in cells.measures}
-    expected = {"First": 1, "Prior": 2, "Middle": 6, "Final": 12}
-    for point in cells.experiment.points:
-        round = expected[point.label]
+    cells = cells_of(FedAGHN, "collaboration_weights_reduced", database(12, layered(20, 6)))
+    cells = cells[(cells["method"] == "fedaghn") & (cells["comparison_number"] == 0)]
+    for point, round in (("First", 1), ("Prior", 2), ("Middle", 6), ("Final", 12)):
         # Self is round + layer hundredths; means over all, the first three and the last three layers.
         for name, depth in (("self", 2.5), ("self_shallow", 1.0), ("self_deep", 4.0)):
-            cell = cells.at(column, line, point, measures[name])
-            assert cell is not None
-            assert cell.measured is not None
-            assert cell.measured.mean == pytest.approx((round + depth) / 100, abs=1e-6)
-            assert cell.target is not None
+            cell = one(cells, point=point, measure=name)
+            assert cell.mean == pytest.approx((round + depth) / 100, abs=1e-6)
+            assert cell.printed >= 0
             assert cell.verdict == "not comparable"
-        cell = cells.at(column, line, point, measures["stage_round"])
-        assert cell is not None
-        assert cell.measured is not None
-        assert cell.measured.mean == round
+        assert one(cells, point=point, measure="stage_round").mean == round
 
 
 def test_a_method_of_one_matrix_has_it_in_every_layer() -> None:
     weights = np.broadcast_to(TOGETHER / 4, (20, 20, 20))
-    cells = cells_in(FedAGHN, "collaboration_weights_reduced", Results(database(12, weights), {}))
-    found = {
-        cell.measure.name: cell.measured.mean
-        for cell in cells
-        if cell.measured and cell.point.label == "Final"
-    }
+    cells = cells_of(FedAGHN, "collaboration_weights_reduced", database(12, weights))
+    found = cells[(cells["point"] == "Final") & (cells["n"] > 0)].set_index("measure")["mean"]
     for layers in ("", "_shallow", "_deep"):
         assert found[f"self{layers}"] == found[f"similar{layers}"] == pytest.approx(0.25)
         assert found[f"other{layers}"] == pytest.approx(0.0)
@@ -154,23 +147,16 @@ def test_a_method_of_one_matrix_has_it_in_every_layer() -> None:
 
 def test_stored_weights_that_do_not_sum_to_one_are_named() -> None:
     with pytest.raises(RequestError, match="collaboration_by_round"):
-        cells_in(FedAGHN, "collaboration_weights_reduced", Results(database(12, 0.9 * layered(20, 6)), {}))
+        cells_of(FedAGHN, "collaboration_weights_reduced", database(12, 0.9 * layered(20, 6)))
 
 
 def test_every_published_value_stands_beside_a_cell_of_the_whole_protocol() -> None:
-    results = Results(MemoryStore(), {})
-    beside = {
-        cell.target
-        for experiment in FedAGHN.experiments
-        if not experiment.reduced
-        for cell in cells_in(FedAGHN, experiment.name, results)
-        if cell.target
-    }
-    assert beside == set(published("fedaghn"))
+    names = [experiment.name for experiment in FedAGHN.experiments if not experiment.reduced]
+    cells = pd.concat([cells_of(FedAGHN, name) for name in names])
+    assert printed_beside(cells, FedAGHN) == set(published("fedaghn"))
 
 
 def test_reduced_experiments_have_targets_that_their_values_are_not_compared_with() -> None:
-    results = Results(MemoryStore(), {})
     reduced = [experiment for experiment in FedAGHN.experiments if experiment.reduced]
     assert {experiment.grid for experiment in reduced} == {
         "fedaghn_reduced",
@@ -179,15 +165,14 @@ def test_reduced_experiments_have_targets_that_their_values_are_not_compared_wit
         "collaboration_weights_reduced",
     }
     for experiment in reduced:
-        assert any(cell.target for cell in cells_in(FedAGHN, experiment.name, results)), experiment.name
+        assert printed_beside(cells_of(FedAGHN, experiment.name), FedAGHN), experiment.name
 
 
 def test_the_models_of_cifar_100_have_published_columns_of_their_own() -> None:
-    cells = cells_in(FedAGHN, "table1", Results(MemoryStore(), {}))
+    cells = cells_of(FedAGHN, "table1").dropna(subset="printed")
     found = {
-        (cell.column.dataset, cell.point.label): cell.target.dataset
-        for cell in cells
-        if cell.target and cell.column.scenario == "dirichlet0.1-released"
+        (cell.dataset, cell.point): published(cell.paper)[cell.printed].dataset
+        for cell in cells[cells["scenario"] == "dirichlet0.1-released"].itertuples()
     }
     assert found == {
         ("cifar10", "CNN"): "cifar10",
@@ -199,11 +184,10 @@ def test_the_models_of_cifar_100_have_published_columns_of_their_own() -> None:
 
 def test_planned_rounds_are_those_that_the_paper_states() -> None:
     study = FedAGHN()
-    cells = cells_in(FedAGHN, "table1", Results(MemoryStore(), {}))
-    for cell in cells:
-        if cell.target:
-            stated = study.paper_protocol(cell.target, cell.column)
-            assert {key: cell.settings[key] for key in stated} == stated, cell.title
+    for cell in cells_of(FedAGHN, "table1").dropna(subset="printed").itertuples():
+        column = Column(cell.dataset, cell.scenario, cell.clients)
+        stated = study.paper_protocol(published(cell.paper)[cell.printed], column)
+        assert {key: cell.settings[key] for key in stated} == stated, cell.line
 
 
 def test_collaboration_weights_are_read_from_runs_of_the_case_study() -> None:
@@ -228,11 +212,11 @@ def test_a_point_that_stands_in_some_columns_plans_nothing_elsewhere(tmp_path: P
 
 
 def test_reduced_tables_name_and_read_their_methods_as_the_whole_one_does() -> None:
-    results = Results(MemoryStore(), {})
     whole, reduced = (
         {
-            cell.method: (cell.title, cell.stage, cell.line.runs)
-            for cell in cells_in(FedAGHN, name, results).primary_cells
+            cell.method: (cell.line, cell.stage, cell.line_object.runs)
+            for cell in cells_of(FedAGHN, name).itertuples()
+            if cell.primary
         }
         for name in ("table1", "table1_reduced")
     )
@@ -241,8 +225,7 @@ def test_reduced_tables_name_and_read_their_methods_as_the_whole_one_does() -> N
 
 
 def test_reduced_runs_measure_no_published_value() -> None:
-    results = Results(database(12, layered(20, 6)), {})
-    reduced = cells_in(FedAGHN, "collaboration_weights_reduced", results)
-    assert any(cell.target and cell.measured for cell in reduced.primary_cells)
-    judged = judged_once(FedAGHN(), collect(database(12, layered(20, 6)), [FedAGHN()]).cells)
-    assert not judged["n"].any()
+    cells = collect(database(12, layered(20, 6)), [FedAGHN()]).cells
+    reduced = cells[cells["document"] == "collaboration_weights_reduced"]
+    assert (reduced["printed"].notna() & (reduced["n"] > 0)).any()
+    assert not judged_once(FedAGHN(), cells)["n"].any()

@@ -6,23 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from stored_runs import MemoryStore
-from study_cells import cells_in, experiments, figures_of, main_tables, shown
+from study_cells import cells_of, experiments, figures_of, one, printed_beside, shown, unrelated
 
 from bench.figures.drawing import draw, save
+from bench.frames.graded_cells import collect
 from bench.grids import expand, load_grid
 from bench.report import tables
 from bench.report.spread import spread
 from bench.reports.fedhgn import FedHGN
 from bench.spec import RunSpec
-from bench.studies import measures
-from bench.studies.cell_builder import cells_of
-from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.experiment import Comparison, Experiment, ExperimentPlan, Target
-from bench.studies.planned import usual_cells
+from bench.studies.measures import TEST
 from bench.studies.published import published
-from bench.studies.results import Results
 from bench.studies.settings import Column
 
 STUDY = FedHGN()
@@ -41,17 +39,10 @@ def spec(grid: str, method: str, seed: int, column: Column = CORACA, **hyper: An
     return only
 
 
-def out(name: str, database: MemoryStore) -> Cells:
-    return cells_in(FedHGN, name, Results(database, {}))
-
-
-def cells(found: Cells, title: str, column: Column = CORACA) -> dict[str, Cell]:
-    return {each.measure.name: each for each in found if each.column == column and each.title == title}
-
-
-def mean(cell: Cell) -> float:
-    assert cell.measured is not None
-    return cell.measured.mean
+def means(found: pd.DataFrame, line: str) -> dict[str, float]:
+    """Measure -> mean of a line on CoraCA."""
+    here = found[(found["dataset"] == "coraca") & (found["clients"] == 3) & (found["line"] == line)]
+    return dict(zip(here["measure"], here["mean"], strict=True))
 
 
 @pytest.mark.parametrize("experiment", experiments(FedHGN), ids=lambda each: each.name)
@@ -63,15 +54,11 @@ def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experime
 
 
 def test_every_published_accuracy_has_a_planned_cell_beside_it() -> None:
-    boards = main_tables(STUDY, Results(MemoryStore(), usual_cells(STUDY.grids)))
-    beside = {
-        (cell.target.table, cell.target.dataset, cell.target.clients, cell.target.method)
-        for board in boards
-        for cell in board
-        if cell.target and cell.setting == ""
-    }
+    cells = collect(unrelated(), [STUDY]).cells
+    in_main_tables = cells["document"].isin([table.name for table in STUDY.experiments if table.competes])
+    beside = printed_beside(cells[in_main_tables & (cells["setting"] == "")], FedHGN)
     wanted = {
-        (value.table, value.dataset, value.clients, value.method)
+        value
         for value in published("fedhgn")
         if value.metric == "accuracy" and value.table in ("Table 2", "Table 3")
     }
@@ -110,14 +97,12 @@ def test_cost_is_split_by_layer_and_coding() -> None:
             artefacts={"exchanged_bytes": exchanged},
         )
     database.add_run(spec("fedhgn_cost", "fedhgn", 0), [50, 50, 50], bytes_up=10_000_000)
-    outcome_ = out("cost", database)
-    without = {name: mean(cell) for name, cell in cells(outcome_, "FedHGN w/o HC, released").items()}
+    cells = cells_of(FedHGN, "cost", database)
+    without = means(cells, "FedHGN w/o HC, released")
     assert without.pop("total_megabytes") == without.pop("total_megabytes_coded") == 10
     assert without.pop("accuracy") == 50
     assert set(without.values()) == {0.0}
-    row = cells(outcome_, "FedHGN with HC")
-    measured = {name: mean(cell) for name, cell in row.items()}
-    assert measured == pytest.approx(
+    assert means(cells, "FedHGN with HC") == pytest.approx(
         {
             "accuracy": 60,
             "total_megabytes": 70,
@@ -149,8 +134,7 @@ def test_exposure_is_in_percent_of_the_border_nodes() -> None:
         [50, 50, 50],
         artefacts={"exposure": [200, 100, 150, 10, 40, 55, 120]},
     )
-    row = cells(out("privacy", database), "HC, every part sent")
-    assert {name: mean(cell) for name, cell in row.items()} == pytest.approx(
+    assert means(cells_of(FedHGN, "privacy", database), "HC, every part sent") == pytest.approx(
         {
             "accuracy": 50,
             "alone": 50,
@@ -168,9 +152,9 @@ def test_an_older_audit_lacks_only_what_was_not_measured_then() -> None:
     for seed, exposure in ((0, [200, 100, 150, 10, 40, 55]), (1, [200, 104, 150, 10, 40, 55, 120])):
         made = spec("fedhgn_privacy", "fedhgn_hc", seed, least_upload=1)
         database.add_run(made, [50, 50, 50], artefacts={"exposure": exposure})
-    row = cells(out("privacy", database), "HC, every part sent")
-    assert mean(row["alone"]) == pytest.approx(51)
-    assert mean(row["recoverable_by_peers"]) == pytest.approx(60)
+    row = means(cells_of(FedHGN, "privacy", database), "HC, every part sent")
+    assert row["alone"] == pytest.approx(51)
+    assert row["recoverable_by_peers"] == pytest.approx(60)
 
 
 def test_convergence_counts_local_steps() -> None:
@@ -263,21 +247,16 @@ def test_the_stand_in_is_what_the_paper_prints_as_fedsage_plus() -> None:
     for seed in (0, 1):
         database.add_run(spec("fedhgn_simple", "fedsage_plus_standin", seed, column), [81] * 3)
         database.add_run(spec("fedhgn_simple", "fedsage_plus", seed, column), [70] * 3)
-    boards = main_tables(STUDY, Results(database, usual_cells(STUDY.grids)))
-    found = {
-        cell.method: (cell.verdict, cell.target and cell.target.mean)
-        for board in boards
-        for cell in board
-        if (cell.column, cell.stage, cell.rule) == (column, "trained", "client_best_val")
-    }
-    assert found["fedsage_plus_standin"] == ("compatible", pytest.approx(81.2))
-    assert found["fedsage_plus"] == ("not published", None)
+    cells = cells_of(FedHGN, "table3", database)
+    where = {"dataset": "cora-whole", "clients": 3, "rule": "client_best_val"}
+    stand_in = one(cells, method="fedsage_plus_standin", **where)
+    assert (stand_in.verdict, stand_in.published_mean) == ("compatible", pytest.approx(81.2))
+    assert one(cells, method="fedsage_plus", **where).verdict == "not published"
 
 
 def test_the_table_of_repeats_stands_beside_every_value_of_dblp4k() -> None:
     """Global is printed once, for the whole data set."""
-    found = out("repeats", MemoryStore())
-    beside = {cell.target for cell in found if cell.target}
+    beside = printed_beside(cells_of(FedHGN, "repeats"), FedHGN)
     wanted = {value for value in published("fedhgn") if (value.table, value.dataset) == ("Table 2", "dblp4k")}
     assert len(wanted) == 13
     assert beside == wanted
@@ -285,7 +264,8 @@ def test_the_table_of_repeats_stands_beside_every_value_of_dblp4k() -> None:
     where = Column("dblp4k-repeats", "label-dirichlet", 1)
     for seed, right in ((0, 84), (1, 86)):
         database.add_run(spec("fedhgn_repeats", "global_hgnn", seed, where), [right])
-    (cell,) = cells(out("repeats", database), "Global HGNN", where).values()
+    cells = cells_of(FedHGN, "repeats", database)
+    cell = one(cells, line="Global HGNN", dataset="dblp4k-repeats", clients=1)
     assert (cell.verdict, cell.difference) == ("compatible", pytest.approx(85 - 85.15))
 
 
@@ -297,22 +277,20 @@ def test_experiments_name_methods_and_data_sets_as_the_main_tables_do() -> None:
         for method in ("fedsage_plus_standin", "fedsage_plus", "fedhgn"):
             database.add_run(spec("fedhgn_simple", method, seed, column), [81] * 3)
 
-    def beside(table: str) -> dict[str, tuple[float | None, str]]:
+    def beside(table: str) -> dict[str, Any]:
         simple = Experiment(
             name="simple",
             title="simple",
             comparisons=(Comparison("simple", (Target("fedhgn", table),)),),
             grid="fedhgn_simple",
-            measures=(measures.TEST,),
+            measures=(TEST,),
         )
-        found = cells_of(STUDY, ExperimentPlan(simple), Results(database, {}), Selection())
-        return {
-            cell.method: (cell.target.mean if cell.target else None, cell.reason.split(";")[0])
-            for cell in found
-            if cell.measured
-        }
+        cells = collect(database, [STUDY], plans={"fedhgn": [ExperimentPlan(simple)]}).cells
+        return {cell.method: cell for cell in cells[cells["n"] > 0].itertuples()}
 
     third = beside("Table 3")
-    assert third["fedsage_plus_standin"][0] == pytest.approx(81.2)
-    assert third["fedsage_plus"] == (None, "2 of 20 planned seeds")  # the paper has no generator
-    assert beside("Table 2")["fedhgn"] == (None, "published on 20News, CoraCA, DBLP4k, IMDB4k")
+    assert third["fedsage_plus_standin"].published_mean == pytest.approx(81.2)
+    # The paper has no generator.
+    assert np.isnan(third["fedsage_plus"].published_mean)
+    assert third["fedsage_plus"].reason == "2 of 20 planned seeds"
+    assert beside("Table 2")["fedhgn"].no_grade == "published on 20News, CoraCA, DBLP4k, IMDB4k"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 from stored_runs import MemoryStore
-from study_cells import cells_in, figures_of, shown
+from study_cells import cells_of, figures_of, one, printed_beside, shown
 
 from bench.compare import find_study
 from bench.engine.methods import METHODS
@@ -15,20 +16,17 @@ from bench.report.notes import notes
 from bench.reports.fedpub import FedPubProtocol
 from bench.reports.fedpub.study import COMMITTED_RUNS
 from bench.store.bundle import SHIPPED, Bundle
-from bench.studies.cells import Cell
 from bench.studies.published import published
-from bench.studies.results import Results
+from bench.studies.settings import Column
 from bench.studies.source import MergedSource
 
 BOARDS = ("fedpub_protocol", "fedpub_protocol_large")
 
 
 def test_every_printed_accuracy_of_fedaux_stands_beside_a_line() -> None:
-    results = Results(MemoryStore(), {})
     names = [experiment.name for experiment in FedPubProtocol.experiments]
-    beside = {
-        cell.target for name in names for cell in cells_in(FedPubProtocol, name, results) if cell.target
-    }
+    cells = pd.concat([cells_of(FedPubProtocol, name) for name in names])
+    beside = printed_beside(cells, FedPubProtocol)
     printed = {value for value in published("fedaux") if value.metric == "accuracy"}
     assert printed <= beside
     assert {value.dataset for value in beside if value.paper == "fediih"} >= {"citeseer", "pubmed", "photo"}
@@ -36,13 +34,13 @@ def test_every_printed_accuracy_of_fedaux_stands_beside_a_line() -> None:
 
 def test_values_are_compared_with_the_settings_that_they_were_made_with() -> None:
     """FedAux is 256 wide, its run of FED-PUB has tau 10; the lines that compete have neither."""
-    study, results = FedPubProtocol(), Results(MemoryStore(), {})
-    comparable = set()
-    for cell in cells_in(FedPubProtocol, "protocol", results):
-        if cell.target and cell.column.dataset == "cora" and cell.target.paper == "fedaux":
-            stated = study.paper_protocol(cell.target, cell.column)
-            if all(cell.settings[key] == value for key, value in stated.items()):
-                comparable.add((cell.target.table == COMMITTED_RUNS, cell.method, cell.line.competes))
+    study, comparable = FedPubProtocol(), set()
+    cells = cells_of(FedPubProtocol, "protocol")
+    for cell in cells[(cells["dataset"] == "cora") & (cells["paper"] == "fedaux")].itertuples():
+        target = published("fedaux")[cell.printed]
+        stated = study.paper_protocol(target, Column("cora", cell.scenario, cell.clients))
+        if all(cell.settings[key] == value for key, value in stated.items()):
+            comparable.add((target.table == COMMITTED_RUNS, cell.method, cell.line_object.competes))
     assert comparable == {
         (False, "local", True),
         (False, "fedavg", True),
@@ -78,17 +76,12 @@ def test_other_clients_of_a_published_data_set_are_not_published_and_long_notes_
         is_wanted = run.method != "fedprox" or run.spec.clients in (30, 50)
         if run.spec.client.hidden == 128 and is_wanted:
             database.add_run(run.spec, [70] * run.spec.clients)
-    cells = cells_in(FedPubProtocol, "protocol", Results(database, {}))
-    local = {
-        (cell.column.scenario, cell.column.clients): cell.verdict
-        for cell in cells.primary_cells
-        if cell.line.method == "local" and cell.column.dataset == "cora"
-    }
+    found = shown(FedPubProtocol, "protocol", database)
+    cells = found.cells[found.cells["primary"] & (found.cells["dataset"] == "cora")]
+    local = cells[cells["method"] == "local"].set_index(["scenario", "clients"])["verdict"].to_dict()
     assert {local["overlapping", clients] for clients in (10, 30, 50)} == {"not published"}
     assert local["published-fresh", 10] == "not comparable"  # a verdict needs two seeds
-    unrun = next(
-        note for note in notes(shown(FedPubProtocol, "protocol", database)) if note.startswith("not run")
-    )
+    unrun = next(note for note in notes(found) if note.startswith("not run"))
     assert "FedProx (4 of 6 columns)" in unrun
 
 
@@ -145,12 +138,6 @@ def test_a_comparison_without_a_study_keeps_the_one_with_a_main_table() -> None:
     assert find_study("fedpub", "cora").name == "fedpub"
 
 
-def committed(name: str, method: str, results: Results) -> dict[tuple[str, str], Cell]:
-    """The cells of an experiment on the committed runs: point and measure -> cell."""
-    cells = cells_in(FedPubProtocol, name, results)
-    return {(cell.point.label, cell.measure.title): cell for cell in cells if cell.method == method}
-
-
 def test_committed_runs_stand_beside_ours_client_by_client_and_round_by_round() -> None:
     """Two hand-made runs of 31 rounds, of which the last is the best: client 3 has 60 and 62 of 94 nodes
     then, all others half; received is 9 fewer.
@@ -163,27 +150,24 @@ def test_committed_runs_stand_beside_ours_client_by_client_and_round_by_round() 
             trained_rounds = [*([number + run.spec.seed] * 10 for number in range(30)), best]
             received_rounds = [*([0] * 10 for _ in range(30)), [right - 9 for right in best]]
             database.add_run(run.spec, trained_rounds, received=received_rounds, samples=[94] * 10)
-    results = Results(database, {})
-    cells = committed("committed_clients", "fedaux", results)
-    third, received = cells["Client 3", "Trained"], cells["Client 3", "Received"]
-    assert third.measured
-    assert third.target
-    assert received.measured
-    assert received.target
-    assert third.measured.values == pytest.approx((100 * 60 / 94, 100 * 62 / 94))
-    assert received.measured.values == pytest.approx((100 * 51 / 94, 100 * 53 / 94))
-    assert (third.target.mean, received.target.mean) == (69.1, 64.9)
-    mean = cells["Mean", "Trained"].measured
-    assert mean
-    assert mean.values == pytest.approx((100 * (9 * 47 + 60) / 940, 100 * (9 * 47 + 62) / 940))
-    by_round = committed("committed_rounds", "fedaux", results)
+    cells = cells_of(FedPubProtocol, "committed_clients", database)
+    for point, measure, right, printed in (
+        ("Client 3", "of_client_trained_best_val", (60 / 94, 62 / 94), 69.1),
+        ("Client 3", "of_client_received_best_val", (51 / 94, 53 / 94), 64.9),
+        ("Mean", "of_client_trained_best_val", ((9 * 47 + 60) / 940, (9 * 47 + 62) / 940), None),
+    ):
+        cell = one(cells, method="fedaux", point=point, measure=measure)
+        assert cell.mean == pytest.approx(100 * sum(right) / 2)
+        assert cell.std == pytest.approx(100 * (right[1] - right[0]) / 2**0.5)
+        assert printed in (None, cell.published_mean)
+    by_round = cells_of(FedPubProtocol, "committed_rounds", database)
     for number, published_mean in ((1, 27.7), (30, 64.7)):
-        cell = by_round[f"Round {number}", "Trained"]
-        assert cell.measured
-        assert cell.target
-        assert cell.target.mean == published_mean
-        assert cell.measured.values == pytest.approx((100 * (number - 1) / 94, 100 * number / 94))
-    assert by_round["Round 40", "Trained"].measured is None  # the curve ends before
+        cell = one(by_round, method="fedaux", point=f"Round {number}", measure="by_round_trained")
+        assert cell.published_mean == published_mean
+        assert cell.mean == pytest.approx(100 * (number - 0.5) / 94)
+        assert cell.std == pytest.approx(100 / 94 / 2**0.5)
+    ended = one(by_round, method="fedaux", point="Round 40", measure="by_round_trained")
+    assert ended.n == 0  # the curve ends before
     (figure,) = figures_of(FedPubProtocol, "committed_rounds", database)
     trained, _ = figure.panels
     markers = trained.data[trained.data["n"] == 0].groupby("method")["mean"].apply(list).to_dict()
@@ -197,11 +181,10 @@ def test_the_committed_clients_are_ours_in_their_order() -> None:
     order of clients with unequal numbers of nodes it is not.
     """
     source = MergedSource(None, [("shipped", Bundle(SHIPPED / "released_heads"))])
-    results = Results(source, {})
-    cells = cells_in(FedPubProtocol, "committed_clients", results)
-    group = next(cell.group for cell in cells if cell.group)
-    rows = results.clients(group, "trained", "best_val")
-    sizes = rows[rows["seed"] == 0].sort_values("client")["samples"].tolist()
+    found = shown(FedPubProtocol, "committed_clients", source)
+    run = found.results.members.query("seed == 0 and is_done")["run"].iloc[0]
+    rows = found.results.clients_at("trained", "best_val")
+    sizes = rows[rows["run"] == run].sort_values("client")["samples"].tolist()
     printed: dict[int, list[float]] = {}
     for value in published("fedaux_runs"):
         client = value.setting.removeprefix("client=").partition(";")[0]

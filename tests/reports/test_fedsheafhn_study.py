@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 from stored_runs import CORA, MemoryStore
-from study_cells import main_tables
+from study_cells import cells_of, one
 
 from bench.frames.graded_cells import collect
 from bench.frames.ranking import rank
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.reports.fedsheafhn.study import DATASETS, FOREIGN_VALUES
 from bench.studies.published import published
-from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.verdicts import PublishedRuns
 
@@ -83,11 +82,9 @@ def test_runs_of_other_protocols_and_values_of_other_papers_are_not_compared(
     database = MemoryStore()
     for seed in (0, 1):
         database.add(method, seed, [70], protocol=CORA.model_copy(update={"rounds": rounds}))
-    (cell,) = (
-        cell
-        for cell in main_tables(FedSheafHN(), Results(database, {}))[0].primary_cells
-        if (cell.method, cell.table, cell.column) == (method, table, Column("cora", "non-overlapping", 10))
-    )
+    cells = cells_of(FedSheafHN, "table1", database)
+    cells = cells[cells["primary"] & (cells["n"] > 0)]
+    cell = one(cells, method=method, table=table, scenario="non-overlapping", clients=10)
     assert (cell.verdict == "not comparable", said in cell.reason) == (bool(said), True)
 
 

@@ -4,10 +4,13 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from stored_runs import CORA, MemoryStore
-from study_cells import CORA_20, NON, cells_in, experiments, main_tables, plan_of, shown, spec
+from study_cells import CORA_20, NON, cells_of, experiments, one, plan_of, printed_beside, shown, spec
 
+from bench.frames.graded_cells import values_of
+from bench.frames.stored_runs import usual_frame
 from bench.grids import expand, load_grid, plan
 from bench.report import tables
 from bench.report.document import Document
@@ -15,18 +18,15 @@ from bench.report.notes import notes
 from bench.report.request import Request
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
-from bench.reports.fedsheafhn.measures import EPOCHS_TO_LEVEL, NEW_LESS_TRAINED
+from bench.reports.fedsheafhn.measures import EPOCHS_TO_LEVEL, NEW_LESS_TRAINED, OF_TRAINED_CLIENTS
 from bench.resolve import resolve
 from bench.spec import Attack, Newcomers, Protocol, RunSpec
-from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.experiment import Experiment
-from bench.studies.measures import CellReading
-from bench.studies.planned import usual_cells
-from bench.studies.results import Results
+from bench.studies.measures import Measure
+from bench.studies.published import published
 from bench.studies.settings import Column, is_special, settings_of
 
 EXPERIMENTS = experiments(FedSheafHN)
-PLANS = {experiment.name: plan_of(FedSheafHN, experiment.name) for experiment in EXPERIMENTS}
 OVER = "overlapping"
 CORA_20_NAMES = ("cora", NON, 20)
 PUBLISHED_20 = Column("cora", "published", 20)
@@ -35,28 +35,23 @@ ARXIV_20 = Column("ogbn-arxiv", NON, 20)
 names = pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)
 
 
-def out(name: str, database: MemoryStore, **selection: frozenset[Any]) -> Cells:
-    return cells_in(FedSheafHN, name, Results(database, {}), Selection(**selection))
+def cell(
+    cells: pd.DataFrame, line: str, column: Column = CORA_20, point: str = "", measure: str = "accuracy"
+) -> Any:
+    where = {"dataset": column.dataset, "scenario": column.scenario, "clients": column.clients}
+    return one(cells, line=line, point=point, measure=measure, **where)
 
 
-def cell(cells: Cells, title: str, column: Column = CORA_20, point: str = "", measure: str = "") -> Cell:
-    (only,) = [
-        entry
-        for entry in cells
-        if (entry.column, entry.title, entry.point.label) == (column, title, point)
-        and entry.measure.name == (measure or cells.measures[0].name)
-    ]
-    return only
-
-
-def mean(measured_cell: Cell) -> float:
-    assert measured_cell.measured is not None
-    return measured_cell.measured.mean
+def values(name: str, database: MemoryStore, line: str, measure: Measure) -> list[float]:
+    """What the runs of a line have under a measure, by seed."""
+    found = shown(FedSheafHN, name, database)
+    is_meant = (found.cells["line"] == line) & (found.cells["position"] == 0) & (found.cells["n"] > 0)
+    return values_of(found.results, found.cells[is_meant], measure).sort_values("seed")["value"].tolist()
 
 
 @names
 def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experiment) -> None:
-    plan = PLANS[experiment.name]
+    plan = plan_of(FedSheafHN, experiment.name)
     own = {digest for runs in plan.runs.values() for digest in runs.hashes}
     planned = [run.spec for run in expand(load_grid(experiment.grid))]
     shown = [(column.dataset, column.scenario, column.clients) for column in plan.columns]
@@ -67,12 +62,9 @@ def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experime
 
 @names
 def test_every_accuracy_printed_for_an_experiment_has_its_cell(experiment: Experiment) -> None:
-    from bench.studies.published import published
-
     if not experiment.comparisons[0].targets:
         pytest.skip("the paper prints no numbers of this experiment")
-    cells = out(experiment.name, MemoryStore())
-    shown = {entry.target for entry in cells}
+    beside = printed_beside(cells_of(FedSheafHN, experiment.name), FedSheafHN)
     main = {
         (target.paper, target.table)
         for table in FedSheafHN.experiments
@@ -86,7 +78,7 @@ def test_every_accuracy_printed_for_an_experiment_has_its_cell(experiment: Exper
         for value in published(target.paper):
             twice = value.table == "Fig. 1 (caption)" and not value.setting  # Table 3 prints it, too
             if value.table == target.table and not twice:
-                assert value in shown
+                assert value in beside
 
 
 def test_an_ablations_row_is_the_mean_over_clients_and_seeds_of_its_own_runs() -> None:
@@ -103,15 +95,14 @@ def test_an_ablations_row_is_the_mean_over_clients_and_seeds_of_its_own_runs() -
             spec("ablation", "fedsheafhn", seed, attention="none", collaboration="sheaf", refresh=0), [10, 10]
         )
     database.add("fedsheafhn", 0, [1, 1], clients=20, hyper={"warm_up_epochs": 7})
-    cells = out("ablation", database)
+    cells = cells_of(FedSheafHN, "ablation", database)
     row = cell(cells, "+ Hypernetwork")
-    assert row.measured is not None
-    assert row.measured.n == 2
-    assert row.measured.mean == pytest.approx(67)
-    assert row.measured.std == pytest.approx(math.sqrt(8))
+    assert row.n == 2
+    assert row.mean == pytest.approx(67)
+    assert row.std == pytest.approx(math.sqrt(8))
     assert row.verdict == "not comparable"
     assert row.reason == "published on ogbn-arxiv; 2 of 3 planned seeds"
-    assert mean(cell(cells, "+ Sheaf diffusion")) == pytest.approx(10)
+    assert cell(cells, "+ Sheaf diffusion").mean == pytest.approx(10)
     assert cell(cells, "+ Attention").verdict == "not run"
     assert row.setting == "method.attention=none;method.collaboration=none;method.inputs=one-hot"
     assert row.table == "Table 4"
@@ -125,7 +116,7 @@ def test_on_the_papers_own_data_set_there_is_a_verdict() -> None:
         database.add_run(spec("ablation", "fedavg", seed, ARXIV_20), [50])  # printed: 36.56
     full = spec("ablation", "fedsheafhn", 0, ARXIV_20, collaboration="sheaf", attention="qkv", refresh=5)
     database.add_run(full, None, state="no_data", reason="the edges are missing")
-    cells = out("ablation", database)
+    cells = cells_of(FedSheafHN, "ablation", database)
     row = cell(cells, "+ Hypernetwork", ARXIV_20)
     assert row.verdict == "compatible"
     assert row.reason.endswith("2 of 3 planned seeds")
@@ -135,8 +126,7 @@ def test_on_the_papers_own_data_set_there_is_a_verdict() -> None:
     assert base.difference == pytest.approx(50 - 36.56)
     missing = cell(cells, "+ Dynamic embedding", ARXIV_20)
     assert (missing.verdict, missing.reason) == ("no data", "seed 0: the edges are missing")
-    assert missing.target is not None
-    assert missing.target.mean == 71.87
+    assert missing.published_mean == 71.87
 
 
 def test_spread_over_clients_and_clients_below_local() -> None:
@@ -144,11 +134,10 @@ def test_spread_over_clients_and_clients_below_local() -> None:
     database.add_run(spec("variance", "local", 0), [50, 60, 70])
     database.add_run(spec("variance", "flow", 0), [50, 59, 90])
     database.add_run(spec("variance", "flow", 1), [10, 20, 90])  # no Local of this seed
-    cells = out("variance", database)
-    assert mean(cell(cells, "Local", measure="std_over_clients")) == pytest.approx(10)  # sample
-    below = cell(cells, "Flow", measure="below_local").measured
-    assert below is not None
-    assert below.values == (1.0,)
+    cells = cells_of(FedSheafHN, "variance", database)
+    assert cell(cells, "Local", measure="std_over_clients").mean == pytest.approx(10)  # sample
+    below = cell(cells, "Flow", measure="below_local")
+    assert (below.n, below.mean) == (1, 1.0)
     assert cell(cells, "Local", measure="std_over_clients").table == "Table 3 (Std over clients)"
 
 
@@ -159,23 +148,21 @@ def test_honest_clients_are_those_that_the_run_did_not_mark() -> None:
         spec("malicious", "fedpub", 0, attack=attack), [50, 60, 70, 90], artefacts={"malicious": [1, 0, 0, 1]}
     )
     database.add_run(spec("malicious", "fedpub", 0, attack=None), [80, 82])
-    cells = out("malicious", database)
+    cells = cells_of(FedSheafHN, "malicious", database)
     title = "FED-PUB (gaussian, tau 20)"
-    assert mean(cell(cells, title, point="0.4")) == pytest.approx(67.5)
-    assert mean(cell(cells, title, point="0.4", measure="honest")) == pytest.approx(65)
+    assert cell(cells, title, point="0.4").mean == pytest.approx(67.5)
+    assert cell(cells, title, point="0.4", measure="honest").mean == pytest.approx(65)
     for kind in ("same", "gaussian"):  # nobody attacks: one run for every kind
         for measure in ("accuracy", "honest"):
             plain = cell(cells, f"FED-PUB ({kind}, tau 5)", point="0", measure=measure)
-            assert mean(plain) == pytest.approx(81)
+            assert plain.mean == pytest.approx(81)
 
 
 def test_malicious_numbers_are_printed_in_one_table_for_each_scenario() -> None:
-    cells = out("malicious", MemoryStore())
+    cells = cells_of(FedSheafHN, "malicious")
     overlapping = Column("ogbn-arxiv", OVER, 30)
     for column, printed in ((ARXIV_20, 61.25), (overlapping, 59.40)):
-        target = cell(cells, "FED-PUB (gaussian, tau 5)", column, "0.4").target
-        assert target is not None
-        assert target.mean == printed
+        assert cell(cells, "FED-PUB (gaussian, tau 5)", column, "0.4").published_mean == printed
 
 
 def test_server_seconds_are_a_rounds_share() -> None:
@@ -183,13 +170,12 @@ def test_server_seconds_are_a_rounds_share() -> None:
     for seed, seconds in ((0, 2.0), (1, 3.0)):
         run_spec = spec("server_cost", "fedavg", seed, rounds=10)
         database.add_run(run_spec, [50], peak_memory=300 * 2**20, seconds={"server": seconds})
-    cells = out("server_cost", database)
-    assert mean(cell(cells, "Base model (FedAvg)")) == pytest.approx(0.25)
-    assert mean(cell(cells, "Base model (FedAvg)", measure="peak_memory")) == pytest.approx(300)
-    large = cell(cells, "FedSheafHN", Column("ogbn-arxiv", NON, 100))
-    assert large.target is not None
-    assert large.target.mean == 0.614
-    assert (CORA_20.dataset, 50) in {(entry.column.dataset, entry.column.clients) for entry in cells}
+    cells = cells_of(FedSheafHN, "server_cost", database)
+    assert cell(cells, "Base model (FedAvg)", measure="server_seconds").mean == pytest.approx(0.25)
+    assert cell(cells, "Base model (FedAvg)", measure="peak_memory").mean == pytest.approx(300)
+    large = cell(cells, "FedSheafHN", Column("ogbn-arxiv", NON, 100), measure="server_seconds")
+    assert large.published_mean == 0.614
+    assert 50 in set(cells.loc[cells["dataset"] == "cora", "clients"])
 
 
 def test_new_clients_are_read_before_and_after_their_local_epochs() -> None:
@@ -200,12 +186,12 @@ def test_new_clients_are_read_before_and_after_their_local_epochs() -> None:
     late = Newcomers(ratio=0.2, epochs=3)
     refused = spec("new_clients", "fedsheafhn", 0, newcomers=late, initial="own")
     database.add_run(refused, None, state="not_applicable", reason="tied to client numbers")
-    cells = out("new_clients", database)
-    assert mean(cell(cells, "Local (53 epochs)", point="0.2")) == pytest.approx(80)
-    assert mean(cell(cells, "Local (53 epochs)", point="0.2", measure="zero_shot")) == pytest.approx(30)
+    cells = cells_of(FedSheafHN, "new_clients", database)
+    assert cell(cells, "Local (53 epochs)", point="0.2", measure="after_training").mean == pytest.approx(80)
+    assert cell(cells, "Local (53 epochs)", point="0.2", measure="zero_shot").mean == pytest.approx(30)
     unknown = cell(cells, "Local (53 epochs)", point="0.2", measure="trained_clients")
     assert unknown.verdict == "not applicable"  # a run made before these were kept
-    none = cell(cells, "FedSheafHN (50 + 3 epochs)", point="0.2")
+    none = cell(cells, "FedSheafHN (50 + 3 epochs)", point="0.2", measure="after_training")
     assert (none.verdict, none.reason) == ("not applicable", "seed 0: tied to client numbers")
 
 
@@ -214,14 +200,9 @@ def test_new_clients_are_set_beside_those_that_trained() -> None:
     for seed, shares in ((0, [0.9, np.nan, 0.7]), (1, [0.6, 0.6, 0.6])):
         run = spec("new_clients", "fedavg", seed, newcomers=Newcomers(ratio=0.2, epochs=53))
         database.add_run(run, [50, 52], artefacts={"trained_clients": shares})
-    cells = out("new_clients", database)
-    trained = cell(cells, "FedAvg (53 epochs)", point="0.2", measure="trained_clients").measured
-    assert trained is not None
-    assert trained.values == pytest.approx((80, 60))
-    new = cell(cells, "FedAvg (53 epochs)", point="0.2")
-    assert new.group is not None
-    read = CellReading(Results(database, {}), new.group, "trained", "last", "clients")
-    assert NEW_LESS_TRAINED.of(read) == pytest.approx((51 - 80, 51 - 60))
+    line = "FedAvg (53 epochs)"
+    assert values("new_clients", database, line, OF_TRAINED_CLIENTS) == pytest.approx([80, 60])
+    assert values("new_clients", database, line, NEW_LESS_TRAINED) == pytest.approx([51 - 80, 51 - 60])
 
 
 def test_epochs_near_local_count_the_warm_up_and_end_with_the_run() -> None:
@@ -231,11 +212,9 @@ def test_epochs_near_local_count_the_warm_up_and_end_with_the_run() -> None:
     slow = spec("convergence", "fedsheafhn", 0)
     database.add_run(slow, [[71], [73], [79]])  # 72 is nine tenths of Local's
     database.add_run(spec("convergence", "fedsheafhn", 1), [[50], [60], [60]])
-    group = cell(out("convergence", database), "FedSheafHN")
-    assert group.group is not None
-    read = CellReading(Results(database, {}), group.group, "trained", "best_val", "clients", group.baseline)
     before, step = int(slow.hyper["warm_up_epochs"]), slow.protocol.local_epochs
-    assert EPOCHS_TO_LEVEL.of(read) == (before + 2 * step, before + 3 * step)
+    epochs = values("convergence", database, "FedSheafHN", EPOCHS_TO_LEVEL)
+    assert epochs == [before + 2 * step, before + 3 * step]
 
 
 def test_robust_judges_the_spread_over_partitions() -> None:
@@ -243,17 +222,15 @@ def test_robust_judges_the_spread_over_partitions() -> None:
     for seed, fixed, redrawn in ((0, 76, 70), (1, 77, 76), (2, 78, 82)):
         database.add_run(spec("paper_tables", "pfedgraph", seed, partition_seed=123), [fixed])
         database.add_run(spec("robust", "pfedgraph", seed, partition_seed=seed), [redrawn])
-    table_cells = out("robust", database)
+    table_cells = cells_of(FedSheafHN, "robust", database)
     many = cell(table_cells, "pFedGraph", point="one a seed")
-    assert many.measured is not None
-    assert [many.measured.mean, many.measured.std] == pytest.approx([76, 6])
+    assert [many.mean, many.std] == pytest.approx([76, 6])
     assert many.verdict == "compatible"  # printed: 76.61
     # The main table takes the spread over partitions from these runs, and gives them no lines.
-    apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
-    board = main_tables(FedSheafHN(), Results(database, usual_cells(["paper_tables"]), apart), Selection())[0]
-    cells = [entry for entry in board if entry.method == "pfedgraph" and entry.measured]
-    assert {entry.setting for entry in cells} == {""}
-    assert board.other_runs == 3
+    board = shown(FedSheafHN, "table1", database)
+    measured = board.cells[(board.cells["method"] == "pfedgraph") & (board.cells["n"] > 0)]
+    assert set(measured["setting"]) == {""}
+    assert any(note.startswith("3 further runs") for note in notes(board))
 
 
 def test_choices_show_validation_beside_test() -> None:
@@ -261,10 +238,10 @@ def test_choices_show_validation_beside_test() -> None:
     column = Column("cora", OVER, 30)
     run_spec = spec("fedsheafhn_choices", "fedsheafhn", 0, column, stalk=2)
     database.add_run(run_spec, [80], validation=[90])
-    cells = out("choices", database)
+    cells = cells_of(FedSheafHN, "choices", database)
     title = "FedSheafHN [method.stalk=2]"
-    assert mean(cell(cells, title, column)) == pytest.approx(90)
-    assert mean(cell(cells, title, column, measure="accuracy")) == pytest.approx(80)
+    assert cell(cells, title, column, measure="validation").mean == pytest.approx(90)
+    assert cell(cells, title, column).mean == pytest.approx(80)
 
 
 def marks(document: Document) -> dict[str, list[tuple[str, int]]]:
@@ -292,8 +269,7 @@ def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
         if seed < 3:
             add("flow", seed, 85)
     add("majority", 0, 90)
-    results = Results(database, {})
-    cells = cells_in(FedSheafHN, "robust", results)
+    cells = cells_of(FedSheafHN, "robust", database)
     document = tables.document_of(shown(FedSheafHN, "robust", database))
     entries = {name: row[0] for name, row in marks(document).items() if row[0][0] != "-"}
     assert entries == {
@@ -332,18 +308,12 @@ def test_only_the_values_without_attack_were_taken_over() -> None:
     for seed in (0, 1):
         for run_attack in (None, attack):
             database.add_run(spec("malicious", "fedpub", seed, ARXIV_20, attack=run_attack), [60])
-    cells = out("malicious", database)
+    cells = cells_of(FedSheafHN, "malicious", database)
     reasons = {ratio: cell(cells, "FED-PUB (same, tau 5)", ARXIV_20, ratio).reason for ratio in ("0", "0.2")}
     assert "taken over from the FED-PUB paper" in reasons["0"]
     assert "taken over" not in reasons["0.2"]
     assert "the paper has protocol.rounds=200" in reasons["0.2"]
     assert "split" not in reasons["0.2"]
-
-
-def main_table(database: MemoryStore) -> Any:
-    apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
-    expected = usual_cells(FedSheafHN.grids)
-    return main_tables(FedSheafHN(), Results(database, expected, apart), Selection())[0]
 
 
 def test_a_method_without_a_grid_is_named_by_what_differs_from_its_defaults() -> None:
@@ -357,11 +327,11 @@ def test_a_method_without_a_grid_is_named_by_what_differs_from_its_defaults() ->
     for seed in (0, 1, 2):
         add(database, seed, 90, output_scale=0.3)
     expected = {"method.output_scale=0.3": 90}
-    for results in (Results(database, usual_cells(FedSheafHN.grids)), Results(database, {})):
-        assert settings_measured(results, "fedsheafhn_released") == expected
+    for grids in (FedSheafHN.grids, ()):
+        assert settings_measured(database, "fedsheafhn_released", grids) == expected
     add(database, 0, 80)
-    for results in (Results(database, usual_cells(FedSheafHN.grids)), Results(database, {})):
-        assert settings_measured(results, "fedsheafhn_released") == {**expected, "": 80}
+    for grids in (FedSheafHN.grids, ()):
+        assert settings_measured(database, "fedsheafhn_released", grids) == {**expected, "": 80}
 
 
 def test_a_method_without_a_grid_is_usual_in_the_protocol_of_its_columns_grid() -> None:
@@ -371,16 +341,17 @@ def test_a_method_without_a_grid_is_usual_in_the_protocol_of_its_columns_grid() 
         database.add_run(run_spec, [60] * 3)
         short = plan(load_grid("fedhgn_tables"), *names, {"protocol.rounds": 8}, seed).spec
         database.add_run(short, [50] * 3)
-    results = Results(database, usual_cells(FedHGN.grids))
-    groups = results.groups(Column(*names[:3]), "fedcog")
-    assert {group.setting: group.seeds for group in groups} == {"": (0, 1), "protocol.rounds=8": (0, 1)}
+    cells = cells_of(FedHGN, "table2", database)
+    found = cells[(cells["method"] == "fedcog") & (cells["n"] > 0)]
+    seeds = dict(zip(found["setting"], found["done_seeds"], strict=True))
+    assert seeds == {"": (0, 1), "protocol.rounds=8": (0, 1)}
 
 
-def settings_measured(results: Results, method: str) -> dict[str, float]:
-    board = main_tables(FedSheafHN(), results, Selection())[0]
-    return {
-        entry.setting: mean(entry) for entry in board.main_cells if entry.method == method and entry.measured
-    }
+def settings_measured(database: MemoryStore, method: str, grids: tuple[str, ...]) -> dict[str, float]:
+    """Setting -> mean of a method in the main table, where some grids say what is usual."""
+    cells = shown(FedSheafHN, "table1", database, usual=usual_frame(grids)).cells
+    found = cells[(cells["method"] == method) & (cells["n"] > 0) & cells["primary"]]
+    return dict(zip(found["setting"], found["mean"], strict=True))
 
 
 def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
@@ -445,10 +416,13 @@ def test_main_tables_have_no_lines_for_experiments_and_attacks() -> None:
         mine = spec("paper_tables", "local", seed)
         short = mine.model_copy(update={"protocol": mine.protocol.model_copy(update={"rounds": 8})})
         database.add_run(short, [40])
-    board = main_table(database)
-    shown = {(entry.method, entry.setting) for entry in board if entry.measured}
-    assert shown == {("fedsheafhn", ""), ("local", "protocol.rounds=8")}
-    assert board.other_runs == 6
+    board = shown(FedSheafHN, "table1", database)
+    measured = board.cells.loc[board.cells["n"] > 0, ["method", "setting"]]
+    assert set(measured.itertuples(index=False, name=None)) == {
+        ("fedsheafhn", ""),
+        ("local", "protocol.rounds=8"),
+    }
+    assert any(note.startswith("6 further runs") for note in notes(board))
 
 
 def test_values_taken_over_from_fed_pub_are_compared_with_runs_of_its_protocol() -> None:
@@ -459,30 +433,30 @@ def test_values_taken_over_from_fed_pub_are_compared_with_runs_of_its_protocol()
             right = 50 + 28 * (method == "fedper") + seed
             database.add_run(own, [right], received=[right - 20])
             database.add_run(spec("paper_tables", method, seed), [48 + seed])
-    board = main_table(database)
-    usual = {
-        entry.method: (entry.verdict, entry.reason)
-        for entry in board.main_cells
-        if entry.measured and entry.column == CORA_20
-    }
-    assert usual["fedprox"][0] == "not comparable"
-    assert "taken over" in usual["fedprox"][1]
-    cells = out("fedpub_table", database)
+    board = cells_of(FedSheafHN, "table1", database)
+    usual = one(
+        board[board["primary"] & (board["n"] > 0)],
+        method="fedprox",
+        scenario=NON,
+        clients=20,
+        comparison_number=0,
+    )
+    assert usual.verdict == "not comparable"
+    assert "taken over" in usual.reason
+    cells = cells_of(FedSheafHN, "fedpub_table", database)
     rows = {
-        (entry.method, entry.comparison.label): entry
-        for entry in cells
-        if entry.measure is cells.measures[0] and entry.column == PUBLISHED_20 and entry.measured
+        (row.method, row.comparison_number): row
+        for row in cells[(cells["position"] == 0) & (cells["n"] > 0)].itertuples()
+        if (row.dataset, row.scenario, row.clients) == ("cora", "published", 20)
     }
-    received = [entry for entry in cells if entry.measure.name == "received" and entry.method == "fedprox"]
-    assert {round(mean(entry), 6) for entry in received if entry.measured} == {30.5}
+    received = cells[(cells["measure"] == "received") & (cells["method"] == "fedprox") & (cells["n"] > 0)]
+    assert set(received["mean"].round(6)) == {30.5}
     # FedProx is printed as 48.22 ± 6.81 in the final version alone, FedPer as 78.01 ± 0.32 in the earlier
     # one: both are FED-PUB's. The final FedPer and FedAvg's are the authors' own.
-    first, second = (entry.label for entry in cells.experiment.comparisons)
-    judged_there = {key: entry.verdict for key, entry in rows.items()}
-    for key in (("fedprox", first), ("fedprox", second), ("fedper", first)):
-        assert judged_there[key] in ("reproduced", "compatible", "uninformative")
-    assert judged_there["fedper", second] == "not comparable"
-    assert "protocol differs" in rows["fedavg", first].reason
+    for key in (("fedprox", 0), ("fedprox", 1), ("fedper", 0)):
+        assert rows[key].verdict in ("reproduced", "compatible", "uninformative")
+    assert rows["fedper", 1].verdict == "not comparable"
+    assert "protocol differs" in rows["fedavg", 0].reason
 
 
 def test_a_run_of_an_optional_section_has_its_settings_and_others_have_none() -> None:

@@ -3,25 +3,22 @@
 import json
 import re
 import shutil
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
-from stored_runs import MemoryStore
-from study_cells import report_of
+from stored_runs import MemoryStore, database, opened, result_of
+from study_cells import cells_of, report_of
 from toy_study import PlannedToy
 
 from bench.cli.main import main
 from bench.cli.report import _declared_names, check_name
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.report.request import Request
+from bench.frames.graded_cells import WRITTEN
 from bench.resolve import resolve
-from bench.spec import Protocol
-from bench.store import Context, open_store
+from bench.spec import Protocol, RunSpec
 from bench.store.bundle import write_bundle
 from bench.studies import shipped
 from bench.studies.source import MergedSource
@@ -178,23 +175,10 @@ def test_environments_are_told_apart() -> None:
 # bench report ---------------------------------------------------------------------------------------
 
 
-def store_runs(url: str, method: str, seeds: range) -> None:
-    """Done runs of two clients with 10 samples; 5 + seed of them right."""
-    with open_store(url, create=True) as store:
-        for seed in seeds:
-            spec = resolve("cora", "non-overlapping", 10, method, seed)
-            rows = np.full((spec.protocol.rounds, 10), 5 + seed, np.int32)
-            splits = ("train", "val", "test")
-            store.save(
-                spec,
-                RunResult(
-                    "done",
-                    correct={(stage, split): rows for stage in ("received", "trained") for split in splits},
-                    samples={split: np.full(10, 10, np.int32) for split in splits},
-                    partition_hash="abcdef0123",
-                ),
-                Context(datetime(2026, 1, 1), {"python": "3.11"}, "0", 1, 1),
-            )
+def runs(method: str, *seeds: int) -> list[tuple[RunSpec, RunResult]]:
+    """Done runs of ten clients with 10 samples; 5 + seed of them right."""
+    specs = {seed: resolve("cora", "non-overlapping", 10, method, seed) for seed in seeds}
+    return [(spec, result_of([5 + seed] * 10, samples=10)) for seed, spec in specs.items()]
 
 
 def report(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -209,37 +193,29 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with one bundle, ``first``, of the two runs of Local that ``a.db`` has, too; and an empty
     ``BENCH_HOME``.
     """
-    store_runs(f"sqlite:///{tmp_path / 'a.db'}", "local", range(2))
-    with open_store(f"sqlite:///{tmp_path / 'a.db'}", create=False) as store:
+    with opened(tmp_path / "a.db", runs("local", 0, 1)) as store:
         write_bundle(store, store.runs(), tmp_path / "measured" / "first")
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     return tmp_path / "measured"
 
 
-def report_on(
-    measured: Path, out: Path, url: str | None = None, own: bool = False, only_shipped: bool = False
-) -> int:
-    """Write a report on Cora, 10 clients; how many of its runs come with the suite."""
-    request = Request(datasets=("cora",), clients=(10,), scenarios=("non-overlapping",))
-    with shipped.opened_results(url, own, folder=measured, shipped=only_shipped) as source:
-        return report_of(source, out, request, PlannedToy).shipped
+def cells(measured: Path, url: str | None = None, own: bool = False, shown: bool = False) -> pd.DataFrame:
+    """The measured cells of the first table; with ``shown`` of what comes with the suite alone."""
+    with shipped.opened_results(url, own, folder=measured, shipped=shown) as source:
+        found = cells_of(PlannedToy, "table1", source)
+    return found[(found["n"] > 0) & found["primary"] & (found["comparison_number"] == 0)]
 
 
 def test_a_fresh_clone_shows_what_is_shipped(measured: Path, tmp_path: Path) -> None:
-    assert report_on(measured, tmp_path / "shipped") == 2
-    # 50 and 60 %: sample deviation sqrt(50)
-    assert "55.00 ± 7.07" in (tmp_path / "shipped/toy/table1/table.md").read_text(encoding="utf-8")
+    fresh = cells(measured)
+    local = fresh.loc[fresh["method"] == "local", ["n", "mean", "std", "origin"]].to_numpy().tolist()
+    assert local == [[2, pytest.approx(55), pytest.approx(50**0.5), "shipped: first"]]  # 50 and 60 %
     assert list((tmp_path / "home").iterdir()) == []
-    assert report_on(measured, tmp_path / "own", f"sqlite:///{tmp_path / 'a.db'}", own=True) == 0
-    kinds = ("csv", "png")
-    names = {
-        path.relative_to(tmp_path / "own") for kind in kinds for path in (tmp_path / "own").rglob(f"*.{kind}")
-    }
-    assert names
-    for name in names:
-        own, ours = ((tmp_path / folder / name).read_bytes() for folder in ("own", "shipped"))
-        assert own == ours.replace(b",shipped: first\n", b",own\n")  # who made the runs
+    own = cells(measured, f"sqlite:///{tmp_path / 'a.db'}", own=True)
+    assert set(own["origin"]) == {"own"}
+    columns = [name for name in WRITTEN if name != "origin"]
+    pd.testing.assert_frame_equal(own[columns], fresh[columns])
 
 
 @pytest.mark.timeout(900)  # three reports
@@ -262,36 +238,34 @@ def test_all_that_ships_takes_at_most_sixty_lines(
 
 
 def test_own_runs_stand_beside_shipped_ones(measured: Path, tmp_path: Path) -> None:
-    store_runs(f"sqlite:///{tmp_path / 'home' / 'bench.db'}", "fedavg", range(3, 5))
-    store_runs(f"sqlite:///{tmp_path / 'home' / 'bench.db'}", "local", range(2, 3))
-    assert report_on(measured, tmp_path / "out") == 2
-    cells = pd.read_csv(tmp_path / "out" / "cells.csv", dtype=str)
-    ran = cells[cells["n"] != "0"]
-    assert set(zip(ran["method"], ran["n"], ran["mean"], strict=True)) >= {
-        ("local", "3", "60.0000"),  # seeds 0 and 1 are shipped: 50, 60 and 70 %
-        ("fedavg", "2", "85.0000"),
+    database(tmp_path / "home" / "bench.db", [*runs("fedavg", 3, 4), *runs("local", 2)])
+    numbers = cells(measured).set_index("method")[["n", "mean"]].T.to_dict("list")
+    # Seeds 0 and 1 of Local are shipped: 50, 60 and 70 %; of FedAvg 80 and 90 %.
+    assert numbers == {
+        "local": [3, pytest.approx(60)],
+        "fedavg": [2, pytest.approx(85)],
+        "fedavg_ft": [2, pytest.approx(85)],
     }
-    assert report_on(measured, tmp_path / "shipped", only_shipped=True) == 2
-    cells = pd.read_csv(tmp_path / "shipped" / "cells.csv", dtype=str)
-    assert set(cells.loc[cells["n"] != "0", "method"]) == {"local"}
+    assert set(cells(measured, shown=True)["method"]) == {"local"}
+    with shipped.opened_results(None, own=False, folder=measured) as source:
+        assert report_of(source, tmp_path / "out", study=PlannedToy).shipped == 2
 
 
 def test_nothing_to_show_is_one_line(measured: Path, tmp_path: Path) -> None:
     def refusal(url: str | None = None, own: bool = False) -> str:
         with pytest.raises(RequestError) as error:
-            report_on(measured, tmp_path / "out", url, own)
+            cells(measured, url, own)
         assert "\n" not in str(error.value)
         return str(error.value)
 
     assert "run 'bench sweep' first" in refusal(own=True)
     with pytest.raises(RequestError, match="--shipped"):
-        report_on(measured, tmp_path / "out", own=True, only_shipped=True)
+        cells(measured, own=True, shown=True)
     assert "run 'bench sweep' first" in refusal(f"sqlite:///{tmp_path / 'none.db'}")
     (measured / "first" / "curves.parquet").unlink()
     assert "first: curves.parquet: " in refusal()
     shutil.rmtree(measured)
     assert "no database at" in refusal()
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
