@@ -60,7 +60,6 @@ class AdaFGL(FedAvg):
     families = ("graph",)
     client_models = ("gcn",)
     stage = "trained"
-    prolongable = False
 
     class Hyper(FedAvg.Hyper):
         federated: float = Field(0.5, gt=0, lt=1, description="share of the rounds that are FedAvg's")

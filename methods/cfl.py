@@ -40,7 +40,6 @@ class CFL(Mixing):
 
     name = "cfl"
     title = "CFL"
-    prolongable = False  # when clusters are split follows from the number of rounds
     reference = "Sattler et al., TNNLS 2020"
 
     class Hyper(HyperParameters):

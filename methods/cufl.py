@@ -93,7 +93,6 @@ class CUFL(FedPub):
     title = "CUFL"
     reference = "CIKM 2025, arXiv 2509.00402"
     client_models = ("gcn",)  # type: ignore[assignment]  # FED-PUB has three
-    prolongable = False
     alike = 1e-5
     """Entries of a report that differ by no more count as equal."""
 

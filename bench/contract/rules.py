@@ -66,18 +66,17 @@ def same_spec_is_bit_equal(subject: Subject) -> None:
 
 
 def a_run_goes_on_where_it_was_saved(subject: Subject) -> None:
-    """A run that is saved between two rounds and taken up again ends with the same bits. This also holds if
-    the saved run would have ended there, and for attributes that are ``derived``.
+    """A run that is saved between two rounds and taken up again ends with the same bits; so do attributes
+    that are ``derived``.
     """
     straight_run, derived = subject.short, subject.kind.derived
     for name in sorted(derived):
         require(
             hasattr(straight_run.method, name), f"'derived' names '{name}', which is no attribute after a run"
         )
-    short_spec = subject.spec(rounds=1) if subject.kind.prolongable else subject.spec()
     with TemporaryDirectory() as folder:
         checkpoint = Checkpoint(Path(folder) / "run.npz", identity="contract")
-        first_run = Run(short_spec, subject.federation)
+        first_run = Run(subject.spec(), subject.federation)
         first_run.warm_up()
         first_run.step(0)
         try:
@@ -91,8 +90,7 @@ def a_run_goes_on_where_it_was_saved(subject: Subject) -> None:
     require(
         is_same and straight_run.traffic.bytes_up == resumed_run.traffic.bytes_up,
         "a run taken up from a checkpoint ends with other numbers: keep what lasts over rounds in "
-        "attributes, name in 'derived' only those that a run which is set up anew has again, and say "
-        "'prolongable = False' where the number of rounds decides what the first ones do",
+        "attributes, and name in 'derived' only those that a run which is set up anew has again",
     )
     values, resumed_values = attributes(straight_run.method), attributes(resumed_run.method)
     for name in sorted(derived & values.keys()):

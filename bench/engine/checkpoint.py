@@ -3,7 +3,7 @@
 The state is what a run has become since it was set up: parameters, the clients' optimisers, the method's
 attributes, counts, bytes and seconds. Random streams need no state, since they are named by what they are
 for (``bench.streams``). On a CPU, a run that is set up again from the same spec and goes on from the file
-ends with the same bits. So does a run of more rounds, if its method is ``prolongable``.
+ends with the same bits.
 """
 
 from __future__ import annotations

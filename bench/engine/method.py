@@ -59,7 +59,6 @@ class Method:
         derived: names of attributes that are not saved with a run, since setting it up makes them again.
         predicts_with: names of attributes that ``logits`` reads in addition to the models and that change
             over rounds.
-        prolongable: a run can be continued to more rounds and gives the same numbers as a longer run.
         round: the round that is running, set by the engine; -1 before the first round.
 
     An instance's attributes are the server's. Hooks of clients (``first_upload``, ``load``, ``update``)
@@ -80,7 +79,6 @@ class Method:
     stage: ClassVar[str] = "trained"
     derived: ClassVar[frozenset[str]] = frozenset()
     predicts_with: ClassVar[tuple[str, ...]] = ()
-    prolongable: ClassVar[bool] = True
 
     Hyper: ClassVar[type[HyperParameters]] = HyperParameters
 

@@ -19,9 +19,6 @@ from bench.tune.tuning import Space, Tuning, Value
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
-STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED}
-"""What trials are for the library; one that was cut or gave no number has failed for it."""
-
 
 def propose(tuning: Tuning, trials: Sequence[Trial], count: int) -> list[dict[str, Value]]:
     """So many configurations to try side by side, none of them tried before.
@@ -52,14 +49,13 @@ def rebuilt(tuning: Tuning, trials: Iterable[Trial], storage: BaseStorage | None
     """The library's study of a search, with every trial that has ended."""
     study = optuna.create_study(storage=storage, study_name=tuning.name, direction="maximize")
     for trial in trials:
-        state = STATES.get(trial.state, TrialState.FAIL)
+        state = TrialState.COMPLETE if trial.state == "complete" else TrialState.FAIL
         study.add_trial(
             create_trial(
                 state=state,
                 value=trial.validation if state == TrialState.COMPLETE else None,
                 params=dict(trial.parameters),
                 distributions=_distributions(tuning.space),
-                intermediate_values=dict(trial.reached),
                 user_attrs={
                     "client_epochs": trial.client_epochs,
                     "state": trial.state,

@@ -23,7 +23,7 @@ EPSILON = 1e-6
 PACKAGES = ("numpy", "optuna", "torch")
 
 State = Literal["complete", "pruned", "cut", "diverged", "oom", "failed"]
-"""``pruned`` by the curve; ``cut`` when the search's client epochs were used up."""
+"""``cut``: fewer client epochs were left than it used. ``pruned`` is in records of version 0.2.0 alone."""
 
 Accuracy = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -36,8 +36,7 @@ class _Part(BaseModel):
 
 class Trial(_Part):
     """A trial that counts. ``validation`` is the best mean validation accuracy that it reached, mean over
-    the seeds; None where it reached no round. ``reached`` is that after the rounds of each rung on its way,
-    which records leave out.
+    the seeds; None where it gave no number.
     """
 
     number: Annotated[int, Field(ge=0)]
@@ -47,11 +46,10 @@ class Trial(_Part):
     client_epochs: Amount
     seconds: Amount
     reason: str = ""
-    reached: dict[int, float] = Field(default_factory=dict, exclude=True)
 
     @property
     def may_win(self) -> bool:
-        """Whether it was run as far as the budget allowed, and gave a number."""
+        """Whether it gave a number and was not stopped by the curve; in version 0.2.0 cut trials gave one."""
         return self.state in ("complete", "cut") and self.validation is not None
 
 
@@ -173,7 +171,7 @@ def record(tuning: Tuning, clients: str, trials: Sequence[Trial]) -> Record:
         packages={"bench": __version__, **{name: version(name) for name in PACKAGES}},
         winner=winner,
         default_validation=next(defaults, None),
-        trials=tuple(trial.model_copy(update={"reached": {}}) for trial in trials),
+        trials=tuple(trials),
     )
 
 

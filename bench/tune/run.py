@@ -63,8 +63,6 @@ class Searches:
         for search in searches:
             for new_trial in search.look():
                 self._on_trial(search.tuning, search.progress, new_trial)
-                for spec in search.tuning.specs(new_trial.parameters):  # nothing goes on from these any more
-                    trial.rung_path(self._home / "checkpoints", spec).unlink(missing_ok=True)
             steps += self._next_steps(search)
         return steps
 

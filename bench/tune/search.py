@@ -1,11 +1,9 @@
 """Where a search stands, by its stored runs: which trials have ended, and which runs come next.
 
-Nothing of a search is kept but its runs. A trial is a configuration, run with every seed of the search to
-its first rung, a number of rounds; from there the run of more rounds goes on where that of fewer has ended.
-Trials come in batches: the default configuration alone, then as many as were asked for side by side. A
-batch is proposed, and whether a trial of it goes on is decided, by the trials of the batches before alone.
-So neither what runs beside nor how long a run takes decides anything, and a search that was stopped takes
-the same way again.
+Nothing of a search is kept but its runs. A trial is a configuration, run with every seed of the search.
+Trials come in batches: the default configuration alone, then as many as were asked for side by side. A batch
+is proposed by the trials of the batches before alone. So neither what runs beside nor how long a run takes
+decides anything, and a search that was stopped takes the same way again.
 """
 
 from __future__ import annotations
@@ -14,10 +12,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import cast, get_args
 
-from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY
 from bench.spec import FederationKey, RunSpec
@@ -30,18 +26,12 @@ from bench.tune.record import EPSILON, State, Trial, best_of, client_epochs, dea
 from bench.tune.trial import CLIENT_EPOCHS
 from bench.tune.tuning import STAGE, Tuning, Value
 
-COMPLETED = 5
-"""Completed trials before any is stopped."""
-
-PARTS = 3
-"""A run is looked at after each of so many equal parts of its rounds."""
-
 
 @dataclass(frozen=True)
 class TrialRun:
-    """A stored run. ``validation`` is the mean validation accuracy over clients of the trained model at
-    its best round; ``client_epochs`` what it used, those of the run that it went on from included. Both are
-    None where the run gave none. ``number`` tells the order in which runs were stored.
+    """A stored run. ``validation`` is the mean validation accuracy over clients of the trained model at its
+    best round; ``client_epochs`` what it used. Both are None where the run gave none. ``number`` tells the
+    order in which runs were stored.
     """
 
     number: int
@@ -52,8 +42,8 @@ class TrialRun:
     seconds: float
 
 
-Runs = dict[int, dict[int, TrialRun]]
-"""The runs of a configuration: rounds -> seed -> run."""
+Runs = dict[int, TrialRun]
+"""The runs of a configuration by seed."""
 
 
 @dataclass(frozen=True)
@@ -78,25 +68,6 @@ class SearchProgress:
         return None if lead is None else lead.validation
 
 
-def rungs(spec: RunSpec) -> list[int]:
-    """After how many rounds a trial is looked at; the last are all of them. A method whose runs cannot go
-    on with more rounds is looked at then alone.
-    """
-    rounds = spec.protocol.rounds
-    first_part = 1 if METHODS.named(spec.method).prolongable else PARTS
-    return sorted({-(-rounds * part // PARTS) for part in range(first_part, PARTS + 1)})
-
-
-def least_epochs(tuning: Tuning) -> float:
-    """Client epochs that the default configuration takes up to its first rung, with the warm-up that its
-    method declares (``warm_up_epochs``), over the seeds.
-    """
-    spec = tuning.spec
-    share = spec.protocol.participants(spec.clients) / spec.clients
-    warm_up = float(spec.hyper.get("warm_up_epochs", 0))
-    return len(tuning.seeds) * (warm_up + rungs(spec)[0] * spec.protocol.local_epochs * share)
-
-
 def progress_of(
     tuning: Tuning, history: Sequence[tuple[dict[str, Value], Runs]], width: int
 ) -> SearchProgress:
@@ -111,9 +82,7 @@ def progress_of(
     trials: list[Trial] = []
     while batch:
         share = (tuning.budget - client_epochs(trials)) / len(batch)
-        parts = [
-            _trial(tuning, parameters, runs, share, trials) for _, (parameters, runs) in sorted(batch.items())
-        ]
+        parts = [_trial(tuning, parameters, runs, share) for _, (parameters, runs) in sorted(batch.items())]
         batch_trials = [part for part in parts if isinstance(part, Trial)]
         trials += [
             trial.model_copy(update={"number": number})
@@ -139,70 +108,39 @@ def _size(tuning: Tuning, trials: Sequence[Trial], width: int) -> int:
     return min(width, room, min(tuning.trials, tuning.size) - len(trials))
 
 
-def _trial(
-    tuning: Tuning, parameters: dict[str, Value], runs: Runs, share: float, before: Sequence[Trial]
-) -> Trial | list[RunSpec]:
-    """A trial that may use a share of the client epochs, or the runs that it still takes."""
-    steps = [rounds for rounds in sorted(runs) if runs[rounds].keys() >= set(tuning.seeds)]
-    scores: dict[int, float] = {}
-    costs = {0: 0.0}
-    seconds, state = 0.0, ""
-    failed_run: TrialRun | None = None
-    for rounds in steps:
-        rung_runs = [runs[rounds][seed] for seed in tuning.seeds]
-        costs[rounds] = sum(_used_epochs(tuning, run) for run in rung_runs)
-        seconds = max(seconds, sum(run.seconds for run in rung_runs))  # one that diverged cannot say it
-        failed_run = next((run for run in rung_runs if run.state != "searched"), None)
-        if failed_run is not None:
-            state = failed_run.state if failed_run.state in get_args(State) else "failed"
-            break
-        scores[rounds] = sum(run.validation or 0.0 for run in rung_runs) / len(rung_runs)
-    last_rung = max(costs)
-    begun_rungs = [rounds for rounds in runs if rounds > last_rung]
-    goal, looks = tuning.spec.protocol.rounds, rungs(tuning.spec)
-    if not state and last_rung == goal:
-        state = "complete"
-    if not state and last_rung and not begun_rungs:  # what has gone on is not stopped afterwards
-        if last_rung in looks and _is_behind(before, last_rung, scores[last_rung]):
-            state = "pruned"
-        elif _rounds_in_reach(costs, share) <= last_rung:
-            state = "cut"
-    if not state:
-        aim = min(begun_rungs) if begun_rungs else min(rounds for rounds in looks if rounds > last_rung)
-        rounds = aim if begun_rungs or not last_rung else min(aim, _rounds_in_reach(costs, share))
-        return [spec for spec in tuning.specs(parameters, rounds) if spec.seed not in runs.get(rounds, {})]
+def _trial(tuning: Tuning, parameters: dict[str, Value], runs: Runs, share: float) -> Trial | list[RunSpec]:
+    """A trial that may use a share of the client epochs, or the runs that it still takes.
+
+    One that has used more is cut: it has no number, so that no trial has more than the budget before it.
+    """
+    missing_specs = [spec for spec in tuning.specs(parameters) if spec.seed not in runs]
+    if missing_specs:
+        return missing_specs
+    seed_runs = [runs[seed] for seed in tuning.seeds]
+    epochs = sum(_used_epochs(tuning, run) for run in seed_runs)
+    failed_run = next((run for run in seed_runs if run.state != "searched"), None)
+    state, validation, reason = "complete", None, ""
+    if failed_run is not None:
+        state = failed_run.state if failed_run.state in get_args(State) else "failed"
+        reason = failed_run.reason
+    elif epochs > share + EPSILON:
+        state, reason = "cut", f"it takes {epochs:,.0f} client epochs, {share:,.0f} were left for it"
+    else:
+        validation = sum(run.validation or 0.0 for run in seed_runs) / len(seed_runs)
     return Trial(
         number=0,
         parameters=parameters,
         state=cast(State, state),
-        validation=None if failed_run else scores[last_rung],
-        client_epochs=min(costs[last_rung], share) if failed_run else costs[last_rung],
-        seconds=seconds,
-        reason=failed_run.reason if failed_run else "",
-        reached=scores,
+        validation=validation,
+        client_epochs=min(epochs, share),
+        seconds=sum(run.seconds for run in seed_runs),
+        reason=reason,
     )
 
 
 def _used_epochs(tuning: Tuning, run: TrialRun) -> float:
     """Client epochs of a run; one that cannot say it is taken for a plain run to the end."""
     return tuning.run_epochs / len(tuning.seeds) if run.client_epochs is None else run.client_epochs
-
-
-def _is_behind(before: Sequence[Trial], rounds: int, value: float) -> bool:
-    """Whether it lies below the median of the completed trials' at the same rung."""
-    values = [
-        trial.reached[rounds] for trial in before if trial.state == "complete" and rounds in trial.reached
-    ]
-    return len(values) >= COMPLETED and value < median(values)
-
-
-def _rounds_in_reach(costs: Mapping[int, float], share: float) -> int:
-    """For how many rounds a share of client epochs suffices. What a round takes is measured between the last
-    two rungs; up to the first one a warm-up counts for it, which is never too little.
-    """
-    (rounds, cost), (last_rounds, last_cost) = sorted(costs.items())[-2:]
-    rate = max((last_cost - cost) / (last_rounds - rounds), EPSILON)
-    return last_rounds + math.floor((share - last_cost) / rate + EPSILON)
 
 
 # As stored ---------------------------------------------------------------------------------------
@@ -229,7 +167,7 @@ class Search:
     @property
     def runs(self) -> int:
         """How many of its runs are stored, those of trials that have not ended included."""
-        return sum(len(seeds) for _, runs in self._runs.values() for seeds in runs.values())
+        return sum(len(runs) for _, runs in self._runs.values())
 
     def take(self, spec: RunSpec, run: TrialRun, federation_hash: str) -> None:
         """Take a stored run into account, if it is one of the search.
@@ -249,32 +187,24 @@ class Search:
                 f"there are now ({self.federation_hash[:8]}): they cannot be compared; name another --db"
             )
         _, runs = self._runs.setdefault(self.tuning.place(configuration), (configuration, {}))
-        runs.setdefault(spec.protocol.rounds, {})[spec.seed] = run
+        runs[spec.seed] = run
 
     def look(self) -> list[Trial]:
         """Look where the search stands now; returned are the trials that have ended since the last look."""
         parameters = [trial.parameters for trial in self.progress.trials]
 
         def first(entry: tuple[dict[str, Value], Runs]) -> int:
-            return min(run.number for seeds in entry[1].values() for run in seeds.values())
+            return min(run.number for run in entry[1].values())
 
         self.progress = progress_of(self.tuning, sorted(self._runs.values(), key=first), self._width)
         return [trial for trial in self.progress.trials if trial.parameters not in parameters]
 
     def check_total(self) -> None:
-        """Refuse a total that lies below what was done, or that no trial fits into.
+        """Refuse a total that lies below what was done.
 
         Raises:
-            RequestError: more trials are stored than are asked for, or have used more client epochs; the
-                default configuration takes more than all of them grant before its first rung.
+            RequestError: more trials are stored than are asked for, or have used more client epochs.
         """
-        least = least_epochs(self.tuning)
-        if least > self.tuning.budget + EPSILON:
-            raise RequestError(
-                f"{self.tuning.title}: its first trial takes {least:,.0f} client epochs or more, warm-up "
-                f"included, and {self.tuning.trials} grant {self.tuning.budget:,}: expected --trials "
-                f"{math.ceil(least / self.tuning.run_epochs)} or more, or more rounds"
-            )
         count = len(self._runs)
         floor = max(count, math.ceil((self.progress.client_epochs - EPSILON) / self.tuning.run_epochs))
         if floor > self.tuning.trials:

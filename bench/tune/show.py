@@ -22,9 +22,9 @@ COLUMNS = ("cell", "space", "trials", "runs", "client epochs", "best", "time", "
 
 @dataclass(frozen=True)
 class SearchStatus:
-    """How far a search is. ``seconds`` is what the rest takes if no trial is stopped, one run after the
-    other; None where no like run is known. ``lacking`` says why its data are not at hand. ``runs`` are
-    stored, those of trials that have not ended included, whose client epochs do not count yet.
+    """How far a search is. ``seconds`` is what the rest takes, one run after the other; None where no like
+    run is known. ``lacking`` says why its data are not at hand. ``runs`` are stored, those of trials that
+    have not ended included, whose client epochs do not count yet.
     """
 
     tuning: Tuning
@@ -79,14 +79,14 @@ def side_by_side(searches: Sequence[SearchStatus], width: int) -> int:
 
 
 def cost(searches: Sequence[SearchStatus], slots: int, width: int) -> str:
-    """How many searches are to be done, and how long that takes if no trial is stopped."""
+    """How many searches are to be done, and how long that takes."""
     to_do = [entry for entry in searches if not entry.progress.ended and not entry.lacking]
     times = [(entry, entry.seconds) for entry in to_do if entry.seconds is not None]
     text = f"{len(searches)} search{'' if len(searches) == 1 else 'es'}, {len(to_do)} to do"
     if times:
         maximum = max(seconds / min(slots, side_by_side([entry], width)) for entry, seconds in times)
         minimum = max(maximum, sum(seconds for _, seconds in times) / slots)
-        text += f", {duration(minimum)} on {slots} at a time if no trial is stopped"
+        text += f", {duration(minimum)} on {slots} at a time"
     unknowns = len(to_do) - len(times)
     text += f"; the time of {unknowns} is unknown, no like run is stored" if unknowns else ""
     gap = slots - side_by_side(to_do, width)

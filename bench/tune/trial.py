@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
-from bench.engine.checkpoint import Checkpoint
-from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
-from bench.engine.run import Run
-from bench.federation.types import TEST, Federation, hide_held_out
-from bench.spec import RunSpec
+from bench.federation.types import TEST, hide_held_out
 from bench.sweep import execution
 from bench.sweep.order import Order
 
@@ -24,7 +19,7 @@ CLIENT_EPOCHS = "client_epochs"
 def execute(order: Order, make_run: Callable[..., RunResult] = execution.execute) -> RunResult:
     """Execute an order of a search; raises as ``bench.sweep.execution.execute``, which makes the run."""
     hide = partial(hide_held_out, roles=(TEST,))  # a search cannot see the labels of test items
-    return without_test_items(make_run(order, hide, rung_checkpoint))
+    return without_test_items(make_run(order, hide))
 
 
 def without_test_items(result: RunResult) -> RunResult:
@@ -39,29 +34,3 @@ def without_test_items(result: RunResult) -> RunResult:
     if result.state in ("searched", "diverged"):
         result.artefacts[CLIENT_EPOCHS] = np.array(result.client_epochs)
     return result
-
-
-def rung_path(folder: Path, spec: RunSpec) -> Path:
-    """Where runs that differ in the number of rounds alone are saved, each to go on from the one before."""
-    protocol = spec.protocol.model_copy(update={"rounds": 1})
-    return folder / f"search-{spec.model_copy(update={'protocol': protocol}).hash}.pt"
-
-
-class RungCheckpoint(Checkpoint):
-    """A checkpoint that is also saved after the last round, for a run of more rounds to go on from."""
-
-    def keep(self, run: Run, round_index: int, seconds: float) -> None:
-        """Save the run where it is due, and at its end."""
-        if round_index + 1 == run.spec.protocol.rounds:
-            self.minutes = 0.0
-        super().keep(run, round_index, seconds)
-
-
-def rung_checkpoint(spec: RunSpec, federation: Federation, order: Order) -> Checkpoint | None:
-    """Where a run of a search is saved: after its last round, too, if the method can go on from there. None
-    where runs are not saved.
-    """
-    checkpoint = execution.run_checkpoint(spec, federation, order)
-    if checkpoint is None or order.checkpoints is None or not METHODS.named(spec.method).prolongable:
-        return checkpoint
-    return RungCheckpoint(rung_path(order.checkpoints.folder, spec), checkpoint.identity, checkpoint.minutes)

@@ -108,20 +108,19 @@ class Tuning:
         }
         return f"{self.title} {sha256(canonical_json(identity))[:12]}"
 
-    def specs(self, overrides: Mapping[str, Value], rounds: int | None = None) -> tuple[RunSpec, ...]:
-        """The runs of a configuration, one for each seed of the search; with so many rounds."""
+    def specs(self, overrides: Mapping[str, Value]) -> tuple[RunSpec, ...]:
+        """The runs of a configuration, one for each seed of the search."""
         spec = configured(self.spec, overrides)
-        protocol = spec.protocol.model_copy(update={} if rounds is None else {"rounds": rounds})
-        return tuple(spec.model_copy(update={"seed": seed, "protocol": protocol}) for seed in self.seeds)
+        return tuple(spec.model_copy(update={"seed": seed}) for seed in self.seeds)
 
     def configuration(self, spec: RunSpec) -> dict[str, Value] | None:
-        """What a run has of the space; None where it is none of the search's, of however many rounds."""
+        """What a run has of the space; None where it is none of the search's."""
         settings = spec.settings()
         parameters: dict[str, Value] = {key: settings.get(key, "") for key in self.space}
         is_inside = all(parameters[key] in values for key, values in self.space.items())
         if not is_inside or spec.seed not in self.seeds:
             return None
-        return parameters if spec in self.specs(parameters, spec.protocol.rounds) else None
+        return parameters if spec in self.specs(parameters) else None
 
 
 def search_space(spec: RunSpec) -> dict[str, tuple[Value, ...]]:

@@ -52,9 +52,6 @@ def test_the_dashboard_reads_what_is_exported(tmp_path: Path) -> None:
     assert len(stored.trials) == 16
     for trial, mine in zip(stored.trials, where.trials, strict=True):
         assert trial.params == mine.parameters
-        assert trial.state.name == mine.state.upper()
-        assert trial.intermediate_values == mine.reached
-        if mine.state == "complete":
-            assert trial.value == mine.validation
+        assert (trial.state.name, trial.value) == ("COMPLETE", mine.validation)
     with pytest.raises(RequestError, match="--optuna expects a new file"):
         export([(search, where.trials)], path)

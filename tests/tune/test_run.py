@@ -117,18 +117,6 @@ def test_a_larger_total_goes_on_and_a_smaller_one_is_refused(tmp_path: Path) -> 
     pd.testing.assert_frame_equal(stored(tmp_path), before)
 
 
-def test_runs_of_a_trial_that_was_interrupted_are_counted(tmp_path: Path) -> None:
-    def stopped(order: Order) -> RunResult:
-        if order.spec.protocol.rounds > 2:  # the second rung
-            raise KeyboardInterrupt
-        return answer(order)
-
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, [tuning()], execute=stopped)
-    (search,), _ = opened_searches(url(tmp_path), tmp_path, [tuning()], 1)
-    assert (search.runs, search.progress.trials) == (2, ())
-
-
 def faulty(order: Order) -> RunResult:
     """No weight decay goes wrong."""
     if order.spec.client.weight_decay == 0:
@@ -272,7 +260,7 @@ def test_a_sweep_of_other_runs_follows_nothing_up(tmp_path: Path) -> None:
     """Without a follow-up a sweep ends with its plan; with one it does what that asks for."""
     search = tuning(trials=1)
     asked: list[set[str]] = []
-    first, second = search.specs(search.default, 1)
+    first, second = search.specs(search.default)
 
     def step(spec: Any) -> Step:
         return Step(Planned(spec, spec.method), "missing", to_run=True)

@@ -22,7 +22,7 @@ NINE, ONE = tuning(trials=9), tuning(trials=1)
         ([20.0, 90.0, 40.0], 4, 1, 45),  # the longest decides
     ],
 )
-def test_a_dry_run_says_what_the_rest_takes_without_pruning(
+def test_a_dry_run_says_what_the_rest_takes(
     searches: list[float], slots: int, width: int, seconds: float
 ) -> None:
     rows = [SearchStatus(NINE, SearchProgress(), search) for search in searches]

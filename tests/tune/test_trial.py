@@ -1,4 +1,4 @@
-"""A trial's run: it goes on from the one of fewer rounds, and no test item is in it or decides it."""
+"""A trial's run: no test item is in it or decides it."""
 
 from __future__ import annotations
 
@@ -16,29 +16,26 @@ from bench.engine.result import RunResult
 from bench.federation.types import TEST, VALIDATION, Federation, hide_held_out
 from bench.spec import RunSpec
 from bench.sweep import execution
-from bench.sweep.order import Checkpoints, Order
-from bench.tune.trial import CLIENT_EPOCHS, execute, rung_path
+from bench.sweep.order import Order
+from bench.tune.trial import CLIENT_EPOCHS, execute
 
 FEDERATION = random_federation()
 ROUNDS = 4
 
 
-def spec_of(method: str, rounds: int = ROUNDS, **protocol: Any) -> RunSpec:
+def spec_of(method: str) -> RunSpec:
     hyper = {"warm_up_epochs": 5} if method == "fedsheafhn" else {}
-    return make_spec(method, FEDERATION, seed=1000, hyper=hyper, rounds=rounds, **protocol)
+    return make_spec(method, FEDERATION, seed=1000, hyper=hyper, rounds=ROUNDS)
 
 
-def run(
-    spec: RunSpec, folder: Path | None = None, federation: Federation = FEDERATION, **options: Any
-) -> RunResult:
+def run(spec: RunSpec, federation: Federation = FEDERATION, **options: Any) -> RunResult:
     """A trial's run on a federation, with all its labels, whatever its spec asks for."""
-    checkpoints = None if folder is None else Checkpoints(folder, 1e9)
 
     def build(*key: Any, roots: tuple[Path, ...]) -> Federation:
         return federation
 
     make_run = partial(execution.execute, build=build, **options)
-    return execute(Order(spec, (), "cpu", 1, checkpoints=checkpoints), make_run)
+    return execute(Order(spec, (), "cpu", 1), make_run)
 
 
 def assert_equal(one: RunResult, other: RunResult) -> None:
@@ -47,49 +44,6 @@ def assert_equal(one: RunResult, other: RunResult) -> None:
     for key, counts in one.correct.items():
         np.testing.assert_array_equal(counts, other.correct[key])
     np.testing.assert_array_equal(one.loss, other.loss)
-
-
-@pytest.mark.parametrize(
-    ("method", "protocol"),
-    [
-        ("fedavg", {}),
-        ("fedsheafhn", {}),
-        ("fedpub", {"participation": 0.6}),
-        ("local", {"evaluate": "epoch"}),
-    ],
-)
-def test_more_rounds_go_on_from_fewer_with_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, protocol: dict[str, Any]
-) -> None:
-    whole = run(spec_of(method, **protocol))
-    played: list[int] = []
-    step = "bench.engine.run.Run.step"
-    from bench.engine.run import Run
-
-    once = Run.step
-    monkeypatch.setattr(step, lambda self, round: (played.append(round), once(self, round))[1])
-    for rounds in (2, 3, ROUNDS):
-        last = run(spec_of(method, rounds, **protocol), tmp_path)
-    assert played == list(range(ROUNDS)), "every round was made once"
-    assert_equal(last, whole)
-    assert_equal(run(spec_of(method, 3, **protocol), tmp_path), run(spec_of(method, 3, **protocol)))
-    assert [path.name for path in tmp_path.iterdir()] == [
-        rung_path(tmp_path, spec_of(method, **protocol)).name
-    ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "method", ["fedprox", "fedper", "fedsage_plus", "pfedhn", "fggp", "pfedgraph", "flow"]
-)
-def test_methods_of_the_study_go_on_with_the_same_bits(tmp_path: Path, method: str) -> None:
-    run(spec_of(method, 2), tmp_path)
-    assert_equal(run(spec_of(method), tmp_path), run(spec_of(method)))
-
-
-def test_what_cannot_go_on_begins_anew(tmp_path: Path) -> None:
-    run(spec_of("cfl", 2), tmp_path)
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedpub"])

@@ -59,27 +59,21 @@ def cpu(slots: int = 1) -> Slots:
 
 
 def final(spec: RunSpec) -> float:
-    """What a configuration reaches after all rounds, on every seed."""
+    """What a configuration reaches, on every seed."""
     tree = spec.tree()
     settings = {"client": tree["client"], "hyper": tree["hyper"]}
     digest = hashlib.sha256(("d" + json.dumps(settings, sort_keys=True)).encode()).digest()
     return 0.3 + 0.6 * int.from_bytes(digest[:4], "little") / 2**32
 
 
-def reached(spec: RunSpec) -> float:
-    """What it reaches after the spec's rounds: as large a part of it."""
-    return final(spec) * spec.protocol.rounds / ROUNDS
-
-
 def plain(spec: RunSpec) -> TrialRun:
     """A run of a method that trains what the protocol says."""
-    return TrialRun(0, "searched", "", reached(spec), float(spec.protocol.rounds * EPOCHS), 0.25)
+    return TrialRun(0, "searched", "", final(spec), float(ROUNDS * EPOCHS), 0.25)
 
 
 def warm(spec: RunSpec) -> TrialRun:
     """A run of a method with a warm-up of half a plain run."""
-    used = 0.5 * ROUNDS * EPOCHS + spec.protocol.rounds * EPOCHS
-    return TrialRun(0, "searched", "", reached(spec), used, 0.25)
+    return TrialRun(0, "searched", "", final(spec), 1.5 * ROUNDS * EPOCHS, 0.25)
 
 
 Play = Callable[[RunSpec], TrialRun]
@@ -96,7 +90,6 @@ def go_on(
 ) -> tuple[SearchProgress, Stored]:
     """A search driven on, at most so many runs further; side by side, runs end in any ``order``."""
     stored = {} if stored is None else stored
-    count = sum(len(seeds) for _, runs in stored.values() for seeds in runs.values())
     while True:
         where = progress_of(search, list(stored.values()), width)
         if not where.to_run or not most:
@@ -105,9 +98,9 @@ def go_on(
         configuration = search.configuration(spec)
         assert configuration is not None
         _, runs = stored.setdefault(json.dumps(configuration), (configuration, {}))
-        count, most = count + 1, most - 1
-        assert spec.seed not in runs.get(spec.protocol.rounds, {}), "no run is made twice"
-        runs.setdefault(spec.protocol.rounds, {})[spec.seed] = play(spec)
+        most -= 1
+        assert spec.seed not in runs, "no run is made twice"
+        runs[spec.seed] = play(spec)
 
 
 def finished(home: Path, search: Tuning, play: Play = plain) -> Record:
