@@ -35,14 +35,16 @@ def client_rows(
     if metric in (ACCURACY, ROC_AUC):
         rows = source.client_results(runs, stage=stage, split=split, rule=rule, metric=metric)
         return rows[rows["samples"] > 0].rename(columns={"run_id": "run"})[CLIENTS]
-    parts = [source.client_results([]).rename(columns={"run_id": "run"})[CLIENTS]]
+    parts = [np.empty((0, 4))]
     for (run, run_stage, run_rule), counts in source.confusions(runs).items() if split == "test" else ():
         if (run_stage, run_rule) == (stage, rule):
-            values, samples = OF_COUNTS[metric](counts), counts.sum(axis=(1, 2))
+            samples = counts.sum(axis=(1, 2))
             clients = np.flatnonzero(samples)
-            fields = (run, clients, stage, split, rule, values[clients], samples[clients])
-            parts.append(pd.DataFrame(dict(zip(CLIENTS, fields, strict=True))))
-    return pd.concat(parts[1:] or parts, ignore_index=True)
+            values = OF_COUNTS[metric](counts)[clients]
+            parts.append(np.column_stack([np.full(len(clients), run), clients, values, samples[clients]]))
+    rows = pd.DataFrame(np.concatenate(parts), columns=["run", "client", "value", "samples"])
+    kinds = dict.fromkeys(["run", "client", "samples"], "int64")
+    return rows.astype(kinds).assign(stage=stage, split=split, rule=rule)[CLIENTS]
 
 
 def accuracy_by_run(clients: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,98 @@
+"""What a method's page says of it: from its class, and from the runs that stand on no board."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from bench.engine.method import Method
+from bench.frames.stored_runs import WHERE, parts_of, rows_of
+from bench.hyper import HyperParameter, hyper_parameters
+from bench.site.boards import RunLink, links
+from bench.spec import RunSpec
+from bench.studies.settings import Column, difference_text, settings_of
+
+NOT_HERE = "This method is not installed here: nothing is known of it but its runs."
+UNKNOWN = Markup(f"<p>{NOT_HERE}</p>")
+
+_markdown = MarkdownIt("zero", {"html": False}).enable(
+    ["list", "backticks", "code", "fence", "blockquote", "emphasis"]
+)
+
+
+OtherRuns = tuple[Column, str, tuple[RunLink, ...]]
+"""Runs of a method that stand in no row: where, with which settings, and the runs."""
+
+
+@dataclass(frozen=True)
+class MethodDescription:
+    """A method's description. ``family`` is the title of the method that it is built on in the end."""
+
+    name: str
+    title: str
+    reference: str = ""
+    preset_of: str = ""
+    family: str = "not installed"
+    data: tuple[str, ...] = ()
+    description: Markup = UNKNOWN
+    summary: str = NOT_HERE
+    hyper: tuple[HyperParameter, ...] = ()
+
+
+def about(
+    name: str, methods: Mapping[str, type[Method]], title: str = "", uninstalled_title: str = ""
+) -> MethodDescription:
+    """A method's description from its class, under ``title`` instead of the class's own where that is given;
+    one that is not installed has a short description.
+    """
+    cls = methods.get(name)
+    if cls is None:
+        return MethodDescription(name, title or uninstalled_title or name)
+    names = [vars(base).get("name", "") for base in cls.__mro__]
+    ancestors = [
+        methods[name] for name, base in zip(names, cls.__mro__, strict=True) if methods.get(name) is base
+    ]
+    module = sys.modules.get(cls.__module__)
+    docs = [
+        doc for part in (cls, module) if part and (doc := inspect.cleandoc(vars(part).get("__doc__") or ""))
+    ]
+    return MethodDescription(
+        name,
+        title or cls.title,
+        cls.reference,
+        ancestors[1].name if len(ancestors) > 1 else "",
+        ancestors[-1].title,
+        tuple(cls.families),
+        Markup("").join(map(html, docs)),
+        " ".join(docs[0].split("\n\n")[0].split()) if docs else cls.title,
+        tuple(hyper_parameters(cls.Hyper)),
+    )
+
+
+def other_runs(runs: pd.DataFrame, shown_hashes: Collection[str]) -> dict[str, list[OtherRuns]]:
+    """Method -> its runs whose spec hash is not among ``shown_hashes``, by place and settings."""
+    runs_by_method: dict[str, list[OtherRuns]] = defaultdict(list)
+    unshown_runs = runs[~runs["spec_hash"].isin(shown_hashes)]
+    for (method, *where), part in parts_of(unshown_runs, ["method", *WHERE]):
+        first_runs = part.drop_duplicates("cell")
+        settings = [
+            settings_of(RunSpec.model_validate_json(run.spec), per_seed=run.cell == run.family)
+            for run in rows_of(first_runs)
+        ]
+        texts = [difference_text(one, settings[0]) for one in settings]
+        setting = part["cell"].map(dict(zip(first_runs["cell"], texts, strict=True)))
+        for text, rows in parts_of(part.assign(setting=setting), "setting"):
+            runs_by_method[method].append((Column(*where), text, links(rows)))
+    return runs_by_method
+
+
+def html(docstring: str) -> Markup:
+    """The description in a docstring that was cleaned of its indentation; no word of it becomes markup."""
+    return Markup(_markdown.render(docstring))
