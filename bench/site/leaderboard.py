@@ -86,6 +86,7 @@ def _write(source: Source, all_boards: Boards, methods: Mapping[str, type[Method
     """Write all files; the number of runs."""
     pages = Pages(
         site,
+        ["board.js"],
         site="leaderboard",
         links={f"{folder.INDEX}#{place}": place.capitalize() for place in ("studies", "methods")}
         | {f"{folder.INDEX}#datasets": "Data sets"},

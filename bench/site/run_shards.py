@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bench.frames.stored_runs import rows_of
 from bench.metric_names import ACCURACY
 from bench.site.folder import dataset_page, method_page
 from bench.spec import RunSpec
@@ -38,16 +39,14 @@ SPLITS = ("val", "test")
 Counts = dict[str, dict[str, Any]]
 """Split -> the clients with samples there, how many each has, and how many are right by stage and rule."""
 
-CODE = ("code_version", "source_hash", "method_numerics", "engine_numerics")
-COSTS = (
-    "seconds_total",
-    "seconds_client",
-    "seconds_server",
-    "seconds_evaluation",
-    "peak_memory",
-    "bytes_up",
-    "bytes_down",
-)
+STORED = [
+    *("state", "reason", "origin", "bundle", "bundle_state", "bundle_sampled", "bundle_close"),
+    *("partition_hash", "environment_id", "started", "device"),
+    *("code_version", "source_hash", "method_numerics", "engine_numerics"),
+    *("seconds_total", "seconds_client", "seconds_server", "seconds_evaluation"),
+    *("peak_memory", "bytes_up", "bytes_down"),
+]
+"""Columns of ``bench.runs()`` that a record has."""
 
 
 def write(
@@ -64,7 +63,7 @@ def write(
     for first, shard in groupby(_records(source, titles, boards), lambda item: item[0][:2]):
         runs = dict(shard)
         number += len(runs)
-        known = {run["environment"] for run in runs.values()} - {None}
+        known = {run["environment_id"] for run in runs.values()} - {None}
         content = {"runs": runs, "environments": {name: descriptions[name] for name in sorted(known)}}
         text = json.dumps(content, allow_nan=False, separators=(",", ":"))
         blob = base64.b64encode(zlib.compress(text.encode(), LEVEL)).decode()
@@ -83,41 +82,22 @@ def _records(
         ids = block.loc[block["state"] == "done", "id"].tolist()
         counts = _counts(source.client_results(ids, metric=ACCURACY))
         curves = _curves(source, ids, counts)
-        for run in block.to_dict("records"):
-            number, method, cell = run["id"], run["method"], run["cell"] or run["spec_hash"]
+        stored = json.loads(block[STORED].to_json(orient="records", date_format="iso", date_unit="s"))
+        for run, record in zip(rows_of(block), stored, strict=True):
+            cell = run.cell or run.spec_hash
             if cell not in commands:
-                commands[cell] = command(RunSpec.model_validate_json(run["spec"]), [-1])
-            yield (
-                run["spec_hash"],
-                {
-                    "spec": json.loads(run["spec"]),
-                    **_stored(run),
-                    "command": commands[cell].replace("--seed -1", f"--seed {run['seed']}"),
-                    "title": titles.get(method, method),
-                    "page": method_page(method) if method in titles else "",
-                    "data": dataset_page(run["dataset"]),
-                    "boards": boards.get(run["spec_hash"], ()),
-                    "counts": counts.get(number, {}),
-                    "curves": curves.get(number, {}),
-                },
-            )
-
-
-def _stored(run: Mapping[Any, Any]) -> dict[str, Any]:
-    """What is stored of a run beside its spec and its results."""
-    environment = run["environment_id"]
-    return {
-        **{name: run[name] for name in ("state", "reason", "origin", "bundle")},
-        "trust": run["bundle_state"],
-        "sampled": bool(run["bundle_sampled"]),
-        "close": bool(run["bundle_close"]),
-        "partition": run["partition_hash"],
-        "environment": None if pd.isna(environment) else int(environment),
-        "started": run["started"].isoformat(sep=" ", timespec="seconds"),
-        "device": run["device"],
-        "code": {name: run[name] for name in CODE},
-        "costs": {name: run[name] for name in COSTS},
-    }
+                commands[cell] = command(RunSpec.model_validate_json(run.spec), [-1])
+            record |= {
+                "spec": json.loads(run.spec),
+                "command": commands[cell].replace("--seed -1", f"--seed {run.seed}"),
+                "title": titles.get(run.method, run.method),
+                "page": method_page(run.method) if run.method in titles else "",
+                "data": dataset_page(run.dataset),
+                "boards": boards.get(run.spec_hash, ()),
+                "counts": counts.get(run.id, {}),
+                "curves": curves.get(run.id, {}),
+            }
+            yield run.spec_hash, record
 
 
 def _counts(results: pd.DataFrame) -> dict[int, Counts]:

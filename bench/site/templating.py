@@ -64,13 +64,13 @@ def environment(**values: Any) -> Environment:
 
 
 class Pages:
-    """Writes the pages of one site into a folder, which gets the assets at once."""
+    """Writes the pages of one site into a folder, which gets the style sheet and other ``assets`` at once."""
 
-    def __init__(self, folder: Path, **values: Any) -> None:
+    def __init__(self, folder: Path, assets: Sequence[str] = (), **values: Any) -> None:
         self._folder, self._templates = folder, environment(**values)
         (folder / "assets").mkdir()
-        for asset in ASSETS.iterdir():
-            (folder / "assets" / asset.name).write_bytes(asset.read_bytes())
+        for name in ("logo.svg", "site.css", *assets):
+            (folder / "assets" / name).write_bytes((ASSETS / name).read_bytes())
 
     def write(self, address: str, template: str, **values: Any) -> None:
         """Fill a template. ``root`` leads it back to the folder; a number keeps its percent sign."""
