@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from sqlalchemy import select
+from stored_runs import MemoryStore
 
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
@@ -209,3 +210,13 @@ def build_renamed(folder: Path) -> Path:
 def means(column: Column, method: str) -> list[float]:
     """Test accuracy in percent of every seed: the mean of base, base + 1, ..."""
     return [base + (column.clients - 1) / 2 for base in BASES[column, method]]
+
+
+def runs_of_two(name: str = "fedavg") -> MemoryStore:
+    """Runs of Local and another method, and a failed one."""
+    source = MemoryStore()
+    for seed in (0, 1, 2):
+        source.add("local", seed, [[50, 60], [72, 70]], seconds={"total": 2.0})
+        source.add(name, seed, [60, 62 + seed], bytes_up=10**6, seconds={"total": 3.0})
+    source.add("flow", 0, None, state="failed", reason=f"broken {name}")
+    return source

@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 from markdown_it import MarkdownIt
@@ -20,28 +20,24 @@ from bench.spec import RunSpec
 from bench.studies.settings import Column, difference_text, settings_of
 
 NOT_HERE = "This method is not installed here: nothing is known of it but its runs."
-UNKNOWN = Markup(f"<p>{NOT_HERE}</p>")
 
 _markdown = MarkdownIt("zero", {"html": False}).enable(
     ["list", "backticks", "code", "fence", "blockquote", "emphasis"]
 )
 
-
 OtherRuns = tuple[Column, str, tuple[RunLink, ...]]
 """Runs of a method that stand in no row: where, with which settings, and the runs."""
 
 
-@dataclass(frozen=True)
-class MethodDescription:
-    """A method's description. ``family`` is the title of the method that it is built on in the end."""
+class MethodDescription(NamedTuple):
+    """A method's description; one that is not installed has its name and title alone."""
 
     name: str
     title: str
     reference: str = ""
     preset_of: str = ""
-    family: str = "not installed"
     data: tuple[str, ...] = ()
-    description: Markup = UNKNOWN
+    description: Markup = Markup("<p>{}</p>").format(NOT_HERE)
     summary: str = NOT_HERE
     hyper: tuple[HyperParameter, ...] = ()
 
@@ -49,26 +45,18 @@ class MethodDescription:
 def about(
     name: str, methods: Mapping[str, type[Method]], title: str = "", uninstalled_title: str = ""
 ) -> MethodDescription:
-    """A method's description from its class, under ``title`` instead of the class's own where that is given;
-    one that is not installed has a short description.
-    """
+    """A method's description from its class, under ``title`` instead of the class's own where that is given."""
     cls = methods.get(name)
     if cls is None:
         return MethodDescription(name, title or uninstalled_title or name)
-    names = [vars(base).get("name", "") for base in cls.__mro__]
-    ancestors = [
-        methods[name] for name, base in zip(names, cls.__mro__, strict=True) if methods.get(name) is base
-    ]
+    bases = [base for base in cls.__mro__[1:] if methods.get(vars(base).get("name", "")) is base]
     module = sys.modules.get(cls.__module__)
-    docs = [
-        doc for part in (cls, module) if part and (doc := inspect.cleandoc(vars(part).get("__doc__") or ""))
-    ]
+    docs = [inspect.cleandoc(part.__doc__) for part in (cls, module) if part and part.__doc__]
     return MethodDescription(
         name,
         title or cls.title,
         cls.reference,
-        ancestors[1].name if len(ancestors) > 1 else "",
-        ancestors[-1].title,
+        bases[0].name if bases else "",
         tuple(cls.families),
         Markup("").join(map(html, docs)),
         " ".join(docs[0].split("\n\n")[0].split()) if docs else cls.title,

@@ -12,55 +12,74 @@ from typing import Any
 from bench.site.folder import board_page
 
 BOARD = board_page("tiny", "cora")
+VOID = {"meta", "img", "br", "link", "input", "path", "circle", "line"}
+
+Element = dict[str, Any]
 
 
 class Page(HTMLParser):
-    """Addresses, anchors, tables (a list of rows of cells' texts) and lists of facts of a page.
-
-    What a ``span`` of class ``hidden`` says is left out, as are nested tables' rows.
+    """The elements of a page in order, each with its attributes, its text, the names of those around it and
+    the elements in it. Spaces that do not break are read as spaces.
     """
 
     def __init__(self, path: Path) -> None:
-        super().__init__(convert_charrefs=True)
-        self.links: list[str] = []
-        self.anchors: set[str] = set()
-        self.tables: list[list[list[str]]] = []
-        self.facts: list[dict[str, str]] = []
-        self._term: list[str] | None = None
+        super().__init__()
+        self._open: list[Element] = []
+        self.elements: list[Element] = []
         self.text = ""
-        self._cell = False
         self.feed(path.read_text(encoding="utf-8").replace("\xa0", " "))
+        assert not self._open
 
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        found = dict(attributes)
-        self.links += [value for key in ("href", "src") if (value := found.get(key))]
-        self.anchors |= {found["id"]} if found.get("id") else set()
-        if tag == "dl":
-            self.facts.append({})
-        elif tag in ("dt", "dd") and self.facts:
-            self._term = [*self._term, ""] if tag == "dd" and self._term else [""]
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-        elif tag in ("td", "th"):
-            self.tables[-1][-1].append("")
-            self._cell = True
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        inside = [element["tag"] for element in self._open]
+        element = {"tag": tag, "attributes": dict(attrs), "text": "", "inside": inside, "parts": []}
+        self.elements.append(element)
+        for around in self._open:
+            around["parts"].append(element)
+        if tag not in VOID:
+            self._open.append(element)
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in ("td", "th"):
-            self._cell = False
-        elif tag == "dd" and self._term:
-            term, fact = self._term[0], self._term[-1]
-            self.facts[-1][term] = fact
-            self._term = None
+        if tag not in VOID:
+            assert self._open.pop()["tag"] == tag
 
     def handle_data(self, data: str) -> None:
         self.text += data
-        if self._term:
-            self._term[-1] += data
-        if self._cell:
-            self.tables[-1][-1][-1] += data
+        for element in self._open:
+            element["text"] += data
+
+    def all(self, *tags: str) -> list[Element]:
+        return [element for element in self.elements if element["tag"] in tags]
+
+    @property
+    def links(self) -> list[str]:
+        return [
+            value
+            for element in self.elements
+            for name, value in element["attributes"].items()
+            if name in ("href", "src")
+        ]
+
+    @property
+    def ids(self) -> list[str]:
+        return [element["attributes"]["id"] for element in self.elements if "id" in element["attributes"]]
+
+    @property
+    def tables(self) -> list[list[list[str]]]:
+        """Each table as rows of texts."""
+        return [
+            [[cell["text"] for cell in parts(row, "th", "td")] for row in parts(table, "tr")]
+            for table in self.all("table")
+        ]
+
+
+def parts(element: Element, *tags: str, css: str = "") -> list[Element]:
+    """The elements in one that have one of the tags, and the class."""
+    return [
+        part
+        for part in element["parts"]
+        if part["tag"] in tags and css in ["", *(part["attributes"].get("class") or "").split()]
+    ]
 
 
 def records(table: list[list[str]]) -> list[dict[str, str]]:
@@ -71,23 +90,21 @@ def records(table: list[list[str]]) -> list[dict[str, str]]:
 
 def board(site: Path) -> dict[tuple[int, str], dict[str, str]]:
     """Rows of the board by number of clients and method's title, with what their details say."""
-    rows: dict[tuple[int, str], dict[str, str]] = {}
     page = Page(site / BOARD)
-    heads, *lines = page.tables[0]
-    clients = 0
-    for line in lines:
-        if len(line) == len(heads):
-            title = line[0]
-            rows[clients, title] = dict(zip(heads, line, strict=True))
-        elif "clients" in line[0] and "axis" in line[0]:
-            clients = int(line[0].split(", ")[1].split()[0])
-    for (clients, title), facts in zip(rows, page.facts, strict=True):
-        rows[clients, title] |= facts
+    heads = page.tables[0][0]
+    rows: dict[tuple[int, str], dict[str, str]] = {}
+    for body in page.all("tbody"):
+        clients = int(body["attributes"]["data-clients"])
+        lines = [line for line in parts(body, "tr") if "head" not in line["attributes"]["class"]]
+        for line, details in zip(lines[::2], lines[1::2], strict=True):
+            row = dict(zip(heads, (cell["text"] for cell in parts(line, "th", "td")), strict=True))
+            names, values = ([part["text"] for part in parts(details, tag)] for tag in ("dt", "dd"))
+            rows[clients, row[heads[0]]] = row | dict(zip(names, values, strict=True))
     return rows
 
 
 def loaded(path: Path) -> dict[str, Any]:
-    """What a shard holds: runs by spec hash, and environments."""
+    """What a file of runs holds: runs by spec hash, and environments."""
     packed = path.read_text(encoding="ascii").split('"')[1]
     found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(packed)))
     return found

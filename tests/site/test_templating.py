@@ -1,9 +1,16 @@
-"""What reports and leaderboard share: the picture of ranks, and the files beside every page."""
+"""What the pages of reports and leaderboard share."""
 
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import unquote
 
 import pandas as pd
 import pytest
+from pages import Page
 
 from bench.site.templating import environment
 
@@ -56,3 +63,60 @@ def test_what_is_printed_as_zero_has_no_sign_of_a_loss() -> None:
 def test_methods_have_links_where_there_are_pages() -> None:
     assert "<a" not in "".join(rows())
     assert '<a href="pages/b">B &amp; B</a>' in rows(link=lambda method: f"pages/{method}")[1]
+
+
+def test_every_link_leads_to_a_file_and_a_place_of_the_folder(site: Path, small_report: Path) -> None:
+    for folder in (site, small_report):
+        pages = {path: Page(path) for path in folder.rglob("*.html")}
+        for path, page in pages.items():
+            assert path.read_text(encoding="utf-8").startswith("<!doctype html>\n")
+            assert len(page.ids) == len(set(page.ids))
+            (description,) = [
+                part for part in page.all("meta") if part["attributes"].get("name") == "description"
+            ]
+            assert len(description["attributes"]["content"]) > 1
+            (policy,) = [part for part in page.all("meta") if "http-equiv" in part["attributes"]]
+            assert policy["attributes"]["content"].startswith("default-src 'none'; script-src 'self';")
+            assert not any(name.startswith("on") for part in page.elements for name in part["attributes"])
+            assert not page.all("iframe", "object", "embed", "base", "style")
+            assert not (folder == small_report and page.all("script"))
+            for link in page.links:
+                address, _, place = link.partition("#")
+                if path.parent.name == "dataset" and link.startswith("https://"):
+                    continue  # where the data are from
+                target = (path.parent / unquote(address)).resolve() if address else path
+                assert target.is_relative_to(folder)
+                assert target.is_file(), link
+                assert not place or target.name == "run.html" or place in pages[target].ids, link
+        style = (folder / "assets" / "site.css").read_text(encoding="utf-8")
+        assert "url(" not in style
+        assert "@import" not in style
+
+
+def test_a_number_is_not_parted_from_its_percent_sign(small_report: Path) -> None:
+    texts = [path.read_text(encoding="utf-8") for path in small_report.rglob("*.html")]
+    assert any(re.search(r"\d\xa0%", text) for text in texts)
+    assert not any(re.search(r"\d\s* %", text) for text in texts)
+
+
+@pytest.mark.slow
+def test_unchanged_results_give_the_same_bytes_in_another_process(
+    site: Path, small_report: Path, database: str, tmp_path: Path
+) -> None:
+    script = (
+        "import sys; from pathlib import Path; from site_database import build_site, runs_of_two; "
+        "from study_cells import report_of; from bench.figures import drawing; "
+        "from matplotlib.figure import Figure; drawing.draw = lambda figure: Figure(figsize=(1, 1)); "
+        "build_site(sys.argv[1], Path(sys.argv[2])); report_of(runs_of_two(), Path(sys.argv[3]))"
+    )
+    again = {site: tmp_path / "site", small_report: tmp_path / "report"}
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(Path(__file__).parents[1])}
+    words = [sys.executable, "-c", script, database, *map(str, again.values())]
+    subprocess.run(words, env=environment, check=True, timeout=240)
+    for folder, other in again.items():
+        first, second = (
+            {path.relative_to(one): path.read_bytes() for path in one.rglob("*") if path.is_file()}
+            for one in (folder, other)
+        )
+        assert first.keys() == second.keys()
+        assert [name for name in first if first[name] != second[name]] == []
