@@ -20,6 +20,7 @@ from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
 from bench.grids import Filters, expand, load_grid
 from bench.hyper import HyperParameters, tunable
+from bench.reports.fedsheafhn import FedSheafHN
 from bench.site.leaderboard import Site, build
 from bench.spec import Protocol, RunSpec
 from bench.store import Context, open_store
@@ -70,6 +71,8 @@ class Tiny(Study):
     primary = Reading("trained", "best_val")
     readings = (Reading("received", "best_val"),)
     titles = {"cora": "Cora"}  # noqa: RUF012
+    data_table = FedSheafHN.data_table
+    paper_titles = FedSheafHN.paper_titles
 
 
 class Renamed(Tiny):

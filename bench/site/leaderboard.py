@@ -123,7 +123,7 @@ def _write(source: Source, all_boards: Boards, methods: Mapping[str, type[Method
         "leaderboard.html.j2",
         headline=_sentences(all_boards.studies[0]),
         sections=[_section(entry, is_first=entry is measured[0]) for entry in measured],
-        empty=[entry for entry in all_boards.studies if entry not in measured],
+        empty=[entry for entry in all_boards.studies if not entry.measured_rows],
         measured=sum(entry.measured_rows for entry in measured),
         methods=titles,
         datasets=datasets,
@@ -197,7 +197,8 @@ def _descriptions(
     names = {*methods, *rows["method"], *all_boards.results.runs["method"]}
     titles = all_boards.method_titles
     return {
-        name: about(name, methods, titles.get(name, ""), row_titles.get(name, "")) for name in sorted(names)
+        name: about(name, methods, titles.get(name) or ("" if name in methods else row_titles.get(name, "")))
+        for name in sorted(names)
     }
 
 

@@ -42,13 +42,11 @@ class MethodDescription(NamedTuple):
     hyper: tuple[HyperParameter, ...] = ()
 
 
-def about(
-    name: str, methods: Mapping[str, type[Method]], title: str = "", uninstalled_title: str = ""
-) -> MethodDescription:
-    """A method's description from its class, under ``title`` instead of the class's own where that is given."""
+def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> MethodDescription:
+    """A method's description from its class, under ``title`` where that is given."""
     cls = methods.get(name)
     if cls is None:
-        return MethodDescription(name, title or uninstalled_title or name)
+        return MethodDescription(name, title or name)
     bases = [base for base in cls.__mro__[1:] if methods.get(vars(base).get("name", "")) is base]
     module = sys.modules.get(cls.__module__)
     docs = [inspect.cleandoc(part.__doc__) for part in (cls, module) if part and part.__doc__]

@@ -95,28 +95,23 @@ def test_cells_without_numbers_say_why(site: Path) -> None:
     assert order == sorted(order)
 
 
-def test_a_verified_guest_is_ranked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("findings", [("equal",), ()])
+def test_a_verified_guest_is_ranked_if_a_run_of_it_was_made_again(
+    tmp_path: Path, findings: tuple[str, ...]
+) -> None:
+    """Else its bundle is verified by the runs of other methods."""
     url = f"sqlite:///{tmp_path / 'bench.db'}"
-    fill(url, "verified")
+    fill(url, "verified", findings)
     build_site(url, tmp_path / "site")
     rows = board(tmp_path / "site")
     table = pd.read_csv(tmp_path / "site" / "data" / f"{Path(BOARD).stem}.csv")
     assert set(table.loc[table["method"] == EVIL, "trust"]) == {"verified"}
     assert set(table.loc[table["method"] == "local", "trust"]) == {"own"}
-    assert rows[10, EVIL]["Tie group"] == "1"
     assert rows[10, EVIL]["Trust"] == f"bundle {BUNDLE}: verified"
-    assert rows[10, "FedAvg"]["Tie group"] == "2"
-
-
-def test_a_guest_of_which_no_run_was_made_again_is_not_ranked(tmp_path: Path) -> None:
-    """Its bundle is verified by the runs of other methods."""
-    url = f"sqlite:///{tmp_path / 'bench.db'}"
-    fill(url, "verified", findings=())
-    build_site(url, tmp_path / "site")
-    rows = board(tmp_path / "site")
-    assert rows[10, EVIL]["Tie group"] == "–"
-    assert rows[10, "FedAvg"]["Tie group"] == "1"
-    assert EVIL in Page(tmp_path / "site" / "index.html").text.partition("Not ranked until")[2]
+    groups = rows[10, EVIL]["Tie group"], rows[10, "FedAvg"]["Tie group"]
+    assert groups == (("1", "2") if findings else ("–", "1"))
+    waiting = Page(tmp_path / "site" / "index.html").text.partition("Not ranked until")[2]
+    assert (EVIL in waiting) == (not findings)
 
 
 def test_an_experiment_goes_by_its_title(renamed: Path) -> None:

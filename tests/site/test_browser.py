@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import threading
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 from site_database import BASES, EVIL, REASON, TEN, TWENTY, build_site, done, fill, means, spec
 
-from bench.site.folder import INDEX, board_page, dataset_page, method_page, run_page, server
+from bench.site.folder import INDEX, board_page, dataset_page, method_page, run_page
 from bench.spec import Protocol
 from bench.store import Context, open_store
 
@@ -332,18 +331,6 @@ def test_a_run_that_is_not_there_is_said(site: Path, tab: Tab) -> None:
     tab.wait_for_selector("text=No run with the spec hash")
     tab.goto(address(site, "run.html#<img>"))
     titled(tab, "A run")
-
-
-def test_it_works_over_http_too(site: Path, tab: Tab) -> None:
-    with server(site, 0) as serving:
-        thread = threading.Thread(target=serving.serve_forever)
-        thread.start()
-        try:
-            tab.goto(f"http://127.0.0.1:{serving.server_port}/{RUN}")
-            tab.wait_for_selector("text=Make it again")
-        finally:
-            serving.shutdown()
-            thread.join()
 
 
 @pytest.mark.parametrize("tab", [NARROW, WIDE], indirect=True, ids=["360", "1280"])

@@ -71,14 +71,3 @@ def test_long_curves_keep_every_kth_row_and_the_last() -> None:
     curve = run_shards.thinned(correct, np.array([1000]))
     assert (curve["rows"], curve["every"]) == (450, 3)
     assert curve["values"] == [10 * row for row in (*range(0, 449, 3), 449)]
-
-
-def test_all_curves_at_once_are_those_asked_for_one_by_one(database: str) -> None:
-    with open_store(database, create=False) as store:
-        ids = store.runs(state="done")["id"].tolist()
-        found = store.curves([*ids, 999], "val")
-        assert set(found) == {(run, stage) for run in ids for stage in ("received", "trained")}
-        for (run, stage), counts in found.items():
-            assert (counts == store.curves([run], "val")[run, stage]).all()
-        merged = MergedSource(None, [("a", store), ("b", store)])
-        assert len(merged.curves(merged.runs()["id"], "test")) == len(found)
