@@ -17,8 +17,8 @@ from sphinx.application import Sphinx
 import bench
 from bench.dataset import DATASETS, Dataset
 from bench.engine.methods import METHODS
-from bench.leaderboard.methods import MethodDescription, about
-from bench.pages.grades import grade_look
+from bench.report.grades import grade_look
+from bench.site.methods import MethodDescription, about
 from bench.studies.study import STUDIES
 
 FAMILIES = {"graph": "Graphs", "hypergraph": "Hypergraphs", "images": "Images"}

@@ -36,8 +36,8 @@ toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"
 html_title = "bench"
-html_static_path = ["../bench/pages/assets/logo.svg", "site.css"]
+html_static_path = ["../bench/site/assets/logo.svg", "site.css"]
 html_css_files = ["site.css"]
-html_logo = html_favicon = "../bench/pages/assets/logo.svg"
+html_logo = html_favicon = "../bench/site/assets/logo.svg"
 html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True, "top_of_page_buttons": []}

@@ -16,9 +16,9 @@ from bench.figures.panels import Figure
 from bench.frames.graded_cells import collect
 from bench.frames.stored_runs import UsualRuns
 from bench.grids import expand, load_grid
-from bench.report.document import DocumentCells
-from bench.report.report import Report, build
+from bench.report.document import DocumentCells, Report
 from bench.report.request import Request
+from bench.site.documents import build
 from bench.spec import RunSpec
 from bench.studies.experiment import Experiment, ExperimentPlan
 from bench.studies.published import Published, published

@@ -68,7 +68,7 @@ def test_no_module_is_in_a_circle() -> None:
     assert not found, "\n".join(f"{len(group)} modules in a circle: {', '.join(group)}" for group in found)
 
 
-READERS = ("grids", "studies", "frames", "figures", "report", "leaderboard")
+READERS = ("grids", "studies", "frames", "figures", "report", "site")
 """Packages that read results, each of which may import those before it."""
 
 

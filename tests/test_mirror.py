@@ -20,7 +20,6 @@ ELSEWHERE = {
     "engine/test_running_statistics.py": "statistics of batch normalisation, through a whole run",
     "frames/test_equal_to_the_old_path.py": "bench/frames and bench/studies: all that ships",
     "frames/test_toy_studies.py": "bench/frames and bench/studies: small studies",
-    "leaderboard/test_browser.py": "the whole site in a real browser",
     "methods/test_attention.py": "attention in methods/_collaboration.py",
     "methods/test_closed_forms.py": "several methods: gradients in closed form against autograd",
     "methods/test_contract.py": "every method: the contract and its exceptions",
@@ -30,6 +29,8 @@ ELSEWHERE = {
     "methods/test_plain_methods.py": "several methods: against loops in plain torch",
     "methods/test_sheaf.py": "sheaf diffusion in methods/_collaboration.py",
     "nn/test_graph_models.py": "gcn2 and sage: against layers of torch-geometric",
+    "site/test_browser.py": "the whole site in a real browser",
+    "site/test_grades.py": "bench/report/grades.py, by the style sheet of bench/site",
     "store/test_servers.py": "the store, claims and sweeps on a server",
     "sweep/test_faults.py": "a sweep's processes, killed at every place",
 }

@@ -56,11 +56,11 @@ def compare(
     from bench import compare as comparison
     from bench.contract.checks import check
     from bench.engine.methods import METHODS
-    from bench.report import folder
-    from bench.report.report import build
     from bench.report.request import Request
     from bench.report.terminal import rich_table
     from bench.resolve import parse_overrides
+    from bench.site import folder
+    from bench.site.documents import build
     from bench.store.store import stored_runs
     from bench.studies.shipped import opened_results
     from bench.studies.study import STUDIES

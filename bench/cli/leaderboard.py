@@ -13,20 +13,19 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError
 
 if TYPE_CHECKING:
-    from bench.leaderboard.build import Site
+    from bench.site.leaderboard import Site
 
 app = App(name="leaderboard", help="Write the results as a site, or serve it on this machine.")
 
 
 def _build(out: Path, db: str | None, own: bool, shipped: bool) -> Site:
-    from bench.leaderboard import build as site
-    from bench.leaderboard import folder
+    from bench.site import folder, leaderboard
     from bench.studies.shipped import opened_results
     from bench.studies.study import STUDIES
 
-    folder.check(out)  # before everything is read, which takes longer
+    folder.check(out, folder.LEADERBOARD)  # before everything is read, which takes longer
     with opened_results(db, own, shipped=shipped) as source:
-        return site.build(source, STUDIES.all(), METHODS.all(), out)
+        return leaderboard.build(source, STUDIES.all(), METHODS.all(), out)
 
 
 @app.command
@@ -69,9 +68,9 @@ def serve(
     if out is not None and (db is not None or own or shipped):
         raise RequestError("--out serves a site as it is: leave --db, --own and --shipped away, or --out")
 
-    from bench.leaderboard.folder import is_site, server
+    from bench.site.folder import LEADERBOARD, server
 
-    if out is not None and not is_site(out):
+    if out is not None and not (out / LEADERBOARD).is_file():
         raise RequestError(
             f"--out {out}: no leaderboard is there: 'bench leaderboard build --out {out}' writes one"
         )

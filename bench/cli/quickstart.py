@@ -19,7 +19,7 @@ def quickstart(*, out: Path = Path("report")) -> int:
     """
     from bench.cli.report import report
     from bench.cli.sweep import sweep
-    from bench.report import folder
+    from bench.site import folder
 
     folder.check(out)
     if code := sweep(grid=GRID):

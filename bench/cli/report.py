@@ -45,8 +45,8 @@ def report(
     """
     from bench import paths
     from bench.frames import cache
-    from bench.report import folder
     from bench.report.request import Request
+    from bench.site import folder
 
     if document:
         check_name(document, _declared_names())
@@ -56,7 +56,8 @@ def report(
     contents = folder.unchanged(out, stamp)
     if contents is None:
         from bench.figures.drawing import Drawings
-        from bench.report.report import compose, write
+        from bench.report.report import compose
+        from bench.site.documents import write
         from bench.studies.shipped import opened_results
         from bench.studies.study import STUDIES
 

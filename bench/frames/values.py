@@ -42,15 +42,18 @@ def client_rows(
     if metric in (ACCURACY, ROC_AUC):
         rows = source.client_results(runs, stage=stage, split=split, rule=rule, metric=metric)
         return rows[rows["samples"] > 0].rename(columns={"run_id": "run"})[CLIENTS]
-    parts = [source.client_results([]).rename(columns={"run_id": "run"})[CLIENTS]]
+    found = []
     confusions = source.confusions(runs) if split in ("test", None) else {}
     for (run, run_stage, run_rule), counts in confusions.items():
         if stage in (run_stage, None) and rule in (run_rule, None):
-            values, samples = OF_COUNTS[metric](counts), counts.sum(axis=(1, 2))
+            samples = counts.sum(axis=(1, 2))
             clients = np.flatnonzero(samples)
-            fields = (run, clients, run_stage, "test", run_rule, values[clients], samples[clients])
-            parts.append(pd.DataFrame(dict(zip(CLIENTS, fields, strict=True))))
-    return pd.concat(parts[1:] or parts, ignore_index=True)
+            values = OF_COUNTS[metric](counts)[clients]
+            found.append((run, run_stage, "test", run_rule, clients, values, samples[clients]))
+    columns = ["run", "stage", "split", "rule", "client", "value", "samples"]
+    rows = pd.DataFrame(found, columns=columns).explode(columns[4:], ignore_index=True)
+    kinds = {"run": "int64", "client": "int64", "value": "float64", "samples": "int64"}
+    return rows.astype(kinds)[CLIENTS]
 
 
 def curves_by_run(source: Source, clients: pd.DataFrame, split: str) -> pd.DataFrame:

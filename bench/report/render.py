@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from bench.figures.panels import Figure
-from bench.pages.grades import GRADES, grade_look
 from bench.report.document import Document
+from bench.report.grades import GRADES, grade_look
 from bench.report.table import Entry, Table, Value
 
 LATEX = {

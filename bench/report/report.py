@@ -1,26 +1,22 @@
-"""From a database to a folder of tables and figures."""
+"""From a database to a report, of which nothing is written yet."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, replace
-from pathlib import Path
 
 import pandas as pd
 
-from bench.csv_files import write_csv
 from bench.errors import unknown
 from bench.figures import charts
 from bench.figures.drawing import Drawings
 from bench.figures.panels import Figure
-from bench.frames.graded_cells import WRITTEN, Results, collect
+from bench.frames.graded_cells import Results, collect
 from bench.frames.ranking import rank
 from bench.frames.stored_runs import WHERE, UsualRuns
 from bench.frames.values import check_kept, client_rows
 from bench.grids import load_grid
 from bench.metric_names import ACCURACY, TITLES
-from bench.replacement import replacing_folder
-from bench.report import folder, page, render, terminal
 from bench.report.claim_documents import claim_document
 from bench.report.dataset_documents import dataset_document
 from bench.report.document import Document, DocumentCells, Part, Report
@@ -158,7 +154,7 @@ def compose(
     winners: Configurations | None = None,
     usual_runs: UsualRuns | None = None,
 ) -> Report:
-    """The report on a database, of which nothing is written yet. ``winners`` are the tuned configurations at
+    """The report on a database. ``winners`` are the tuned configurations at
     hand, ``usual_runs`` the usual settings in place of those that the studies' grids plan; ``drawings`` begin
     while the rest is computed.
 
@@ -211,59 +207,3 @@ def compose(
         (*omitted, *unrun),
         _columns_outside_tables(results.runs, all_plans),
     )
-
-
-def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> folder.Contents:
-    """Put a report in the place of an earlier one, and say what it holds; unchanged results give
-    byte-identical files.
-
-    ``stamp`` says what the report was made from (see ``bench.report.folder``).
-
-    Raises:
-        RequestError: the folder holds other files than a report's, or cannot be written.
-    """
-    folder.check(out)
-    with replacing_folder(out) as new_folder:
-        stems = {}
-        for part in report.parts:
-            for document in part.documents:
-                figures = {figure: document.stem(figure) for figure in document.figures}
-                stems.update({figure: new_folder / stem for figure, stem in figures.items()})
-                place = new_folder / document.folder
-                place.mkdir(parents=True)
-                file_names = {figure: stem.name for figure, stem in figures.items()}
-                for kind, text in (
-                    ("md", render.markdown(document, file_names)),
-                    ("tex", render.latex(document)),
-                    ("txt", terminal.text_of(terminal.show, document)),
-                ):
-                    (place / f"table.{kind}").write_text(text, encoding="utf-8", newline="\n")
-                write_csv(place / "table.csv", document.cells[WRITTEN])
-                for name, rows in document.records.items():
-                    write_csv(place / f"{name}.csv", rows)
-        drawings.save(stems)
-        tables = [document.cells for document in report.documents if not document.is_statistic]
-        cells = pd.concat(tables)
-        write_csv(new_folder / "cells.csv", cells.loc[cells["primary"], WRITTEN])
-        page.save(report.parts, new_folder)
-        texts = (
-            terminal.text_of(terminal.brief, report, colours=True),
-            terminal.text_of(terminal.remarks, report),
-            terminal.text_of(terminal.beside, report),
-        )
-        return folder.seal(new_folder, stamp, *texts)
-
-
-def build(
-    source: Source,
-    request: Request,
-    studies: dict[str, type[Study]],
-    out: Path,
-    winners: Configurations | None = None,
-    usual_runs: UsualRuns | None = None,
-) -> Report:
-    """``compose`` and ``write``: nothing is written if the request is wrong."""
-    with Drawings() as drawings:
-        report = compose(source, request, studies, drawings, winners, usual_runs)
-        write(report, out, drawings)
-    return report

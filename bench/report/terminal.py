@@ -11,8 +11,8 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from bench.pages.grades import GRADES, grade_look
 from bench.report.document import Document, Part, Report, Score
+from bench.report.grades import GRADES, grade_look
 from bench.report.table import LABEL_WIDTH, Entry, Table, Value
 
 WIDTH = 80

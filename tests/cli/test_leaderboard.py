@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from leaderboard.site_database import fill
+from site_database import fill
 
 from .conftest import Bench
 
@@ -29,7 +29,7 @@ def test_build_writes_the_site_of_a_database(bench: Bench, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("build --out {other}", "expected an empty folder or an earlier leaderboard"),
+        ("build --out {other}", "no leaderboard wrote thesis.tex"),
         ("build --out {file}", "expected a folder"),
         ("build --out {new} --db sqlite:////nowhere/bench.db --own", "nowhere"),
         ("build --ouT x", "--ouT"),

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from bench.grids import Planned
-from bench.report.folder import Contents
-from bench.report.report import Report
+from bench.report.document import Report
 from bench.report.request import Request
+from bench.site.folder import Contents
 from bench.store import open_store
 from bench.sweep import policy, run
 from bench.sweep.plan import make_plan
@@ -129,7 +129,7 @@ def test_a_report_gets_what_is_asked_for(
         return Contents("", {}, "", "", "")
 
     monkeypatch.setattr("bench.report.report.compose", compose)
-    monkeypatch.setattr("bench.report.report.write", write)
+    monkeypatch.setattr("bench.site.documents.write", write)
     words = "--study fedhgn -d cora -d citeseer -s overlapping -k 8 -m local -m fedavg --grid robust"
     url = f"sqlite:///{tmp_path / 'own.db'}"
     with open_store(url, create=True):

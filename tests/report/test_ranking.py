@@ -19,8 +19,8 @@ from study_cells import csv_rows, report_of
 from toy_study import ToyStudy
 
 from bench.frames.ranking import Ranking
-from bench.report.document import Document
-from bench.report.report import Report, compose
+from bench.report.document import Document, Report
+from bench.report.report import compose
 from bench.report.request import Request
 from bench.report.terminal import show
 

@@ -19,15 +19,16 @@ from bench.figures.drawing import Drawings
 from bench.frames.graded_cells import WRITTEN
 from bench.frames.stored_runs import WHERE, usual_frame
 from bench.grids import expand, load_grid
-from bench.report import folder
 from bench.report.captions import describe
+from bench.report.document import Report
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
-from bench.report.report import Report, write
 from bench.report.request import Request
 from bench.report.table import Entry, Table, Value, table_of
 from bench.report.tables import verdict_map, views
 from bench.report.terminal import beside, brief, remarks, show, text_of
 from bench.reports.fedsheafhn import FedSheafHN
+from bench.site import folder
+from bench.site.documents import write
 from bench.studies.published import published
 from bench.studies.settings import Column
 from bench.studies.wording import signed, with_std
@@ -568,7 +569,7 @@ def test_the_only_table_is_printed_unasked_where_it_is_short(tmp_path: Path) -> 
 
 def test_the_report_imports_without_torch() -> None:
     script = (
-        "import sys, json, bench.report.report, bench.report.terminal, bench.cli.report, "
+        "import sys, json, bench.site.documents, bench.report.terminal, bench.cli.report, "
         "bench.reports.fedsheafhn, bench.reports.fedhgn, bench.reports.fedaghn;"
         "print(json.dumps('torch' in sys.modules))"
     )

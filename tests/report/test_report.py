@@ -10,11 +10,12 @@ from study_cells import NON, csv_rows, spec
 from toy_study import ToyStudy
 
 from bench.errors import RequestError
-from bench.report.report import build, compose
+from bench.report.report import compose
 from bench.report.request import Request
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.resolve import resolve
+from bench.site.documents import build
 from bench.spec import Attack
 from bench.studies.settings import Column
 

@@ -14,11 +14,11 @@ from study_cells import report_of
 from toy_study import PlannedToy
 from tuned_studies import CELL, on_partition, study, tuned_run
 
-from bench.report.document import Document
-from bench.report.report import Report, build
+from bench.report.document import Document, Report
 from bench.report.request import Request
 from bench.report.terminal import show
 from bench.resolve import resolve
+from bench.site.documents import build
 from bench.spec import RunSpec
 from bench.studies.settings import settings_of
 from bench.tune.apply import configurations

@@ -14,10 +14,10 @@ from bench.cli.main import main
 from bench.errors import RequestError
 from bench.frames.graded_cells import collect
 from bench.grids import expand, load_grid
-from bench.report.report import build
 from bench.report.request import Request
 from bench.report.score import agreements
 from bench.report.tables import document_of
+from bench.site.documents import build
 from bench.spec import RunSpec
 from bench.studies.experiment import ExperimentPlan, Line
 from bench.studies.experiment_files import read

@@ -1,1 +1,0 @@
-"""The leaderboard: a folder of plain pages made from the same functions as a report."""

@@ -1,0 +1,1 @@
+"""Reports and leaderboard as folders of pages, by one set of templates."""

@@ -1,0 +1,253 @@
+"use strict";
+/* The site works without this file but for single runs; it makes boards sortable, searchable and
+   filterable. All text goes into the page as text, never as HTML. */
+(function () {
+  function element(tag, attributes, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    made.append(...children);
+    return made;
+  }
+
+  /* Boards ------------------------------------------------------------------------------------- */
+
+  function board(table) {
+    const form = document.getElementById("filters");
+    const heads = [...table.tHead.rows[0].cells];
+    const bodies = [...table.tBodies];
+    const rows = bodies.flatMap((body) => [...body.querySelectorAll("tr.row")]
+      .map((row, place) => ({ row, details: row.nextElementSibling, button: row.querySelector(".more"), body, place })));
+    const values = () => Object.fromEntries(new FormData(form));
+    const first = values();
+    let order = null;
+
+    function open({ details, button }, shown) {
+      details.hidden = !shown;
+      button.setAttribute("aria-expanded", String(shown));
+    }
+    for (const one of rows) {
+      one.button.hidden = false;
+      one.button.addEventListener("click", () => open(one, one.details.hidden));
+      open(one, false);
+    }
+    heads.forEach((head, place) => {
+      if (!head.classList.contains("number") && !head.dataset.sort) return;
+      const button = element("button", { type: "button" }, ...head.childNodes);
+      head.replaceChildren(button);
+      button.addEventListener("click", () => {
+        order = { place, descending: order && order.place === place ? !order.descending : head.dataset.sort !== "ascending" };
+        draw();
+      });
+    });
+
+    /* What a row is sorted by: a number, a text, or nothing, which comes last in either direction. */
+    function key({ row }) {
+      const cell = row.cells[order.place];
+      const text = cell.dataset.order ?? cell.textContent.trim();
+      return text === "" || !cell.classList.contains("number") ? text : Number(text);
+    }
+    function compare(a, b) {
+      if (!order) return bodies.indexOf(a.body) - bodies.indexOf(b.body) || a.place - b.place;
+      const [one, two] = [key(a), key(b)];
+      if (one === "" || two === "") return (one === "") - (two === "");
+      return (order.descending ? -1 : 1) * (one < two ? -1 : one > two ? 1 : 0);
+    }
+
+    /* Where settings are mixed, the rows of a task stand in the first part of it that there is. */
+    const task = (body) => [body.dataset.table, body.dataset.scenario, body.dataset.clients, body.rows[0].dataset.point].join("|");
+    const homes = new Map(bodies.map((body) => [body, bodies.find((other) => task(other) === task(body))]));
+
+    function draw() {
+      const asked = values();
+      const words = asked.q.trim().toLowerCase();
+      const mixed = asked.settings === "mixed";
+      if (mixed && !order) order = { place: 2, descending: true };
+      let shown = 0;
+      for (const one of [...rows].sort(compare)) {
+        const { row, details, body } = one;
+        (mixed ? homes.get(body) : body).append(row, details);
+        const passes = ["table", "scenario", "clients"].every((name) => !asked[name] || body.dataset[name] === asked[name]) &&
+          (!asked.verdict || row.dataset.verdict === asked.verdict) &&
+          (!asked.settings || mixed || body.dataset.settings === asked.settings) &&
+          row.textContent.toLowerCase().includes(words);
+        row.hidden = !passes;
+        shown += passes;
+        if (!passes) open(one, false);
+      }
+      for (const body of bodies) {
+        body.hidden = !body.querySelector("tr.row:not([hidden])");
+        body.querySelector(".kind").hidden = mixed;
+      }
+      heads.forEach((head, place) => {
+        if (order && order.place === place) head.setAttribute("aria-sort", order.descending ? "descending" : "ascending");
+        else head.removeAttribute("aria-sort");
+      });
+      document.getElementById("count").textContent = shown === 0 ? "No row passes the filters." : shown + " of " + rows.length + " rows";
+      const state = new URLSearchParams(Object.entries(asked).filter(([name, value]) => value !== first[name]));
+      if (order) state.set("sort", order.place + (order.descending ? ".desc" : ".asc"));
+      if (state.size) history.replaceState(null, "", "#" + state);
+      else if (location.hash.includes("=")) history.replaceState(null, "", location.pathname + location.search);
+    }
+
+    /* Take what the address says: the name of a row, or the state of the filters. */
+    function read() {
+      const hash = location.hash;
+      const target = rows.find(({ row }) => "#" + row.id === decodeURIComponent(hash));
+      if (hash && !target && !hash.includes("=")) return;
+      form.reset();
+      const state = new URLSearchParams(target ? { settings: target.body.dataset.settings } : hash.slice(1));
+      for (const [name, value] of state) {
+        const field = form.elements.namedItem(name);
+        if (field) field.value = value;
+      }
+      const [place, direction] = (state.get("sort") || "").split(".");
+      order = heads[place] && heads[place].querySelector("button") ? { place: Number(place), descending: direction === "desc" } : null;
+      draw();
+      if (!target) return;
+      open(target, true);
+      history.replaceState(null, "", hash);
+      target.row.scrollIntoView({ block: "center" });
+    }
+    form.hidden = false;
+    form.querySelector("details").open = window.matchMedia("(min-width: 40rem)").matches;
+    form.addEventListener("input", draw);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("reset", () => { order = null; setTimeout(draw); });
+    window.addEventListener("hashchange", read);
+    read();
+  }
+
+  /* A run -------------------------------------------------------------------------------------- */
+
+  let loaded = null;
+  window.benchRuns = function (packed) {
+    const bytes = Uint8Array.from(atob(packed), (sign) => sign.charCodeAt(0));
+    loaded = new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  };
+
+  const fixed = (value, digits) => (value === null ? "–" : Number(value).toFixed(digits));
+  const named = (split) => (split === "val" ? "validation" : split);
+  const paragraph = (text) => element("p", { class: "note" }, text);
+
+  function table(label, heads, rows) {
+    const cell = (value, place) => element(place ? "td" : "th", place ? { class: "number" } : { scope: "row" }, String(value));
+    const head = (text, place) => element("th", { scope: "col", ...(place ? { class: "number" } : {}) }, text);
+    return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+      element("table", {}, element("thead", {}, element("tr", {}, ...heads.map(head))),
+        element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map(cell))))));
+  }
+
+  function facts(pairs) {
+    return element("dl", { class: "facts" }, ...pairs.filter(([, value]) => value !== "")
+      .flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+  }
+
+  /* The curves as columns beside the rounds, which are shares of one where every local epoch was evaluated. */
+  function curves({ spec, curves }) {
+    const found = Object.entries(curves).flatMap(([stage, splits]) => Object.entries(splits).map(([split, { values, every, rows }]) => {
+      const perRound = stage === "trained" && spec.protocol.evaluate === "epoch" ? spec.protocol.local_epochs : 1;
+      const at = new Map(values.map((value, i) => [Math.min(i * every + 1, rows) / perRound, value / 100]));
+      return { label: stage + ", " + named(split), at };
+    }));
+    if (!found.length) return [element("p", {}, "No curves are kept of this run.")];
+    const rounds = [...new Set(found.flatMap(({ at }) => [...at.keys()]))].sort((a, b) => a - b);
+    const rows = rounds.map((round) => [Number(round.toFixed(2)), ...found.map(({ at }) => fixed(at.get(round) ?? null, 2))]);
+    const missing = Object.values(curves).some(({ val }) => !val) ? [paragraph("Shipped and imported runs keep no validation curves.")] : [];
+    return [...missing, element("details", {}, element("summary", {}, "The curves as numbers"),
+      table("Curves", ["Round", ...found.map(({ label }) => label)], rows))];
+  }
+
+  /* Clients, and counts by stage and rule, of a split; first those that a board shows which the run stands in. */
+  function tested({ counts, boards }, split) {
+    const { clients, samples, right } = counts[split] || { right: [] };
+    const readings = right.map(([stage, rule, right]) => {
+      const shown = split === "test" && boards.some((board) => board.stage === stage && board.rule === rule);
+      return { stage, rule, shown, mark: shown ? "✓ " : "", shares: right.map((count, i) => (100 * count) / samples[i]) };
+    });
+    return { clients, samples, readings: readings.sort((a, b) => b.shown - a.shown) };
+  }
+
+  /* By stage, split and rule: mean over clients, over samples, std over clients and lowest, in percent. */
+  function summaries(run) {
+    const sum = (values) => values.reduce((total, value) => total + value, 0);
+    return ["test", "val"].flatMap((split) => {
+      const { samples, readings } = tested(run, split);
+      return readings.map(({ stage, rule, mark, shares }) => {
+        const mean = sum(shares) / shares.length;
+        const std = shares.length > 1 ? Math.sqrt(sum(shares.map((share) => (share - mean) ** 2)) / (shares.length - 1)) : null;
+        const pooled = sum(shares.map((share, i) => share * samples[i])) / sum(samples);
+        return [mark + [stage, named(split), rule].join(", "), ...[mean, pooled, std, Math.min(...shares)].map((value) => fixed(value, 2))];
+      });
+    });
+  }
+
+  function clients(run) {
+    const { clients, samples, readings } = tested(run, "test");
+    if (!readings.length) return [];
+    const rows = clients.map((client, i) => [client, samples[i], ...readings.map(({ shares }) => fixed(shares[i], 2))]);
+    return [element("h2", {}, "Clients"), paragraph("Test accuracy of every client in percent, by stage and rule."),
+      table("Clients", ["Client", "Test samples", ...readings.map(({ stage, rule, mark }) => mark + stage + ", " + rule)], rows)];
+  }
+
+  function origin(run) {
+    if (!run.bundle) return run.origin ? "shipped: " + run.origin : "own";
+    return "bundle " + run.bundle + ": " + run.bundle_state + (run.bundle_sampled ? ", this run was made again" : "") +
+      (run.bundle_close ? ", close but not equal" : "");
+  }
+
+  function show(hash, run, environments) {
+    const root = document.body.dataset.root;
+    const { spec } = run;
+    const title = run.title + ": " + spec.dataset + ", " + spec.scenario + ", " + spec.clients + " clients, seed " + spec.seed;
+    const link = (address, text) => element("a", { href: root + address }, text);
+    const boards = element("div", {}, ...run.boards.map((board) => element("div", {}, link(board.address, board.title))));
+    const results = summaries(run);
+    document.title = title + " · bench leaderboard";
+    document.getElementById("run").replaceChildren(
+      element("p", { class: "path" }, run.page ? link(run.page, run.title) : run.title, " / ", link(run.data, spec.dataset)),
+      element("h1", {}, title),
+      facts([["State", run.state.replace("_", " ")], ["Reason", run.reason], ["Origin", origin(run)], ["Stands on", run.boards.length ? boards : ""]]),
+      element("h2", {}, "Make it again"),
+      element("pre", { tabindex: "0" }, run.command),
+      element("h2", {}, "Results"),
+      ...(results.length ? [paragraph("Accuracy in percent by stage, split and selection rule; ✓: on a board. Std: sample standard deviation over clients."),
+        table("Results", ["Stage, split, rule", "Mean over clients", "Mean over samples", "Std", "Lowest"], results)]
+        : [element("p", {}, "This run has no numbers.")]),
+      ...(run.state === "done" ? [element("h2", {}, "Accuracy by round"), ...curves(run), ...clients(run)] : []),
+      element("h2", {}, "Costs"),
+      table("Costs", ["Of the run", "Value"], [["seconds in all", fixed(run.seconds_total, 2)], ["of these at clients", fixed(run.seconds_client, 2)],
+        ["at the server", fixed(run.seconds_server, 2)], ["for evaluation", fixed(run.seconds_evaluation, 2)], ["peak memory, MiB", fixed(run.peak_memory / 2 ** 20, 0)],
+        ["megabytes up", fixed(run.bytes_up / 1e6, 3)], ["megabytes down", fixed(run.bytes_down / 1e6, 3)]]),
+      element("h2", {}, "Where it comes from"),
+      facts([["Spec hash", hash], ["Partition hash", run.partition_hash], ["Started", run.started.replace("T", " ") + " UTC"], ["Device", run.device],
+        ["Version", run.code_version], ["Source hash", run.source_hash], ["Numerics", "method " + run.method_numerics + ", engine " + run.engine_numerics]]),
+      element("h3", {}, "Spec"),
+      element("pre", { tabindex: "0" }, JSON.stringify(spec, null, 1)),
+      element("h3", {}, "Environment"),
+      element("pre", { tabindex: "0" }, run.environment_id === null ? "not known" : JSON.stringify(environments[run.environment_id], null, 1)));
+  }
+
+  function runPage() {
+    const hash = location.hash.slice(1);
+    if (!/^[0-9a-f]{64}$/.test(hash)) return;
+    const script = element("script", { src: document.body.dataset.root + "data/runs-" + hash.slice(0, 2) + ".js" });
+    const missing = () => document.getElementById("run").replaceChildren(element("h1", {}, "A run"),
+      element("p", {}, "No run with the spec hash " + hash + " is in this leaderboard."));
+    script.onload = async () => {
+      script.remove();
+      const { runs, environments } = await loaded;
+      if (location.hash.slice(1) !== hash) return;
+      if (Object.hasOwn(runs, hash)) show(hash, runs[hash], environments);
+      else missing();
+    };
+    script.onerror = missing;
+    document.head.append(script);
+  }
+
+  const found = document.getElementById("board");
+  if (found) board(found);
+  if (document.getElementById("run")) {
+    window.addEventListener("hashchange", runPage);
+    runPage();
+  }
+})();

@@ -1,0 +1,153 @@
+"""A report's folder: a front page, and a page for every document beside its files and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from PIL import Image
+
+from bench.csv_files import write_csv
+from bench.figures.drawing import DPI, Drawings
+from bench.figures.panels import Figure
+from bench.frames.graded_cells import WRITTEN
+from bench.frames.stored_runs import UsualRuns
+from bench.replacement import replacing_folder
+from bench.report import render, terminal
+from bench.report.captions import LEGEND
+from bench.report.document import Document, Part, Report
+from bench.report.report import compose
+from bench.report.request import Request
+from bench.report.table import Table
+from bench.site import folder
+from bench.site.templating import Pages, Section
+from bench.studies.source import Source
+from bench.studies.study import Study
+from bench.tune.apply import Configurations
+
+CSS_DPI = 96
+"""Pixels of a browser to the inch."""
+
+SENTENCE = 36
+"""Characters above which a text is broken over lines."""
+
+
+def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> folder.Contents:
+    """Put a report in the place of an earlier one, and say what it holds; unchanged results give
+    byte-identical files.
+
+    ``stamp`` says what the report was made from (see ``bench.site.folder``).
+
+    Raises:
+        RequestError: the folder holds other files than a report's, or cannot be written.
+    """
+    folder.check(out)
+    with replacing_folder(out) as new_folder:
+        for document in report.documents:
+            _write_files(document, new_folder / document.folder)
+        drawings.save(
+            {
+                figure: new_folder / document.stem(figure)
+                for document in report.documents
+                for figure in document.figures
+            }
+        )
+        tables = [document.cells for document in report.documents if not document.is_statistic]
+        cells = pd.concat(tables)
+        write_csv(new_folder / "cells.csv", cells.loc[cells["primary"], WRITTEN])
+        _write_pages(report.parts, new_folder)
+        texts = (
+            terminal.text_of(terminal.brief, report, colours=True),
+            terminal.text_of(terminal.remarks, report),
+            terminal.text_of(terminal.beside, report),
+        )
+        return folder.seal(new_folder, folder.REPORT, stamp, *texts)
+
+
+def build(
+    source: Source,
+    request: Request,
+    studies: dict[str, type[Study]],
+    out: Path,
+    winners: Configurations | None = None,
+    usual_runs: UsualRuns | None = None,
+) -> Report:
+    """``compose`` and ``write``: nothing is written if the request is wrong."""
+    with Drawings() as drawings:
+        report = compose(source, request, studies, drawings, winners, usual_runs)
+        write(report, out, drawings)
+    return report
+
+
+def _write_files(document: Document, place: Path) -> None:
+    """The tables of a document in every form but that of a page."""
+    place.mkdir(parents=True)
+    file_names = {figure: document.stem(figure).name for figure in document.figures}
+    for kind, text in (
+        ("md", render.markdown(document, file_names)),
+        ("tex", render.latex(document)),
+        ("txt", terminal.text_of(terminal.show, document)),
+    ):
+        (place / f"table.{kind}").write_text(text, encoding="utf-8", newline="\n")
+    write_csv(place / "table.csv", document.cells[WRITTEN])
+    for name, rows in document.records.items():
+        write_csv(place / f"{name}.csv", rows)
+
+
+def _write_pages(parts: Sequence[Part], out: Path) -> None:
+    """The front page and the documents' beside the figures, whose PNGs tell their sizes."""
+    pages = Pages(
+        out,
+        site="report",
+        links={"cells.csv": "All cells as CSV"},
+        files=["cells.csv"],
+        wordy=_wordy,
+        kinds=_kinds,
+    )
+    sections = [
+        Section(
+            part.study,
+            part.title,
+            part.sentences,
+            part.scores,
+            part.ranking,
+            maps=part.maps,
+            documents=part.documents,
+        )
+        for part in parts
+    ]
+    pages.write(folder.INDEX, "report.html.j2", sections=sections, legend=LEGEND)
+    for part in parts:
+        neighbours = zip(part.documents, [None, *part.documents], [*part.documents[1:], None], strict=False)
+        for document, previous, following in neighbours:
+            pages.write(
+                f"{document.folder}/{folder.INDEX}",
+                "document.html.j2",
+                part=part,
+                document=document,
+                previous=previous,
+                following=following,
+                images={figure: _image(out / f"{document.stem(figure)}.png") for figure in document.figures},
+            )
+
+
+def _image(path: Path) -> dict[str, Any]:
+    """The name of a PNG, its size in a browser's pixels, and the kinds of files of the figure."""
+    with Image.open(path) as image:
+        width, height = (round(pixels * CSS_DPI / DPI) for pixels in image.size)
+    kinds = [kind for kind in ("png", "pdf", "csv") if path.with_suffix(f".{kind}").exists()]
+    return {"source": path.name, "width": width, "height": height, "kinds": kinds}
+
+
+def _wordy(table: Table) -> frozenset[int]:
+    """The columns that hold whole sentences."""
+    values = [(place, value) for _, row in table.rows for place, value in enumerate(row)]
+    return frozenset(place for place, value in values if value is not None and len(value.text) > SENTENCE)
+
+
+def _kinds(document: Document) -> list[tuple[str, list[Figure]]]:
+    """A document's figures by what is to be known of them, which those of a kind share."""
+    return [(caption, list(part)) for caption, part in groupby(document.figures, lambda each: each.caption)]

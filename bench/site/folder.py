@@ -1,0 +1,169 @@
+"""A site's folder: where its pages lie, its replacement as a whole, and serving it on this machine alone."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import TypeAdapter, ValidationError
+
+from bench.errors import RequestError
+from bench.replacement import check_replaceable
+
+INDEX = "index.html"
+"""The page that everything else is reached from."""
+
+REPORT = ".bench-report.json"
+LEADERBOARD = "bench-leaderboard.json"
+"""Files that list what was written into a folder, and from what."""
+
+PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
+
+HOST = "127.0.0.1"
+
+
+def file_name(name: str) -> str:
+    """A name for a file, without its ending: the name itself where that is harmless everywhere.
+
+    Else what is left of it with a digest. The dot before the digest occurs in no plain name, so two
+    names never share a file, on file systems that ignore case neither.
+    """
+    if PLAIN.fullmatch(name):
+        return name
+    stem = re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-")[:40]
+    return f"{stem or 'x'}.{hashlib.blake2b(name.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
+
+
+def board_page(study: str, dataset: str) -> str:
+    """Address of a study's board on a data set, from the site's root as all others."""
+    return f"board/{file_name(f'{study}-{dataset}')}.html"
+
+
+def method_page(method: str) -> str:
+    """Address of a method's page."""
+    return f"method/{file_name(method)}.html"
+
+
+def dataset_page(dataset: str) -> str:
+    """Address of a data set's page."""
+    return f"dataset/{file_name(dataset)}.html"
+
+
+def pairs_file(study: str) -> str:
+    """Address of the paired tests of a study."""
+    return f"data/{file_name(f'{study}-pairs')}.csv"
+
+
+def run_page(spec_hash: str) -> str:
+    """Address of a run."""
+    return f"run.html#{quote(spec_hash)}"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """``files`` by their paths within the folder, with hashes; ``stamp`` says what they were made from
+    (empty: nobody knows). Of a report a terminal shows the ``brief`` text, which has its colours, the
+    ``remarks`` on what is not in the tables, and the line on what lies ``beside`` the front page.
+    """
+
+    stamp: str
+    files: dict[str, str]
+    brief: str = ""
+    remarks: str = ""
+    beside: str = ""
+
+
+ADAPTER = TypeAdapter(Contents)
+
+
+def contents(out: Path, kind: str = REPORT) -> Contents | None:
+    """What an earlier site of a ``kind`` says that was written into a folder; None where there was none."""
+    try:
+        return ADAPTER.validate_json((out / kind).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def unchanged(out: Path, stamp: str) -> Contents | None:
+    """The contents of a report in a folder, if it is whole and was made from what ``stamp`` names."""
+    earlier_contents = contents(out) if stamp else None
+    if earlier_contents is None or earlier_contents.stamp != stamp:
+        return None
+    return earlier_contents if _hashes(out, REPORT) == earlier_contents.files else None
+
+
+def tables(out: Path) -> dict[str, Path]:
+    """The tables of a report as text, by the names of their documents: ``fedsheafhn_table1``."""
+    return {
+        f"{path.parent.parent.name}_{path.parent.name}": path for path in sorted(out.glob("*/*/table.txt"))
+    }
+
+
+def check(out: Path, kind: str = REPORT) -> None:
+    """Raises ``RequestError`` unless ``out`` is absent or a folder in which only an earlier site's files of
+    that kind lie.
+    """
+    check_replaceable(out)
+    earlier_contents = contents(out, kind)
+    own_files = {kind, *earlier_contents.files} if earlier_contents else set()
+    foreign_files = sorted(set(_files(out)) - own_files)
+    if foreign_files:
+        ending = f" and {len(foreign_files) - 1} more" if len(foreign_files) > 1 else ""
+        word = "report" if kind == REPORT else "leaderboard"
+        raise RequestError(
+            f"--out {out}: no {word} wrote {foreign_files[0]}{ending}, and a {word} replaces its folder: "
+            "name another folder, or move that away"
+        )
+
+
+def seal(folder: Path, kind: str = REPORT, stamp: str = "", *texts: str) -> Contents:
+    """Write down what lies in a folder; ``texts`` are what a terminal shows of it."""
+    folder_contents = Contents(stamp, _hashes(folder, kind), *texts)
+    (folder / kind).write_bytes(ADAPTER.dump_json(folder_contents) + b"\n")
+    return folder_contents
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Paths within a folder of all that is no folder."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not path.is_dir():
+            yield path.relative_to(folder).as_posix()
+
+
+def _hashes(folder: Path, kind: str) -> dict[str, str]:
+    """Path -> hash of every file in a folder, without the list itself."""
+    return {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in _files(folder)
+        if name != kind and (folder / name).is_file()
+    }
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    """Files of one folder, without a line a request."""
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Nothing."""
+
+
+def server(folder: Path, port: int) -> ThreadingHTTPServer:
+    """A server of the folder, bound to the loopback address; port 0 takes a free one.
+
+    Raises:
+        RequestError: the port cannot be used.
+    """
+    if not 0 <= port <= 65535:
+        raise RequestError(f"--port {port}: expected a number from 0 to 65535")
+    try:
+        return ThreadingHTTPServer((HOST, port), partial(_Quiet, directory=str(folder)))
+    except OSError as error:
+        raise RequestError(
+            f"--port {port}: cannot be used: {error.strerror}; name another, or 0 for any"
+        ) from None

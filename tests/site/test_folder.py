@@ -1,0 +1,136 @@
+"""A folder with an earlier report or leaderboard, as users meet it; names of files, and the server."""
+
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+import toy_study
+from site_database import EVIL, build_site
+from stored_runs import database as stored
+from stored_runs import result_of
+
+from bench import registry
+from bench.cli.main import main
+from bench.errors import RequestError
+from bench.resolve import resolve
+from bench.site.folder import HOST, file_name, server
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """``BENCH_HOME`` with two runs of the toy study, which is a plug-in."""
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv(registry.PLUGINS, toy_study.__file__)
+    registry.forget()
+    (tmp_path / "home").mkdir()
+    store(tmp_path / "home", {0: [72, 70], 1: [72, 71]})
+    yield tmp_path / "home"
+    monkeypatch.undo()
+    registry.forget()
+
+
+def store(home: Path, correct: dict[int, list[int]]) -> None:
+    """Write runs of Local on Cora with so many of 100 right, by seed and client."""
+    specs = {seed: resolve("cora", "non-overlapping", 10, "local", seed) for seed in correct}
+    runs = [(specs[seed], result_of(counts, partition_hash="p")) for seed, counts in correct.items()]
+    stored(home / "bench.db", runs)
+
+
+def report(out: Path, *words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["report", "--own", "--study", "toy", "--out", str(out), *words])
+    return int(str(ended.value.code))
+
+
+def drawings(home: Path) -> dict[str, int]:
+    """The drawings that are kept, each with the number of its file: one that is drawn anew has another."""
+    return {path.name: path.stat().st_ino for path in (home / "figures").iterdir()}
+
+
+def test_an_unchanged_report_is_neither_made_nor_drawn_again(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert report(out) == 0
+    first = capsys.readouterr().out
+    made, drawn = out.stat().st_ino, drawings(home)
+    assert drawn
+    assert report(out) == 0
+    assert capsys.readouterr().out == first
+    assert report(out, "--print", "toy/table1") == 0
+    assert "71.25 ± 0.35" in capsys.readouterr().out  # (71 + 71.5) / 2, deviation 0.5 / sqrt(2)
+    assert report(out, "--print", "toy_reproduction") == 0
+    text = capsys.readouterr().out
+    assert "Reproduction score" in text
+    assert "71.25 ± 0.35" not in text, "the main table is not asked for"
+    assert (out.stat().st_ino, drawings(home)) == (made, drawn)
+    (out / "cells.csv").unlink()
+    assert report(out) == 0  # made again, from the drawings that were kept
+    assert (out / "cells.csv").is_file()
+    assert drawings(home) == drawn
+    store(home, {2: [90, 91]})
+    assert report(out, "--print", "toy/table1") == 0
+    assert "77.67 ± 11.12" in capsys.readouterr().out  # with 90.5
+
+
+def test_wrong_requests_are_one_line_and_leave_the_report_as_it_is(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert report(out) == 0
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    capsys.readouterr()
+    assert report(out, "--print", "toy_tabel1") == 2
+    assert report(out, "-d", "coar") == 2
+    assert report(out, "-d", "cora", "--print", "toy_tabel1") == 2
+    (out / "mine.txt").write_text("mine")
+    assert report(out) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 4
+    assert all("toy_table1" in lines[place] for place in (0, 2))
+    assert "mine.txt" in lines[3]
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == {
+        **before,
+        out / "mine.txt": b"mine",
+    }
+
+
+def test_names_of_files_are_harmless_and_differ() -> None:
+    assert file_name("fedsheafhn_released") == "fedsheafhn_released"
+    for name in ("../../etc/passwd", "A", "a/b", "", "con.", "é", "x" * 300, EVIL, "a\0b", "index.html"):
+        made = file_name(name)
+        assert made != name
+        assert set(made) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-.")
+        assert not made.startswith(".")
+        assert len(made) < 80
+    assert len({file_name(name).lower() for name in ("a", "A", "a/", "a.", " a")}) == 5
+
+
+def test_an_earlier_leaderboard_is_replaced_whole_but_not_with_files_of_others(
+    database: str, site: Path, tmp_path: Path
+) -> None:
+    out = Path(shutil.copytree(site, tmp_path / "site"))
+    build_site(database, out)
+    (out / "board" / "mine.html").write_text("mine")
+    with pytest.raises(RequestError, match=r"no leaderboard wrote board/mine\.html"):
+        build_site(database, out)
+    assert (out / "board" / "mine.html").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
+def test_the_server_answers_this_machine_alone(site: Path) -> None:
+    with server(site, 0) as serving:
+        assert serving.server_address[0] == HOST == "127.0.0.1"
+        thread = threading.Thread(target=serving.serve_forever)
+        thread.start()
+        try:
+            with urlopen(f"http://{HOST}:{serving.server_port}/index.html", timeout=10) as answer:
+                assert answer.read() == (site / "index.html").read_bytes()
+            with pytest.raises(RequestError, match="cannot be used"):
+                server(site, serving.server_port)
+        finally:
+            serving.shutdown()
+            thread.join()

@@ -1,0 +1,114 @@
+"""The site as a whole, without a browser: what stands on its pages, and what they lead to."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from statistics import mean
+
+import pandas as pd
+import pytest
+from pages import BOARD, Page, board, loaded, records
+from site_database import BASES, BUNDLE, COMPETITORS, EVIL, TEN, Tiny, means
+
+from bench.errors import RequestError
+from bench.site.folder import method_page
+from bench.site.leaderboard import build
+from bench.store import open_store
+from bench.studies.source import MergedSource
+
+
+def test_every_run_has_a_link(site: Path) -> None:
+    known = {run for shard in site.glob("data/runs-*.js") for run in loaded(shard)["runs"]}
+    links = [link for path in site.rglob("*.html") for link in Page(path).links]
+    assert {link.partition("run.html#")[2] for link in links if "run.html#" in link} == known
+    assert len(known) == sum(map(len, BASES.values())) + 3
+
+
+def test_the_front_page_says_what_was_found(site: Path) -> None:
+    page = Page(site / "index.html")
+    said = " ".join(page.text.split())
+    # Table 1 has five methods in two columns, and the guest, who is planned nowhere, one
+    assert "Cora 6 of 11 cells measured; 1 failed, 4 not run" in said
+    ranking = records(next(table for table in page.tables if table[0][0] == "Method"))
+    ranks = {row["Method"]: (row["Rank"].split()[0], row["Tasks"]) for row in ranking}
+    assert ranks == {
+        "Local": ("2.0", "2/2"),  # third of three, first of two
+        "FedAvg": ("2.0", "2/2"),
+        "FedPer": ("1.0", "1/2"),
+    }
+    assert [row["Method"] for row in ranking][-1] == "FedPer"  # not in every task
+    verdicts = records(next(table for table in page.tables if table[0][0] == "Published in"))
+    counts = {head.split(" ", 1)[-1]: int(text) for head, text in verdicts[0].items() if text.isdigit()}
+    lead = re.search(r'class="lead">(.*?)</p>', (site / "index.html").read_text())
+    assert lead
+    grades = ("reproduced", "compatible", "above", "below", "uninformative", "not comparable")
+    found = {grade: counts.get(grade, 0) for grade in grades}
+    outcomes = (
+        found["reproduced"] + found["compatible"],
+        found["above"],
+        found["below"],
+        found["uninformative"] + found["not comparable"],
+    )
+    named = [counts["All"], sum(found.values()), *filter(None, outcomes)]
+    assert [int(number) for number in re.findall(r"\d+", lead[1])] == named
+    methods = re.findall(r'<li><a href="method/[^>]*>(.*?)</a>', (site / "index.html").read_text())
+    assert methods == sorted(methods, key=str.lower)
+    assert f"Not ranked until runs of theirs are made again and verified: {EVIL}" in page.text
+    assert "15 runs, of them 1 diverged, 2 failed" in said
+
+
+def test_a_method_has_one_name_in_ranking_list_and_page(renamed: Path) -> None:
+    page = Page(renamed / "index.html")
+    ranking = records(next(table for table in page.tables if table[0][0] == "Method"))
+    assert "Plain averaging" in {row["Method"] for row in ranking}
+    assert Page(renamed / method_page("fedavg")).text.count("Plain averaging")
+    listed = (renamed / "index.html").read_text().split('id="methods"')[1]
+    assert f'<a href="{method_page("fedavg")}">Plain averaging</a>' in listed
+
+
+def test_hostile_texts_are_escaped_everywhere(site: Path) -> None:
+    own = [path for path in site.rglob("*") if path.is_file() and path.parent.name != "assets"]
+    for path in own:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".html":
+            assert "<img" not in text
+            assert "<script>" not in text
+            assert "<b " not in text
+        elif path.suffix == ".js":
+            assert not set("<>&\u2028") & set(text)
+    page = Page(site / method_page(EVIL))
+    assert f"Evil {EVIL}" in page.text
+    assert "First paragraph <script>window.hacked=1</script> with code <b> in it." in page.text
+    assert board(site)[10, EVIL]["Trust"] == f"bundle {BUNDLE}: unverified"
+
+
+def test_a_database_without_runs_is_refused(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    open_store(url, create=True).close()
+    with (
+        open_store(url, create=False) as store,
+        pytest.raises(RequestError, match="the database has no runs yet"),
+    ):
+        build(MergedSource(store, []), {"tiny": Tiny}, COMPETITORS, tmp_path / "deep" / "site")
+    assert not (tmp_path / "deep").exists()
+
+
+def test_the_csv_of_a_board_has_the_same_rows(site: Path) -> None:
+    with (site / "data" / f"{Path(BOARD).stem}.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == len(board(site))
+    row = next(line for line in lines if (line["method"], line["clients"]) == ("fedavg", "10"))
+    assert float(row["mean"]) == pytest.approx(mean(means(TEN, "fedavg")), abs=1e-4)
+
+
+def test_the_data_for_programs_agree(site: Path) -> None:
+    document = json.loads((site / "data" / "leaderboard.json").read_text())
+    table = pd.read_csv(site / "data" / "cells.csv")
+    assert len(table) == len(document["cells"])
+    assert set(document["cells"][0]) == set(table)
+    row = table[(table["method"] == "fedavg") & (table["clients"] == 10)].iloc[0]
+    assert row["mean"] == pytest.approx(mean(means(TEN, "fedavg")), abs=1e-4)
+    assert {rank["method"] for rank in document["studies"][0]["ranking"]} == {"local", "fedavg", "fedper"}
