@@ -16,6 +16,7 @@ from bench.dataset import DATASETS
 from bench.engine.method import Method
 from bench.frames.graded_cells import WRITTEN
 from bench.frames.ranking import RANKS
+from bench.metric_names import TITLES
 from bench.replacement import replacing_folder
 from bench.report.dataset_documents import LEGEND
 from bench.report.grades import GRADES
