@@ -83,7 +83,7 @@ def run_detail(store: Store, run_id: int) -> dict[str, Any]:
     """
     runs = store.runs(id=run_id)
     if runs.empty:
-        raise RequestError(f"no run {run_id} in {store.url}: 'bench runs list' prints the ids")
+        raise RequestError(f"no run {run_id} in {store.name}: 'bench runs list' prints the ids")
     row: dict[str, Any] = json.loads(runs.to_json(orient="records", date_format="iso"))[0]
     row["spec"] = json.loads(row["spec"])
     environments = store.environments().set_index("id")["description"]

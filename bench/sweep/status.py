@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -11,7 +12,7 @@ from bench import process
 from bench.store import open_store
 from bench.store.connect import Database
 from bench.store.store import now
-from bench.sweep.show import duration, runs, states
+from bench.sweep.display import duration, runs, states
 
 NONE = "no sweep is running"
 
@@ -35,13 +36,29 @@ def sweeps(url: str) -> list[Sweep]:
         return []
     with open_store(url, create=False) as store:
         rows = store.sweeps()
-    entries = []
-    for row in rows:
-        owner = row.pop("owner")
-        if process.runs(owner) is not False:
-            host, pid = owner.split(":")[:2]
-            entries.append({"host": host, "pid": int(pid), "database": database.name, **row})
+    entries: list[Sweep] = []
+    for row, claims in rows:
+        if process.runs(row.owner) is False:
+            continue
+        host, pid = row.owner.split(":")[:2]
+        running = [
+            {
+                "run": claim.run,
+                "spec_hash": claim.spec_hash,
+                "device": claim.device,
+                "since": _text(claim.since),
+            }
+            for claim in claims
+        ]
+        entry = {"host": host, "pid": int(pid), "database": database.name, "started": _text(row.started)}
+        entry |= {"jobs": row.jobs, "total": row.total, "counts": json.loads(row.counts), "left": row.left}
+        entry |= {"ends": _text(row.ends), "unknown_times": row.unknown_times, "running": running}
+        entries.append(entry)
     return entries
+
+
+def _text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat(timespec="seconds")
 
 
 def text(sweeps_now: list[Sweep]) -> str:
@@ -50,31 +67,28 @@ def text(sweeps_now: list[Sweep]) -> str:
 
 
 def _sweep(sweep: Sweep) -> str:
-    count = sum(sweep["counts"].values())
-    end = _countdown(sweep["ends"]) if sweep["ends"] else "at an unknown time"
-    unknown = sweep["unknown_times"]
+    count, unknown = sum(sweep["counts"].values()), sweep["unknown_times"]
+    end = "at an unknown time"
+    if sweep["ends"]:
+        seconds = -_age(sweep["ends"])
+        end = f"in {duration(seconds)}" if seconds > 0 else "any moment"
+        end += f", without {runs(unknown)} whose time is unknown" if unknown else ""
     lines = [
-        f"sweep {sweep['pid']} on {sweep['host']} into {sweep['database']}, for {_age(sweep['started'])}",
+        f"sweep {sweep['pid']} on {sweep['host']} into {sweep['database']}, for "
+        f"{duration(_age(sweep['started']))}",
         f"{count:,} of {runs(sweep['total'])} ended" + (f": {states(sweep['counts'])}" if count else ""),
-        f"{len(sweep['running'])} running, {sweep['left']:,} waiting; ends {end}"
-        + (f", without {runs(unknown)} whose time is unknown" if unknown and sweep["ends"] else ""),
+        f"{len(sweep['running'])} running, {sweep['left']:,} waiting; ends {end}",
     ]
-    lines += [f"  {run['device']}: {run['run']}, for {_age(run['since'])}" for run in sweep["running"]]
+    lines += [
+        f"  {run['device']}: {run['run']}, for {duration(_age(run['since']))}" for run in sweep["running"]
+    ]
     return "\n".join(lines)
 
 
-def _seconds_since(moment: str) -> float:
+def _age(moment: str) -> float:
+    """Seconds since a moment."""
     span: timedelta = now() - datetime.fromisoformat(moment)
     return span.total_seconds()
-
-
-def _age(moment: str) -> str:
-    return duration(max(_seconds_since(moment), 0.0))
-
-
-def _countdown(moment: str) -> str:
-    seconds = -_seconds_since(moment)
-    return f"in {duration(seconds)}" if seconds > 0 else "any moment"
 
 
 def watch(url: str, show: Callable[[str], None]) -> None:

@@ -7,16 +7,16 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 import pytest
+from stored_runs import save
 
 from bench.leaderboard.folder import board_page, dataset_page, method_page, run_page, server
 from bench.spec import Protocol
-from bench.store import Context, open_store
+from bench.store import open_store
 
 from .site_database import BASES, EVIL, REASON, TEN, TWENTY, build_site, done, fill, means, spec
 
@@ -226,8 +226,7 @@ def test_tuned_and_default_settings_are_mixed_on_request_alone(tmp_path: Path, t
     fill(url)
     with open_store(url, create=True) as store:
         other = spec(TEN, "fedavg", 0).model_copy(update={"protocol": Protocol(rounds=2)})
-        now = Context(datetime(2026, 1, 2), {}, "0.1", 1, 2, "source")
-        store.save(other, done(99 - 9, 10), now)  # better than all in usual settings
+        save(store, other, done(99 - 9, 10))  # better than all in usual settings
     build_site(url, tmp_path / "site")
     tab.goto(address(tmp_path / "site", BOARD))
     ready(tab)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import pytest
+from stored_runs import save
 
 from bench.dataset import DATASETS
 from bench.leaderboard.build import build
 from bench.leaderboard.folder import dataset_page
 from bench.report.dataset_documents import shipped_statistics
-from bench.store import Context, open_store
+from bench.store import open_store
 from bench.studies.experiment import Comparison, Experiment
 from bench.studies.settings import Column
 from bench.studies.source import MergedSource
@@ -41,8 +40,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     """The page of a data set with one run."""
     folder = tmp_path_factory.mktemp("photos")
     with open_store(f"sqlite:///{folder / 'bench.db'}", create=True) as store:
-        now = Context(datetime(2026, 1, 2), {}, "0.1", 1, 2, "source")
-        store.save(spec(TEN, "local", 0), done(60, TEN.clients), now)
+        save(store, spec(TEN, "local", 0), done(60, TEN.clients))
         build(MergedSource(store, []), {"tiny": Photos}, COMPETITORS, folder / "site")
     return Page(folder / "site" / dataset_page("photo"))
 

@@ -9,7 +9,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from stored_runs import context_of, database, done, spec_of
+from stored_runs import database, done, save, spec_of
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
@@ -78,7 +78,7 @@ def test_a_schema_from_before_the_chain_is_refused(tmp_path: Path) -> None:
     set_revision(tmp_path / "old.db", "0004")
     before = (tmp_path / "old.db").read_bytes()
     for attempt in (migrate.upgrade, migrate.check, lambda url: open_store(url, create=True)):
-        with pytest.raises(RequestError, match=r"0004.*older") as error:
+        with pytest.raises(RequestError, match=r"0004.*0.2.0 first") as error:
             attempt(url_of(tmp_path / "old.db"))
         assert "\n" not in str(error.value)
     assert (tmp_path / "old.db").read_bytes() == before
@@ -100,7 +100,7 @@ def test_a_newer_schema_is_refused(store: Store, tmp_path: Path) -> None:
         lambda: migrate.upgrade(url),
         lambda: migrate.check(url),
     ):
-        with pytest.raises(RequestError, match="9999, newer than"):
+        with pytest.raises(RequestError, match="9999"):
             attempt()
 
 
@@ -111,7 +111,7 @@ def test_what_is_up_to_date_is_left_alone(store: Store, tmp_path: Path) -> None:
 
 
 def test_check_finds_damage(store: Store, tmp_path: Path) -> None:
-    store.save(spec_of(), done(), context_of())
+    save(store, spec_of(), done())
     store.close()
     path = tmp_path / "bench.db"
     with sqlite3.connect(path) as raw:

@@ -3,14 +3,13 @@
 import json
 import re
 import shutil
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from stored_runs import MemoryStore
+from stored_runs import MemoryStore, save
 from study_cells import report_of
 from toy_study import PlannedToy
 
@@ -21,7 +20,7 @@ from bench.errors import RequestError
 from bench.report.request import Request
 from bench.resolve import resolve
 from bench.spec import Protocol
-from bench.store import Context, open_store
+from bench.store import open_store
 from bench.store.bundle import write_bundle
 from bench.studies import shipped
 from bench.studies.source import MergedSource
@@ -185,7 +184,8 @@ def store_runs(url: str, method: str, seeds: range) -> None:
             spec = resolve("cora", "non-overlapping", 10, method, seed)
             rows = np.full((spec.protocol.rounds, 10), 5 + seed, np.int32)
             splits = ("train", "val", "test")
-            store.save(
+            save(
+                store,
                 spec,
                 RunResult(
                     "done",
@@ -193,7 +193,7 @@ def store_runs(url: str, method: str, seeds: range) -> None:
                     samples={split: np.full(10, 10, np.int32) for split in splits},
                     partition_hash="abcdef0123",
                 ),
-                Context(datetime(2026, 1, 1), {"python": "3.11"}, "0", 1, 1),
+                engine_numerics=1,
             )
 
 

@@ -13,9 +13,9 @@ from rich.console import Console
 from bench.grids import Planned
 from bench.store import open_store
 from bench.store.store import stored_runs
+from bench.sweep.display import Display
 from bench.sweep.plan import Level, Plan, make_plan
 from bench.sweep.policy import Limits, Slots
-from bench.sweep.reporters import Display
 from bench.sweep.run import Outcome, sweep
 
 
@@ -32,8 +32,8 @@ class Scripted:
         return self.database or f"sqlite:///{self.folder / 'bench.db'}"
 
     def plan(self, planned: list[Planned], rerun: Level | None = None) -> Plan:
-        stored, history = stored_runs(self.url, write=True)
-        return make_plan(planned, stored, lambda dataset: "", rerun).timed(history, "cpu")
+        stored = stored_runs(self.url, write=True)
+        return make_plan(planned, stored, lambda dataset: "", rerun).timed(stored.values(), "cpu")
 
     def sweep(
         self,

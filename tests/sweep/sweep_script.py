@@ -10,11 +10,12 @@ from fake_execute import logged
 
 def main(database: str, log: str, seconds: str, seeds: str, silence: str) -> None:
     # Imported here: worker processes import this file, too.
+    sys.path.append(str(Path(__file__).parents[1]))
     from fake_runs import any_federation, cpu, grid, plan_for
     from rich.console import Console
 
     from bench.grids import expand
-    from bench.sweep.reporters import Display
+    from bench.sweep.display import Display
     from bench.sweep.run import sweep
     from bench.sweep.workers import LocalPool
 

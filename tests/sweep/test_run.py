@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from fake_execute import by_other_code, faulty, instant, told
+from fake_execute import by_other_code, instant, told
 from fake_runs import (
     FakeFederation,
     any_federation,
@@ -23,24 +22,20 @@ from fake_runs import (
     stored_numbers,
     too_many_clients,
 )
-from processes import workers_below
 from rich.console import Console
 from scripted import Scripted
 from sqlalchemy import create_engine, insert, text, update
-from toy_federations import random_federation
 
 from bench.engine.methods import METHODS
 from bench.engine.result import Code, RunResult
 from bench.errors import NoDataError, RequestError
-from bench.federation.types import Federation
 from bench.grids import Planned, expand
 from bench.store import open_store
 from bench.store.models import ImportedBundle, Run
 from bench.store.store import now
 from bench.sweep import fingerprint
-from bench.sweep.execution import execute
+from bench.sweep.display import Display
 from bench.sweep.policy import Limits, Slots
-from bench.sweep.reporters import Display
 from bench.sweep.run import Outcome, sweep
 
 
@@ -84,26 +79,6 @@ def test_first_call_runs_everything_second_call_nothing(database: str) -> None:
 def test_one_run_for_methods_that_read_the_same_run(database: str) -> None:
     planned = expand(grid(methods=("fedavg", "fedavg_ft"), seeds=(0,)))
     assert run(database, planned) == Outcome({"done": 2}, 1)
-
-
-@pytest.mark.slow
-def test_no_failure_ends_the_sweep(database: str) -> None:
-    planned = expand(grid(methods=("local",), seeds=(0, 1, 2, 3, 4, 5, 10, 11, 12)))
-    outcome = run(database, planned, execute=faulty)
-    assert outcome.counts == {"failed": 4, "diverged": 1, "oom": 1, "done": 3}
-    assert outcome.failed == 5
-    with open_store(database, create=False) as store:
-        runs = store.runs().set_index("seed")
-        assert set(store.client_results(runs["id"])["run_id"]) == set(runs.loc[[10, 11, 12], "id"])
-    assert runs.loc[0, "reason"] == "ValueError: first line"
-    assert "second line" in runs.loc[0, "traceback"]
-    assert "raise ValueError" in runs.loc[0, "traceback"]
-    assert "exit code 3" in runs.loc[1, "reason"]
-    assert "signal 9" in runs.loc[2, "reason"]
-    assert runs.loc[3, "reason"] == "the loss is nan in round 4"
-    # What failed is tried again; what was decided is not.
-    again = run(database, planned, execute=instant)
-    assert again == Outcome({"done": 8, "diverged": 1}, 5)
 
 
 def test_a_wrong_request_is_refused_before_anything_is_written(database: str, tmp_path: Path) -> None:
@@ -166,67 +141,6 @@ def test_workers_are_told_device_and_threads(database: str, monkeypatch: pytest.
     assert set(runs["bytes_up"]) == {2}, "OMP_NUM_THREADS of the worker"
     assert set(runs["bytes_down"]) == {1}, "an interrupt must reach the parent alone"
     assert json.loads(environments["description"][0])["threads"] == 2
-
-
-class Interrupting(Display):
-    """Presses Ctrl-C when the second run is stored."""
-
-    def finished(self, step, result) -> None:
-        super().finished(step, result)
-        if self._done == 2:
-            raise KeyboardInterrupt
-
-
-def test_an_interrupt_stops_the_workers_and_keeps_what_is_stored(database: str) -> None:
-    planned = expand(grid(seeds=(0, 1, 2)))
-    with pytest.raises(KeyboardInterrupt) as caught:
-        sweep(
-            plan_for(database, planned),
-            database,
-            (),
-            cpu(2),
-            Interrupting(Console(file=io.StringIO())),
-            instant,
-            any_federation,
-        )
-    assert not workers_below(os.getpid())
-    assert caught.tb, "held until here: the workers must not wait for it to be collected"
-    assert len(stored_numbers(database)) == 2
-    assert run(database, planned) == Outcome({"done": 6}, 4)
-
-
-def test_a_real_run_through_a_real_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bench.federation.build import build
-
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("BENCH_DATA", raising=False)
-    database = f"sqlite:///{tmp_path / 'bench.db'}"
-    planned = expand(grid(methods=("fedavg",), seeds=(0,)), overrides={"protocol.rounds": 2})
-    assert run(database, planned, execute, build, jobs=1) == Outcome({"done": 1}, 1)
-    spec = planned[0].spec
-    federation = build(*spec.federation_key)
-    with open_store(database, create=False) as store:
-        row = store.runs().iloc[0]
-        results = store.client_results([row["id"]], stage="trained", split="test", rule="last")
-        assert store.curves([row["id"]], "val")[row["id"], "trained"].shape == (2, 3)
-    assert row["partition_hash"] == federation.hash
-    np.testing.assert_array_equal(results["samples"], [client.count(2) for client in federation.clients])
-
-
-def test_a_federation_is_built_once_and_not_by_workers(database: str) -> None:
-    """The sweep is given clients that no worker could make from the data set that the specs name."""
-    built = []
-
-    def build(*key: Any, roots: tuple[Path, ...]) -> Federation:
-        built.append(key)
-        return random_federation()
-
-    planned = expand(grid(clients=(5,)), overrides={"protocol.rounds": 1})
-    outcome = run(database, planned, execute, build)
-    assert outcome.counts == {"done": 4}
-    assert len(built) == 1, "two methods, two seeds, two workers"
-    with open_store(database, create=False) as store:
-        assert set(store.runs()["partition_hash"]) == {random_federation().hash}
 
 
 def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:

@@ -16,20 +16,17 @@ import pytest
 from fake_runs import cpu, grid, stored_numbers
 from processes import Folder, alive, below, wait_for
 from scripted import Scripted
-from stored_runs import context_of, done
+from stored_runs import done, save
 
 from bench.grids import Planned, expand
 from bench.resolve import resolve
 from bench.store import Store, open_store
 from bench.sweep import fingerprint
+from bench.sweep.claims import Claims
 from bench.sweep.plan import Step
 from bench.sweep.policy import Limits, Slots
 from bench.sweep.status import sweeps
 from bench.sweep.workers import LocalPool
-from bench.sweep.writer import RunClaims, Writer
-
-NAMES = partial(Writer, environment=lambda device, threads: {"device": device})
-"""Devices are mere names to a scripted run."""
 
 LOCAL = expand(grid(methods=("local",), seeds=(0, 1, 2), clients=(3,)))
 
@@ -131,15 +128,18 @@ def test_a_failure_of_a_method_is_kept_with_its_log_and_not_retried(
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(tmp_path: Path) -> None:
+def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After some errors every later call of the process to its device fails."""
+    monkeypatch.setattr("bench.sweep.schedule.describe", lambda device, threads: {})  # a mere name here
     planned = expand(grid(methods=("local",), seeds=(0, 1, 2)))
     script = {"local 3 0": ["raise"]}
     for device, processes in (("cuda:0", 2), ("cpu", 1)):
         (tmp_path / device).mkdir()
         work = Scripted(tmp_path / device)
         slots = Slots((device,), 1)
-        assert work.sweep(planned, script, slots, make_writer=NAMES).counts == {"done": 2, "failed": 1}
+        assert work.sweep(planned, script, slots).counts == {"done": 2, "failed": 1}
         first, *others = [work.attempts(f"local 3 {seed}")[0]["pid"] for seed in range(3)]
         assert len({first, *others}) == processes
 
@@ -170,15 +170,15 @@ def test_what_follows_a_run_that_another_sweep_has_done_is_run(work: Scripted) -
 def test_what_follows_a_run_that_another_sweep_was_at_is_run(work: Scripted) -> None:
     spec = LOCAL[0].spec
     with open_store(work.url, create=True) as store:
-        other = RunClaims(store)  # of this very process, which is alive
+        other = Claims(store)  # of this very process, which is alive
         assert other.take(spec.hash)
 
         def end() -> None:
             time.sleep(1.5)  # until this sweep has seen the claim
             code = fingerprint.code("local")
             numerics = {"method_numerics": code.method_numerics, "engine_numerics": code.engine_numerics}
-            store.save(spec, done(3, partition_hash="p"), context_of(**numerics))
-            other.release()
+            save(store, spec, done(3, partition_hash="p"), **numerics)
+            other.__exit__()
 
         thread = threading.Thread(target=end)
         plan = work.plan(LOCAL[:1])
@@ -227,7 +227,7 @@ def known_to_take(work: Scripted, seconds: float) -> None:
     code = fingerprint.code("local")
     with open_store(work.url, create=True) as store:
         numerics = {"method_numerics": code.method_numerics, "engine_numerics": code.engine_numerics}
-        store.save(spec, done(3, seconds={"total": seconds}, partition_hash="p"), context_of(**numerics))
+        save(store, spec, done(3, seconds={"total": seconds}, partition_hash="p"), **numerics)
 
 
 def test_nothing_starts_that_would_end_after_the_budget(work: Scripted) -> None:
@@ -349,18 +349,6 @@ def test_two_interrupts_stop_at_once(tmp_path: Path, signals: list[signal.Signal
     wait_for(lambda: not alive(workers))  # a process needs a moment to end
     assert folder.kept() == 0
     assert sweeps(folder.database) == []
-
-
-@pytest.mark.slow
-def test_workers_in_the_middle_of_a_run_end_with_a_killed_sweep(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
-    process = folder.start(seconds=120)
-    wait_for(lambda: folder.starts() == 2)
-    workers = below(process.pid)
-    process.kill()
-    process.wait(timeout=30)
-    wait_for(lambda: not alive(workers))
-    assert folder.kept() == 0
 
 
 @pytest.mark.slow

@@ -5,13 +5,14 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_execute import outcome
 from fake_runs import grid
 from processes import Folder, wait_for
 from scripted import Scripted
-from stored_runs import context_of
+from stored_runs import save
 
 from bench.cli.runs import status
 from bench.errors import RequestError
@@ -19,8 +20,8 @@ from bench.grids import expand
 from bench.store import open_store
 from bench.store.store import now
 from bench.sweep import status as status_text
+from bench.sweep.claims import Claims
 from bench.sweep.status import sweeps
-from bench.sweep.writer import Progress, RunClaims
 
 
 @pytest.mark.slow
@@ -65,14 +66,14 @@ def test_sweeps_of_other_machines_are_seen_and_dead_ones_are_not(tmp_path: Path)
     """What a run claims is running until it is stored."""
     work = Scripted(tmp_path)
     first, second = expand(grid(methods=("local",), seeds=(0, 1)))
-    progress = Progress(2, 7, {"done": 3}, 2, None, 4)
+
+    def progress() -> dict[str, Any]:
+        counts = {"done": 3}
+        return {"jobs": 2, "total": 7, "counts": counts, "left": 2, "ends": None, "unknown_times": 4}
+
     with open_store(work.url, create=True) as store:
-        here, elsewhere, dead, expired = (
-            RunClaims(store),
-            RunClaims(store),
-            RunClaims(store),
-            RunClaims(store, 0),
-        )
+        here, elsewhere, dead = (Claims(store) for _ in range(3))
+        expired = Claims(store, lease=0)
         elsewhere.owner = f"else{elsewhere.owner}"
         host, pid, started, token = dead.owner.split(":")
         dead.owner = f"{host}:{pid}:{float(started) - 100}:{token}"
@@ -85,8 +86,8 @@ def test_sweeps_of_other_machines_are_seen_and_dead_ones_are_not(tmp_path: Path)
         assert (seen[host]["total"], seen[host]["counts"], seen[host]["ends"]) == (7, {"done": 3}, None)
         here.drop(first.spec.hash)
         assert [run["run"] for sweep in sweeps(work.url) for run in sweep["running"]] == ["second", "run b"]
-        store.save(second.spec, outcome(second.spec), context_of(started=now()))
-        elsewhere.release()
+        save(store, second.spec, outcome(second.spec), started=now())
+        elsewhere.__exit__()
         assert [sweep["running"] for sweep in sweeps(work.url)] == [[]]
 
 

@@ -10,10 +10,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -26,17 +25,14 @@ from scripted import Scripted
 from servers import away, postgres_server
 from sqlalchemy import Engine, event
 
-from bench import engine
-from bench.engine.result import RunResult
 from bench.engine.states import State
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
-from bench.store import Store, connect, open_store, queries
-from bench.store.queries import Stored
-from bench.store.store import now
-from bench.sweep import writer
-from bench.sweep.plan import Step
-from bench.sweep.writer import LEASE, Progress, RunClaims, Writer
+from bench.spec import RunSpec
+from bench.store import Store, connect, open_store
+from bench.store.store import Stored, now
+from bench.sweep import claims, fingerprint
+from bench.sweep.claims import LEASE, Claims
 
 
 def expected(folder: Path, seeds: int) -> dict[str, object]:
@@ -59,24 +55,23 @@ def sound(database: str) -> None:
     assert len(curves) == len(hashes)
 
 
-class DoneAtTheLastMoment(Writer):
-    """Another sweep stores every run just before this one does."""
-
-    def save(self, step: Step, result: RunResult, started: datetime) -> str:
-        super().save(step, outcome(step.spec), now())
-        return super().save(step, result, started)
-
-
-def test_a_failure_does_not_replace_what_another_sweep_has_done(tmp_path: Path) -> None:
+def test_a_failure_does_not_replace_what_another_sweep_has_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not even where that is stored at the last moment."""
+    real = Store.save
+
+    def save(store: Store, spec: RunSpec, *result: Any) -> Stored:
+        real(store, spec, outcome(spec))
+        return real(store, spec, *result)
+
     work = Scripted(tmp_path)
     planned = expand(grid(methods=("local",), seeds=(0, 1)))
     stale_plan = work.plan(planned)
     assert stale_plan.counts == {"missing": 2}
     work.sweep(planned[:1])  # the other sweep does the first run, and later the second, too
-    result = work.sweep(
-        planned, {"*": ["raise"]}, slots=cpu(1), plan=stale_plan, make_writer=DoneAtTheLastMoment
-    )
+    monkeypatch.setattr(Store, "save", save)
+    result = work.sweep(planned, {"*": ["raise"]}, slots=cpu(1), plan=stale_plan)
     assert (result.counts, result.ran) == ({"done": 2}, 1)
     assert {row["state"] for row in work.stored().values()} == {"done"}
     assert len(work.attempts("local 3 0")) == 1, "done by the other one: not run again"
@@ -89,14 +84,14 @@ def test_what_another_sweep_is_at_is_waited_for(tmp_path: Path) -> None:
     first = planned[0].spec
     assert first is not None
     with open_store(work.url, create=True) as store:
-        other = RunClaims(store)  # of this very process, which is alive
+        other = Claims(store)  # of this very process, which is alive
         assert other.take(first.hash)
         released: list[float] = []
 
         def release() -> None:
             wait_for((tmp_path / "ended" / "local 3 1").exists)
             released.append(time.monotonic())
-            other.release()
+            other.__exit__()
 
         thread = threading.Thread(target=release)
         thread.start()
@@ -112,7 +107,7 @@ def test_claims_of_dead_sweeps_on_this_host_hold_up_nobody(tmp_path: Path) -> No
     ended.wait()
     with open_store(work.url, create=True) as store:
         for each, number, earlier in zip(planned, (ended.pid, os.getpid()), (0, 100), strict=True):
-            dead = RunClaims(store)
+            dead = Claims(store)
             place, _, began, token = dead.owner.split(":")
             dead.owner = f"{place}:{number}:{float(began) - earlier}:{token}"
             assert dead.take(each.spec.hash)
@@ -121,39 +116,27 @@ def test_claims_of_dead_sweeps_on_this_host_hold_up_nobody(tmp_path: Path) -> No
     assert time.monotonic() - start < 30
 
 
-class DoneMeanwhile(Writer):
+class DoneMeanwhile(Claims):
     """Another sweep stores a run before this one tries it again."""
 
     asked = 0
 
-    def take(self, step: Step, *more: Any) -> bool:
+    def take(self, spec_hash: str, *more: Any) -> bool:
         self.asked += 1
         if self.asked == 2:
-            super().save(step, outcome(step.spec), now())
-        return super().take(step, *more)
+            (step,) = expand(grid(methods=("local",), seeds=(0,)))
+            code = fingerprint.of(step.spec)
+            self._store.save(step.spec, replace(outcome(step.spec), code=code))
+        return super().take(spec_hash, *more)
 
 
 def test_what_another_sweep_has_done_is_not_tried_again(tmp_path: Path) -> None:
     work = Scripted(tmp_path)
     planned = expand(grid(methods=("local",), seeds=(0,)))
-    result = work.sweep(planned, {"*": ["oom", "done"]}, make_writer=DoneMeanwhile)
+    result = work.sweep(planned, {"*": ["oom", "done"]}, make_claims=DoneMeanwhile)
     assert (result.counts, result.ran) == ({"done": 1}, 0)
     assert len(work.attempts("local 3 0")) == 1
     assert "local cora non-overlapping 3 seed 0: done in another sweep" in work.lines
-
-
-def test_what_has_failed_again_in_another_sweep_is_not_tried_again(tmp_path: Path) -> None:
-    work = Scripted(tmp_path)
-    planned = expand(grid(methods=("local",), seeds=(0,)))
-    work.sweep(planned, {"*": ["raise"]})
-    plan = work.plan(planned)
-    work.sweep(planned, {"*": ["raise"]})
-    with (
-        open_store(work.url, create=False) as store,
-        Writer(store, {}, cpu(1), bool) as ours,
-    ):
-        assert ours.elsewhere(plan.steps[0]) == "failed"
-        assert ours.elsewhere(work.plan(planned).steps[0]) is None, "what this sweep is to try again"
 
 
 @pytest.mark.usefixtures("older_code_exists")
@@ -161,42 +144,31 @@ def test_what_has_failed_again_in_another_sweep_is_not_tried_again(tmp_path: Pat
 def test_what_another_sweep_has_stored_spares_making_it(state: State, tmp_path: Path) -> None:
     """If it says how the run ends, and by code of the present numerics."""
     step = Scripted(tmp_path).plan(expand(grid(methods=("local",), seeds=(0,)))).steps[0]
-    known = replace(step, stored=stored("stale", method=2, numerics=engine.NUMERICS)._replace(started=now()))
-
-    class Holding:
-        row = stored(state, method=2, numerics=engine.NUMERICS)
-
-        def stored(self, spec_hash: str) -> Stored:
-            return self.row
-
-    store = Holding()
-    ours = Writer(store, {}, cpu(1), bool)  # type: ignore[arg-type]
+    row = stored(state, method=2)
+    known = replace(step, stored=row._replace(started=now()))
     expected = None if state == "no_data" else state
-    assert ours.elsewhere(step) == ours.elsewhere(known) == expected
-    store.row = stored(state, method=1, numerics=engine.NUMERICS)
-    assert ours.elsewhere(step) is None, "of older code"
-    assert known.stored is not None
-    store.row = known.stored
-    assert ours.elsewhere(known) is None, "what the plan knew"
+    assert step.ended_elsewhere(row) == known.ended_elsewhere(row) == expected
+    assert step.ended_elsewhere(stored(state, method=1)) is None, "of older code"
+    assert known.ended_elsewhere(known.stored) is None, "what the plan knew"
+    assert step.ended_elsewhere(None) is None
 
 
 @pytest.mark.slow
-def test_claims_are_renewed_between_any_two_runs_that_are_stored(tmp_path: Path) -> None:
+def test_claims_are_renewed_between_any_two_runs_that_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Several may end while one is stored, and each may have to wait for the database."""
     done: list[str] = []
+    real = Store.save
 
-    class Slow(Writer):
-        def save(self, step: Step, result: RunResult, started: datetime) -> str:
-            done.append("saved")
-            time.sleep(0.5)
-            return super().save(step, result, started)
+    def save(*arguments: Any) -> Stored:
+        done.append("saved")
+        time.sleep(0.5)
+        return real(*arguments)
 
-        def renew(self, progress: Callable[[], Progress]) -> Collection[str]:
-            done.append("renewed")
-            return ()
-
-    planned = expand(grid(methods=("local",), seeds=tuple(range(6))))
-    Scripted(tmp_path).sweep(planned, make_writer=Slow)
+    monkeypatch.setattr(Store, "save", save)
+    monkeypatch.setattr(Claims, "renew", lambda *_: done.append("renewed") or set())
+    Scripted(tmp_path).sweep(expand(grid(methods=("local",), seeds=tuple(range(6)))))
     assert done.count("saved") == 6
     assert "saved saved" not in " ".join(done)
 
@@ -214,36 +186,16 @@ def test_a_claim_that_is_lost_is_said_once(tmp_path: Path) -> None:
     thread = threading.Thread(target=take_over)
     thread.start()
     planned = expand(grid(methods=("local",), seeds=(0,)))
-    renewing = partial(Writer, renew_seconds=0.1)
-    assert work.sweep(planned, {"*": ["done 2"]}, make_writer=renewing).counts == {"done": 1}
+    renewing = partial(Claims, renew_seconds=0.1)
+    assert work.sweep(planned, {"*": ["done 2"]}, make_claims=renewing).counts == {"done": 1}
     thread.join()
     said = "local cora non-overlapping 3 seed 0: no longer claimed, another sweep may be at it, too"
     assert work.lines.count(said) == 1
 
 
-def test_a_clock_that_is_set_back_neither_loses_claims_nor_makes_a_run_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    work = Scripted(tmp_path)
-    (tmp_path / "attempts").mkdir()
-
-    def set_back() -> None:
-        wait_for(lambda: work.attempts("local 3 0"))
-        monkeypatch.setitem(queries.CLOCKS, "sqlite", f"{queries.CLOCKS['sqlite']} - 3600.0")
-
-    thread = threading.Thread(target=set_back)
-    thread.start()
-    planned = expand(grid(methods=("local",), seeds=(0, 1, 2)))
-    renewing = partial(Writer, renew_seconds=0.1)
-    assert work.sweep(planned, {"*": ["done 0.5"]}, cpu(1), make_writer=renewing).counts == {"done": 3}
-    thread.join()
-    assert [len(work.attempts(f"local 3 {seed}")) for seed in range(3)] == [1, 1, 1]
-    assert not any("no longer claimed" in line for line in work.lines)
-
-
 def test_a_claim_outlasts_the_longest_wait_for_the_database() -> None:
     last_try = connect.CONNECT_SECONDS + connect.BUSY_SECONDS
-    assert writer.RENEW + connect.PATIENCE + last_try < LEASE
+    assert claims.RENEW + connect.PATIENCE + last_try < LEASE
 
 
 @contextmanager
@@ -326,7 +278,7 @@ def test_a_database_that_stays_locked_ends_the_sweep(tmp_path: Path) -> None:
         locked(tmp_path / "bench.db"),
         pytest.raises(RequestError, match="locked"),
     ):
-        work.sweep(expand(grid(seeds=(0,))), make_writer=partial(Writer, patience=0.5))
+        work.sweep(expand(grid(seeds=(0,))), make_claims=partial(Claims, patience=0.5))
     assert not workers_below(os.getpid())
     assert work.stored() == {}
 
@@ -335,44 +287,30 @@ def test_only_a_busy_database_is_waited_for(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'locked' / 'bench.db'}"
     with open_store(url, create=True):
         pass
-    step = Scripted(tmp_path).plan(expand(grid(methods=("local",), seeds=(0,)))).steps[0]
     began = time.monotonic()
     with (
         open_store(url, create=False) as store,
-        Writer(store, {}, cpu(1), bool) as ours,
+        Claims(store) as ours,
         pytest.raises(RequestError, match="readonly"),
     ):
-        ours.take(step, "cpu", lambda: Progress(1, 1, {}, 0, None, 0))
+        ours.take("a")
     assert time.monotonic() - began < 10.0
 
 
-class AwayAtFirst:
-    """A store that answers every second time that it is asked for a stored run."""
+def test_what_is_read_is_waited_for_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    real = Store.stored
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.asked = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def stored(self, spec_hash: str) -> Stored | None:
-        self.asked += 1
-        if self.asked % 2:
+    def away_at_first(store: Store, spec_hash: str) -> Stored | None:
+        asked.append(spec_hash)
+        if len(asked) % 2:
             raise BusyError("away")
-        return self._store.stored(spec_hash)
+        return real(store, spec_hash)
 
-
-def test_what_is_read_is_waited_for_too(tmp_path: Path) -> None:
-    stores: list[AwayAtFirst] = []
-
-    def asking(store: Store, *rest: Any) -> Writer:
-        stores.append(AwayAtFirst(store))
-        return Writer(stores[0], *rest)  # type: ignore[arg-type]
-
+    monkeypatch.setattr(Store, "stored", away_at_first)
     planned = expand(grid(methods=("local",), seeds=(0,)))
-    assert Scripted(tmp_path).sweep(planned, {"*": ["raise"]}, make_writer=asking).counts == {"failed": 1}
-    assert [store.asked for store in stores] == [4], "before and after the run, in vain and again"
+    assert Scripted(tmp_path).sweep(planned, {"*": ["raise"]}).counts == {"failed": 1}
+    assert len(asked) == 2, "before the run, in vain and again"
 
 
 @pytest.mark.slow
