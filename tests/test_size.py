@@ -27,7 +27,7 @@ CEILINGS = {
     "bench/pages": 281,
     "bench/report": 4093,
     "bench/statistics": 431,
-    "bench/store": 2070,
+    "bench/store": 2076,
     "bench/studies": 3818,
     "bench/sweep": 2766,
     "bench/timing": 1005,

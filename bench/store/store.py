@@ -175,12 +175,7 @@ class Store(Tables):
             counts = list(map(unpack_counts, frame.pop("data"), shapes))
             frame["counts"] = pd.Series(counts, dtype=object)
         if name == "runs":
-            for run, spec, digest in zip(frame["id"], frame["spec"], frame["spec_hash"], strict=True):
-                if sha256(spec) != digest:
-                    raise RequestError(
-                        f"run {run} of {self.name}: its spec is not the one that it was stored with; delete "
-                        "the run, or name another --db"
-                    )
+            self._check_specs(zip(frame["id"], frame["spec"], frame["spec_hash"], strict=True))
             # Where every value is missing, the driver's type would be that of an empty column.
             frame = frame.astype({"bundle_checked": "datetime64[ns]"})
         return frame
@@ -190,9 +185,20 @@ class Store(Tables):
         return self.table("bundles")
 
     def states(self) -> dict[str, Stored]:
-        """What is stored of every run, by spec hash."""
+        """What is stored of every run, by spec hash; raises as ``table``."""
         with self._reading() as connection:
-            return {row.spec_hash: Stored(*row) for row in connection.execute(select(*STORED))}
+            runs = [Stored(*row) for row in connection.execute(select(*STORED))]
+        self._check_specs((run.id, run.spec, run.spec_hash) for run in runs)
+        return {run.spec_hash: run for run in runs}
+
+    def _check_specs(self, rows: Iterable[tuple[int, str, str]]) -> None:
+        """Refuse runs, given by id, spec and spec hash, whose spec was changed since it was stored."""
+        for run, spec, digest in rows:
+            if sha256(spec) != digest:
+                raise RequestError(
+                    f"run {run} of {self.name}: its spec is not the one that it was stored with; delete the "
+                    "run, or name another --db"
+                )
 
     def stored(self, spec_hash: str) -> Stored | None:
         """What is stored of one spec; None where nothing is."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bench
 from bench.leaderboard import run_shards
 from bench.store import open_store
 from bench.studies.source import MergedSource
@@ -40,8 +41,8 @@ def test_the_record_of_a_run_holds_what_is_stored(site: Path) -> None:
     assert run["curves"]["received"]["val"]["values"] == [2000, 8000, 4000]
     assert run["costs"]["seconds_total"] == 2.5
     assert run["code"] == {
-        "code_version": "0.1",
-        "source_hash": "source",
+        "code_version": bench.__version__,
+        "source_hash": "s",
         "method_numerics": 1,
         "engine_numerics": 2,
     }

@@ -56,14 +56,6 @@ def chatty(order: Order) -> RunResult:
     return outcome(order.spec)
 
 
-def logged(order: Order) -> RunResult:
-    """Leaves a file for every start in the first data root and takes the seconds that the second names."""
-    log = Path(order.roots[0])
-    (log / f"{time.monotonic_ns()}-{os.getpid()}").write_text(order.spec.canonical())
-    time.sleep(float(order.roots[1]))
-    return outcome(order.spec)
-
-
 def faulty(order: Order) -> RunResult:
     """Goes wrong in a way that the seed chooses; seeds from 10 on are fine."""
     match order.spec.seed:
