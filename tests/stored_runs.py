@@ -24,6 +24,7 @@ from bench.engine.result import Code, RunResult
 from bench.selection import RULES
 from bench.spec import STAGES, Protocol, RunSpec
 from bench.store import Store, open_store
+from bench.store.bundle import write_bundle
 from bench.store.connect import Database
 from bench.store.models import Base, ImportedBundle, Run
 from bench.store.store import Stored
@@ -248,6 +249,13 @@ def database(path: Path, runs: list[tuple[RunSpec, RunResult]]) -> str:
 
 def opened(path: Path, runs: list[tuple[RunSpec, RunResult]]) -> Store:
     return open_store(database(path, runs), create=False)
+
+
+def bundle_of(folder: Path, runs: list[tuple[RunSpec, RunResult]]) -> Path:
+    """A new bundle with these runs."""
+    with opened(folder.with_suffix(".db"), runs) as store:
+        write_bundle(store, store.runs(), folder)
+    return folder
 
 
 def change_table(folder: Path, name: str, change: Callable[[pa.Table], pa.Table]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from bench import process
 from bench.store import open_store
 from bench.store.connect import Database
+from bench.store.models import Claim, RunningSweep
 from bench.store.store import now
 from bench.sweep.display import duration, runs, states
 
@@ -41,24 +42,20 @@ def sweeps(url: str) -> list[Sweep]:
         if process.runs(row.owner) is False:
             continue
         host, pid = row.owner.split(":")[:2]
-        running = [
-            {
-                "run": claim.run,
-                "spec_hash": claim.spec_hash,
-                "device": claim.device,
-                "since": _text(claim.since),
-            }
-            for claim in claims
-        ]
-        entry = {"host": host, "pid": int(pid), "database": database.name, "started": _text(row.started)}
-        entry |= {"jobs": row.jobs, "total": row.total, "counts": json.loads(row.counts), "left": row.left}
-        entry |= {"ends": _text(row.ends), "unknown_times": row.unknown_times, "running": running}
+        entry: Sweep = {"host": host, "pid": int(pid), "database": database.name}
+        entry |= _fields(row, "started", "jobs", "total", "counts", "left", "ends", "unknown_times")
+        entry["counts"] = json.loads(row.counts)
+        entry["running"] = [_fields(claim, "run", "spec_hash", "device", "since") for claim in claims]
         entries.append(entry)
     return entries
 
 
-def _text(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat(timespec="seconds")
+def _fields(row: RunningSweep | Claim, *names: str) -> dict[str, Any]:
+    values = {name: getattr(row, name) for name in names}
+    return {
+        name: value.isoformat(timespec="seconds") if isinstance(value, datetime) else value
+        for name, value in values.items()
+    }
 
 
 def text(sweeps_now: list[Sweep]) -> str:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from stored_runs import database, done, opened, save, spec_of
+from stored_runs import bundle_of, database, done, save, spec_of
 
 from bench.engine.result import RunResult
 from bench.resolve import resolve
@@ -66,8 +66,7 @@ def test_a_grid_takes_its_own_runs_alone(tmp_path: Path, bench: Bench) -> None:
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
     runs = [(spec_of(), done()), (spec_of(seed=1), done(shift=1)), (spec_of(seed=2), RunResult("oom"))]
-    with opened(tmp_path / "theirs.db", runs) as store:
-        write_bundle(store, store.runs(), tmp_path / "theirs")
+    bundle_of(tmp_path / "theirs", runs)
     return tmp_path / "theirs"
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from stored_runs import SPLITS, change_manifest, database, done, opened, save, spec_of
+from stored_runs import SPLITS, bundle_of, change_manifest, database, done, opened, save, spec_of
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
@@ -119,8 +119,7 @@ def test_a_bundle_answers_as_the_database(
             pd.testing.assert_frame_equal(found[name], rows, check_dtype=is_filled, check_exact=True)
     shuffled = list(runs)
     order.shuffle(shuffled)
-    with opened(folder / "b.db", shuffled) as store:
-        write_bundle(store, store.runs(), folder / "again")
+    bundle_of(folder / "again", shuffled)
     assert {path.name for path in (folder / "again").iterdir()} == FILES
     for name in FILES:
         assert (folder / "out" / name).read_bytes() == (folder / "again" / name).read_bytes()
@@ -143,8 +142,7 @@ def test_a_damaged_shipped_bundle_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("first", "second"):
-        with opened(tmp_path / f"{name}.db", [(spec_of(), done())]) as store:
-            write_bundle(store, store.runs(), tmp_path / "measured" / name)
+        bundle_of(tmp_path / "measured" / name, [(spec_of(), done())])
     (tmp_path / "measured" / "first" / "curves.parquet").write_bytes(b"")
     monkeypatch.setenv("BENCH_HOME", str(tmp_path))
     with shipped.opened_results(None, own=False, folder=tmp_path / "measured") as source:

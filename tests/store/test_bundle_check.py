@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from stored_runs import change_manifest, change_table, done, opened, set_cell, sign, spec_of
+from stored_runs import bundle_of, change_manifest, change_table, done, set_cell, sign, spec_of
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.store.bundle import Bundle, write_bundle
+from bench.store.bundle import Bundle
 
 MANIFEST = "bundle.json"
 RUNS, RESULTS, CURVES, ARTEFACTS, CONFUSIONS = (
@@ -29,8 +29,7 @@ RUNS, RESULTS, CURVES, ARTEFACTS, CONFUSIONS = (
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
     runs = [(spec_of(), done()), (spec_of(seed=1), done(shift=1)), (spec_of(seed=2), RunResult("oom"))]
-    with opened(folder / "a.db", runs) as store:
-        write_bundle(store, store.runs(), folder / "bundle")
+    bundle_of(folder / "bundle", runs)
     return folder / "bundle"
 
 

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from stored_runs import (
+    bundle_of,
     change_manifest,
     change_table,
     database,
     done,
     dump,
-    opened,
     save,
     set_cell,
     spec_of,
@@ -33,12 +33,6 @@ from bench.store.bundle_import import Finding, ImportInfo, import_bundle, is_cho
 
 RESULTS, CURVES = "client_results.parquet", "curves.parquet"
 Pairs = list[tuple[RunSpec, RunResult]]
-
-
-def bundle_of(folder: Path, runs: Pairs) -> Path:
-    with opened(folder.with_suffix(".db"), runs) as store:
-        write_bundle(store, store.runs(), folder)
-    return folder
 
 
 def take(target: Path, folder: Path) -> ImportInfo:

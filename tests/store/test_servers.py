@@ -421,7 +421,7 @@ with open_store(url, create=True) as store:
 
 @pytest.mark.slow
 def test_32_writers_at_once_lose_and_double_nothing(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each writer is a process; half of what each writes is written by its neighbour, too. The first makes it."""
+    """Each writer is a process; half of what each writes is written by its neighbour, too."""
     script = WRITER.format(folders=[str(Path(__file__).parent), str(Path(__file__).parents[1])])
     step = RUNS_EACH // 2 + 1
     writers = [

@@ -4,14 +4,13 @@ After each, what is stored equals what an undisturbed sweep stores, once each, a
 """
 
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,11 +18,9 @@ from typing import Any, get_args
 
 import pytest
 from fake_execute import outcome
-from fake_runs import cpu, grid, stored, stored_numbers
-from processes import wait_for, workers_below
+from fake_runs import cpu, grid, stored
+from processes import wait_for
 from scripted import Scripted
-from servers import away, postgres_server
-from sqlalchemy import Engine, event
 
 from bench.engine.states import State
 from bench.errors import BusyError, RequestError
@@ -33,26 +30,6 @@ from bench.store import Store, connect, open_store
 from bench.store.store import Stored, now
 from bench.sweep import claims, fingerprint
 from bench.sweep.claims import LEASE, Claims
-
-
-def expected(folder: Path, seeds: int) -> dict[str, object]:
-    """What an undisturbed sweep of ``Folder.start`` stores."""
-    folder.mkdir()
-    work = Scripted(folder)
-    work.sweep(expand(grid(seeds=tuple(range(seeds)))))
-    return dict(stored_numbers(work.url))
-
-
-def sound(database: str) -> None:
-    """The file is undamaged, and every run in it is complete and there once."""
-    with sqlite3.connect(database.removeprefix("sqlite:///")) as raw:
-        assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
-        hashes = [row[0] for row in raw.execute("SELECT spec_hash FROM runs")]
-        curves = raw.execute("SELECT run_id, COUNT(*) FROM curves GROUP BY run_id").fetchall()
-    assert len(set(hashes)) == len(hashes)
-    assert {count for _, count in curves} <= {6}, "two stages, three splits"
-    assert len(curves) == len(hashes)
 
 
 def test_a_failure_does_not_replace_what_another_sweep_has_done(
@@ -198,166 +175,45 @@ def test_a_claim_outlasts_the_longest_wait_for_the_database() -> None:
     assert claims.RENEW + connect.PATIENCE + last_try < LEASE
 
 
-@contextmanager
-def each_connection(pragma: str) -> Iterator[None]:
-    """Every connection to a database that this process makes meanwhile has a setting of SQLite."""
+def test_a_sweep_asks_a_busy_database_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = {"stored": Store.stored, "transaction": Store.transaction}
+    asked: Counter[str] = Counter()
 
-    def connected(connection: sqlite3.Connection, _record: object) -> None:
-        connection.execute(f"PRAGMA {pragma}")
+    def busy_at_first(name: str) -> Callable[..., Any]:
+        def ask(*arguments: Any) -> Any:
+            asked[name] += 1
+            if asked[name] % 2:
+                raise BusyError("away")
+            return real[name](*arguments)
 
-    event.listen(Engine, "connect", connected)
-    try:
-        yield
-    finally:
-        event.remove(Engine, "connect", connected)
+        return ask
 
-
-def test_a_full_disk_stops_the_sweep_and_leaves_nothing_half_written(tmp_path: Path) -> None:
-    planned = expand(grid(seeds=tuple(range(20))))
-    wanted = expected(tmp_path / "alone", 20)
-    work = Scripted(tmp_path)
-    with open_store(work.url, create=True):
-        pass
-    with sqlite3.connect(tmp_path / "bench.db") as raw:
-        pages = raw.execute("PRAGMA page_count").fetchone()[0]
-    with (
-        each_connection(f"max_page_count = {pages + 10}"),
-        pytest.raises(RequestError, match="database or disk is full"),
-    ):
-        work.sweep(planned)
-    assert not workers_below(os.getpid())
-    kept = len(stored_numbers(work.url))
-    assert 1 <= kept < 40
-    sound(work.url)
-    result = work.sweep(planned)
-    assert (result.counts, result.ran) == ({"done": 40}, 40 - kept)
-    assert stored_numbers(work.url) == wanted
-    sound(work.url)
+    for name in real:
+        monkeypatch.setattr(Store, name, busy_at_first(name))
+    monkeypatch.setattr(claims, "BUSY_PAUSE", 0.01)
+    planned = expand(grid(methods=("local",), seeds=(0, 1)))
+    assert Scripted(tmp_path).sweep(planned, {"*": ["done"]}).counts == {"done": 2}
+    assert min(asked.values()) >= 4, "what is read and what is written, in vain and again"
 
 
-@contextmanager
-def locked(path: Path, seconds: float = 60.0) -> Iterator[None]:
-    """The write lock of a database is held by another, at most for so long."""
-    until = threading.Event()
-    connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-    connection.execute("BEGIN IMMEDIATE")
+@pytest.mark.parametrize(
+    ("error", "options", "expected"),
+    [
+        (BusyError("locked"), {"patience": 0.05}, BusyError),
+        (BusyError("locked"), {"stopping": lambda: True}, KeyboardInterrupt),
+        (RequestError("readonly"), {}, RequestError),
+    ],
+)
+def test_a_database_is_waited_for_no_longer_than_it_makes_sense(
+    error: Exception,
+    options: dict[str, Any],
+    expected: type[BaseException],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def question() -> None:
+        raise error
 
-    def release() -> None:
-        until.wait(seconds)
-        connection.execute("ROLLBACK")
-        connection.close()
-
-    thread = threading.Thread(target=release)
-    thread.start()
-    try:
-        yield
-    finally:
-        until.set()
-        thread.join()
-
-
-def test_a_locked_database_is_waited_for(tmp_path: Path) -> None:
-    wanted = expected(tmp_path / "alone", 3)
-    work = Scripted(tmp_path)
-    with open_store(work.url, create=True):
-        pass
-    began = time.monotonic()
-    with each_connection("busy_timeout = 500"), locked(tmp_path / "bench.db", 2.0):
-        assert work.sweep(expand(grid(seeds=(0, 1, 2)))).counts == {"done": 6}
-        assert time.monotonic() - began >= 2.0
-    assert stored_numbers(work.url) == wanted
-    sound(work.url)
-
-
-def test_a_database_that_stays_locked_ends_the_sweep(tmp_path: Path) -> None:
-    work = Scripted(tmp_path)
-    with open_store(work.url, create=True):
-        pass
-    with (
-        each_connection("busy_timeout = 50"),
-        locked(tmp_path / "bench.db"),
-        pytest.raises(RequestError, match="locked"),
-    ):
-        work.sweep(expand(grid(seeds=(0,))), make_claims=partial(Claims, patience=0.5))
-    assert not workers_below(os.getpid())
-    assert work.stored() == {}
-
-
-def test_only_a_busy_database_is_waited_for(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'locked' / 'bench.db'}"
-    with open_store(url, create=True):
-        pass
-    began = time.monotonic()
-    with (
-        open_store(url, create=False) as store,
-        Claims(store) as ours,
-        pytest.raises(RequestError, match="readonly"),
-    ):
-        ours.take("a")
-    assert time.monotonic() - began < 10.0
-
-
-def test_what_is_read_is_waited_for_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    real = Store.stored
-
-    def away_at_first(store: Store, spec_hash: str) -> Stored | None:
-        asked.append(spec_hash)
-        if len(asked) % 2:
-            raise BusyError("away")
-        return real(store, spec_hash)
-
-    monkeypatch.setattr(Store, "stored", away_at_first)
-    planned = expand(grid(methods=("local",), seeds=(0,)))
-    assert Scripted(tmp_path).sweep(planned, {"*": ["raise"]}).counts == {"failed": 1}
-    assert len(asked) == 2, "before the run, in vain and again"
-
-
-@pytest.mark.slow
-def test_a_server_that_is_away_is_waited_for(tmp_path: Path) -> None:
-    wanted = expected(tmp_path / "alone", 6)
-    with postgres_server() as new:
-        url = new()
-        open_store(url, create=True).close()
-        times = 0
-
-        def interfere() -> None:
-            nonlocal times
-            for count in (2, 6):
-                wait_for(lambda count=count: len(stored_numbers(url)) >= count)
-                with away(url):
-                    time.sleep(1.5)
-                times += 1
-
-        thread = threading.Thread(target=interfere)
-        thread.start()
-        work = Scripted(tmp_path, database=url)
-        result = work.sweep(expand(grid(seeds=tuple(range(6)))), {"*": ["done 0.4"]})
-        thread.join()
-        assert (result.counts, result.ran, times) == ({"done": 12}, 12, 2)
-        assert stored_numbers(url) == wanted
-        assert sum(path.read_text().count("\n") for path in (tmp_path / "attempts").iterdir()) == 12
-
-
-@pytest.mark.slow
-def test_a_sweep_that_is_to_stop_now_waits_for_no_lock(tmp_path: Path) -> None:
-    work = Scripted(tmp_path)
-    with open_store(work.url, create=True):
-        pass
-    before = signal.getsignal(signal.SIGTERM)
-
-    def terminate() -> None:
-        wait_for(lambda: signal.getsignal(signal.SIGTERM) != before)  # the sweep listens
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    thread = threading.Thread(target=terminate)
-    thread.start()
-    began = time.monotonic()
-    with (
-        each_connection("busy_timeout = 3000"),
-        locked(tmp_path / "bench.db"),
-        pytest.raises(KeyboardInterrupt),
-    ):
-        work.sweep(expand(grid(seeds=(0,))))
-    thread.join()
-    assert time.monotonic() - began < 20.0, "of many waits of 3 s the first"
+    monkeypatch.setattr(claims, "BUSY_PAUSE", 0.01)
+    with open_store(f"sqlite:///{tmp_path / 'bench.db'}", create=True) as store, pytest.raises(expected):
+        Claims(store, **options).ask(question)

@@ -19,10 +19,10 @@ from rich.console import Console
 from scipy.stats import chisquare
 from stored_runs import (
     MemoryStore,
+    bundle_of,
     change_table,
     database,
     done,
-    opened,
     result_of,
     save,
     set_cell,
@@ -47,8 +47,7 @@ def twelve(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     """Twelve finished runs, of which some cost a thousand times more, and one that ran out of memory."""
     folder = tmp_path_factory.mktemp("twelve")
     runs = [(spec_of(seed=seed), replace(done(), seconds={"total": 10.0**seed})) for seed in range(12)]
-    with opened(folder / "a.db", [*runs, (spec_of(seed=99), RunResult("oom"))]) as store:
-        write_bundle(store, store.runs(), folder / "twelve")
+    bundle_of(folder / "twelve", [*runs, (spec_of(seed=99), RunResult("oom"))])
     return Bundle(folder / "twelve")
 
 
@@ -74,8 +73,7 @@ def test_a_run_of_every_method_is_drawn_as_far_as_the_sample_reaches(tmp_path: P
     runs = [
         (spec_of(method=name, seed=seed), done()) for name, number in counts.items() for seed in range(number)
     ]
-    with opened(tmp_path / "a.db", runs) as store:
-        write_bundle(store, store.runs(), tmp_path / "three")
+    bundle_of(tmp_path / "three", runs)
     bundle = Bundle(tmp_path / "three")
     for seed in range(20):
         assert set(draw(bundle, 3, seed)["method"]) == set(counts)
@@ -114,8 +112,7 @@ def endings(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
         (spec_of(method="fedgcn"), RunResult("not_applicable", "no graph", partition_hash="p2")),
         (spec_of(method="fedavg"), RunResult("oom", "8 GB")),
     ]
-    with opened(folder / "a.db", runs) as store:
-        write_bundle(store, store.runs(), folder / "endings")
+    bundle_of(folder / "endings", runs)
     return Bundle(folder / "endings")
 
 
