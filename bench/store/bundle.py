@@ -219,8 +219,11 @@ def _read_table(folder: Path, name: str, files: Mapping[str, File]) -> pd.DataFr
     for field in schema:
         if table.column(field.name).null_count and not field.nullable:
             refuse(folder, file, f"column {field.name}: a value is missing")
-    frame: pd.DataFrame = table.select(schema.names).replace_schema_metadata(None).to_pandas()
-    return frame.astype(dict.fromkeys(frame.select_dtypes("integer"), "int64"))  # as of a database
+    as_stored = [
+        field.with_type(pa.int64()) if pa.types.is_integer(field.type) else field for field in schema
+    ]
+    frame: pd.DataFrame = table.select(schema.names).cast(pa.schema(as_stored)).to_pandas()
+    return frame
 
 
 # Between the files and ``Tables`` -----------------------------------------------------------------

@@ -81,7 +81,7 @@ class Tables(ABC):
     def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
         """Run and stage -> correct predictions ``[rows, clients]``, of those runs that have a curve."""
         rows = self.table("curves", run_id=list(run_ids), split=split)
-        keys = zip(rows["run_id"].tolist(), rows["stage"], strict=True)
+        keys = zip(rows["run_id"].tolist(), rows["stage"].tolist(), strict=True)
         return dict(zip(keys, rows["counts"], strict=True))
 
     def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
@@ -89,7 +89,7 @@ class Tables(ABC):
         the selected rounds, of those runs that keep them.
         """
         rows = self.table("confusions", run_id=list(run_ids))
-        keys = zip(rows["run_id"].tolist(), rows["stage"], rows["rule"], strict=True)
+        keys = rows[["run_id", "stage", "rule"]].itertuples(index=False, name=None)
         return dict(zip(keys, rows["counts"], strict=True))
 
     def artefact(self, run_id: int, name: str) -> NDArray[Any]:
@@ -139,7 +139,8 @@ def filter_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
     """Rows of a table that match every filter; raises as ``wanted_values``."""
     keep = np.ones(len(runs), bool)
     for name, values in wanted_values(filters, runs.columns).items():
-        keep &= runs[name].isin(values).to_numpy()
+        is_wanted = runs[name] == values[0] if len(values) == 1 else runs[name].isin(values)
+        keep &= is_wanted.to_numpy(bool)
     return runs[keep].reset_index(drop=True)
 
 

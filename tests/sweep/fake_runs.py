@@ -8,13 +8,12 @@ from stored_runs import took
 
 from bench import engine
 from bench.errors import NoDataError, RequestError
-from bench.grids import Grid, Planned, expand
+from bench.grids import Grid
 from bench.grids.grid import Setting
 from bench.resolve import resolve
 from bench.store import open_store
-from bench.store.store import Stored, stored_runs
+from bench.store.store import Stored
 from bench.sweep import fingerprint
-from bench.sweep.plan import Plan, make_plan
 from bench.sweep.policy import Slots
 
 
@@ -54,13 +53,6 @@ def grid(
     """A small grid on embedded data."""
     setting = Setting(datasets=datasets, scenario="non-overlapping", clients=clients)
     return Grid(title="test", methods=methods, seeds=seeds, settings=(setting,))
-
-
-def plan_for(database: str, planned: list[Planned] | None = None) -> Plan:
-    """The plan of some runs against a database."""
-    stored = stored_runs(database, write=True)
-    planned = expand(grid()) if planned is None else planned
-    return make_plan(planned, stored, lambda dataset: "").timed(stored.values(), "cpu")
 
 
 def stored_numbers(database: str) -> dict[str, list[tuple[Any, ...]]]:

@@ -2,7 +2,6 @@
 
 import errno
 import gc
-import io
 import os
 import signal
 import time
@@ -15,13 +14,11 @@ from typing import Any
 import pytest
 from fake_execute import WhileTakenUp, faulty, frozen, instant
 from fake_runs import (
-    any_federation,
     cpu,
     grid,
-    plan_for,
 )
 from processes import wait_for, workers_below
-from rich.console import Console
+from scripted import Scripted
 
 from bench.engine.result import RunResult
 from bench.environment import describe
@@ -30,9 +27,7 @@ from bench.grids import expand
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.sweep import fingerprint, workers
-from bench.sweep.display import Display
 from bench.sweep.order import Execute, Order
-from bench.sweep.run import Outcome, sweep
 from bench.sweep.workers import LocalPool, Lost, Worker, choose, cores
 
 PLANNED = expand(grid(methods=("local",), seeds=(0, 1, 2)))
@@ -53,27 +48,13 @@ def one(execute: Execute, timeout: float | None = None, **options: Any) -> Itera
     assert not workers_below(os.getpid())
 
 
-def swept(tmp_path: Path, signals: str, silence: float = 300.0) -> tuple[Outcome, list[str]]:
-    """A sweep of three runs, one after the other; whoever takes up a run gets the next of some signals."""
-    (tmp_path / "script").write_text(signals)
-    out, url = io.StringIO(), f"sqlite:///{tmp_path / 'bench.db'}"
-    outcome = sweep(
-        plan_for(url, PLANNED),
-        url,
-        (),
-        cpu(1),
-        Display(Console(file=out)),
-        WhileTakenUp(tmp_path / "script"),
-        any_federation,
-        make_pool=partial(LocalPool, silence=silence),
-    )
-    assert not workers_below(os.getpid())
-    return outcome, out.getvalue().splitlines()
-
-
 def test_a_run_whose_worker_dies_whenever_it_takes_it_up_fails_and_others_go_on(tmp_path: Path) -> None:
-    outcome, _ = swept(tmp_path, "9 9 9 9")
+    (tmp_path / "script").write_text("9 11 9 9")
+    work = Scripted(tmp_path)
+    outcome = work.sweep(PLANNED, slots=cpu(1), execute=WhileTakenUp(tmp_path / "script"))
     assert outcome.counts == {"failed": 1, "done": 2}
+    assert sum("killed by signal 11" in line for line in work.lines) == 1
+    assert not workers_below(os.getpid())
 
 
 def test_what_is_silent_is_killed_and_lost(tmp_path: Path) -> None:
