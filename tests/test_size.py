@@ -27,7 +27,7 @@ CEILINGS = {
     "bench/pages": 281,
     "bench/report": 4093,
     "bench/statistics": 431,
-    "bench/store": 2080,
+    "bench/store": 2081,
     "bench/studies": 3818,
     "bench/sweep": 2763,
     "bench/timing": 1005,

@@ -3,9 +3,10 @@
 ===============  ==================================================================================
 runs             ``RUN_COLUMNS``
 client_results   run_id, client, stage, split, rule, metric, value (0 to 1), samples
-curves           run_id, stage, split, counts: correct predictions, int32 ``[rows, clients]``
-confusions       run_id, stage, rule, counts: test items by true and predicted class, int32
-                 ``[clients, classes, classes]``
+curves           run_id, stage, split, rows, clients, counts: correct predictions, int32
+                 ``[rows, clients]``
+confusions       run_id, stage, rule, clients, classes, counts: test items by true and predicted
+                 class, int32 ``[clients, classes, classes]``
 artefacts        run_id, name, data: an array as NPY bytes
 environments     id, hash, description (JSON)
 partitions       hash, dataset, scenario, clients, provenance (JSON)
