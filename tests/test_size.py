@@ -29,7 +29,7 @@ CEILINGS = {
     "bench/statistics": 431,
     "bench/store": 2081,
     "bench/studies": 3818,
-    "bench/sweep": 2763,
+    "bench/sweep": 2760,
     "bench/timing": 1005,
     "bench/tune": 1440,
     "methods": 6926,
