@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from sqlalchemy import select
-from stored_runs import MemoryStore
+from stored_runs import MemoryStore, save
 
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
@@ -23,7 +23,7 @@ from bench.hyper import HyperParameters, tunable
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.site.leaderboard import Site, build
 from bench.spec import Protocol, RunSpec
-from bench.store import Context, open_store
+from bench.store import open_store
 from bench.store.models import ImportedBundle, Run
 from bench.studies.experiment import Comparison, Experiment, Line, Target
 from bench.studies.settings import Column, Reading
@@ -166,14 +166,16 @@ def fill(url: str, bundle_state: str = "unverified", findings: Sequence[str] = (
     """Write the runs of ``BASES``, a diverged FedPer, two failed FedProx; the evil ones are imported. Unless
     their bundle is unverified, ``findings`` are what came of the first ones when they were made again.
     """
-    context = Context(datetime(2026, 1, 2, 3, 4, 5), {"python": "3.11", "note": EVIL}, "0.1", 1, 2, "source")
+    made_on = {"python": "3.11", "note": EVIL}
     with open_store(url, create=True) as store:
         for (column, method), bases in BASES.items():
             for seed, base in enumerate(bases):
-                store.save(spec(column, method, seed), done(base, column.clients), context)
-        store.save(spec(TEN, "fedper", 1), RunResult("diverged", reason="loss is nan in round 2"), context)
+                save(store, spec(column, method, seed), done(base, column.clients), environment=made_on)
+        diverged = RunResult("diverged", reason="loss is nan in round 2")
+        save(store, spec(TEN, "fedper", 1), diverged, environment=made_on)
         for seed in range(2):
-            store.save(spec(TEN, "fedprox", seed), RunResult("failed", reason=REASON), context)
+            failed = RunResult("failed", reason=REASON)
+            save(store, spec(TEN, "fedprox", seed), failed, environment=made_on)
         with store.transaction() as session:
             evil_runs = session.scalars(select(Run).where(Run.method == EVIL)).all()
             found = findings if bundle_state != "unverified" else ()
@@ -204,8 +206,7 @@ def build_renamed(folder: Path) -> Path:
     url = f"sqlite:///{folder / 'bench.db'}"
     fill(url)
     with open_store(url, create=True) as store:
-        now = Context(datetime(2026, 1, 2), {}, "0.1", 1, 2, "source")
-        store.save(PLANNED.spec, done(60, PLANNED.spec.clients), now)
+        save(store, PLANNED.spec, done(60, PLANNED.spec.clients))
         build(MergedSource(store, []), {"tiny": Renamed}, COMPETITORS, folder / "site")
     return folder / "site"
 

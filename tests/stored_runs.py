@@ -6,7 +6,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,21 +20,25 @@ from sqlalchemy.pool import StaticPool
 
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
-from bench.engine.result import RunResult
+from bench.engine.result import Code, RunResult
 from bench.selection import RULES
 from bench.spec import STAGES, Protocol, RunSpec
-from bench.store import Context, Store, open_store
+from bench.store import Store, open_store
+from bench.store.bundle import write_bundle
+from bench.store.connect import Database
 from bench.store.models import Base, ImportedBundle, Run
+from bench.store.store import Stored
 
 SPLITS = ("train", "val", "test")
 STARTED = datetime(2026, 1, 2, 3, 4, 5, 678901)
 CORA = Protocol(rounds=100, local_epochs=3)
 """Of most papers' runs on Cora."""
 
+ORIGIN = {"method_numerics", "engine_numerics", "source_hash", "started", "environment", "provenance"}
+"""Arguments of ``save`` that say where and by which code a run was made."""
+
 Counts = Sequence[int] | Sequence[Sequence[int]] | NDArray[Any]
 """Correct predictions by client at the only evaluation, or by evaluation and client."""
-
-CONTEXT = frozenset(field.name for field in fields(Context))
 
 
 def spec_of(clients: int = 2, seed: int = 0, method: str = "local", **protocol: int) -> RunSpec:
@@ -49,18 +53,21 @@ def spec_of(clients: int = 2, seed: int = 0, method: str = "local", **protocol: 
     )
 
 
-def context_of(**values: Any) -> Context:
-    """Where and by which code a run was made; ``values`` in the place of the usual ones."""
-    usual = Context(
-        started=STARTED,
-        environment={"python": "3.11", "threads": 1, "name": "é"},
-        code_version="0.1",
-        method_numerics=1,
-        engine_numerics=2,
-        source_hash="s",
-        provenance={"partition_seed": 123, "sizes": [3, 4]},
-    )
-    return replace(usual, **values)
+def save(
+    store: Store,
+    spec: RunSpec,
+    result: RunResult,
+    method_numerics: int = 1,
+    engine_numerics: int = 2,
+    source_hash: str = "s",
+    started: datetime = STARTED,
+    environment: Mapping[str, Any] = {"python": "3.11", "threads": 1, "name": "é"},
+    provenance: Mapping[str, Any] = {"partition_seed": 123, "sizes": [3, 4]},
+) -> int:
+    """Store a result as made there and then by that code; returns its id."""
+    code = Code(method_numerics, engine_numerics, source_hash)
+    made = replace(result, code=code, started=started, environment=environment)
+    return store.save(spec, made, provenance).id
 
 
 def done(clients: int = 2, shift: int = 0, **values: Any) -> RunResult:
@@ -127,13 +134,34 @@ def result_of(
     )
 
 
+def took(spec: RunSpec, seconds: float, device: str = "cpu", **values: Any) -> Stored:
+    """A done run of a spec, which took so many seconds there; ``values`` in the place of the usual ones."""
+    names = {name: getattr(spec, name) for name in ("dataset", "scenario", "clients", "method")}
+    usual = Stored(
+        spec_hash=spec.hash,
+        id=1,
+        state="done",
+        reason="",
+        method_numerics=1,
+        engine_numerics=1,
+        source_hash="",
+        partition_hash="p",
+        started=STARTED,
+        spec=spec.canonical(),
+        seconds_total=seconds,
+        device=device,
+        **names,
+    )
+    return usual._replace(**values)
+
+
 class MemoryStore(Store):
     """A result database in memory, to which runs are added by hand."""
 
     def __init__(self) -> None:
         engine = create_engine("sqlite://", poolclass=StaticPool)
         Base.metadata.create_all(engine)
-        super().__init__(engine, "sqlite://")
+        super().__init__(Database("sqlite:///memory.db"), engine)
 
     def add(
         self,
@@ -171,13 +199,13 @@ class MemoryStore(Store):
         """Add a run of a spec that is not stored yet; returns its id.
 
         ``correct`` are counts as of ``result_of``, None of a run that did not end well, whose ``state`` is
-        named. ``bundle`` is the one that it was imported with; ``values`` are those of the result or of its
-        context.
+        named. ``bundle`` is the one that it was imported with; ``values`` are those of the result or of
+        ``save``.
         """
         if self.stored(spec.hash) is not None:
             raise ValueError(f"the spec is stored already: {spec}")
         kind = METHODS.all().get(spec.method)
-        context = {
+        origin = {
             "environment": {
                 "processor": "A_CPU",
                 "threads": 1,
@@ -186,13 +214,13 @@ class MemoryStore(Store):
             },
             "method_numerics": kind.numerics if kind else 1,
             "engine_numerics": NUMERICS,
-            **{name: values.pop(name) for name in CONTEXT & values.keys()},
+            **{name: values.pop(name) for name in ORIGIN & values.keys()},
         }
         if correct is None:
             result = RunResult(**values)
         else:
             result = result_of(correct, **{"partition_hash": "abcdef0123456789", **values})
-        run = self.save(spec, result, context_of(**context))
+        run = save(self, spec, result, **origin)
         if bundle:
             self._import(run, bundle)
         return run
@@ -215,12 +243,19 @@ def database(path: Path, runs: list[tuple[RunSpec, RunResult]]) -> str:
     url = f"sqlite:///{path}"
     with open_store(url, create=True) as store:
         for spec, result in runs:
-            store.save(spec, result, context_of())
+            save(store, spec, result)
     return url
 
 
 def opened(path: Path, runs: list[tuple[RunSpec, RunResult]]) -> Store:
     return open_store(database(path, runs), create=False)
+
+
+def bundle_of(folder: Path, runs: list[tuple[RunSpec, RunResult]]) -> Path:
+    """A new bundle with these runs."""
+    with opened(folder.with_suffix(".db"), runs) as store:
+        write_bundle(store, store.runs(), folder)
+    return folder
 
 
 def change_table(folder: Path, name: str, change: Callable[[pa.Table], pa.Table]) -> None:

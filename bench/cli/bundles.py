@@ -40,8 +40,8 @@ def export(
     from bench.grids import expand, load_grid
     from bench.store import open_store
     from bench.store.bundle import write_bundle
-    from bench.store.queries import filter_known_runs
-    from bench.sweep import show
+    from bench.store.tables import filter_known_runs
+    from bench.sweep import display
 
     with open_store(db or paths.default_database(), create=False) as store:
         runs = store.runs()
@@ -55,7 +55,7 @@ def export(
     if as_json:
         print(json.dumps({"bundle": str(out.resolve()), "runs": count, "bytes": size, "files": files}))
     else:
-        print(f"{out.resolve()}: {show.runs(count)}, {size:,} bytes")
+        print(f"{out.resolve()}: {display.runs(count)}, {size:,} bytes")
 
 
 def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: options.AsJson = False) -> None:
@@ -127,17 +127,24 @@ def verify(
     from bench.store.bundle import SHIPPED, Bundle
     from bench.store.bundle_import import mark
     from bench.store.connect import Database
-    from bench.store.queries import filter_known_runs
-    from bench.store.store import knows_bundle
-    from bench.sweep import show, workers
+    from bench.store.tables import filter_known_runs
+    from bench.sweep import display, workers
+    from bench.sweep.display import Display
     from bench.sweep.plan import data_at_hand
-    from bench.sweep.reporters import Display
     from bench.sweep.verify import counted, draw, drawable, make_again, obstacles, outcome
 
     is_shipped = len(bundle.parts) == 1 and not bundle.exists() and (SHIPPED / bundle).is_dir()
     source = Bundle(SHIPPED / bundle if is_shipped else bundle)
     url = db or paths.default_database()
-    is_imported = knows_bundle(url, source.hash, must_exist=db is not None)
+    database = Database(url)
+    if db is not None:
+        database.check(write=False)
+    is_imported = False
+    if not database.empty():
+        with open_store(url, create=False) as store:
+            is_imported = source.hash in set(store.bundles()["hash"])
+    if is_imported:
+        database.check(write=True)
     all_runs = drawable(source, filters.columns)
     runs = draw(source, sample, seed, filters.columns)
     methods = sorted(set(all_runs["method"]))
@@ -168,11 +175,10 @@ def verify(
         if missed_methods:
             reach = f"--sample {len(methods)} reaches every method"
             print(f"not drawn: any run of {', '.join(missed_methods)}: {reach}")
-        share_text = f"{len(runs)} of {show.runs(len(all_runs))} drawn with --draw-seed {seed}"
+        share_text = f"{len(runs)} of {display.runs(len(all_runs))} drawn with --draw-seed {seed}"
         if count := len(filter_known_runs(source.runs(), filters.columns)) - len(all_runs):
             share_text += f", {count:,} more ran out of memory and cannot be verified"
-        name = Database(url).name
-        mark_text = f"marked {state} in {name}" if state else "nothing marked"
-        mark_text += "" if is_imported else f": it was not imported into {name}"
+        mark_text = f"marked {state} in {database.name}" if state else "nothing marked"
+        mark_text += "" if is_imported else f": it was not imported into {database.name}"
         print(f"{source.name}: {result}, {share_text}: {counted(checks)}; {mark_text}")
     return 0 if result == "agreed" else 1

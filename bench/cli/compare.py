@@ -64,9 +64,9 @@ def compare(
     from bench.store.store import stored_runs
     from bench.studies.shipped import opened_results
     from bench.studies.study import STUDIES
-    from bench.sweep import show
+    from bench.sweep import display
+    from bench.sweep.display import Display
     from bench.sweep.plan import data_at_hand, make_plan
-    from bench.sweep.reporters import Display
     from bench.sweep.run import sweep
     from bench.sweep.workers import choose
 
@@ -91,21 +91,21 @@ def compare(
 
     database = db or paths.default_database()
     roots = paths.data_roots(data_root)
-    rows, history = stored_runs(database, write=not dry_run)
+    rows = stored_runs(database, write=not dry_run)
     plan = comparison.with_changed(make_plan(runs, rows, data_at_hand(roots)))
     slots = choose(machine.devices, machine.jobs, machine.threads, len(plan.to_run))
-    plan = plan.timed(history, slots.sort)
+    plan = plan.timed(rows.values(), slots.sort)
     count = sum(step.changed for step in plan.steps)
     if count:
-        reason = f"its code, or the engine's, has changed since {show.runs(count)}"
+        reason = f"its code, or the engine's, has changed since {display.runs(count)}"
         say(f"{reason}: to be made again", screen)
-    to_do = show.to_do(plan, len(slots.devices)) if plan.to_run else "nothing to run, all are stored"
-    say(f"{show.runs(len(plan.steps))} of it: {to_do}", screen)
+    to_do = display.to_do(plan, len(slots.devices)) if plan.to_run else "nothing to run, all are stored"
+    say(f"{display.runs(len(plan.steps))} of it: {to_do}", screen)
     if dry_run:
         return 0
     outcome = sweep(plan, database, roots, slots, Display(screen), home=paths.home())
     if set(outcome.counts) != {"done"}:
-        say(f"of its {len(runs)} runs: {show.states(outcome.counts)}; see bench runs list", screen)
+        say(f"of its {len(runs)} runs: {display.states(outcome.counts)}; see bench runs list", screen)
         return 1
 
     with opened_results(database, own=False) as source:

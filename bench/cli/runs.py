@@ -42,7 +42,7 @@ def list_runs(
         Only this state; may be given several times.
     """
     from bench.store import open_store
-    from bench.store.queries import filter_known_runs
+    from bench.store.tables import filter_known_runs
     from bench.sweep.run_details import run_list
 
     with open_store(db or paths.default_database(), create=False) as store:

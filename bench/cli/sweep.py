@@ -71,14 +71,14 @@ def sweep(
     from bench.grids import expand, requested_grid
     from bench.model_files import Saving, check_installed
     from bench.resolve import check_fit, parse_overrides
-    from bench.store.bundle import SHIPPED, read_timings
+    from bench.store.bundle import shipped_runs
     from bench.store.connect import Database
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
-    from bench.sweep import show
+    from bench.sweep import display
+    from bench.sweep.display import Display
     from bench.sweep.execution import execute
     from bench.sweep.plan import data_at_hand, make_plan
-    from bench.sweep.reporters import Display
     from bench.sweep.run import opened_backend
     from bench.sweep.run import sweep as run_sweep
     from bench.tune.apply import tuned
@@ -95,31 +95,31 @@ def sweep(
         check_installed()
     saving = Saving(paths.home() / "models") if save_models else None
     database = db or paths.default_database()
-    rows, history = stored_runs(database, write=not dry_run)
+    rows = stored_runs(database, write=not dry_run)
     plan = make_plan(runs, rows, data_at_hand(roots), rerun, saving.lacks if saving else None)
     notes = console(errors=as_json)
     with opened_backend(machines, len(plan.to_run), paths.home()) as (slots, make_pool):
-        shipped = read_timings(SHIPPED) if dry_run and plan.ready else {}
-        plan = plan.timed(history, slots.sort, shipped.values())
+        shipped = shipped_runs() if dry_run and plan.ready else {}
+        plan = plan.timed(rows.values(), slots.sort, shipped.values())
         if dry_run:
             count = sum(step.spec.hash in shipped for step in plan.ready)
             if as_json:
                 bytes_a_run = Database(database).size() / len(rows) if rows else None
-                print(json.dumps(show.as_json(plan, len(slots.devices), bytes_a_run, count), indent=1))
+                print(json.dumps(display.as_json(plan, len(slots.devices), bytes_a_run, count), indent=1))
                 return 0
-            console(WIDTH).print(show.table(plan))
-            to_do = f"; {show.to_do(plan, len(slots.devices))}" if plan.to_run else ""
-            say(f"{show.runs(len(plan.steps))}: {show.states(plan.counts)}{to_do}")
+            console(WIDTH).print(display.table(plan))
+            to_do = f"; {display.to_do(plan, len(slots.devices))}" if plan.to_run else ""
+            say(f"{display.runs(len(plan.steps))}: {display.states(plan.counts)}{to_do}")
             if count:
-                say(show.shipped_line(count))
+                say(display.shipped_line(count))
             return 0
         count = sum(step.changed and not step.to_run for step in plan.steps)
         if count:
             reason = f"the code has changed since {count:,} of the stored runs"
             say(f"note: {reason}, its numerics version has not", notes)
         if plan.to_run:
-            to_do = show.to_do(plan, len(slots.devices))
-            say(f"{show.runs(len(plan.steps))}: {show.states(plan.counts)}; {to_do}", notes)
+            to_do = display.to_do(plan, len(slots.devices))
+            say(f"{display.runs(len(plan.steps))}: {display.states(plan.counts)}; {to_do}", notes)
         start = time.monotonic()
         outcome = run_sweep(
             plan,
@@ -136,10 +136,10 @@ def sweep(
     if as_json:
         print(json.dumps({"counts": outcome.counts, "ran": outcome.ran, "left": outcome.left}))
     elif not plan.to_run:
-        say(show.nothing(plan, rerun))
+        say(display.nothing(plan, rerun))
     else:
-        took = show.duration(time.monotonic() - start)
-        say(f"{show.runs(len(plan.steps))}: {show.states(outcome.counts)}; took {took}")
+        took = display.duration(time.monotonic() - start)
+        say(f"{display.runs(len(plan.steps))}: {display.states(outcome.counts)}; took {took}")
     if saving is not None:
         say(saving.summary([step.spec for step in plan.steps]), notes)
     return 1 if outcome.failed else 0

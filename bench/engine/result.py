@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -36,7 +38,9 @@ class RunResult:
         loss: the mean training loss over clients, by round.
         seconds: of ``client``, ``server``, ``evaluation`` and ``total``.
         bytes_up, bytes_down: summed over clients and rounds.
-        code: the code that the process had loaded; None if the process was lost.
+        code: the code that the process had loaded.
+        environment: the machine that made the run (``bench.environment.describe``); empty where it was lost.
+        started: when the run was begun, UTC without a zone.
         raised: whether the run itself ended in an exception, and not something that it needs (data, a
             node, a disk).
         client_epochs: the passes over a client's training items, as a mean over clients, also of a run
@@ -61,6 +65,8 @@ class RunResult:
     partition_hash: str = ""
     artefacts: dict[str, NDArray[Any]] = field(default_factory=dict)
     code: Code | None = None
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    started: datetime | None = None
 
     def __post_init__(self) -> None:
         self.reason, self.traceback = _printable(self.reason), _printable(self.traceback)

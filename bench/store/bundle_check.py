@@ -81,12 +81,12 @@ SCHEMAS: dict[str, pa.Schema] = {
 
 KEYS = {
     "runs": ["spec_hash"],
-    "client_results": ["run", "client", "stage", "split", "rule", "metric"],
+    "client_results": ["run", "stage", "split", "rule", "metric", "client"],
     "curves": ["run", "stage", "split"],
     "artefacts": ["run", "name"],
     "confusions": ["run", "stage", "rule"],
 }
-"""Table -> the columns that tell its rows apart."""
+"""Table -> the columns that tell its rows apart, and by which they are ordered."""
 
 MANIFEST = "bundle.json"
 FILES = {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS)}
@@ -94,9 +94,6 @@ FILES = {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS)}
 
 VERSIONS = {1: FILES - {"confusions.parquet"}, 2: FILES}
 """Version of a bundle -> its files; the newest is written."""
-
-Tables = Mapping[str, pd.DataFrame]
-"""The content of a bundle by table; ``environments`` and ``partitions`` stand in ``bundle.json``."""
 
 
 def refuse(folder: Path, file: str, problem: str) -> NoReturn:
@@ -107,8 +104,9 @@ def refuse(folder: Path, file: str, problem: str) -> NoReturn:
 # Rows ---------------------------------------------------------------------------------------------
 
 
-def check_rows(folder: Path, tables: Tables) -> None:
-    """Check the specs, and what is said of the rows of every table.
+def check_rows(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
+    """Check the specs, and what is said of the rows of every file, and of ``environments`` and
+    ``partitions``, which stand in ``bundle.json``.
 
     Raises:
         RequestError: naming the first row of which something does not hold.

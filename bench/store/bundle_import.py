@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sqlalchemy import delete, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from bench.engine.states import SETTLED
@@ -21,22 +21,14 @@ from bench.spec import STAGES, run_name
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT, refuse
 from bench.store.models import Environment, ImportedBundle, Partition, Run
-from bench.store.queries import Stored
-from bench.store.store import Store, id_of, now, open_store, write_numbers
+from bench.store.store import Store, Stored, id_of, now, open_store, replace_run, write_rows
 
 ROUNDING = 1e-9  # of a mean over clients, whose last digits depend on the order of summing
 
 RUNS_AT_A_TIME = 200
 
-NOT_COPIED = (
-    "id",
-    "environment_id",
-    "bundle",
-    "bundle_state",
-    "bundle_checked",
-    "bundle_sampled",
-    "bundle_close",
-)
+COPIED = {column.name for column in Run.__table__.columns} - {"id", "environment_id", "bundle_id", "started"}
+"""Columns of a run that are stored as the bundle has them."""
 
 NAMES = ("dataset", "scenario", "clients", "method", "seed")
 
@@ -74,22 +66,21 @@ def check_consistent(bundle: Bundle) -> None:
 
     done_runs = bundle.runs(state="done")
     results = bundle.client_results(done_runs["id"], metric=ACCURACY)
-    correct = np.rint(results["value"] * results["samples"]).astype(np.int64)
-    for run in results.loc[correct / results["samples"] != results["value"], "run_id"]:
+    results["correct"] = np.rint(results["value"] * results["samples"]).astype(np.int64)
+    for run in results.loc[results["correct"] / results["samples"] != results["value"], "run_id"]:
         require(False, run, f"{ACCURACY} without a count of correct predictions")
-    test = results.assign(correct=correct)[results["split"] == CURVE_SPLIT]
-    tested_runs = set(test["run_id"])
+    tests = results[results["split"] == CURVE_SPLIT]
+    tested_runs = set(tests["run_id"])
     for run, partition in zip(done_runs["id"], done_runs["partition_hash"], strict=True):
         require(partition != "", run, "a finished run needs a partition_hash")
         require(run in tested_runs, run, f"a finished run needs {ACCURACY} on the {CURVE_SPLIT} split")
-    readings = results.groupby(["run_id", "split", "client"])["samples"].agg(["size", "min", "max"])
-    for (run, split, client), size, minimum, maximum in readings.itertuples(name=None):
-        place = f"client {client}, {split}"
-        is_complete = size == len(STAGES) * len(RULES)
-        require(is_complete, run, f"{place}: expected every stage and rule, got {size} values")
-        require(minimum == maximum, run, f"{place}: samples differ, {minimum} and {maximum}")
+    readings = results.groupby(["run_id", "split", "client"])["samples"].agg(["size", "nunique"])
+    for (run, split, client), size, numbers in readings.itertuples(name=None):
+        is_complete = size == len(STAGES) * len(RULES) and numbers == 1
+        problem = f"expected every stage and rule, with the same samples; got {size} values"
+        require(is_complete, run, f"client {client}, {split}: {problem}")
     curves = bundle.curves(done_runs["id"], CURVE_SPLIT)
-    for key, part in test.groupby(["run_id", "stage", "rule"]):
+    for key, part in tests.groupby(["run_id", "stage", "rule"]):
         run, stage, rule = cast("tuple[int, str, str]", key)
         require((run, stage) in curves, run, f"{stage}: a finished run needs the curve of the test split")
         clients, counts, samples = (part[name].to_numpy() for name in ("client", "correct", "samples"))
@@ -131,19 +122,18 @@ def import_bundle(url: str, bundle: Bundle) -> ImportInfo:
     check_consistent(bundle)
     runs = bundle.runs()
     with open_store(url, create=True) as store, store.transaction() as session:
-        stored_runs = store.states()
-        states = runs["spec_hash"].map({digest: row.state for digest, row in stored_runs.items()})
+        old_runs = store.states()
+        states = runs["spec_hash"].map({digest: row.state for digest, row in old_runs.items()})
         is_new = states.isna()
         gives_way = ~is_new & ~states.isin(SETTLED) & runs["state"].isin(SETTLED)
         is_written = is_new | gives_way
-        _write(session, bundle, runs[is_written], stored_runs)
+        if is_written.any():
+            _write(session, bundle, runs[is_written], old_runs)
     return ImportInfo(int(is_new.sum()), int(gives_way.sum()), int((~is_written).sum()))
 
 
-def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, stored_runs: Mapping[str, Stored]) -> None:
+def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, old_runs: Mapping[str, Stored]) -> None:
     """Write runs and what belongs to them, in the place of those that are stored."""
-    if runs.empty:
-        return
     bundle_id = id_of(
         session,
         ImportedBundle,
@@ -163,36 +153,20 @@ def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, stored_runs: Ma
         if row["hash"] in set(runs["partition_hash"]) and session.get(Partition, row["hash"]) is None:
             session.add(Partition(**{str(name): value for name, value in row.items()}))
     ids: dict[int, int] = {}
-    for values in runs.to_dict("records"):
-        stored_run = stored_runs.get(values["spec_hash"])
-        if stored_run is not None:
-            session.execute(delete(Run).where(Run.id == stored_run.id))
-        run = Run(
-            **{str(name): value for name, value in values.items() if name not in NOT_COPIED}
-            | {"started": values["started"].to_pydatetime()},
-            id=None if stored_run is None else stored_run.id,
-            environment_id=environments[values["environment_id"]],
-            bundle_id=bundle_id,
-        )
-        session.add(run)
-        session.flush()
-        ids[values["id"]] = run.id
+    for row in runs.to_dict("records"):
+        values = {str(name): value for name, value in row.items() if name in COPIED}
+        values |= {
+            "started": row["started"].to_pydatetime(),
+            "environment_id": environments[row["environment_id"]],
+            "bundle_id": bundle_id,
+        }
+        ids[row["id"]] = replace_run(session, old_runs.get(row["spec_hash"]), values).id
     for start in range(0, len(runs), RUNS_AT_A_TIME):
         numbers = runs["id"].iloc[start : start + RUNS_AT_A_TIME].tolist()
-        results = bundle.client_results(numbers)
-        curves = bundle.curves(numbers, CURVE_SPLIT).items()
-        confusions = bundle.confusions(numbers).items()
-        write_numbers(
-            session,
-            results.assign(run_id=results["run_id"].map(ids)).to_dict("records"),
-            {(ids[run], stage, CURVE_SPLIT): counts for (run, stage), counts in curves},
-            {(ids[run], stage, rule): counts for (run, stage, rule), counts in confusions},
-            {
-                (ids[run], name): bundle.artefact(run, name)
-                for run in numbers
-                for name in bundle.artefact_names(run)
-            },
-        )
+        for name in ("client_results", "curves", "confusions", "artefacts"):
+            rows = bundle.table(name, run_id=numbers)
+            rows = rows.assign(run_id=rows["run_id"].map(ids))
+            write_rows(session, name, rows.to_dict("records"))
 
 
 # Trust --------------------------------------------------------------------------------------------

@@ -12,27 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from sqlalchemy import (
-    URL,
-    Connection,
-    Engine,
-    ExceptionContext,
-    create_engine,
-    event,
-    inspect,
-    make_url,
-    text,
-)
-from sqlalchemy.exc import (
-    ArgumentError,
-    DatabaseError,
-    DataError,
-    IntegrityError,
-    NotSupportedError,
-    ProgrammingError,
-    SQLAlchemyError,
-)
-from sqlalchemy.pool import NullPool
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from bench import paths
 from bench.errors import BusyError, RequestError
@@ -47,14 +28,8 @@ BUSY_SECONDS = 30
 PATIENCE = 300.0
 """Seconds for which a sweep goes on asking a database that is busy."""
 
-OUR_OWN = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
-"""Errors of what was asked, not of the database; a damaged file has no class of its own."""
-
-NO_PRIVILEGE = "42501"
-"""SQLSTATE of what the user of a server may not do."""
-
-LOCKED = "55P03"
-"""SQLSTATE of a statement that has waited too long for a lock."""
+AWAY = (None, "55P03")
+"""SQLSTATEs of what may pass by itself: no server answers, or a statement has waited too long for a lock."""
 
 CONNECT_SECONDS = 10
 LOCK = 0x62656E6368
@@ -66,8 +41,7 @@ DRIVER = "postgresql+psycopg"
 class Database:
     """Where a result database is: an SQLite file (``path``), or a database on a PostgreSQL server.
 
-    ``name`` is how messages call it. It and ``url`` hold no password. A transaction waits ``busy_seconds``
-    for a lock.
+    ``name`` is how messages call it; it holds no password. A transaction waits ``busy_seconds`` for a lock.
 
     Raises:
         RequestError: another kind of URL, or the driver is not installed.
@@ -75,12 +49,12 @@ class Database:
 
     def __init__(self, url: str, busy_seconds: float = BUSY_SECONDS) -> None:
         self._busy_seconds = busy_seconds
+        self.path: Path | None = None
         scheme, _, path = url.partition(":///")
         if scheme == "sqlite" and path not in ("", ":memory:"):
-            self.path: Path | None = paths.expanded(path, "--db")
-            self.url, self.name = url, str(self.path)
+            self.path = paths.expanded(path, "--db")
+            self.name = str(self.path)
             return
-        self.path = None
         try:
             self._server = make_url(url)
             is_ours = self._server.drivername == DRIVER
@@ -92,7 +66,23 @@ class Database:
         if find_spec("psycopg") is None:
             raise RequestError("PostgreSQL needs the extra 'postgres': pip install 'pfl-bench[postgres]'")
         shown = self._server.difference_update_query(["password"])
-        self.url = self.name = shown.render_as_string(hide_password=True)
+        self.name = shown.render_as_string(hide_password=True)
+
+    @contextmanager
+    def explained(self, action: str) -> Iterator[None]:
+        """Turn what the database refuses meanwhile into one line: a ``BusyError`` where that may pass by
+        itself, else a ``RequestError``.
+        """
+        try:
+            yield
+        except (DBAPIError, sqlite3.Error) as error:
+            cause: Any = error.orig if isinstance(error, DBAPIError) else error
+            line = f"cannot {action} the database {self.name}: {str(cause).strip().partition(chr(10))[0]}"
+            if self.path is not None:  # the low byte is the kind of an error
+                is_busy = getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            else:
+                is_busy = getattr(error, "connection_invalidated", False) or cause.sqlstate in AWAY
+            raise (BusyError if is_busy else RequestError)(line) from error
 
     def check(self, write: bool) -> None:
         """Refuse what cannot be used as asked; nothing is created.
@@ -135,13 +125,12 @@ class Database:
             return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
 
     def engine(self, write: bool) -> Engine:
-        """An engine whose errors are one line, as of ``explain``; one that is for reading refuses to write.
+        """An engine; one that is for reading refuses to write.
 
         A transaction that writes waits for the others at its start. In SQLite foreign keys are enforced, the
         parent folder is made for writing, and reading works in a read-only folder.
         """
         engine = self._sqlite_engine(write) if self.path is not None else self._server_engine(write)
-        self._explain(engine)
 
         @event.listens_for(engine, "begin")
         def begun(connection: Connection) -> None:
@@ -160,7 +149,7 @@ class Database:
             path.parent.mkdir(parents=True, exist_ok=True)
         query = {"mode": "rwc"} if write else self._reading_mode()
         url = URL.create("sqlite", database=f"file:{quote(str(path))}", query={**query, "uri": "true"})
-        engine = create_engine(url, connect_args={"timeout": self._busy_seconds}, poolclass=NullPool)
+        engine = create_engine(url, connect_args={"timeout": self._busy_seconds})
 
         @event.listens_for(engine, "connect")
         def connected(connection: sqlite3.Connection, _record: Any) -> None:
@@ -187,35 +176,6 @@ class Database:
             options += " -c default_transaction_read_only=on"
         arguments = {"connect_timeout": CONNECT_SECONDS, "options": options}
         return create_engine(self._server, connect_args=arguments, pool_pre_ping=True, pool_size=2)
-
-    def _explain(self, engine: Engine) -> None:
-        """Let an engine end with one line where the database cannot be reached, read or written: a
-        ``BusyError`` where that may pass by itself, else a ``RequestError``.
-        """
-
-        @event.listens_for(engine, "handle_error")
-        def failed(context: ExceptionContext) -> None:
-            error = context.sqlalchemy_exception
-            if context.is_pre_ping or not isinstance(error, DatabaseError):
-                return  # after a ping in vain the pool connects anew
-            if isinstance(error, OUR_OWN) and getattr(error.orig, "sqlstate", None) != NO_PRIVILEGE:
-                return
-            cause = str(error.orig).partition("\n")[0]
-            if context.connection is None:
-                line = f"database {self.name}: cannot open it: {cause}"
-            else:
-                action = "write to" if context.connection.get_execution_options().get(WRITES) else "read"
-                line = f"cannot {action} the database {self.name}: {cause}"
-            raise BusyError(line) if self._is_busy(context) else RequestError(line)
-
-    def _is_busy(self, context: ExceptionContext) -> bool:
-        """Whether somebody else holds the lock, or the server is away."""
-        error = context.original_exception
-        if self.path is not None:  # the low byte is the kind of an error
-            return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-        return (
-            getattr(error, "sqlstate", None) == LOCKED or context.connection is None or context.is_disconnect
-        )
 
     def prepare(self, engine: Engine) -> None:
         """Settings that stay with the database, before its tables are made: write-ahead logging in SQLite, so
@@ -259,27 +219,19 @@ class Database:
         if target.exists():
             raise RequestError(f"--out {target}: the file already exists")
         url = f"file:{quote(str(self.path.absolute()))}?{urlencode(self._reading_mode() | {'mode': 'ro'})}"
-        try:
-            with replacing_file(target) as temporary, closing(sqlite3.connect(url, uri=True)) as source:
-                source.execute("VACUUM INTO ?", (str(temporary),))
-        except (OSError, sqlite3.Error) as error:
-            raise RequestError(f"database {self.name}: cannot copy it to {target}: {error}") from None
-
-    @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Turn the driver's errors while the database is opened into one ``RequestError``."""
-        try:
-            yield
-        except (SQLAlchemyError, sqlite3.DatabaseError) as error:
-            cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-            raise RequestError(f"database {self.name}: cannot open it: {cause}") from None
+        with (
+            self.explained("copy"),
+            replacing_file(target) as temporary,
+            closing(sqlite3.connect(url, uri=True)) as source,
+        ):
+            source.execute("VACUUM INTO ?", (str(temporary),))
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection that reads, whatever the schema is; errors as of ``explained``."""
+        """A connection that reads, whatever the schema is; raises as ``explained``."""
         engine = self.engine(write=False)
         try:
-            with self.explained(), engine.connect() as connection:
+            with self.explained("read"), engine.connect() as connection:
                 yield connection
         finally:
             engine.dispose()

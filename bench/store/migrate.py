@@ -26,29 +26,26 @@ def current(connection: Connection, database: Database) -> str | None:
         RequestError: it holds tables, but not the suite's.
     """
     tables = inspect(connection).get_table_names()
-    if tables and not {"alembic_version", "runs"} <= {*tables}:
-        names = ", ".join(tables[:3])
-        raise RequestError(f"database {database.name} holds other tables ({names}): name another with --db")
     if not tables:
         return None
+    if not {"alembic_version", "runs"} <= {*tables}:
+        names = ", ".join(tables[:3])
+        raise RequestError(f"database {database.name} holds other tables ({names}): name another with --db")
     return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
 
 
 def _check(revision: str | None, database: Database) -> None:
     if revision is None:
         raise RequestError(f"database {database.name} is empty: run 'bench sweep' first or name another --db")
-    if revision in REVISIONS[:-1]:
-        raise RequestError(
-            f"database {database.name} has the older schema {revision}, expected {HEAD}: run 'bench db "
-            "upgrade'"
-        )
-    if revision != HEAD:
-        change = (
-            "older than that of version 0.2.0: bring it up to date with 0.2.0 first"
-            if revision < HEAD
-            else f"newer than {HEAD} of this bench: upgrade bench"
-        )
-        raise RequestError(f"database {database.name} has the schema {revision}, {change}")
+    if revision == HEAD:
+        return
+    if revision in REVISIONS:
+        change = "run 'bench db upgrade'"
+    elif revision < HEAD:
+        change = "bring it up to date with bench 0.2.0 first"
+    else:
+        change = "upgrade bench"
+    raise RequestError(f"database {database.name} has the schema {revision}, expected {HEAD}: {change}")
 
 
 def prepare(engine: Engine, database: Database, create: bool) -> None:
@@ -94,10 +91,10 @@ def upgrade(url: str) -> tuple[str, str]:
     database.check(write=True)
     engine = database.engine(write=True)
     try:
-        with database.explained():
+        with database.explained("upgrade"):
             with engine.connect() as connection:
                 before = current(connection, database)
-            if before is None or before not in REVISIONS:
+            if before not in REVISIONS:
                 _check(before, database)
             _upgrade(engine, database)
     finally:

@@ -214,13 +214,17 @@ def spec_columns(spec: RunSpec) -> dict[str, Any]:
 # Arrays as bytes: compact, exact, and readable without pickle -------------------------------------------
 
 
+AXES = {"curves": ("rows", "clients"), "confusions": ("clients", "classes", "classes")}
+"""Tables with an array of counts in the column ``data``, and the columns that say its shape."""
+
+
 def pack_counts(counts: NDArray[np.int32]) -> bytes:
-    """Zlib-compressed little-endian int32 of an array, row by row."""
+    """The bytes of an array of counts, row by row."""
     return zlib.compress(np.ascontiguousarray(counts, dtype="<i4").tobytes(), 6)
 
 
-def unpack_counts(data: bytes, *shape: int) -> NDArray[np.int32]:
-    """The array of a shape that ``pack_counts`` wrote."""
+def unpack_counts(data: bytes, shape: tuple[int, ...]) -> NDArray[np.int32]:
+    """The array that ``pack_counts`` wrote."""
     return np.frombuffer(zlib.decompress(data), dtype="<i4").reshape(shape).astype(np.int32)
 
 

@@ -1,70 +1,340 @@
-"""Writing the result database, which answers the questions of ``Queries``."""
+"""The result database: what is stored, and the one rule by which a result replaces another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Engine, delete, exists, func, insert, select, text
 from sqlalchemy.orm import Session
 
+import bench
+from bench.engine.result import Code, RunResult
 from bench.engine.states import COMPLETE, SETTLED
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
-from bench.spec import RunSpec, canonical_json, sha256
+from bench.spec import FederationKey, RunSpec, canonical_json, run_name, sha256
 from bench.store import migrate
 from bench.store.connect import BUSY_SECONDS, Database, writing
 from bench.store.models import (
-    Artefact,
+    AXES,
     Base,
-    ClientResult,
-    Confusion,
-    Curve,
+    Claim,
     Environment,
     ImportedBundle,
     Partition,
     Run,
+    RunningSweep,
     pack_array,
     pack_counts,
     spec_columns,
+    unpack_counts,
 )
-from bench.store.queries import Queries, Stored, Timing, stored
-
-if TYPE_CHECKING:
-    from bench.engine.result import RunResult
+from bench.store.tables import RUN_COLUMNS, Tables, wanted_values
 
 COLUMNS = Run.__table__.columns
-"""Of a run; its result and its context have some of them under the same names."""
-
 SECONDS = ("total", "client", "server", "evaluation")
 
+BUNDLE_COLUMNS: dict[str, ColumnElement[Any]] = {
+    "bundle": func.coalesce(ImportedBundle.name, ""),
+    "bundle_state": func.coalesce(ImportedBundle.state, ""),
+    "bundle_checked": ImportedBundle.__table__.columns["checked"],
+    "bundle_sampled": func.coalesce(ImportedBundle.sample.contains(Run.spec_hash), False),
+    "bundle_close": func.coalesce(ImportedBundle.sample.contains(Run.spec_hash + '": "close'), False),
+}
+"""What a run has of the bundle that it was imported with."""
 
-@dataclass(frozen=True)
-class Context:
-    """What surrounds a run: when, where and by which code it was made.
+CLOCKS = {
+    "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
+    "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
+}
 
-    ``started`` is UTC without a zone; ``environment`` and ``provenance`` (how the partition was
-    made) hold values that JSON can hold.
-    """
+IDS_PER_QUERY = 10_000  # below SQLite's limit of variables in one statement
 
-    started: datetime
-    environment: Mapping[str, Any]
-    code_version: str
+Kind = tuple[str, str, int, str]
+"""Data set, scenario, clients and method."""
+
+
+class Stored(NamedTuple):
+    """What a sweep needs to know of a stored run: how it ended, by which code, and what it took."""
+
+    spec_hash: str
+    id: int
+    state: str
+    reason: str
     method_numerics: int
     engine_numerics: int
-    source_hash: str = ""
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    source_hash: str
+    partition_hash: str
+    started: datetime
+    dataset: str
+    scenario: str
+    clients: int
+    method: str
+    spec: str
+    seconds_total: float
+    device: str
+
+    @property
+    def kind(self) -> Kind:
+        """What the run has in common with those that take alike."""
+        return (self.dataset, self.scenario, self.clients, self.method)
+
+
+STORED = tuple(COLUMNS[name] for name in Stored._fields)
 
 
 def now() -> datetime:
     """The time as it is stored: UTC, without a zone."""
     return datetime.now(UTC).replace(tzinfo=None)
+
+
+def clock(session: Session) -> float:
+    """Seconds by the database's own clock: those of several hosts differ."""
+    return float(session.execute(text(CLOCKS[session.get_bind().dialect.name])).scalar_one())
+
+
+class Store(Tables):
+    """A result database. Made by ``open_store``; use as a context manager or call ``close``."""
+
+    def __init__(self, database: Database, engine: Engine) -> None:
+        self.name = database.name
+        self._database = database
+        self._engine = engine
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._database.explained("read"), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def transaction(self) -> Iterator[Session]:
+        """A session in one transaction that holds the write lock from its start.
+
+        Raises:
+            RequestError: the database cannot be written (full, read-only); if it was locked for 30 s, or
+                its server is away, a ``BusyError``.
+        """
+        with (
+            self._database.explained("write to"),
+            Session(writing(self._engine)) as session,
+            session.begin(),
+        ):
+            yield session
+
+    # What is stored -------------------------------------------------------------------------------
+
+    def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
+        """As ``Tables.table``.
+
+        Raises:
+            RequestError: there is no such column, or a spec was changed since it was stored.
+        """
+        model = Base.metadata.tables[name]
+        columns: dict[str, ColumnElement[Any]] = {column.name: column for column in model.columns}
+        statement = select(model).order_by(*model.primary_key)
+        if name == "runs":
+            columns = {key: columns.get(key, BUNDLE_COLUMNS.get(key)) for key in RUN_COLUMNS}  # type: ignore[misc]
+            statement = (
+                select(*(column.label(key) for key, column in columns.items()))
+                .join_from(Run, ImportedBundle, isouter=True)
+                .order_by(Run.id)
+            )
+        portions: list[list[int]] = [[]]
+        for key, values in wanted_values(filters, columns).items():
+            if key == "run_id":
+                ids = sorted(set(values))
+                starts = range(0, max(len(ids), 1), IDS_PER_QUERY)
+                portions = [ids[start : start + IDS_PER_QUERY] for start in starts]
+            else:
+                statement = statement.where(columns[key].in_(values))
+        rows: list[tuple[Any, ...]] = []
+        with self._reading() as connection:
+            for ids in portions:
+                part = statement.where(columns["run_id"].in_(ids)) if "run_id" in filters else statement
+                rows += map(tuple, connection.execute(part))  # plain ones: pandas is slow with SQLAlchemy's
+        frame = pd.DataFrame(rows, columns=list(columns))
+        if name in AXES:
+            shapes = frame[list(AXES[name])].itertuples(index=False, name=None)
+            counts = list(map(unpack_counts, frame.pop("data"), shapes))
+            frame["counts"] = pd.Series(counts, dtype=object)
+        if name == "runs":
+            self._check_specs(zip(frame["id"], frame["spec"], frame["spec_hash"], strict=True))
+            # Where every value is missing, the driver's type would be that of an empty column.
+            frame = frame.astype({"bundle_checked": "datetime64[ns]"})
+        return frame
+
+    def bundles(self) -> pd.DataFrame:
+        """One row an imported bundle: id, name, source, hash, imported, state, sample (JSON), checked."""
+        return self.table("bundles")
+
+    def states(self) -> dict[str, Stored]:
+        """What is stored of every run, by spec hash; raises as ``table``."""
+        with self._reading() as connection:
+            runs = [Stored(*row) for row in connection.execute(select(*STORED))]
+        self._check_specs((run.id, run.spec, run.spec_hash) for run in runs)
+        return {run.spec_hash: run for run in runs}
+
+    def _check_specs(self, rows: Iterable[tuple[int, str, str]]) -> None:
+        """Refuse runs, given by id, spec and spec hash, whose spec was changed since it was stored."""
+        for run, spec, digest in rows:
+            if sha256(spec) != digest:
+                raise RequestError(
+                    f"run {run} of {self.name}: its spec is not the one that it was stored with; delete the "
+                    "run, or name another --db"
+                )
+
+    def stored(self, spec_hash: str) -> Stored | None:
+        """What is stored of one spec; None where nothing is."""
+        with self._reading() as connection:
+            return _stored(connection, spec_hash)
+
+    def refuse_other_clients(self, hashes: Mapping[FederationKey, str], redone: Collection[str]) -> None:
+        """Keep one's own settled runs on other clients out of one database: a report averages what it holds
+        of a cell, and compares the methods of a federation. Those of spec hashes in ``redone`` are replaced.
+
+        Raises:
+            RequestError: there is such a run of a federation in ``hashes``.
+        """
+        statement = select(Run.spec, Run.partition_hash).where(
+            Run.state.in_(SETTLED),
+            Run.partition_hash.not_in({"", *hashes.values()}),
+            Run.spec_hash.not_in(redone),
+            Run.bundle_id.is_(None),
+        )
+        with self._reading() as connection:
+            rows = connection.execute(statement.order_by(Run.id)).all()
+        for canonical, stored_hash in rows:
+            spec = RunSpec.model_validate_json(canonical)
+            if spec.federation_key in hashes:
+                name = run_name(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
+                raise RequestError(
+                    f"{name} is stored, made on other clients ({stored_hash[:8]}) than there are now "
+                    f"({hashes[spec.federation_key][:8]}); use another --db"
+                )
+
+    def sweeps(self) -> list[tuple[RunningSweep, list[Claim]]]:
+        """Sweeps whose claims last, the oldest first, with their claims on runs that are not stored yet."""
+        is_stored = exists().where(Run.spec_hash == Claim.spec_hash, Run.started >= Claim.since)
+        with self._database.explained("read"), Session(self._engine) as session:
+            lasting = RunningSweep.until > clock(session)
+            rows = session.scalars(select(RunningSweep).where(lasting).order_by(RunningSweep.started)).all()
+            claims = session.scalars(select(Claim).where(~is_stored).order_by(Claim.since, Claim.run)).all()
+        return [(row, [claim for claim in claims if claim.owner == row.owner]) for row in rows]
+
+    # Storing --------------------------------------------------------------------------------------
+
+    def save(self, spec: RunSpec, result: RunResult, provenance: Mapping[str, Any] | None = None) -> Stored:
+        """Write a run with all that belongs to it in one transaction; returns what is stored now.
+
+        An older row of the same spec is replaced and keeps its id. What says nothing of the numbers (a
+        failure, no data) never replaces a settled run, which stays as stale as it was. Results and curves
+        are written for ``done`` and ``searched`` runs only. ``provenance`` says how the partition was made.
+        Raises as ``transaction``.
+        """
+        with self.transaction() as session:
+            old_run = _stored(session.connection(), spec.hash)
+            if old_run is not None and old_run.state in SETTLED and result.state not in SETTLED:
+                return old_run
+            code = result.code or Code(0, 0, "")
+            environment = canonical_json(result.environment)
+            values = spec_columns(spec)
+            values |= {name: value for name, value in vars(result).items() if name in COLUMNS}
+            values |= {f"seconds_{part}": result.seconds.get(part, 0.0) for part in SECONDS}
+            values |= {
+                "environment_id": id_of(session, Environment, sha256(environment), description=environment),
+                "started": result.started or now(),
+                "code_version": bench.__version__,
+                "method_numerics": code.method_numerics,
+                "engine_numerics": code.engine_numerics,
+                "source_hash": code.source,
+            }
+            run = replace_run(session, old_run, values)
+            if result.partition_hash and session.get(Partition, result.partition_hash) is None:
+                key = {name: values[name] for name in ("dataset", "scenario", "clients")}
+                made_how = canonical_json(provenance or {})
+                session.add(Partition(hash=result.partition_hash, **key, provenance=made_how))
+            for name, rows in tables_of(result).items():
+                write_rows(session, name, [{"run_id": run.id, **row} for row in rows])
+            saved = _stored(session.connection(), spec.hash)
+            assert saved is not None
+            return saved
+
+
+def _stored(connection: Connection, spec_hash: str) -> Stored | None:
+    row = connection.execute(select(*STORED).where(Run.spec_hash == spec_hash)).one_or_none()
+    return None if row is None else Stored(*row)
+
+
+def replace_run(session: Session, old_run: Stored | None, values: Mapping[str, Any]) -> Run:
+    """Add a run in the place of an old one, whose id it takes."""
+    if old_run is not None:
+        session.execute(delete(Run).where(Run.id == old_run.id))
+    run = Run(id=old_run.id if old_run else None, **values)
+    session.add(run)
+    session.flush()
+    return run
+
+
+def write_rows(session: Session, name: str, rows: Iterable[Mapping[Any, Any]]) -> None:
+    """Write rows of one of the tables that belong to runs, with the columns of ``bench.store.tables``."""
+    values = [dict(row) for row in rows]
+    for row in values if name in AXES else ():
+        counts = row.pop("counts")
+        row |= dict(zip(AXES[name], counts.shape, strict=True)) | {"data": pack_counts(counts)}
+    if values:
+        # Into the table: what a session does for objects takes as long again.
+        session.execute(insert(Base.metadata.tables[name]), values)
+
+
+def id_of(
+    session: Session, model: type[Environment | ImportedBundle], digest: str, **values: str | datetime
+) -> int:
+    """Id of the row with this hash; made of ``values`` where there is none."""
+    number: int | None = session.scalar(select(model.id).where(model.hash == digest))
+    if number is None:
+        row = model(hash=digest, **values)
+        session.add(row)
+        session.flush()
+        number = row.id
+    return number
+
+
+# A result as rows -----------------------------------------------------------------------------------
+
+
+def tables_of(result: RunResult) -> dict[str, list[dict[str, Any]]]:
+    """The rows of a result by table; numbers of clients are of a run that came to its end alone."""
+    arrays = {**result.artefacts, "loss": result.loss} if len(result.loss) else result.artefacts
+    tables: dict[str, list[dict[str, Any]]] = {}
+    tables["artefacts"] = [{"name": name, "data": pack_array(array)} for name, array in arrays.items()]
+    if result.state in COMPLETE:
+        tables["client_results"] = [*accuracies(result), *areas(result)]
+        tables["curves"] = [
+            {"stage": stage, "split": split, "counts": counts}
+            for (stage, split), counts in result.correct.items()
+        ]
+        tables["confusions"] = [
+            {"stage": stage, "rule": rule, "counts": counts}
+            for (stage, rule), counts in result.confusion.items()
+        ]
+    return tables
 
 
 def accuracies(result: RunResult) -> list[dict[str, Any]]:
@@ -105,115 +375,7 @@ def _rows(
     ]
 
 
-class Store(Queries):
-    """A result database. Made by ``open_store``; use as a context manager or call ``close``."""
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close every connection."""
-        self._engine.dispose()
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep the database open: SQLite tidies up, for milliseconds, whenever the last connection closes."""
-        with self._engine.connect() as connection:
-            connection.execute(select(func.count()).select_from(Run))
-            connection.rollback()
-            yield
-
-    @contextmanager
-    def transaction(self) -> Iterator[Session]:
-        """A session in one transaction that holds the write lock from its start.
-
-        Raises:
-            RequestError: the database cannot be written (full, read-only); if it was locked for 30 s, or
-                its server is away, a ``BusyError``.
-        """
-        with Session(writing(self._engine)) as session, session.begin():
-            yield session
-
-    def save(self, spec: RunSpec, result: RunResult, context: Context) -> int:
-        """Write a run with all that belongs to it in one transaction; returns its id.
-
-        An older row of the same spec is replaced and keeps its id. What says nothing of the numbers (a
-        failure, no data) never replaces a settled run, which stays as stale as it was. Results and curves
-        are written for ``done`` and ``searched`` runs only. Raises as ``transaction``.
-        """
-        with self.transaction() as session:
-            old_run = stored(session.connection(), spec.hash)
-            if old_run is not None and old_run.state in SETTLED and result.state not in SETTLED:
-                return old_run.id
-            if old_run is not None:
-                session.execute(delete(Run).where(Run.id == old_run.id))
-            environment = canonical_json(context.environment)
-            run = Run(
-                id=old_run.id if old_run else None,
-                **spec_columns(spec),
-                **{name: value for name, value in vars(result).items() if name in COLUMNS},
-                **{name: value for name, value in vars(context).items() if name in COLUMNS},
-                **{f"seconds_{part}": result.seconds.get(part, 0.0) for part in SECONDS},
-                environment_id=id_of(session, Environment, sha256(environment), description=environment),
-            )
-            session.add(run)
-            session.flush()
-            if result.partition_hash and session.get(Partition, result.partition_hash) is None:
-                session.add(
-                    Partition(
-                        hash=result.partition_hash,
-                        dataset=spec.dataset,
-                        scenario=spec.scenario,
-                        clients=spec.clients,
-                        provenance=canonical_json(context.provenance),
-                    )
-                )
-            is_complete = result.state in COMPLETE
-            rows = [*accuracies(result), *areas(result)] if is_complete else []
-            arrays = {**result.artefacts, "loss": result.loss} if len(result.loss) else result.artefacts
-            write_numbers(
-                session,
-                [{"run_id": run.id, **row} for row in rows],
-                {(run.id, *key): counts for key, counts in result.correct.items() if is_complete},
-                {(run.id, *key): counts for key, counts in result.confusion.items() if is_complete},
-                {(run.id, name): array for name, array in arrays.items()},
-            )
-            return run.id
-
-
-def write_numbers(
-    session: Session,
-    results: list[dict[Any, Any]],
-    curves: Mapping[tuple[int, str, str], NDArray[np.int32]],
-    confusions: Mapping[tuple[int, str, str], NDArray[np.int32]],
-    arrays: Mapping[tuple[int, str], NDArray[Any]],
-) -> None:
-    """Write what belongs to runs: rows of ``client_results``, curves by run, stage and split, confusions by
-    run, stage and rule, and arrays by run and name.
-    """
-    rows: dict[type[Base], list[dict[Any, Any]]] = {
-        ClientResult: results,
-        Curve: [
-            {"run_id": run, "stage": stage, "split": split, "data": pack_counts(counts)}
-            | dict(zip(("rows", "clients"), counts.shape, strict=True))
-            for (run, stage, split), counts in curves.items()
-        ],
-        Confusion: [
-            {"run_id": run, "stage": stage, "rule": rule, "data": pack_counts(counts)}
-            | dict(zip(("clients", "classes"), counts.shape[:2], strict=True))
-            for (run, stage, rule), counts in confusions.items()
-        ],
-        Artefact: [
-            {"run_id": run, "name": name, "data": pack_array(array)} for (run, name), array in arrays.items()
-        ],
-    }
-    for model, values in rows.items():
-        if values:
-            # Into the table: what a session does for objects takes as long again.
-            session.execute(insert(Base.metadata.tables[model.__tablename__]), values)
+# Opening --------------------------------------------------------------------------------------------
 
 
 def open_store(url: str, create: bool, busy_seconds: float = BUSY_SECONDS) -> Store:
@@ -230,16 +392,16 @@ def open_store(url: str, create: bool, busy_seconds: float = BUSY_SECONDS) -> St
     database.check(create)
     engine = database.engine(write=create)
     try:
-        with database.explained():
+        with database.explained("open"):
             migrate.prepare(engine, database, create)
     except BaseException:
         engine.dispose()
         raise
-    return Store(engine, database.url)
+    return Store(database, engine)
 
 
-def stored_runs(url: str, write: bool, searches: bool = False) -> tuple[dict[str, Stored], list[Timing]]:
-    """Stored runs by spec hash, and what they cost; nothing where there is no database yet.
+def stored_runs(url: str, write: bool, searches: bool = False) -> dict[str, Stored]:
+    """Stored runs by spec hash; nothing where there is no database yet.
 
     With ``write``, a database that could not be written is refused now, before anything is run.
     Nothing is created. ``searches``: the database is one of searches; those and runs that are reported
@@ -252,46 +414,13 @@ def stored_runs(url: str, write: bool, searches: bool = False) -> tuple[dict[str
     if write:
         database.check(write=True)
     if database.empty():
-        return {}, []
+        return {}
     with open_store(url, create=False) as store:
         stored = store.states()
-        other_state = "done" if searches else "searched"
-        if any(run.state == other_state for run in stored.values()):
-            sort, content = "database of runs that are reported", "those of searches"
-            if searches:
-                sort, content = "tuning database", "runs that are reported"
-            raise RequestError(
-                f"--db: {database.name} cannot be a {sort}: it holds {content}; name another one"
-            )
-        return stored, store.history()
-
-
-def knows_bundle(url: str, digest: str, must_exist: bool) -> bool:
-    """Whether the bundle with this hash was imported; then the database can be written, too.
-
-    Nothing is created. Without ``must_exist`` there may be no database yet.
-
-    Raises:
-        RequestError: as ``open_store``, and for an imported bundle as for writing.
-    """
-    database = Database(url)
-    if not must_exist and database.empty():
-        return False
-    with open_store(url, create=False) as store:
-        is_known = digest in set(store.bundles()["hash"])
-    if is_known:
-        database.check(write=True)
-    return is_known
-
-
-def id_of(
-    session: Session, model: type[Environment | ImportedBundle], digest: str, **values: str | datetime
-) -> int:
-    """Id of the row with this hash; made of ``values`` where there is none."""
-    number: int | None = session.scalar(select(model.id).where(model.hash == digest))
-    if number is None:
-        row = model(hash=digest, **values)
-        session.add(row)
-        session.flush()
-        number = row.id
-    return number
+    other_state = "done" if searches else "searched"
+    if any(run.state == other_state for run in stored.values()):
+        sort, content = "database of runs that are reported", "those of searches"
+        if searches:
+            sort, content = "tuning database", "runs that are reported"
+        raise RequestError(f"--db: {database.name} cannot be a {sort}: it holds {content}; name another one")
+    return stored

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.store.queries import Readings, filter_runs
+from bench.store.tables import Readings, filter_runs
 
 
 class Source(Protocol):
@@ -26,7 +26,7 @@ class Source(Protocol):
         """Run and stage -> correct predictions ``[rows, clients]``, of those runs that have a curve."""
 
     def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
-        """As ``bench.store.queries.Queries.confusions``."""
+        """As ``bench.store.tables.Tables.confusions``."""
 
     def artefact(self, run_id: int, name: str) -> NDArray[Any]:
         """An array kept with a run; raises ``KeyError`` where there is none."""

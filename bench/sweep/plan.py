@@ -6,8 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 from math import log
 from pathlib import Path
 from statistics import median
@@ -15,12 +14,11 @@ from typing import Literal, cast
 
 from bench.dataset import DATASETS
 from bench.engine.result import Code
-from bench.engine.states import FAILURES, SETTLED, State
-from bench.errors import RequestError
+from bench.engine.states import COMPLETE, FAILURES, SETTLED, State
 from bench.grids import Planned
 from bench.sources import Sources
-from bench.spec import FederationKey, RunSpec, run_name
-from bench.store.queries import Kind, Stored, Timing
+from bench.spec import RunSpec, run_name
+from bench.store.store import Kind, Stored
 from bench.sweep import fingerprint
 from bench.sweep.policy import Level, sort_of
 
@@ -51,15 +49,14 @@ class Estimator:
     a graph is mended) is a larger part of a short run.
     """
 
-    def __init__(self, history: Iterable[Timing], device: str) -> None:
+    def __init__(self, history: Iterable[Stored], device: str) -> None:
         self._device = device
         self._rates: defaultdict[Kind, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-        self._medians: dict[tuple[Kind, int], float] = {}
-        for timing in history:
-            protocol = json.loads(timing.spec)["protocol"]
-            self._add(
-                timing.kind, protocol["rounds"] * protocol["local_epochs"], timing.seconds, timing.device
-            )
+        for run in history:
+            if run.state in COMPLETE:
+                protocol = json.loads(run.spec)["protocol"]
+                epochs = protocol["rounds"] * protocol["local_epochs"]
+                self._add(run.kind, epochs, run.seconds_total, run.device)
 
     def add(self, spec: RunSpec, seconds: float, device: str) -> None:
         """Take a run that has just ended into account."""
@@ -68,7 +65,6 @@ class Estimator:
     def _add(self, kind: Kind, epochs: int, seconds: float, device: str) -> None:
         if sort_of(device) == self._device:
             self._rates[kind][epochs].append(seconds / epochs)
-            self._medians.pop((kind, epochs), None)
 
     def seconds(self, spec: RunSpec) -> float | None:
         """Expected seconds; None where no like run is known on such a device."""
@@ -77,9 +73,7 @@ class Estimator:
             return None
         epochs, rates = _epochs(spec), self._rates[kind]
         nearest = min(rates, key=lambda number: abs(log(number / epochs)))
-        if (kind, nearest) not in self._medians:
-            self._medians[kind, nearest] = median(rates[nearest])
-        return self._medians[kind, nearest] * epochs
+        return median(rates[nearest]) * epochs
 
 
 @dataclass(frozen=True)
@@ -108,6 +102,14 @@ class Step:
         """Whether the stored run is another one than when the plan was made."""
         return self.stored is None or row.started != self.stored.started
 
+    def ended_elsewhere(self, row: Stored | None) -> str | None:
+        """The state in which another sweep has stored the run since the plan was made: settled or failed by
+        code of no older numerics, which spares making it. None where it has not.
+        """
+        if row is None or not self.is_new(row) or numerics_change(row, fingerprint.of(self.spec)):
+            return None
+        return row.state if row.state in (*SETTLED, *FAILURES) else None
+
     @property
     def name(self) -> str:
         """The run in words, and its variant."""
@@ -115,58 +117,31 @@ class Step:
         return f"{name} ({self.planned.variant})" if self.planned.variant else name
 
 
-@dataclass(eq=False)
-class Job:
-    """A step that a sweep is to do: the ``number`` of its next try, not before ``held_until`` on the
-    monotonic clock; and, once it runs, where and since when.
-    """
-
-    step: Step
-    number: int = 1
-    held_until: float = 0.0
-    slot: int = -1
-    device: str = ""
-    started: datetime = datetime.min
-
-    @property
-    def shrink(self) -> int:
-        """How many times smaller than usual the blocks of clients are."""
-        return 1 << max(0, self.number - 2)
-
-    @property
-    def how(self) -> str:
-        """The try in words."""
-        if self.shrink > 1:
-            return f"in blocks of 1/{self.shrink}"
-        return "alone on the device" if self.number > 1 else "beside other runs"
-
-
 @dataclass(frozen=True)
 class Plan:
     """Every planned run in the order in which it would be run, and what earlier runs took."""
 
     steps: tuple[Step, ...]
-    history: tuple[Timing, ...] = ()
+    history: tuple[Stored, ...] = ()
 
-    def timed(self, history: Iterable[Timing], device: str, elsewhere: Iterable[Timing] = ()) -> Plan:
+    def timed(self, history: Iterable[Stored], device: str, elsewhere: Iterable[Stored] = ()) -> Plan:
         """The plan with what its runs would take on a sort of ``device`` (``cpu``, ``cuda``), by like runs of
         ``history`` or, where there are none, of ``elsewhere``, another machine.
         """
-        timings = tuple(history)
-        here, there = Estimator(timings, device), Estimator(elsewhere, device)
-
-        def expected(spec: RunSpec) -> float | None:
-            seconds = here.seconds(spec)
-            return there.seconds(spec) if seconds is None else seconds
-
-        return Plan(tuple(replace(step, seconds=expected(step.spec)) for step in self.steps), timings)
+        known_runs = tuple(history)
+        here, there = Estimator(known_runs, device), Estimator(elsewhere, device)
+        steps = []
+        for step in self.steps:
+            seconds = here.seconds(step.spec)
+            steps.append(replace(step, seconds=there.seconds(step.spec) if seconds is None else seconds))
+        return Plan(tuple(steps), known_runs)
 
     @property
     def counts(self) -> dict[str, int]:
         """Number of runs by status."""
         return dict(Counter(step.status for step in self.steps))
 
-    @property
+    @cached_property
     def to_run(self) -> list[Step]:
         """Runs that a sweep does, each spec once."""
         unique: dict[str, Step] = {}
@@ -181,26 +156,14 @@ class Plan:
         return [step for step in self.to_run if step.status != "no_data"]
 
     @property
-    def seconds(self) -> float:
-        """Expected seconds of the ready runs whose time is known, one after the other."""
-        return sum(step.seconds or 0.0 for step in self.ready)
-
-    def refuse_tuned_elsewhere(self, hashes: Mapping[FederationKey, str]) -> None:
-        """Raises ``RequestError`` where a configuration was tuned on other clients than those of ``hashes``,
-        as it may have been trained on items that test now.
-        """
-        for step in self.steps:
-            tuned_on, partition = step.planned.tuned_on, hashes.get(step.spec.federation_key, "")
-            if tuned_on and partition and tuned_on != partition:
-                raise RequestError(
-                    f"--use-tuned: {step.name} was tuned on other clients ({tuned_on[:8]}) than there are "
-                    f"now ({partition[:8]}): run bench tune for it, or leave it out"
-                )
+    def times(self) -> list[float]:
+        """Expected seconds of the ready runs whose time is known."""
+        return [step.seconds for step in self.ready if step.seconds is not None]
 
     @property
     def unknown_times(self) -> int:
         """Number of ready runs without an expectation."""
-        return sum(step.seconds is None for step in self.ready)
+        return len(self.ready) - len(self.times)
 
 
 def data_at_hand(roots: tuple[Path, ...]) -> Callable[[str], str]:
@@ -230,39 +193,37 @@ def make_plan(
     hand. To run is whatever is not settled or stale, and what is done and ``lacks_models``; with ``rerun``
     exactly the runs of that level.
     """
-    steps = (_step(run, rows, data_gap) for run in runs)
-    return Plan(tuple(replace(step, to_run=_is_wanted(step, rerun, lacks_models)) for step in steps))
+    steps = []
+    for run in runs:
+        step = _step(run, rows.get(run.spec.hash), data_gap)
+        wanted = {
+            None: step.status not in SETTLED,
+            "changed": step.changed,
+            "failed": step.status in FAILURES,
+            "stale": step.status == "stale",
+        }[rerun]
+        if rerun is None and step.status == "done" and lacks_models is not None:
+            wanted = lacks_models(step.spec)
+        steps.append(replace(step, to_run=wanted))
+    return Plan(tuple(steps))
 
 
-def _is_wanted(step: Step, rerun: Level | None, lacks_models: Callable[[RunSpec], bool] | None) -> bool:
-    if rerun == "changed":
-        return step.changed
-    if rerun == "failed":
-        return step.status in FAILURES
-    if rerun == "stale":
-        return step.status == "stale"
-    if step.status == "done" and lacks_models is not None:
-        return lacks_models(step.spec)
-    return step.status not in SETTLED
-
-
-def _step(run: Planned, rows: Mapping[str, Stored], data_gap: Callable[[str], str]) -> Step:
-    spec = run.spec
-    row = rows.get(spec.hash)
+def _step(run: Planned, row: Stored | None, data_gap: Callable[[str], str]) -> Step:
+    change = ""
     if row is not None and row.state in SETTLED:
-        code = fingerprint.of(spec)
+        code = fingerprint.of(run.spec)
         change = numerics_change(row, code)
         if not change:
             is_changed = row.source_hash != code.source
             return Step(run, cast(Status, row.state), row.reason, row, changed=is_changed)
-    gap = data_gap(spec.dataset)
+    gap = data_gap(run.spec.dataset)
     if gap:
         return Step(run, "no_data", gap, row)
+    if change:
+        return Step(run, "stale", change, row)
     if row is None or row.state == "no_data":
         return Step(run, "missing", "", row)
-    if row.state in SETTLED:
-        return Step(run, "stale", change, row)
-    return Step(run, "oom" if row.state == "oom" else "failed", row.reason, row)
+    return Step(run, cast(Status, row.state), row.reason, row)
 
 
 def numerics_change(row: Stored, code: Code) -> str:

@@ -15,10 +15,18 @@ Backend = Literal["local", "ray", "slurm"]
 Level = Literal["stale", "failed", "changed"]
 """Stored runs that a person may want to have redone, and nothing else."""
 
-# What may be asked for -----------------------------------------------------------------------------
-
 PACKAGES = {"ray": "ray", "slurm": "submitit"}
 """The package that a backend needs, from the extra of the backend's name."""
+
+PER_GPU = 4
+"""Runs that share a GPU unless somebody says otherwise."""
+
+TRIES = 4
+"""How often a run is tried whose worker was lost or that ran out of memory: beside other runs, alone on its
+device, and in blocks of a half and of a quarter of the clients. No number depends on blocks."""
+
+HELD_BACK = 3
+"""Runs of a method that fail before any succeeds, after which the rest of its runs is held back."""
 
 
 @dataclass(frozen=True)
@@ -39,25 +47,23 @@ def check(placement: Placement, find: Callable[[str], object] = find_spec) -> No
     Raises:
         RequestError: an option of another backend, no setting, or an extra that is not installed.
     """
-    for option, value, backend in (
-        ("--address", placement.address, "ray"),
-        ("--slurm", placement.slurm, "slurm"),
-    ):
-        if value and placement.backend != backend:
-            raise RequestError(f"{option} goes with --backend {backend}, got --backend {placement.backend}")
+    backend = placement.backend
+    if placement.address and backend != "ray":
+        raise RequestError(f"--address goes with --backend ray, got --backend {backend}")
+    if placement.slurm and backend != "slurm":
+        raise RequestError(f"--slurm goes with --backend slurm, got --backend {backend}")
     for setting in placement.slurm:
-        key, equals, value = setting.partition("=")
-        if not (key and equals and value):
+        key, _, value = setting.partition("=")
+        if not (key and value):
             raise RequestError(f"--slurm expects KEY=VALUE such as partition=gpu, got '{setting}'")
-    if placement.backend != "local" and placement.devices not in (None, "cpu", "cuda"):
+    if backend != "local" and placement.devices not in (None, "cpu", "cuda"):
         raise RequestError(
-            f"--devices expects cpu or cuda with --backend {placement.backend}, got '{placement.devices}'"
+            f"--devices expects cpu or cuda with --backend {backend}, got '{placement.devices}'"
         )
-    package = PACKAGES.get(placement.backend)  # last: who installs an extra should not be refused afterwards
-    if package is not None and find(package) is None:
+    # Last: who installs an extra should not be refused afterwards.
+    if backend in PACKAGES and find(PACKAGES[backend]) is None:
         raise RequestError(
-            f"--backend {placement.backend} needs the extra '{placement.backend}': "
-            f"pip install 'pfl-bench[{placement.backend}]'"
+            f"--backend {backend} needs the extra '{backend}': pip install 'pfl-bench[{backend}]'"
         )
 
 
@@ -70,19 +76,6 @@ class Limits:
     failures: int | None = None
     timeout: float | None = None
     budget: float | None = None
-
-
-# Slots and tries ----------------------------------------------------------------------------------
-
-PER_GPU = 4
-"""Runs that share a GPU unless somebody says otherwise."""
-
-TRIES = 4
-"""How often a run is tried whose worker was lost or that ran out of memory: beside other runs, alone on its
-device, and in blocks of a half and of a quarter of the clients. No number depends on blocks."""
-
-HELD_BACK = 3
-"""Runs of a method that fail before any succeeds, after which the rest of its runs is held back."""
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from ray.exceptions import OutOfMemoryError, RayError, RayTaskError
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.sweep.cluster import attempt, order_for_node
 from bench.sweep.order import Execute, Order
 from bench.sweep.policy import PER_GPU, Placement, Slots
-from bench.sweep.workers import Lost, MakePool
+from bench.sweep.workers import Lost, MakePool, attempt_on_node, order_for_node
 
 OBJECT_STORE = 100 * 2**20
 """Bytes for results on their way, where the sweep starts a Ray of its own; they are small."""
@@ -37,22 +36,21 @@ class RayPool:
         may be given another GPU.
         """
         on_gpu = order.device != "cpu"
-        task = ray.remote(attempt).options(
-            num_cpus=largest_node() if order.alone and not on_gpu else order.threads,
+        nodes = [node["Resources"].get("CPU", 1.0) for node in ray.nodes() if node["Alive"]]
+        task = ray.remote(attempt_on_node).options(
+            num_cpus=max(nodes) if order.alone and not on_gpu else order.threads,
             num_gpus=(1 if order.alone else 1 / PER_GPU) if on_gpu else 0,
             max_retries=0,  # a lost run is the scheduler's to try again: it counts
         )
-        reference = task.remote(self._execute, order_for_node(order), self._timeout, not on_gpu)
-        self._tasks[slot] = reference
+        self._tasks[slot] = task.remote(self._execute, order_for_node(order), self._timeout, not on_gpu)
         future: Future[RunResult | Lost] = Future()
-        reference.future().add_done_callback(partial(_hand_on, future, order.device))
+        self._tasks[slot].future().add_done_callback(partial(_hand_on, future, order.device))
         return future
 
     def stop(self) -> None:
         """Cancel what runs or waits."""
-        for reference in self._tasks:
-            if reference is not None:
-                ray.cancel(reference, force=True)
+        for reference in filter(None, self._tasks):
+            ray.cancel(reference, force=True)
 
 
 def _hand_on(future: Future[RunResult | Lost], device: str, task: Future[RunResult | Lost]) -> None:
@@ -70,11 +68,6 @@ def _hand_on(future: Future[RunResult | Lost], device: str, task: Future[RunResu
     future.set_result(result)
 
 
-def largest_node() -> float:
-    """Cores of the largest node that lives."""
-    return max((node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]), default=1.0)
-
-
 @contextmanager
 def ray_cluster(placement: Placement, runs: int) -> Iterator[tuple[Slots, MakePool]]:
     """Slots on a Ray cluster, and what makes runs there. Without an address Ray is started here, and
@@ -86,36 +79,29 @@ def ray_cluster(placement: Placement, runs: int) -> Iterator[tuple[Slots, MakePo
     Raises:
         RequestError: no such cluster, or no GPU in it.
     """
-    address = placement.address
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
-    head: dict[str, Any] = (
-        {} if address else {"object_store_memory": OBJECT_STORE, "include_dashboard": False}
-    )
+    head = {} if placement.address else {"object_store_memory": OBJECT_STORE, "include_dashboard": False}
     variables = {name: value for name, value in os.environ.items() if name.startswith("BENCH_")}
     try:
         ray.init(
-            address or "local",
+            placement.address or "local",
             logging_level=logging.ERROR,
             log_to_driver=False,
             runtime_env={"env_vars": variables},
             **head,
         )
     except (OSError, ValueError, RuntimeError, RayError) as error:
-        raise RequestError(f"--address expects a Ray cluster that runs, got '{address}': {error}") from error
+        expected = f"--address expects a Ray cluster that runs, got '{placement.address}'"
+        raise RequestError(f"{expected}: {error}") from error
     try:
-        yield _slots(placement, runs)
+        resources, threads = ray.cluster_resources(), placement.threads or 1
+        gpus = int(resources.get("GPU", 0))
+        if placement.devices == "cuda" and not gpus:
+            raise RequestError("--devices: the Ray cluster has no GPU")
+        on_gpu = gpus > 0 and placement.devices != "cpu"
+        room = int(resources.get("CPU", 0)) // threads
+        default = min(PER_GPU * gpus, room) if on_gpu else room
+        count = max(1, min(placement.jobs or default, runs))
+        yield Slots(("cuda:0" if on_gpu else "cpu",) * count, threads, elsewhere=True), RayPool
     finally:
         ray.shutdown()
-
-
-def _slots(placement: Placement, runs: int) -> tuple[Slots, MakePool]:
-    resources, threads = ray.cluster_resources(), placement.threads or 1
-    gpus = int(resources.get("GPU", 0))
-    if placement.devices == "cuda" and not gpus:
-        raise RequestError("--devices: the Ray cluster has no GPU")
-    on_gpu = gpus > 0 and placement.devices != "cpu"
-    room = int(resources.get("CPU", 0)) // threads
-    default = min(PER_GPU * gpus, room) if on_gpu else room
-    count = max(1, min(placement.jobs or default, runs))
-    slots = Slots(("cuda:0" if on_gpu else "cpu",) * count, threads, elsewhere=True)
-    return slots, RayPool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,20 +14,22 @@ from tempfile import TemporaryDirectory
 from bench.engine.checkpoint import MINUTES
 from bench.engine.result import RunResult
 from bench.engine.states import FAILURES
+from bench.errors import RequestError
 from bench.federation.build import build as build_federation
-from bench.spec import RunSpec
+from bench.spec import FederationKey, RunSpec
 from bench.store import Store, open_store
 from bench.store.store import now
 from bench.sweep import fingerprint
+from bench.sweep.claims import Claims
+from bench.sweep.display import Reporter
 from bench.sweep.execution import execute
 from bench.sweep.federations import Build, build_all
+from bench.sweep.interrupts import Interrupts
 from bench.sweep.order import Checkpoints, Execute
-from bench.sweep.plan import Estimator, Job, Plan, Step, make_plan, planned
+from bench.sweep.plan import Estimator, Plan, Step, make_plan, planned
 from bench.sweep.policy import Limits, Placement, Slots
-from bench.sweep.reporters import Reporter
-from bench.sweep.schedule import Interrupts, Sweep
+from bench.sweep.schedule import Job, Sweep
 from bench.sweep.workers import LocalPool, MakePool, choose, thread_variables
-from bench.sweep.writer import MakeWriter, Writer
 
 FollowUp = Callable[[Store, Mapping[str, str]], Sequence[Step]]
 """What else is to run, given the states of the runs that have ended by spec hash; asked whenever one has.
@@ -59,7 +61,7 @@ def sweep(
     minutes: float = MINUTES,
     make_pool: MakePool = LocalPool,
     follow_up: FollowUp | None = None,
-    make_writer: MakeWriter = Writer,
+    make_claims: Callable[[Store, Callable[[], bool]], Claims] = Claims,
 ) -> Outcome:
     """Do the runs of a plan that are to do and store each one as it ends.
 
@@ -67,8 +69,7 @@ def sweep(
     process dies, is stored as such and the rest goes on, within ``limits``. Under ``home`` the sweep
     keeps the output of failed runs (``logs/``) and saves what runs every
     so many ``minutes`` (``checkpoints/``), from where it goes on after a kill; without it, neither.
-    ``make_pool`` says where runs are made, ``make_writer`` who stores them. ``follow_up`` is asked for
-    more whenever one has ended.
+    ``make_pool`` says where runs are made. ``follow_up`` is asked for more whenever one has ended.
 
     Raises:
         RequestError: a federation cannot be what was asked for, stored runs are of other clients, or no
@@ -90,37 +91,35 @@ def sweep(
         folder = None if slots.elsewhere else Path(stack.enter_context(TemporaryDirectory(prefix="bench-")))
         federations, missing_data = build_all((step.spec for step in steps), roots, build, folder)
         hashes = {key: shared.hash for key, shared in federations.items()}
-        plan.refuse_tuned_elsewhere(hashes)
+        refuse_tuned_elsewhere(plan, hashes)
         ready_steps = [step for step in steps if step.spec.dataset not in missing_data]
         if not ready_steps and all(step.to_run for step in plan.steps):
             raise next(iter(missing_data.values()))
         store = stack.enter_context(open_store(database, create=True))
         store.refuse_other_clients(hashes, {step.spec.hash for step in steps})
-        stack.enter_context(store.held())
         stack.enter_context(reporter)
         interrupts = stack.enter_context(Interrupts(reporter.note))
-        writer = stack.enter_context(make_writer(store, federations, slots, lambda: interrupts.now))
-
         loop = Sweep(
             slots,
             pool,
+            store,
+            stack.enter_context(make_claims(store, lambda: interrupts.now)),
+            interrupts,
+            reporter,
             limits,
             deadline,
             Estimator(plan.history, slots.sort),
-            interrupts,
-            writer,
-            reporter,
-            _log_folder(home),
             tuple(map(str, roots)),
             federations,
             Checkpoints(home / "checkpoints", minutes) if home else None,
+            _log_folder(home),
             partial(follow_up, store) if follow_up else lambda states: (),
             list(map(Job, ready_steps)),
         )
         reporter.started(len(steps))
         for step in steps:
             if step.spec.dataset in missing_data:
-                loop.store(step, RunResult("no_data", str(missing_data[step.spec.dataset])), now())
+                loop.save(step, RunResult("no_data", str(missing_data[step.spec.dataset])), now())
         loop.run()
         for reason, count in loop.left.items():
             reporter.note(f"{count:,} left: {reason}")
@@ -131,15 +130,26 @@ def sweep(
     return Outcome(dict(counts), loop.ended.total(), failure_count, dict(loop.left))
 
 
+def refuse_tuned_elsewhere(plan: Plan, hashes: Mapping[FederationKey, str]) -> None:
+    """Raises ``RequestError`` where a configuration was tuned on other clients than those of ``hashes``,
+    as it may have been trained on items that test now.
+    """
+    for step in plan.steps:
+        tuned_on, partition = step.planned.tuned_on, hashes.get(step.spec.federation_key, "")
+        if tuned_on and partition and tuned_on != partition:
+            raise RequestError(
+                f"--use-tuned: {step.name} was tuned on other clients ({tuned_on[:8]}) than there are "
+                f"now ({partition[:8]}): run bench tune for it, or leave it out"
+            )
+
+
 def _log_folder(home: Path | None) -> Path | None:
     """Where the output of runs goes; None where that cannot be written, beside a database that can."""
-    if home is None:
-        return None
-    try:
-        (home / "logs").mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
-    return home / "logs"
+    if home is not None:
+        with suppress(OSError):
+            (home / "logs").mkdir(parents=True, exist_ok=True)
+            return home / "logs"
+    return None
 
 
 @contextmanager

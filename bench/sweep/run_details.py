@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import shlex
 from collections import Counter
@@ -83,7 +82,7 @@ def run_detail(store: Store, run_id: int) -> dict[str, Any]:
     """
     runs = store.runs(id=run_id)
     if runs.empty:
-        raise RequestError(f"no run {run_id} in {store.url}: 'bench runs list' prints the ids")
+        raise RequestError(f"no run {run_id} in {store.name}: 'bench runs list' prints the ids")
     row: dict[str, Any] = json.loads(runs.to_json(orient="records", date_format="iso"))[0]
     row["spec"] = json.loads(row["spec"])
     environments = store.environments().set_index("id")["description"]
@@ -103,9 +102,6 @@ def run_detail(store: Store, run_id: int) -> dict[str, Any]:
 
 
 FORM = "DATASET/SCENARIO/CLIENTS/METHOD"
-
-NEAR = 5
-"""Cells that a message names where there is none of the name asked for."""
 
 
 def cell(source: Source, name: str) -> list[dict[str, Any]]:
@@ -129,19 +125,20 @@ def cell(source: Source, name: str) -> list[dict[str, Any]]:
     )
     rows = runs[names == name]
     if rows.empty:
-        raise unknown("cell", name, difflib.get_close_matches(name, sorted(set(names)), n=NEAR, cutoff=0.4))
+        raise unknown("cell", name, set(names))
     rows = rows.assign(test=rows["id"].map(_tests(source, rows["id"])))
     columns = ["seed", "state", "test", "device", "partition_hash", "spec_hash"]
-    parts = []
+    parts: list[dict[str, Any]] = []
     for _, part in rows.groupby("cell"):
         seeds = sorted(set(part["seed"].tolist()))
+        runs_of_part = json.loads(part.sort_values("seed")[columns].to_json(orient="records"))
         parts.append(
             {
                 "command": command(RunSpec.model_validate_json(part["spec"].iloc[0]), seeds),
                 "seeds": seeds,
                 "states": dict(Counter(part["state"])),
                 "origins": sorted(set(part["origin"])),
-                "runs": json.loads(part.sort_values("seed")[columns].to_json(orient="records")),
+                "runs": runs_of_part,
             }
         )
     return sorted(parts, key=lambda part: (-len(part["seeds"]), part["command"]))

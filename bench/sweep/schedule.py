@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Any, Self
+from typing import Any
 
 from bench.engine.result import RunResult
 from bench.engine.states import COMPLETE, FAILURES, SETTLED
-from bench.store.queries import Kind
-from bench.store.store import now
+from bench.environment import describe
+from bench.store import Store
+from bench.store.store import Kind, now
+from bench.sweep import fingerprint
+from bench.sweep.claims import Claims
+from bench.sweep.display import Reporter, side_by_side
 from bench.sweep.federations import Federations
+from bench.sweep.interrupts import Interrupts
 from bench.sweep.order import Checkpoints, Order
-from bench.sweep.plan import Estimator, Job, Step, kind_of
+from bench.sweep.plan import Estimator, Step, kind_of
 from bench.sweep.policy import HELD_BACK, TRIES, Limits, Slots
-from bench.sweep.reporters import Reporter
-from bench.sweep.show import side_by_side
 from bench.sweep.workers import Lost, Pool
-from bench.sweep.writer import Progress, Writer
 
 TICK = 0.2
 """Seconds after which interrupts and the budget are looked at while nothing ends."""
@@ -34,51 +34,39 @@ CLAIM_PAUSE = 1.0
 """Seconds after which a run that another sweep was at is asked for again."""
 
 
-class Interrupts:
-    """Counts what asks the sweep to stop; used as a context manager around it.
-
-    Outside of the main thread, and for a signal that the process was started to ignore, nothing is
-    installed.
+@dataclass(eq=False)
+class Job:
+    """A step that a sweep is to do: the ``number`` of its next try, not before ``held_until`` on the
+    monotonic clock; and, once it runs, where and since when.
     """
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._announced = False
-        self._before: dict[signal.Signals, Any] = {}
-        self.finish = False
-        """Start nothing new."""
-        self.now = False
-        """Do not wait for what runs either."""
+    step: Step
+    number: int = 1
+    held_until: float = 0.0
+    slot: int = -1
+    device: str = ""
+    started: datetime = datetime.min
 
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                if signal.getsignal(number) is not signal.SIG_IGN:
-                    self._before[number] = signal.signal(number, self._handle)
-        return self
+    @property
+    def shrink(self) -> int:
+        """How many times smaller than usual the blocks of clients are."""
+        return 1 << max(0, self.number - 2)
 
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _handle(self, number: int, _frame: FrameType | None) -> None:
-        self.now = self.finish or number == signal.SIGTERM
-        self.finish = True
-
-    def announce(self, count: int) -> None:
-        """Say once what an interrupt does."""
-        if self._before and not self.now and not self._announced:
-            self._announced = True
-            self._say(f"interrupted: {count} running to be finished and stored; Ctrl-C again stops now")
+    @property
+    def how(self) -> str:
+        """The try in words."""
+        if self.shrink > 1:
+            return f"in blocks of 1/{self.shrink}"
+        return "alone on the device" if self.number > 1 else "beside other runs"
 
 
 @dataclass(eq=False)
 class Sweep:
     """Gives jobs to a pool, one for each slot, and stores what comes of them.
 
-    ``roots``, ``federations`` and ``checkpoints`` are for the orders. ``logs`` is where the output of runs
-    goes (None: nowhere). ``deadline`` is the end of the budget on the monotonic clock. ``follow_up`` says
-    what else is to run, given the ``states``; it is asked whenever a run has ended.
+    ``deadline`` is the end of the budget on the monotonic clock. ``roots``, ``federations`` and
+    ``checkpoints`` are for the orders. ``logs`` is where the output of runs goes (None: nowhere).
+    ``follow_up`` says what else is to run, given the ``states``; it is asked whenever a run has ended.
 
     Afterwards ``states`` holds where every run stands that has ended, by spec hash, those that other sweeps
     have done included; ``ended`` counts the results of this one by state, and ``left`` the runs that were not
@@ -87,16 +75,17 @@ class Sweep:
 
     slots: Slots
     pool: Pool
+    store: Store
+    claims: Claims
+    interrupts: Interrupts
+    reporter: Reporter
     limits: Limits
     deadline: float
     estimator: Estimator
-    interrupts: Interrupts
-    writer: Writer
-    reporter: Reporter
-    logs: Path | None
     roots: tuple[str, ...]
     federations: Federations
     checkpoints: Checkpoints | None
+    logs: Path | None
     follow_up: Callable[[Mapping[str, str]], Sequence[Step]]
     waiting: list[Job]
     running: dict[Future[RunResult | Lost], Job] = field(default_factory=dict)
@@ -130,37 +119,44 @@ class Sweep:
                     break
                 endings = [self._take_result(future) for future in futures]
                 self._fill()  # before what ended is stored, so that no slot waits for the disk
-                for ending in endings:
-                    if ending is not None:
-                        self._end(*ending)
+                for job, result in filter(None, endings):
+                    self.save(job.step, result, job.started)
+                    self._follow(job.step, result.raised or result.state in SETTLED)
                     self._renew()  # a database that is busy may keep each waiting
                 self._renew()
-                if self.interrupts.finish:
-                    self.interrupts.announce(len(self.running))
-                if self.interrupts.now:
-                    raise KeyboardInterrupt
+                self.interrupts.heed(len(self.running))
         finally:
             self.pool.stop()
         if self.waiting:
             budget = f"not to be done within the budget of {(self.limits.budget or 0) / 3600:g} h"
             self.left[self._hold() or budget] += len(self.waiting)
 
-    def store(self, step: Step, result: RunResult, started: datetime) -> None:
-        """Store a result and say so."""
-        self.states[step.spec.hash] = self.writer.save(step, result, started)
-        self.reporter.finished(step, result)
+    # What starts --------------------------------------------------------------------------------
 
-    def _end(self, job: Job, result: RunResult) -> None:
-        """Store what came of a job, and let follow what follows."""
-        self.store(job.step, result, job.started)
-        self._forget(job.step, result.raised or result.state in SETTLED)
-
-    def _forget(self, step: Step, is_over: bool) -> None:
-        """Nothing is left of a run that has ended, here or elsewhere, but what follows it."""
-        if self.checkpoints is not None:
-            self.checkpoints.tidy(step.spec.hash, is_over)
-        if not self.interrupts.finish:
-            self.waiting += map(Job, self.follow_up(self.states))
+    def _fill(self) -> None:
+        """Start what can start, and leave out what another sweep has done."""
+        while self._free_slots and not self._hold():
+            choice = self._choice()
+            if choice is None:
+                return
+            job, slot = choice
+            spec_hash, device = job.step.spec.hash, self.slots.devices[slot]
+            is_taken = self.claims.take(spec_hash, job.step.name, device, self._progress)
+            self._renew()  # each may take a while, and a cluster takes many
+            row = self.claims.ask(partial(self.store.stored, spec_hash))
+            state = job.step.ended_elsewhere(row)
+            if state is None and not is_taken:
+                job.held_until = time.monotonic() + CLAIM_PAUSE
+                continue
+            self.waiting.remove(job)
+            if state is None:
+                self._begin(job, slot)
+                continue
+            if is_taken:
+                self.claims.drop(spec_hash)
+            self.states[spec_hash] = state
+            self.reporter.note(f"{job.step.name}: {state} in another sweep")
+            self._follow(job.step, state in SETTLED)
 
     def _hold(self) -> str:
         """Why nothing new starts; empty where it may."""
@@ -171,17 +167,12 @@ class Sweep:
             return f"stopped after {failures} failed"
         return ""
 
-    def _candidates(self) -> list[Job]:
-        """What could start now: expected to end in time, and not what another sweep is at."""
-        time_now = time.monotonic()
-        seconds = self.deadline - time_now
-        return [
-            job
-            for job in self.waiting
-            if seconds > 0
-            and job.held_until <= time_now
-            and (self.estimator.seconds(job.step.spec) or 0.0) <= seconds
-        ]
+    def _may_start(self, job: Job) -> bool:
+        """Whether a job is expected to end in time, and was not just seen to be another sweep's."""
+        moment = time.monotonic()
+        seconds = self.deadline - moment
+        expected = self.estimator.seconds(job.step.spec) or 0.0
+        return seconds > 0 and expected <= seconds and job.held_until <= moment
 
     def _is_alone(self, job: Job) -> bool:
         """Whether nothing else may run beside it: it is tried again, or its kind has run out of memory."""
@@ -196,7 +187,7 @@ class Sweep:
         devices, elsewhere = self.slots.devices, self.slots.elsewhere
         loads = Counter(job.device for job in self.running.values())
         reserved = {job.device for job in self.running.values() if self._is_alone(job) and not elsewhere}
-        for job in self._candidates():
+        for job in filter(self._may_start, self.waiting):
             alone = self._is_alone(job) and not elsewhere
             open_devices = [name for name in dict.fromkeys(devices) if name not in reserved]
             slots = [
@@ -209,48 +200,6 @@ class Sweep:
             if alone and open_devices:
                 reserved.add(min(open_devices, key=lambda name: loads[name]))
         return None
-
-    def _fill(self) -> None:
-        """Start what can start, and leave out what another sweep has done."""
-        while self._free_slots and not self._hold():
-            choice = self._choice()
-            if choice is None:
-                return
-            job, slot = choice
-            is_taken = self.writer.take(job.step, self.slots.devices[slot], self._progress)
-            self._renew()  # each may take a while, and a cluster takes many
-            state = self.writer.elsewhere(job.step)
-            if state is None and not is_taken:
-                job.held_until = time.monotonic() + CLAIM_PAUSE
-                continue
-            self.waiting.remove(job)
-            if state is None:
-                self._begin(job, slot)
-            else:
-                if is_taken:
-                    self.writer.drop(job.step)
-                self.states[job.step.spec.hash] = state
-                self.reporter.note(f"{job.step.name}: {state} in another sweep")
-                self._forget(job.step, state in SETTLED)
-
-    def _progress(self) -> Progress:
-        """How far the sweep is."""
-        moment, count = now(), len(self.running) + len(self.waiting)
-        times = [self.estimator.seconds(job.step.spec) for job in self.waiting]
-        for job in self.running.values():
-            seconds = self.estimator.seconds(job.step.spec)
-            times.append(seconds and max(seconds - (moment - job.started).total_seconds(), 0.0))
-        known = [seconds for seconds in times if seconds is not None]
-        jobs = len(self.slots.devices)
-        ends = moment + timedelta(seconds=side_by_side(known, jobs)) if known else None
-        total, left = self.ended.total() + count, len(self.waiting)
-        return Progress(jobs, total, dict(self.ended), left, ends, times.count(None))
-
-    def _renew(self) -> None:
-        lost_hashes = self.writer.renew(self._progress)
-        for job in self.running.values():
-            if job.step.spec.hash in lost_hashes:
-                self.reporter.note(f"{job.step.name}: no longer claimed, another sweep may be at it, too")
 
     def _begin(self, job: Job, slot: int) -> None:
         self._free_slots.remove(slot)
@@ -273,6 +222,31 @@ class Sweep:
 
     def _log(self, step: Step) -> Path | None:
         return None if self.logs is None else self.logs / f"{step.spec.hash}.log"
+
+    def _renew(self) -> None:
+        lost_hashes = self.claims.renew(self._progress)
+        for job in self.running.values():
+            if job.step.spec.hash in lost_hashes:
+                self.reporter.note(f"{job.step.name}: no longer claimed, another sweep may be at it, too")
+
+    def _progress(self) -> dict[str, Any]:
+        """How far the sweep is."""
+        moment, jobs = now(), len(self.slots.devices)
+        times = [self.estimator.seconds(job.step.spec) for job in self.waiting]
+        for job in self.running.values():
+            seconds = self.estimator.seconds(job.step.spec)
+            times.append(seconds and max(seconds - (moment - job.started).total_seconds(), 0.0))
+        known = [seconds for seconds in times if seconds is not None]
+        return {
+            "jobs": jobs,
+            "total": self.ended.total() + len(times),
+            "counts": dict(self.ended),
+            "left": len(self.waiting),
+            "ends": moment + timedelta(seconds=side_by_side(known, jobs)) if known else None,
+            "unknown_times": times.count(None),
+        }
+
+    # What ends ------------------------------------------------------------------------------------
 
     def _take_result(self, future: Future[RunResult | Lost]) -> tuple[Job, RunResult] | None:
         """The result of a job that has ended; None where it is tried again."""
@@ -297,7 +271,7 @@ class Sweep:
 
     def _learn(self, step: Step, result: RunResult) -> None:
         """Learn from a result that will be stored, and keep the log of a failure alone."""
-        log = self._log(step)
+        log, method = self._log(step), step.spec.method
         self.ended[result.state] += 1
         if result.state in COMPLETE:
             self.estimator.add(step.spec, result.seconds.get("total", 0.0), result.device)
@@ -306,20 +280,40 @@ class Sweep:
                 result.traceback = f"{result.traceback}\nlog: logs/{log.name} in BENCH_HOME\n".lstrip()
         elif log is not None:
             log.unlink(missing_ok=True)
-        self._hold_back(step.spec.method, result)
-
-    def _hold_back(self, method: str, result: RunResult) -> None:
-        """Leave the rest of a method's runs out where the first ones have raised an exception."""
         if result.state in SETTLED:
             self._sound.add(method)
         self._raised[method] += result.raised
-        if method in self._sound or self._raised[method] < HELD_BACK:
-            return
-        held_jobs = [job for job in self.waiting if job.step.spec.method == method]
-        self.waiting = [job for job in self.waiting if job not in held_jobs]
-        if held_jobs:
+        if method not in self._sound and self._raised[method] >= HELD_BACK:
             reason = (
                 f"{method} is held back: its first {HELD_BACK} runs failed, the last with {result.reason}"
             )
+            self._hold_back(method, reason)
+
+    def _hold_back(self, method: str, reason: str) -> None:
+        """Leave the rest of a method's runs out."""
+        held_jobs = [job for job in self.waiting if job.step.spec.method == method]
+        if held_jobs:
+            self.waiting = [job for job in self.waiting if job not in held_jobs]
             self.left[reason] += len(held_jobs)
             self.reporter.note(reason)
+
+    def save(self, step: Step, result: RunResult, started: datetime) -> None:
+        """Store a result by the rule of ``Store.save``, and say so.
+
+        The machine is this one unless the result says another; it is unknown of a run lost elsewhere.
+        """
+        shared = self.federations.get(step.spec.federation_key)
+        provenance = shared.provenance if shared else {}
+        result.started, result.code = started, result.code or fingerprint.of(step.spec)
+        if not result.environment and not self.slots.elsewhere:
+            result.environment = describe(result.device, self.slots.threads)
+        row = self.claims.ask(lambda: self.store.save(step.spec, result, provenance))
+        self.states[step.spec.hash] = row.state if step.is_new(row) else step.status
+        self.reporter.finished(step, result)
+
+    def _follow(self, step: Step, is_over: bool) -> None:
+        """Nothing is left of a run that has ended, here or elsewhere, but what follows it."""
+        if self.checkpoints is not None:
+            self.checkpoints.tidy(step.spec.hash, is_over)
+        if not self.interrupts.finish:
+            self.waiting += map(Job, self.follow_up(self.states))

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from submitit import AutoExecutor
-from submitit.core.utils import FailedJobError, UncompletedJobError
+from submitit.core.utils import FailedJobError
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.sweep.cluster import attempt, order_for_node
 from bench.sweep.order import Execute, Order
 from bench.sweep.policy import Placement, Slots
-from bench.sweep.workers import Lost, MakePool
+from bench.sweep.workers import Lost, MakePool, attempt_on_node, order_for_node
 
 JOBS = 32
 """Jobs at a time unless ``--jobs`` says otherwise."""
@@ -94,21 +93,21 @@ class SlurmPool:
     def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
         """Submit a job; one that is to be alone has its node to itself."""
         executor = self._lone_executor if order.alone else self._executor
+        arguments = (self._execute, order_for_node(order), self._timeout, False)
         future: Future[RunResult | Lost] = Future()
         try:
-            self._jobs[future] = executor.submit(
-                attempt, self._execute, order_for_node(order), self._timeout, False
-            )
+            self._jobs[future] = executor.submit(attempt_on_node, *arguments)
         except (FailedJobError, OSError) as error:  # Slurm refuses it, or the disk its files
-            future.set_result(_lost_job(error))
+            future.set_result(Lost(f"the Slurm job could not be submitted: {_words(error)}"))
         return future
 
     def _look(self) -> None:
         while not self._stopped.wait(TICK):
             for future, job in list(self._jobs.items()):
-                if _has_ended(job):
-                    del self._jobs[future]
-                    future.set_result(_outcome(job))
+                with suppress(OSError):  # the disk cannot say now whether the job has ended
+                    if job.done():
+                        del self._jobs[future]
+                        future.set_result(_outcome(job))
 
     def stop(self) -> None:
         """Cancel what runs or waits."""
@@ -117,35 +116,21 @@ class SlurmPool:
             job.cancel(check=False)
 
 
-def _has_ended(job: Any) -> bool:
-    """Whether a job has ended; not while the disk cannot say: it may run on."""
-    try:
-        return bool(job.done())
-    except OSError:
-        return False
-
-
 def _outcome(job: Any) -> RunResult | Lost:
     """What came of a job that has ended: without a result it was killed, Slurm's time for it was over, or the
     disk that machines share failed. What it wrote stays in its folder then.
     """
     try:
         result: RunResult | Lost = job.result()
-    except FailedJobError as error:
-        return _lost_job(error)
-    except UncompletedJobError:
-        return Lost(f"Slurm job {job.job_id} ended without a result ({job.state})")
     except Exception as error:  # half a file raises whatever it looks like
-        return _lost_job(error)
+        return Lost(f"Slurm job {job.job_id} ended without a result ({job.state}): {_words(error)}")
     with suppress(OSError):
         for path in job.paths.folder.glob(f"{job.job_id}_*"):
             path.unlink(missing_ok=True)
     return result
 
 
-def _lost_job(error: Exception) -> Lost:
-    if isinstance(error, FailedJobError):  # what was raised may stand above a rule and a list of files
-        last_line = (str(error).rpartition("\n-----")[0] or str(error)).strip().splitlines()[-1]
-        return Lost(f"the Slurm job failed: {last_line}")
-    cause = f"{type(error).__name__}: {error}"
-    return Lost(f"the Slurm job's order or result could not be handed over ({cause})")
+def _words(error: Exception) -> str:
+    """The last line of what was raised, which may stand above a rule and a list of files."""
+    text = str(error).rpartition("\n-----")[0] or str(error)
+    return f"{type(error).__name__}: {text.strip().rpartition(chr(10))[2]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -10,8 +11,9 @@ from typing import Any
 from bench import process
 from bench.store import open_store
 from bench.store.connect import Database
+from bench.store.models import Claim, RunningSweep
 from bench.store.store import now
-from bench.sweep.show import duration, runs, states
+from bench.sweep.display import duration, runs, states
 
 NONE = "no sweep is running"
 
@@ -35,13 +37,25 @@ def sweeps(url: str) -> list[Sweep]:
         return []
     with open_store(url, create=False) as store:
         rows = store.sweeps()
-    entries = []
-    for row in rows:
-        owner = row.pop("owner")
-        if process.runs(owner) is not False:
-            host, pid = owner.split(":")[:2]
-            entries.append({"host": host, "pid": int(pid), "database": database.name, **row})
+    entries: list[Sweep] = []
+    for row, claims in rows:
+        if process.runs(row.owner) is False:
+            continue
+        host, pid = row.owner.split(":")[:2]
+        entry: Sweep = {"host": host, "pid": int(pid), "database": database.name}
+        entry |= _fields(row, "started", "jobs", "total", "counts", "left", "ends", "unknown_times")
+        entry["counts"] = json.loads(row.counts)
+        entry["running"] = [_fields(claim, "run", "spec_hash", "device", "since") for claim in claims]
+        entries.append(entry)
     return entries
+
+
+def _fields(row: RunningSweep | Claim, *names: str) -> dict[str, Any]:
+    values = {name: getattr(row, name) for name in names}
+    return {
+        name: value.isoformat(timespec="seconds") if isinstance(value, datetime) else value
+        for name, value in values.items()
+    }
 
 
 def text(sweeps_now: list[Sweep]) -> str:
@@ -50,31 +64,28 @@ def text(sweeps_now: list[Sweep]) -> str:
 
 
 def _sweep(sweep: Sweep) -> str:
-    count = sum(sweep["counts"].values())
-    end = _countdown(sweep["ends"]) if sweep["ends"] else "at an unknown time"
-    unknown = sweep["unknown_times"]
+    count, unknown = sum(sweep["counts"].values()), sweep["unknown_times"]
+    end = "at an unknown time"
+    if sweep["ends"]:
+        seconds = -_age(sweep["ends"])
+        end = f"in {duration(seconds)}" if seconds > 0 else "any moment"
+        end += f", without {runs(unknown)} whose time is unknown" if unknown else ""
     lines = [
-        f"sweep {sweep['pid']} on {sweep['host']} into {sweep['database']}, for {_age(sweep['started'])}",
+        f"sweep {sweep['pid']} on {sweep['host']} into {sweep['database']}, for "
+        f"{duration(_age(sweep['started']))}",
         f"{count:,} of {runs(sweep['total'])} ended" + (f": {states(sweep['counts'])}" if count else ""),
-        f"{len(sweep['running'])} running, {sweep['left']:,} waiting; ends {end}"
-        + (f", without {runs(unknown)} whose time is unknown" if unknown and sweep["ends"] else ""),
+        f"{len(sweep['running'])} running, {sweep['left']:,} waiting; ends {end}",
     ]
-    lines += [f"  {run['device']}: {run['run']}, for {_age(run['since'])}" for run in sweep["running"]]
+    lines += [
+        f"  {run['device']}: {run['run']}, for {duration(_age(run['since']))}" for run in sweep["running"]
+    ]
     return "\n".join(lines)
 
 
-def _seconds_since(moment: str) -> float:
+def _age(moment: str) -> float:
+    """Seconds since a moment."""
     span: timedelta = now() - datetime.fromisoformat(moment)
     return span.total_seconds()
-
-
-def _age(moment: str) -> str:
-    return duration(max(_seconds_since(moment), 0.0))
-
-
-def _countdown(moment: str) -> str:
-    seconds = -_seconds_since(moment)
-    return f"in {duration(seconds)}" if seconds > 0 else "any moment"
 
 
 def watch(url: str, show: Callable[[str], None]) -> None:

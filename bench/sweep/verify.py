@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-import numpy as np
 import pandas as pd
 
 from bench import streams
@@ -19,17 +18,16 @@ from bench.errors import RequestError
 from bench.federation.build import build as build_federation
 from bench.metric_names import ACCURACY
 from bench.spec import RunSpec
-from bench.store import Store
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT
 from bench.store.bundle_import import Finding, check_consistent, name_of
-from bench.store.queries import filter_known_runs
+from bench.store.tables import Tables, filter_known_runs
 from bench.sweep import fingerprint
+from bench.sweep.display import Reporter
 from bench.sweep.execution import execute
 from bench.sweep.federations import Build
 from bench.sweep.order import Execute
 from bench.sweep.policy import Slots, sort_of
-from bench.sweep.reporters import Reporter
 from bench.sweep.run import temporary_runs
 
 TOLERANCE, LOOSE = 0.5, 1.0
@@ -153,10 +151,10 @@ def make_again(
     return checks
 
 
-def hardware(source: Bundle | Store, run: Mapping[Any, Any]) -> tuple[Any, ...]:
+def hardware(tables: Tables, run: Mapping[Any, Any]) -> tuple[Any, ...]:
     """What decides how a run's sums are rounded: sort of device, its name, and threads of a processor."""
-    environments = source.environments().set_index("id")["description"]
-    environment = json.loads(environments[run["environment_id"]])
+    (description,) = tables.table("environments", id=run["environment_id"])["description"]
+    environment = json.loads(description)
     sort = sort_of(run["device"])
     if sort == "cuda":
         return sort, environment.get("accelerator"), None
@@ -169,9 +167,9 @@ def is_other_hardware(first: Sequence[Any], second: Sequence[Any]) -> bool:
 
 
 def compare(
-    source: Bundle | Store, stated: Mapping[Any, Any], store: Store, new: Mapping[Any, Any]
+    tables: Tables, stated: Mapping[Any, Any], here: Tables, new: Mapping[Any, Any]
 ) -> tuple[Finding | None, str]:
-    """How a run that was made again compares with what its source states, given the rows of both.
+    """How a run that was made again here compares with what is stated of it, given the rows of both.
 
     ``equal``: every count is the same, those by class and areas, too, where both have them, and so is the
     traffic. ``close``: for every stage and rule the pooled test accuracy is within ``TOLERANCE`` (``LOOSE``
@@ -188,51 +186,48 @@ def compare(
         return "differs", f"{ending}; the bundle says {stated['state']}"
     if new["state"] != "done":
         return "equal", ending
-    sides = ((source, stated["id"]), (store, new["id"]))
-    results, new_results = (side.client_results([run]).drop(columns="run_id") for side, run in sides)
-    curves, new_curves = (side.curves([run], CURVE_SPLIT) for side, run in sides)
-    classes, new_classes = (side.confusions([run]) for side, run in sides)
-    common = set(results["metric"]) & set(new_results["metric"])  # older runs have accuracies alone
-    first, second = (
-        frame[frame["metric"].isin(common)].reset_index(drop=True) for frame in (results, new_results)
-    )
-    is_equal = (
-        first.equals(second)
-        and _equal_arrays(curves, new_curves)
-        and (not classes or not new_classes or _equal_arrays(classes, new_classes))
-        and all(stated[name] == new[name] for name in ("bytes_up", "bytes_down"))
-    )
-    if is_equal:
+    first, second = _numbers(tables, stated), _numbers(here, new)
+    shared = first.keys() & second.keys()  # older runs have accuracies alone, and no counts by class
+    is_equal = all(first[key].equals(second[key]) for key in shared)
+    if is_equal and all(stated[name] == new[name] for name in ("bytes_up", "bytes_down")):
         return "equal", "every count is the same"
-    tests, new_tests = _tested(results), _tested(new_results)
-    if {key: total for key, (_, total) in tests.items()} != {
-        key: total for key, (_, total) in new_tests.items()
-    }:
+    pooled, new_pooled = _pooled(first[ACCURACY]), _pooled(second[ACCURACY])
+    if not pooled["samples"].equals(new_pooled["samples"]):
         return "differs", "other stages, rules or numbers of test samples"
     gaps = []
-    for (stage, rule), (correct, total) in tests.items():
+    for (stage, rule), correct, total, new_correct in zip(
+        pooled.index, pooled["correct"], pooled["samples"], new_pooled["correct"], strict=True
+    ):
         limit = max(TOLERANCE if rule == "best_val" else LOOSE, 100 * PREDICTIONS / total)
-        percent, new_percent = 100 * correct / total, 100 * new_tests[stage, rule][0] / total
+        percent, new_percent = 100 * correct / total, 100 * new_correct / total
         words = f"test accuracy {percent:.2f} %, here {new_percent:.2f} % ({stage} model, rule {rule})"
         gaps.append((abs(percent - new_percent) / limit, f"{words}; {limit:.2f} points are allowed"))
     share, words = max(gaps)
     return ("close" if share <= 1 + ROUNDING else "differs"), words
 
 
-def _equal_arrays(first: Mapping[Any, Any], second: Mapping[Any, Any]) -> bool:
-    """Whether two runs have the same arrays, by all of their keys but the run's id."""
-    ours, theirs = ({key[1:]: array for key, array in arrays.items()} for arrays in (first, second))
-    return ours.keys() == theirs.keys() and all(np.array_equal(ours[key], theirs[key]) for key in ours)
+def _numbers(tables: Tables, run: Mapping[Any, Any]) -> dict[str, pd.DataFrame]:
+    """The numbers of a run: client results by metric, test curves, and counts by class if there are any."""
+    results = tables.client_results([run["id"]])
+    numbers = {str(metric): rows for metric, rows in results.groupby("metric")}
+    numbers["curves"] = tables.table("curves", run_id=run["id"], split=CURVE_SPLIT)
+    confusions = tables.table("confusions", run_id=run["id"])
+    if len(confusions):
+        numbers["confusions"] = confusions
+    for name, rows in numbers.items():
+        rows = rows.drop(columns=["run_id", "rows", "clients", "classes"], errors="ignore")
+        if "counts" in rows:
+            rows["counts"] = [counts.tolist() for counts in rows["counts"]]
+        keys = [key for key in ("client", "stage", "split", "rule") if key in rows]
+        numbers[name] = rows.sort_values(keys, ignore_index=True)
+    return numbers
 
 
-def _tested(results: pd.DataFrame) -> dict[tuple[str, str], tuple[float, int]]:
+def _pooled(accuracies: pd.DataFrame) -> pd.DataFrame:
     """Correct predictions and samples of the test split over all clients, by stage and rule."""
-    tests = results[(results["split"] == CURVE_SPLIT) & (results["metric"] == ACCURACY)]
+    tests = accuracies[accuracies["split"] == CURVE_SPLIT]
     sums = tests.assign(correct=tests["value"] * tests["samples"]).groupby(["stage", "rule"])
-    return {
-        (stage, rule): (correct, samples)
-        for (stage, rule), correct, samples in sums[["correct", "samples"]].sum().itertuples(name=None)
-    }
+    return sums[["correct", "samples"]].sum()
 
 
 def counted(checks: Sequence[Check]) -> str:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Protocol
 
 from bench.engine.result import RunResult
+from bench.environment import describe
 from bench.errors import RequestError, unknown
 from bench.process import end_with_parent
+from bench.sweep import fingerprint
 from bench.sweep.order import Execute, Order, attempt, outcome
 from bench.sweep.policy import PER_GPU, Slots
 
@@ -61,26 +63,6 @@ def visible_gpus() -> list[str]:
     return [f"cuda:{index}" for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0)]
 
 
-def _named_devices(devices: str, gpus: Sequence[str]) -> list[str]:
-    """The devices that ``--devices`` names."""
-    if devices == "cpu":
-        return ["cpu"]
-    names = list(gpus) if devices == "cuda" and gpus else [name.strip() for name in devices.split(",")]
-    for name in names:
-        if not re.fullmatch(r"cuda(:\d+)?", name):
-            raise RequestError(
-                f"--devices expects cpu, cuda or GPUs such as cuda:0,cuda:1, got '{devices}': "
-                f"there is {', '.join(['cpu', *gpus])}"
-            )
-        if not gpus:
-            raise RequestError(f"--devices {devices}: no GPU is visible, there is cpu alone")
-        if name not in gpus:
-            raise RequestError(f"--devices: {unknown('device', name, ['cpu', *gpus])}")
-    if len(set(names)) < len(names):
-        raise RequestError(f"--devices expects every device once, got '{devices}'")
-    return names
-
-
 def choose(
     devices: str | None,
     jobs: int | None,
@@ -98,10 +80,16 @@ def choose(
     are.
 
     Raises:
-        RequestError: no such device.
+        RequestError: no such device, or devices of two sorts.
     """
-    gpus = [] if devices == "cpu" else visible()
-    names = _named_devices(devices, gpus) if devices is not None else list(gpus) or ["cpu"]
+    gpus = [] if devices == "cpu" else list(visible())
+    names = gpus if devices in (None, "cuda") else str(devices).split(",")
+    for name in names if devices else ():
+        if name not in (gpus or ["cpu"]):
+            raise RequestError(f"--devices: {unknown('device', name, ['cpu', *gpus])}")
+    if devices == "cuda" and not gpus:
+        raise RequestError("--devices cuda: no GPU is visible, there is cpu alone")
+    names = names or ["cpu"]
     default = cores() if names == ["cpu"] else min(PER_GPU * len(names), max(cores(), len(names)))
     count = max(1, min(jobs or default, runs))
     slots = tuple(names[index % len(names)] for index in range(count))
@@ -251,6 +239,36 @@ class LocalPool:
             if worker is not None:
                 worker.end()
         self._threads.shutdown(cancel_futures=True)
+
+
+# On a node of a cluster ---------------------------------------------------------------------------
+
+
+def order_for_node(order: Order) -> Order:
+    """The order with the sources that this machine has; its folders no longer depend on where it is read."""
+    roots = tuple(str(Path(root).absolute()) for root in order.roots)
+    return replace(order, roots=roots, source=fingerprint.of(order.spec).source)
+
+
+_shared_pool = cache(LocalPool)
+
+
+def attempt_on_node(execute: Execute, order: Order, timeout: float | None, keep: bool) -> RunResult | Lost:
+    """Execute an order on this machine as a sweep on it would, within so many seconds.
+
+    The run's process dies, hangs and runs out of memory alone. To ``keep`` it is to give it the
+    next order, too, which then finds libraries and federation loaded.
+    """
+    with thread_variables(order.threads):
+        pool = (_shared_pool if keep else LocalPool)(1, execute, timeout)
+        try:
+            result = pool.start(0, order).result()
+        finally:
+            if not keep:
+                pool.stop()
+    if isinstance(result, RunResult):
+        result.environment = describe(order.device, order.threads)
+    return result
 
 
 # In a process -------------------------------------------------------------------------------------

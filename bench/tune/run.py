@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from bench.errors import NoDataError
 from bench.federation.build import build as build_federation
 from bench.store import Store
-from bench.store.queries import Timing
+from bench.store.store import Stored
+from bench.sweep.display import Reporter
 from bench.sweep.federations import Build, build_all
 from bench.sweep.order import Execute
 from bench.sweep.plan import Plan, Step
 from bench.sweep.policy import Slots
-from bench.sweep.reporters import Reporter
 from bench.sweep.run import sweep
 from bench.sweep.workers import LocalPool, MakePool
 from bench.tune import record, trial
@@ -95,7 +95,7 @@ def tune(
     width: int,
     note: Callable[[str], None],
     on_trial: OnTrial,
-    history: Sequence[Timing] = (),
+    history: Iterable[Stored] = (),
     execute: Execute = trial.execute,
     build: Build = build_federation,
     make_pool: MakePool = LocalPool,

@@ -18,8 +18,7 @@ from bench.errors import RequestError
 from bench.metric_names import ACCURACY
 from bench.spec import FederationKey, RunSpec
 from bench.store import Store, open_store
-from bench.store.queries import Timing
-from bench.store.store import stored_runs
+from bench.store.store import Stored, stored_runs
 from bench.sweep.plan import Step, planned
 from bench.tune.proposals import propose
 from bench.tune.record import EPSILON, State, Trial, best_of, client_epochs, dearest, ended
@@ -242,7 +241,7 @@ def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | Non
         stored_numerics = {"method": row["method_numerics"], "engine": row["engine_numerics"]}
         if numerics is not None and stored_numerics != numerics:
             raise RequestError(
-                f"{spec.method} {spec.dataset}: its trials in {store.url} are by code of other numerics "
+                f"{spec.method} {spec.dataset}: its trials in {store.name} are by code of other numerics "
                 f"({stored_numerics}, now {numerics}); name another --db"
             )
         try:
@@ -261,7 +260,7 @@ def opened_searches(
     tunings: Sequence[Tuning],
     width: int,
     hashes: Mapping[FederationKey, str] | None = None,
-) -> tuple[list[Search], list[Timing]]:
+) -> tuple[list[Search], list[Stored]]:
     """The searches as they are stored, and what their runs took.
 
     ``hashes`` are those of the federations that there are now; they are not looked at where it is None.
@@ -278,8 +277,8 @@ def opened_searches(
         )
     by_key = hashes or {}
     searches = [Search(tuning, width, by_key.get(tuning.spec.federation_key, "")) for tuning in tunings]
-    stored_states, history = stored_runs(database, write=hashes is not None, searches=True)
-    if stored_states:
+    history = list(stored_runs(database, write=hashes is not None, searches=True).values())
+    if history:
         with open_store(database, create=False) as store:
             read(store, searches)
     for search in searches:

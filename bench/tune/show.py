@@ -9,8 +9,8 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from bench.sweep.display import duration
 from bench.sweep.plan import Estimator
-from bench.sweep.show import duration
 from bench.tune.record import Record, Trial
 from bench.tune.run import Searches
 from bench.tune.search import SearchProgress

@@ -1,11 +1,10 @@
 """``bench export`` and ``bench import``: what they say, write and refuse; a sweep goes on from an import."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stored_runs import context_of, database, done, opened, spec_of
+from stored_runs import bundle_of, database, done, save, spec_of
 
 from bench.engine.result import RunResult
 from bench.resolve import resolve
@@ -67,8 +66,7 @@ def test_a_grid_takes_its_own_runs_alone(tmp_path: Path, bench: Bench) -> None:
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
     runs = [(spec_of(), done()), (spec_of(seed=1), done(shift=1)), (spec_of(seed=2), RunResult("oom"))]
-    with opened(tmp_path / "theirs.db", runs) as store:
-        write_bundle(store, store.runs(), tmp_path / "theirs")
+    bundle_of(tmp_path / "theirs", runs)
     return tmp_path / "theirs"
 
 
@@ -97,12 +95,9 @@ def test_a_sweep_goes_on_from_an_imported_bundle(
     code = fingerprint.code("local")
     with open_store(f"sqlite:///{tmp_path / 'a.db'}", create=True) as store:
         for seed, older in ((0, 0), (1, 0), (2, 1)):
-            context = replace(
-                context_of(),
-                method_numerics=code.method_numerics,
-                engine_numerics=code.engine_numerics - older,
-            )
-            store.save(resolve("cora", "non-overlapping", 3, "local", seed), done(clients=3), context)
+            spec = resolve("cora", "non-overlapping", 3, "local", seed)
+            numerics = (code.method_numerics, code.engine_numerics - older)
+            save(store, spec, done(clients=3), *numerics)
         write_bundle(store, store.runs(), tmp_path / "theirs")
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     assert bench("import", str(tmp_path / "theirs"))[0] == 0

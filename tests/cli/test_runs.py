@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from stored_runs import context_of, done
+from stored_runs import done, save
 
 from bench import paths
 from bench.cli.main import main
@@ -35,7 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for method, seed, state in RUNS:
             spec = resolve("cora", "non-overlapping", 3, method, seed, {"protocol.rounds": 1})
             result = done(3) if state == "done" else RunResult(state, partition_hash="p3")
-            store.save(spec, result, context_of())
+            save(store, spec, result)
 
 
 def outcome(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -52,7 +52,7 @@ def test_the_list_fits_a_terminal_of_80_columns(
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     with open_store(paths.default_database(), create=True) as store:
         spec = resolve("cora", "non-overlapping", 3, "local", 7, {"protocol.rounds": 1})
-        store.save(spec, RunResult("failed", "one word after another " * 9), context_of())
+        save(store, spec, RunResult("failed", "one word after another " * 9))
     lists = []
     for words in (["--state", "done"], []):
         code, out, _ = outcome(capsys, "list", *words)

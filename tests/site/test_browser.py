@@ -6,17 +6,17 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 import pytest
 from site_database import BASES, EVIL, REASON, TEN, TWENTY, build_site, done, fill, means, spec
+from stored_runs import save
 
 from bench.site.folder import INDEX, board_page, dataset_page, method_page, run_page
 from bench.spec import Protocol
-from bench.store import Context, open_store
+from bench.store import open_store
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
@@ -203,8 +203,7 @@ def test_tuned_and_default_settings_are_mixed_on_request_alone(tmp_path: Path, t
     fill(url)
     with open_store(url, create=True) as store:
         other = spec(TEN, "fedavg", 0).model_copy(update={"protocol": Protocol(rounds=2)})
-        now = Context(datetime(2026, 1, 2), {}, "0.1", 1, 2, "source")
-        store.save(other, done(99 - 9, 10), now)  # better than all in usual settings
+        save(store, other, done(99 - 9, 10))  # better than all in usual settings
     build_site(url, tmp_path / "site")
     visit(tab, tmp_path / "site", BOARD)
     place = heads(tab).index("Measured") + 1

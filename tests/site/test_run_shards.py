@@ -10,6 +10,7 @@ import pytest
 from pages import loaded
 from site_database import EVIL, PARTITION, REASON, TEN, spec
 
+from bench import __version__
 from bench.site import run_shards
 from bench.spec import RunSpec
 from bench.store import open_store
@@ -44,7 +45,7 @@ def test_the_record_of_a_run_holds_what_is_stored(site: Path) -> None:
     assert run["curves"]["trained"]["test"] == {"rows": 3, "every": 1, "values": [7850, 7950, 7850]}
     assert run["curves"]["received"]["val"]["values"] == [2000, 8000, 4000]
     assert run["seconds_total"] == 2.5
-    assert (run["code_version"], run["method_numerics"], run["engine_numerics"]) == ("0.1", 1, 2)
+    assert (run["code_version"], run["method_numerics"], run["engine_numerics"]) == (__version__, 1, 2)
     assert run["started"] == "2026-01-02T03:04:05"
     assert run["partition_hash"] == PARTITION
     assert machines[str(run["environment_id"])] == {"python": "3.11", "note": EVIL}

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from stored_runs import change_manifest, change_table, done, opened, set_cell, sign, spec_of
+from stored_runs import bundle_of, change_manifest, change_table, done, set_cell, sign, spec_of
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.store.bundle import Bundle, write_bundle
+from bench.store.bundle import Bundle
 
 MANIFEST = "bundle.json"
 RUNS, RESULTS, CURVES, ARTEFACTS, CONFUSIONS = (
@@ -29,8 +29,7 @@ RUNS, RESULTS, CURVES, ARTEFACTS, CONFUSIONS = (
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
     runs = [(spec_of(), done()), (spec_of(seed=1), done(shift=1)), (spec_of(seed=2), RunResult("oom"))]
-    with opened(folder / "a.db", runs) as store:
-        write_bundle(store, store.runs(), folder / "bundle")
+    bundle_of(folder / "bundle", runs)
     return folder / "bundle"
 
 
@@ -117,6 +116,8 @@ def test_a_wrong_value_that_needs_another_beside_it(whole: Path, tmp_path: Path)
     without = list(Bundle(whole).runs()["state"]).index("oom")
     cases: list[tuple[str, str, list[Callable[[pa.Table], pa.Table]]]] = [
         (RUNS, "state", [set_cell("state", "no_data", without)]),
+        *((file, "run", [set_cell("run", without)]) for file in (RESULTS, CURVES, ARTEFACTS, CONFUSIONS)),
+        (RUNS, "spec_hash", [lambda table: table.take([0, 1, 2, 0])]),
         (RESULTS, "samples", [set_cell("correct", 0), set_cell("samples", 0)]),
         (RESULTS, "value", [set_cell("correct", None), set_cell("value", 1.01)]),
         (RESULTS, "value", [set_cell("correct", None), set_cell("value", -0.01)]),
@@ -133,14 +134,6 @@ def test_an_array_without_items_and_html_pass(bundle: Path) -> None:
     change_table(bundle, ARTEFACTS, set_cell("data", npy(np.zeros(0))))
     change_table(bundle, RUNS, set_cell("reason", '<b onload="x">é</b>\nsecond line'))
     assert '<b onload="x">é</b>\nsecond line' in set(Bundle(bundle).runs()["reason"])
-
-
-def test_results_of_a_run_that_has_none(bundle: Path) -> None:
-    without = list(Bundle(bundle).runs()["state"]).index("oom")
-    for file in (RESULTS, CURVES, ARTEFACTS, CONFUSIONS):
-        folder = Path(shutil.copytree(bundle, bundle.with_name(file)))
-        change_table(folder, file, set_cell("run", without))
-        refused(folder, file, "run")
 
 
 def with_spec(change: Callable[[dict[str, Any]], Any]) -> Callable[[pa.Table], pa.Table]:
@@ -175,11 +168,6 @@ def with_spec(change: Callable[[dict[str, Any]], Any]) -> Callable[[pa.Table], p
 def test_a_wrong_spec(bundle: Path, change: Callable[[dict[str, Any]], Any], about: str) -> None:
     change_table(bundle, RUNS, with_spec(change))
     refused(bundle, RUNS, about)
-
-
-def test_a_spec_twice(bundle: Path) -> None:
-    change_table(bundle, RUNS, lambda table: table.take([0, 1, 2, 0]))
-    refused(bundle, RUNS, "spec_hash")
 
 
 @pytest.mark.parametrize("file", [RUNS, RESULTS, CURVES, ARTEFACTS, CONFUSIONS])

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from stored_runs import (
+    bundle_of,
     change_manifest,
     change_table,
-    context_of,
     database,
     done,
     dump,
-    opened,
+    save,
     set_cell,
     spec_of,
 )
@@ -33,12 +33,6 @@ from bench.store.bundle_import import Finding, ImportInfo, import_bundle, is_cho
 
 RESULTS, CURVES = "client_results.parquet", "curves.parquet"
 Pairs = list[tuple[RunSpec, RunResult]]
-
-
-def bundle_of(folder: Path, runs: Pairs) -> Path:
-    with opened(folder.with_suffix(".db"), runs) as store:
-        write_bundle(store, store.runs(), folder)
-    return folder
 
 
 def take(target: Path, folder: Path) -> ImportInfo:
@@ -79,19 +73,8 @@ def test_an_imported_run_says_where_it_is_from(bundle: Path, tmp_path: Path) -> 
         assert row["source"] == "A. Author, <b>Lab</b>, é"
         assert row["hash"] == hashlib.sha256((bundle / "bundle.json").read_bytes()).hexdigest()
         assert (row["name"], row["state"], row["sample"]) == ("theirs", "unverified", "{}")
-        store.save(spec_of(), done(shift=3), context_of())  # run again here: one's own from now on
+        save(store, spec_of(), done(shift=3))  # run again here: one's own from now on
         assert store.runs(seed=0, dataset="cora")["bundle"].tolist() == [""]
-
-
-def test_numerics_versions_stay(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'theirs.db'}"
-    with open_store(url, create=True) as store:
-        store.save(spec_of(), done(), replace(context_of(), method_numerics=7, engine_numerics=8))
-        write_bundle(store, store.runs(), tmp_path / "theirs")
-    take(tmp_path / "new.db", tmp_path / "theirs")
-    with open_store(f"sqlite:///{tmp_path / 'new.db'}", create=False) as store:
-        (stored,) = store.states().values()
-    assert (stored.state, stored.method_numerics, stored.engine_numerics) == ("done", 7, 8)
 
 
 DONE, OOM = done(), RunResult("oom")
@@ -143,7 +126,7 @@ def test_an_import_that_breaks_off_leaves_nothing(
             raise KeyboardInterrupt
         return b""
 
-    monkeypatch.setattr("bench.store.store.pack_array", full)
+    monkeypatch.setattr("bench.store.store.pack_counts", full)
     with pytest.raises(KeyboardInterrupt):
         take(tmp_path / "own.db", bundle)
     assert dump(tmp_path / "own.db") == before

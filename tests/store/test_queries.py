@@ -9,7 +9,7 @@ from stored_runs import done, opened, spec_of
 
 from bench.errors import RequestError
 from bench.store.bundle import Bundle, write_bundle
-from bench.store.queries import filter_known_runs
+from bench.store.tables import filter_known_runs
 
 
 def test_a_database_and_a_bundle_are_filtered_alike(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from servers import away, postgres_server
 from sqlalchemy import select, text
-from stored_runs import context_of, done, spec_of
+from stored_runs import done, save, spec_of
 
 from bench.cli.main import main
 from bench.engine.result import RunResult
@@ -24,7 +24,7 @@ from bench.store import Store, migrate, open_store
 from bench.store.connect import Database, writing
 from bench.store.models import Claim
 from bench.store.store import stored_runs
-from bench.sweep.writer import RunClaims
+from bench.sweep.claims import Claims
 
 WRITERS, RUNS_EACH = 32, 5
 
@@ -50,10 +50,10 @@ def test_what_goes_in_comes_out_of_both(url: str, tmp_path: Path) -> None:
     frames: list[tuple[pd.DataFrame, ...]] = []
     for place in (url, reference):
         with open_store(place, create=True) as store:
-            store.save(spec_of(3), done(3, bytes_up=large, peak_memory=large), context_of())
-            store.save(spec_of(3, seed=1), RunResult("failed", "why", "traceback"), context_of())
-            again = store.save(spec_of(3), done(3, shift=4, bytes_up=large), context_of())
-            later = store.save(spec_of(3, seed=2), done(3, shift=5), context_of())
+            save(store, spec_of(3), done(3, bytes_up=large, peak_memory=large))
+            save(store, spec_of(3, seed=1), RunResult("failed", "why", "traceback"))
+            again = save(store, spec_of(3), done(3, shift=4, bytes_up=large))
+            later = save(store, spec_of(3, seed=2), done(3, shift=5))
             assert (again, later) == (1, 3)
             curve = store.curves([1], "test")[1, "trained"]
             assert np.array_equal(curve, done(3, shift=4).correct["trained", "test"])
@@ -69,7 +69,7 @@ def test_text_that_no_database_holds_is_stored_with_escapes(url: str) -> None:
     """What an exception says may hold anything: half of a character from a file's name, or a NUL."""
     reason, trace = "no file 'a\udcff\0b', \\ é \U0001f600", 'File "\ud800.py"\n\0'
     with open_store(url, create=True) as store:
-        store.save(spec_of(3), RunResult("failed", reason, trace), context_of())
+        save(store, spec_of(3), RunResult("failed", reason, trace))
     with open_store(url, create=False) as store:
         row = store.runs().iloc[0]
         assert row["reason"] == "no file 'a\\udcff\\x00b', \\ é \U0001f600"
@@ -90,7 +90,7 @@ OLDER = (
 def older_database(url: str, specs: list[RunSpec], *more: str) -> None:
     with open_store(url, create=True) as store:
         for spec in specs:
-            store.save(spec, done(spec.clients), context_of())
+            save(store, spec, done(spec.clients))
         with store.transaction() as session:
             for statement in (*OLDER, *more):
                 session.execute(text(statement))
@@ -105,7 +105,7 @@ def test_runs_of_an_older_schema_stay(url: str) -> None:
         assert stored["spec_hash"].tolist() == [spec.hash for spec in specs]
         assert len(store.client_results(stored["id"])) > 0
         assert store.confusions(stored["id"]) == {}
-        store.save(spec_of(3, seed=2), done(3), context_of())
+        save(store, spec_of(3, seed=2), done(3))
         assert len(store.confusions(store.runs()["id"])) == 8
 
 
@@ -132,11 +132,11 @@ def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(url: str)
             session.connection()
             began = time.monotonic()
             with pytest.raises(BusyError, match=r"cannot write to the database .*: .*lock") as error:
-                waiting.save(spec_of(3), done(3), context_of())
+                save(waiting, spec_of(3), done(3))
             assert 0.2 < time.monotonic() - began < 25
             assert "\n" not in str(error.value)
             assert waiting.runs().empty  # it can be read meanwhile
-        waiting.save(spec_of(3), done(3), context_of())  # with the same connections
+        save(waiting, spec_of(3), done(3))  # with the same connections
         assert holder.runs()["state"].tolist() == ["done"]
 
 
@@ -155,7 +155,7 @@ def test_reading_writes_nothing(url: str) -> None:
         open_store(url, create=False) as store,
         pytest.raises(RequestError, match="cannot write to the database") as error,
     ):
-        store.save(spec_of(3), done(3), context_of())
+        save(store, spec_of(3), done(3))
     assert not isinstance(error.value, BusyError), "which would be waited for"
 
 
@@ -163,8 +163,8 @@ def test_a_server_that_is_away_is_busy_and_is_found_again(server: Callable[[], s
     url = server()
 
     def ask(store: Store) -> list[object]:
-        claims = RunClaims(store)
-        return [store.stored("a"), len(store.runs()), claims.take("a"), claims.release()]
+        claims = Claims(store)
+        return [store.stored("a"), len(store.runs()), claims.take("a"), claims.__exit__()]
 
     def lose_half(store: Store) -> None:
         with store.transaction() as session:
@@ -173,12 +173,16 @@ def test_a_server_that_is_away_is_busy_and_is_found_again(server: Callable[[], s
             with away(url):
                 session.scalars(select(Claim)).all()
 
-    with open_store(url, create=True) as store, store.held():
+    with open_store(url, create=True) as store:
         expected = ask(store)
         with away(url):
-            reads = (lambda: store.stored("a"), store.runs, store.history)
-            for call in (*reads, RunClaims(store).renew, lambda: open_store(url, create=True)):
-                with pytest.raises(BusyError, match=r"database postgresql.*: cannot open it") as error:
+            reads = (lambda: store.stored("a"), store.runs, store.states)
+            for call in (
+                *reads,
+                Claims(store, patience=0, renew_seconds=0).renew,
+                lambda: open_store(url, create=True),
+            ):
+                with pytest.raises(BusyError, match=r"cannot .* the database postgresql") as error:
                     call()
                 assert "\n" not in str(error.value)
         assert ask(store) == expected
@@ -189,11 +193,6 @@ def test_a_server_that_is_away_is_busy_and_is_found_again(server: Callable[[], s
             assert session.get(Claim, "half") is None
 
 
-def test_an_empty_database_is_not_read(url: str) -> None:
-    with pytest.raises(RequestError, match=r"run 'bench sweep' first"):
-        open_store(url, create=False)
-
-
 def test_a_database_that_another_process_is_making_holds_nothing_yet(tmp_path: Path) -> None:
     """Its file is there, its tables are not: whoever looks first must not be refused."""
     url = f"sqlite:///{tmp_path / 'runs.db'}"
@@ -202,7 +201,7 @@ def test_a_database_that_another_process_is_making_holds_nothing_yet(tmp_path: P
     with writing(engine).begin() as connection:
         connection.exec_driver_sql("CREATE TABLE runs (id INTEGER)")
         assert (tmp_path / "runs.db").stat().st_size > 0
-        assert stored_runs(url, write=True) == ({}, [])
+        assert stored_runs(url, write=True) == {}
     engine.dispose()
 
 
@@ -212,7 +211,7 @@ def test_commands_name_the_database_without_its_password(
     url = url.replace("postgres@", "postgres:secret@")
     name = Database(url).name
     with open_store(url, create=True) as store:
-        store.save(spec_of(3), done(3), context_of())
+        save(store, spec_of(3), done(3))
     for command, expected in (
         (["db", "check"], f"{name}: schema {migrate.HEAD}, no damage found\n"),
         (["db", "upgrade"], f"{name}: schema {migrate.HEAD}, nothing to do\n"),
@@ -233,8 +232,8 @@ def test_commands_name_the_database_without_its_password(
     [
         ("mysql://host/x", "expects sqlite:///PATH or postgresql"),
         ("postgresql://host/x", r"or postgresql\+psycopg://"),
-        ("postgresql+psycopg://me:secret@127.0.0.1:1/x", r"cannot open it"),
-        ("postgresql+psycopg://127.0.0.1:1/x?user=me&password=secret", r"127.0.0.1:1/x\?user=me: cannot"),
+        ("postgresql+psycopg://me:secret@127.0.0.1:1/x", r"cannot open the"),
+        ("postgresql+psycopg://127.0.0.1:1/x?user=me&password=secret", r"127.0.0.1:1/x\?user=me: connection"),
         ("postgresql+psycopg://me:s@secret@127.0.0.1:1/x", "%40 for an @"),
         ("postgresql+psycopg://me:secret@127.0.0.1:port/x", "expects"),
     ],
@@ -262,7 +261,7 @@ def test_a_backup_that_cannot_be_written_takes_one_line(
 ) -> None:
     with open_store(f"sqlite:///{tmp_path / 'runs.db'}", create=True) as store:
         for seed in range(20):
-            store.save(spec_of(3, seed=seed), done(3), context_of())
+            save(store, spec_of(3, seed=seed), done(3))
     content = (tmp_path / "runs.db").read_bytes()
     (tmp_path / "damaged.db").write_bytes(content[: -len(content) // 8] + bytes(len(content) // 8))
     (tmp_path / "thesis.tex").write_text("\\documentclass{book}")
@@ -280,7 +279,7 @@ def test_a_database_that_may_not_be_written_is_copied(tmp_path: Path) -> None:
     home.mkdir()
     url, copy = f"sqlite:///{home / 'runs.db'}", tmp_path / "copy.db"
     with open_store(url, create=True) as store:
-        store.save(spec_of(3), done(3), context_of())
+        save(store, spec_of(3), done(3))
     (home / "runs.db").chmod(0o444)
     home.chmod(0o555)
     before = home.stat().st_mtime_ns
@@ -297,37 +296,37 @@ def test_a_database_that_may_not_be_written_is_copied(tmp_path: Path) -> None:
 def test_a_backup_is_the_database_at_one_moment(tmp_path: Path) -> None:
     url, copy = f"sqlite:///{tmp_path / 'runs.db'}", tmp_path / "copy.db"
     with open_store(url, create=True) as store:
-        store.save(spec_of(3), done(3), context_of())
+        save(store, spec_of(3), done(3))
         with store.transaction(), pytest.raises(SystemExit):  # beside a writer that has not ended
             main(["db", "backup", "--out", str(copy), "--db", url])
-        store.save(spec_of(3, seed=1), done(3), context_of())
+        save(store, spec_of(3, seed=1), done(3))
     assert migrate.check(f"sqlite:///{copy}") == migrate.HEAD
     with open_store(f"sqlite:///{copy}", create=False) as store:
         assert store.runs()["seed"].tolist() == [0]
     assert sorted(path.name for path in tmp_path.iterdir() if "copy" in path.name) == ["copy.db"]
 
 
-# RunClaims -------------------------------------------------------------------------------------------
+# Claims -------------------------------------------------------------------------------------------
 
 
 def test_a_run_is_claimed_once(url: str) -> None:
     with open_store(url, create=True) as one, open_store(url, create=True) as other:
-        ours, theirs = RunClaims(one), RunClaims(other)
+        ours, theirs = Claims(one), Claims(other)
         assert ours.take("a")
         assert ours.take("a")  # again, by its owner
         assert not theirs.take("a")
         assert theirs.take("b")
-        ours.release()
+        ours.__exit__()
         assert theirs.take("a")
         assert not ours.take("b")
-        theirs.release()
+        theirs.__exit__()
         assert ours.take("b")
 
 
 @pytest.mark.slow
 def test_a_claim_that_is_not_renewed_expires(url: str) -> None:
     with open_store(url, create=True) as one, open_store(url, create=True) as other:
-        ours, theirs = RunClaims(one, lease=3.0), RunClaims(other, lease=3.0)
+        ours, theirs = (Claims(place, lease=3.0, renew_seconds=0) for place in (one, other))
         assert ours.take("a")
         assert ours.take("b")
         time.sleep(1.6)
@@ -343,10 +342,10 @@ def test_a_claim_that_is_not_renewed_expires(url: str) -> None:
 
 def test_claims_that_have_run_out_are_removed_with_those_of_the_next_sweep(url: str) -> None:
     with open_store(url, create=True) as store:
-        killed, running, ended = RunClaims(store, lease=0.0), RunClaims(store), RunClaims(store)
+        killed, running, ended = Claims(store, lease=0.0), Claims(store), Claims(store)
         for name, claims in (("a", killed), ("b", running), ("c", ended)):
             assert claims.take(name)
-        ended.release()
+        ended.__exit__()
         with store.transaction() as session:
             assert list(session.scalars(select(Claim.spec_hash))) == ["b"]
 
@@ -354,16 +353,16 @@ def test_claims_that_have_run_out_are_removed_with_those_of_the_next_sweep(url: 
 CLAIMING = """
 import sys
 from bench.store import open_store
-from bench.sweep.writer import RunClaims
+from bench.sweep.claims import Claims
 with open_store(sys.argv[1], create=True) as store:
-    print(RunClaims(store).take("a"), flush=True)
+    print(Claims(store).take("a"), flush=True)
     sys.stdin.readline()
 """
 
 
 def test_a_claim_ends_with_the_process_of_its_owner(url: str) -> None:
     with open_store(url, create=True) as store:
-        claims = RunClaims(store)
+        claims = Claims(store)
         with subprocess.Popen(
             [sys.executable, "-c", CLAIMING, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as other:
@@ -383,7 +382,7 @@ def test_a_user_who_may_only_read_is_told_in_one_line(server: Callable[[], str])
         connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
     with open_store(url.replace("postgres@", "reader@"), create=True) as store:
         with pytest.raises(RequestError, match=r"cannot write to the .*: permission denied") as raised:
-            RunClaims(store).take("a")
+            Claims(store).take("a")
         assert store.runs().empty
     assert "\n" not in str(raised.value)
 
@@ -395,7 +394,7 @@ def test_of_many_who_ask_one_gets_each_run(url: str) -> None:
 
     def ask(order: int) -> list[str]:
         with open_store(url, create=True) as store:
-            claims = RunClaims(store)
+            claims = Claims(store)
             mixed = np.random.default_rng(order).permutation(hashes).tolist()
             return [name for name in mixed if claims.take(name)]
 
@@ -409,14 +408,14 @@ def test_of_many_who_ask_one_gets_each_run(url: str) -> None:
 WRITER = """
 import sys
 sys.path[:0] = {folders!r}
-from stored_runs import context_of, done, spec_of
+from stored_runs import done, spec_of
 from bench.store import open_store
 url, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 print("ready", flush=True)
 sys.stdin.readline()
 with open_store(url, create=True) as store:
     for seed in range(first, first + count):
-        store.save(spec_of(3, seed=seed), done(3, shift=seed % 8), context_of())
+        save(store, spec_of(3, seed=seed), done(3, shift=seed % 8))
 """
 
 
@@ -424,8 +423,6 @@ with open_store(url, create=True) as store:
 def test_32_writers_at_once_lose_and_double_nothing(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each writer is a process; half of what each writes is written by its neighbour, too."""
     script = WRITER.format(folders=[str(Path(__file__).parent), str(Path(__file__).parents[1])])
-    with open_store(url, create=True):
-        pass
     step = RUNS_EACH // 2 + 1
     writers = [
         subprocess.Popen(

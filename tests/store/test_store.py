@@ -4,8 +4,6 @@ import json
 import os
 import sqlite3
 import stat
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from stored_runs import SPLITS, STARTED, context_of, done, spec_of
+from stored_runs import SPLITS, STARTED, done, save, spec_of
 
 from bench.engine.result import RunResult
 from bench.engine.states import State
@@ -68,7 +66,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, result: RunResult)
     clients = len(result.samples["val"])
     path = tmp_path_factory.mktemp("store") / "a.db"
     with open_store(url_of(path), create=True) as store:
-        run = store.save(spec_of(clients), result, context_of())
+        run = save(store, spec_of(clients), result)
     with open_store(url_of(path), create=False) as store:
         frame = store.client_results([run])
         for (stage, split), counts in result.correct.items():
@@ -105,10 +103,8 @@ def test_run_row_holds_spec_costs_and_versions(store: Store) -> None:
         peak_memory=2**40,
         bytes_up=2**41,
     )
-    context = context_of(
-        source_hash="abc", method_numerics=3, environment={"python": "3"}, provenance={"metis": 5}
-    )
-    store.save(spec, result, context)
+    origin = {"environment": {"python": "3"}, "provenance": {"metis": 5}}
+    save(store, spec, result, source_hash="abc", method_numerics=3, **origin)
     row = store.runs().iloc[0]
     assert RunSpec.model_validate_json(row["spec"]) == spec
     assert row["spec_hash"] == spec.hash
@@ -124,15 +120,15 @@ def test_run_row_holds_spec_costs_and_versions(store: Store) -> None:
 
 def test_a_repeated_run_replaces_the_old_one_with_all_that_belongs_to_it(store: Store) -> None:
     spec = spec_of(2)
-    failed = store.save(spec, RunResult("failed", "why", "trace"), context_of())
+    failed = save(store, spec, RunResult("failed", "why", "trace"))
     assert store.runs().iloc[0]["reason"] == "why"
     assert store.client_results([failed]).empty
-    first = store.save(spec, done(), context_of())
-    second = store.save(spec, done(shift=1), context_of())
+    first = save(store, spec, done())
+    second = save(store, spec, done(shift=1))
     assert len(store.runs()) == 1
     assert first == second == failed
     assert set(store.client_results([second])["value"]) == {3 / 10, 3 / 11}
-    store.save(spec, RunResult("diverged", "nan in round 3"), context_of())
+    save(store, spec, RunResult("diverged", "nan in round 3"))
     assert store.client_results([second]).empty
     with pytest.raises(KeyError):
         store.curves([second], "val")[second, "trained"]
@@ -141,35 +137,35 @@ def test_a_repeated_run_replaces_the_old_one_with_all_that_belongs_to_it(store: 
 @pytest.mark.parametrize("state", ["failed", "oom", "no_data"])
 def test_a_failure_never_replaces_what_is_settled(store: Store, state: State) -> None:
     spec = spec_of(2)
-    run = store.save(spec, RunResult(state, "first"), context_of())
-    assert store.save(spec, RunResult(state, "second"), context_of()) == run
+    run = save(store, spec, RunResult(state, "first"))
+    assert save(store, spec, RunResult(state, "second")) == run
     assert store.runs()["reason"].tolist() == ["second"]
-    store.save(spec, done(), context_of())
-    assert store.save(spec, RunResult(state, "third"), context_of()) == run
+    save(store, spec, done())
+    assert save(store, spec, RunResult(state, "third")) == run
     assert store.runs()["state"].tolist() == ["done"]
     assert set(store.client_results([run])["value"]) == {2 / 10, 2 / 11}
 
 
 def test_environments_and_partitions_are_kept_once(store: Store) -> None:
     for seed in range(3):
-        store.save(spec_of(2, seed=seed), done(), context_of(environment={"b": 1, "a": 2}))
-    store.save(spec_of(2, seed=3), done(), context_of(environment={"a": 2, "b": 1}))
+        save(store, spec_of(2, seed=seed), done(), environment={"b": 1, "a": 2})
+    save(store, spec_of(2, seed=3), done(), environment={"a": 2, "b": 1})
     assert len(store.environments()) == 1
     assert len(store.partitions()) == 1
 
 
 def test_a_save_that_breaks_in_the_middle_leaves_the_old_run(store: Store) -> None:
     spec = spec_of(2)
-    run = store.save(spec, done(), context_of())
+    run = save(store, spec, done())
     broken = done(shift=1)
     broken.artefacts = {"bad": np.array([object()])}  # cannot be stored: pickle is not allowed
     with pytest.raises(ValueError, match="pickle"):
-        store.save(spec, broken, context_of())
+        save(store, spec, broken)
     assert set(store.client_results([run])["value"]) == {2 / 10, 2 / 11}
 
 
 def test_settings_of_the_connection(store: Store, tmp_path: Path) -> None:
-    store.save(spec_of(2), done(), context_of())
+    save(store, spec_of(2), done())
     with sqlite3.connect(tmp_path / "bench.db") as raw:
         assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         columns = [row[1] for row in raw.execute("PRAGMA table_info(client_results)")]
@@ -177,13 +173,13 @@ def test_settings_of_the_connection(store: Store, tmp_path: Path) -> None:
 
 
 def test_reading_changes_nothing_and_cannot_write(store: Store, tmp_path: Path) -> None:
-    store.save(spec_of(2), done(), context_of())
+    save(store, spec_of(2), done())
     store.close()
     before = (tmp_path / "bench.db").read_bytes()
     with open_store(url_of(tmp_path / "bench.db"), create=False) as reader:
         assert len(reader.runs()) == 1
         with pytest.raises(RequestError, match="readonly"):
-            reader.save(spec_of(2, seed=1), done(), context_of())
+            save(reader, spec_of(2, seed=1), done())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.db"]
     assert (tmp_path / "bench.db").read_bytes() == before
 
@@ -193,7 +189,7 @@ def test_read_only_is_refused_for_writing_and_read(tmp_path: Path, part: str) ->
     folder = tmp_path / "kept"
     path = folder / "bench.db"
     with open_store(url_of(path), create=True) as store:
-        store.save(spec_of(2), done(), context_of())
+        save(store, spec_of(2), done())
     target = path if part == "file" else folder
     mode = target.stat().st_mode
     target.chmod(mode & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
@@ -243,7 +239,7 @@ def test_a_missing_database_is_made_for_writing_only(tmp_path: Path) -> None:
 
 
 def test_damage_that_a_write_or_a_read_meets_takes_one_line(store: Store, tmp_path: Path) -> None:
-    store.save(spec_of(2), done(), context_of())
+    save(store, spec_of(2), done())
     store.close()
     path = tmp_path / "bench.db"
     with sqlite3.connect(path) as raw:
@@ -255,40 +251,12 @@ def test_damage_that_a_write_or_a_read_meets_takes_one_line(store: Store, tmp_pa
     path.write_bytes(content)
     with open_store(url_of(path), create=True) as damaged:
         for doing, act in (
-            ("write to", lambda: damaged.save(spec_of(3), done(), context_of())),
+            ("write to", lambda: save(damaged, spec_of(3), done())),
             ("read", damaged.runs),
         ):
             with pytest.raises(RequestError, match=f"cannot {doing} the database .*: .*malformed") as error:
                 act()
             assert "\n" not in str(error.value)
-
-
-WRITER = """
-import sys
-from datetime import datetime
-import numpy as np
-from bench.engine.result import RunResult
-from bench.engine.states import State
-from bench.spec import RunSpec
-from bench.store import Context, open_store
-url, number = sys.argv[1], int(sys.argv[2])
-with open_store(url, create=True) as store:
-    for seed in range(5):
-        spec = RunSpec(dataset="cora", scenario="x", clients=1, method="local", seed=10 * number + seed)
-        store.save(spec, RunResult("failed", "r"), Context(datetime(2026, 1, 1), {}, "1", 1, 1))
-"""
-
-
-def test_processes_that_create_and_write_at_once_lose_nothing(tmp_path: Path) -> None:
-    url = url_of(tmp_path / "bench.db")
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, url, str(n)], stderr=subprocess.PIPE)
-        for n in range(4)
-    ]
-    errors = [writer.communicate()[1].decode() for writer in writers]
-    assert [writer.returncode for writer in writers] == [0] * 4, errors
-    with open_store(url, create=False) as store:
-        assert sorted(store.runs()["seed"]) == [10 * n + seed for n in range(4) for seed in range(5)]
 
 
 def test_a_new_database_that_another_process_is_making_is_waited_for(tmp_path: Path) -> None:

@@ -56,14 +56,6 @@ def chatty(order: Order) -> RunResult:
     return outcome(order.spec)
 
 
-def logged(order: Order) -> RunResult:
-    """Leaves a file for every start in the first data root and takes the seconds that the second names."""
-    log = Path(order.roots[0])
-    (log / f"{time.monotonic_ns()}-{os.getpid()}").write_text(order.spec.canonical())
-    time.sleep(float(order.roots[1]))
-    return outcome(order.spec)
-
-
 def faulty(order: Order) -> RunResult:
     """Goes wrong in a way that the seed chooses; seeds from 10 on are fine."""
     match order.spec.seed:
@@ -73,12 +65,6 @@ def faulty(order: Order) -> RunResult:
             os._exit(3)
         case 2:
             os.kill(os.getpid(), signal.SIGKILL)
-        case 3:
-            return RunResult("diverged", "the loss is nan in round 4")
-        case 4:
-            return RunResult("oom", "MemoryError")
-        case 5:
-            raise Unpicklable(lambda: None)
     return outcome(order.spec)
 
 
@@ -183,7 +169,3 @@ class WhileTakenUp:
     def __call__(self, order: Order) -> RunResult:
         """Succeeds."""
         return instant(order)
-
-
-class Unpicklable(Exception):
-    """Cannot come back from a worker."""

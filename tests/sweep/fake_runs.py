@@ -4,15 +4,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from stored_runs import took
+
 from bench import engine
 from bench.errors import NoDataError, RequestError
-from bench.grids import Grid, Planned, expand
+from bench.grids import Grid
 from bench.grids.grid import Setting
+from bench.resolve import resolve
 from bench.store import open_store
-from bench.store.queries import Stored
-from bench.store.store import stored_runs
+from bench.store.store import Stored
 from bench.sweep import fingerprint
-from bench.sweep.plan import Plan, make_plan
 from bench.sweep.policy import Slots
 
 
@@ -54,13 +55,6 @@ def grid(
     return Grid(title="test", methods=methods, seeds=seeds, settings=(setting,))
 
 
-def plan_for(database: str, planned: list[Planned] | None = None) -> Plan:
-    """The plan of some runs against a database."""
-    stored, history = stored_runs(database, write=True)
-    planned = expand(grid()) if planned is None else planned
-    return make_plan(planned, stored, lambda dataset: "").timed(history, "cpu")
-
-
 def stored_numbers(database: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every stored accuracy by spec hash."""
     with open_store(database, create=False) as store:
@@ -83,7 +77,9 @@ def have(dataset: str) -> str:
     return ""
 
 
-def stored(state: str, method: int = 1, numerics: int = engine.NUMERICS, source: str | None = None) -> Stored:
+def stored(state: str, method: int = 1, numerics: int | None = None, source: str | None = None) -> Stored:
     """What a database has of a run of Local, made by the installed sources unless others are named."""
+    spec = resolve("cora", "non-overlapping", 3, "local", 9)
     source = fingerprint.code("local").source if source is None else source
-    return Stored(1, state, "because", method, numerics, source)
+    code = {"method_numerics": method, "engine_numerics": numerics or engine.NUMERICS, "source_hash": source}
+    return took(spec, 1.0, state=state, reason="because", **code)

@@ -13,9 +13,11 @@ from rich.console import Console
 from bench.grids import Planned
 from bench.store import open_store
 from bench.store.store import stored_runs
+from bench.sweep.display import Display
+from bench.sweep.federations import Build
+from bench.sweep.order import Execute
 from bench.sweep.plan import Level, Plan, make_plan
 from bench.sweep.policy import Limits, Slots
-from bench.sweep.reporters import Display
 from bench.sweep.run import Outcome, sweep
 
 
@@ -24,16 +26,16 @@ class Scripted:
     """A folder with a script, a database and what the sweeps of it leave."""
 
     folder: Path
-    lines: list[str] = field(default_factory=list)
     database: str = ""
+    out: io.StringIO = field(default_factory=io.StringIO)
 
     @property
     def url(self) -> str:
         return self.database or f"sqlite:///{self.folder / 'bench.db'}"
 
     def plan(self, planned: list[Planned], rerun: Level | None = None) -> Plan:
-        stored, history = stored_runs(self.url, write=True)
-        return make_plan(planned, stored, lambda dataset: "", rerun).timed(history, "cpu")
+        stored = stored_runs(self.url, write=True)
+        return make_plan(planned, stored, lambda dataset: "", rerun).timed(stored.values(), "cpu")
 
     def sweep(
         self,
@@ -43,28 +45,32 @@ class Scripted:
         limits: Limits | None = None,
         rerun: Level | None = None,
         plan: Plan | None = None,
+        execute: Execute = scripted,
+        build: Build = any_federation,
         **options: Any,
     ) -> Outcome:
         """Sweep what is planned, or a plan that was made earlier; ``options`` are those of ``sweep``."""
         for name in ("attempts", "ended"):
-            (self.folder / name).mkdir(exist_ok=True)
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
         (self.folder / "script.json").write_text(json.dumps(script or {}))
-        out = io.StringIO()
-        try:
-            return sweep(
-                plan or self.plan(planned, rerun),
-                self.url,
-                (self.folder,),
-                slots or cpu(2),
-                Display(Console(file=out)),
-                scripted,
-                any_federation,
-                limits,
-                self.folder,
-                **options,
-            )
-        finally:
-            self.lines = out.getvalue().splitlines()
+        self.out = io.StringIO()
+        return sweep(
+            plan or self.plan(planned, rerun),
+            self.url,
+            (self.folder,),
+            slots or cpu(2),
+            Display(Console(file=self.out, width=200)),
+            execute,
+            build,
+            limits,
+            self.folder,
+            **options,
+        )
+
+    @property
+    def lines(self) -> list[str]:
+        """What the last sweep has printed so far."""
+        return self.out.getvalue().splitlines()
 
     def attempts(self, key: str) -> list[dict[str, Any]]:
         path = self.folder / "attempts" / key
@@ -78,6 +84,11 @@ class Scripted:
         with open_store(self.url, create=False) as store:
             rows = store.runs().to_dict("records")
         return {f"{row['method']} {row['clients']} {row['seed']}": row for row in rows}
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether there is a database."""
+        return (self.folder / "bench.db").exists()
 
     def logs(self) -> set[str]:
         return {path.stem for path in (self.folder / "logs").iterdir()}

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from fake_runs import grid
 
 from bench.engine.execute import run
 from bench.engine.result import RunResult
+from bench.engine.states import FAILURES
 from bench.errors import NoDataError, NotApplicableError
 from bench.federation.build import build
-from bench.grids import expand
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.sweep import fingerprint
@@ -68,6 +67,9 @@ def test_a_gpu_is_ready_before_its_run_and_multiplies_whole_floats(monkeypatch: 
 @pytest.mark.parametrize(
     ("place", "error", "state", "raised"),
     [
+        ("run", NoDataError("x"), "no_data", False),
+        ("run", NotApplicableError("x"), "not_applicable", False),
+        ("run", RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "oom", False),
         ("run", ValueError("x"), "failed", True),
         ("run", SystemExit("x"), "failed", True),
         ("run", OSError(errno.EIO, "x"), "failed", False),
@@ -84,28 +86,18 @@ def test_only_what_the_run_itself_raises_is_its_methods_doing(
 
     result = attempt(partial(execute, **{place: boom}), Order(majority(), (), "cpu", 1))
     assert (result.state, result.raised) == (state, raised)
-    assert "in boom" in result.traceback
+    assert ("in boom" in result.traceback) == (state in FAILURES)
+    assert "\n" not in result.reason
 
 
-def test_no_run_is_made_on_other_clients() -> None:
-    here = build(*majority().federation_key).hash
+@pytest.mark.parametrize("other", ["federation_hash", "source"])
+def test_no_run_is_made_on_other_clients_or_by_other_sources_than_the_sweeps(other: str) -> None:
+    code = fingerprint.code("majority").source
+    here = {"federation_hash": build(*majority().federation_key).hash, "source": code}
     results = [
-        attempt(execute, Order(majority(), (), "cpu", 1, federation_hash=clients))
-        for clients in (here, "0" * 64)
-    ]
-    assert [result.state for result in results] == ["done", "failed"]
-    assert "00000000" in results[1].reason
-    assert here[:8] in results[1].reason
-    assert not results[1].raised
-
-
-def test_no_run_is_made_by_other_sources_than_the_sweeps() -> None:
-    here = fingerprint.code("majority").source
-    results = [
-        attempt(execute, Order(majority(), (), "cpu", 1, source=source)) for source in (here, "0" * 64)
+        attempt(execute, Order(majority(), (), "cpu", 1, **wanted)) for wanted in (here, {other: "0" * 64})
     ]
     assert [(result.state, result.raised) for result in results] == [("done", False), ("failed", False)]
-    assert "sources" in results[1].reason
 
 
 def test_what_cannot_be_read_now_stays_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,24 +140,3 @@ def test_numbers_do_not_depend_on_the_blocks_of_a_retry(
         for key, counts in usual.correct.items():
             assert (result.correct[key] == counts).all()
     assert sizes == [None, 2, 1, 1], "five clients in one block; halves, quarters, and one at least"
-
-
-@pytest.mark.parametrize(
-    ("error", "state"),
-    [
-        (NoDataError("x"), "no_data"),
-        (NotApplicableError("x"), "not_applicable"),
-        (MemoryError("x"), "oom"),
-        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 1 bytes"), "oom"),
-        (ZeroDivisionError("x"), "failed"),
-    ],
-)
-def test_exceptions_become_states(error: Exception, state: str) -> None:
-    def boom(*_: object, **__: object) -> None:
-        raise error
-
-    spec = expand(grid(methods=("local",), seeds=(0,)))[0].spec
-    result = attempt(partial(execute, run=boom), Order(spec, (), "cpu", 1))
-    assert result.state == state
-    assert ("boom" in result.traceback) == (state in ("oom", "failed"))
-    assert "\n" not in result.reason

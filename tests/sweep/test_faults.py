@@ -25,8 +25,7 @@ from typing import Any
 import psutil
 import pytest
 import torch
-from fake_runs import stored_numbers
-from processes import Folder, wait_for, workers_below
+from processes import wait_for, workers_below
 from wall_clock import WallClock, clock
 
 from bench.sweep import status
@@ -359,26 +358,6 @@ def running(home: Home) -> str:
     )
 
 
-def test_a_clock_that_is_set_back_while_a_worker_is_silent(tmp_path: Path, clock: WallClock) -> None:
-    """It is stopped before it has taken up its run, and given up after as long as ever."""
-    quiet, folder = Folder(tmp_path / "undisturbed"), Folder(tmp_path / "folder", clock.environment)
-    quiet.path.mkdir()
-    folder.path.mkdir()
-    assert quiet.start().wait(timeout=120) == 0
-    process = folder.start(silence=30.0)
-    wait_for(lambda: workers_below(process.pid))
-    worker = workers_below(process.pid)[0]
-    worker.suspend()
-    wait_for(folder.starts)  # the other slot's
-    clock.set_back(6.0)
-    output = process.communicate(timeout=180)[0]
-    assert "did not take it up within 30 s; trying again" in output
-    assert "{'done': 12} 12" in output
-    assert folder.starts() == 12
-    assert stored_numbers(folder.database) == stored_numbers(quiet.database)
-    assert not worker.is_running()
-
-
 def test_methods_that_go_wrong(tmp_path: Path, settled: Callable[..., None]) -> None:
     home = Home(tmp_path / "home")
     faulty = {"raises": "failed", "diverges": "diverged", "allocates": "oom", "hangs": "failed"}
@@ -388,6 +367,5 @@ def test_methods_that_go_wrong(tmp_path: Path, settled: Callable[..., None]) -> 
     raised = by_method["raises"]["failed"]
     assert by_method == {m: {state: raised if m == "raises" else 4} for m, state in faulty.items()}
     assert raised in (HELD_BACK, 4), "the fourth is held back unless it had begun"
-    settled(
-        "method raises, returns NaN, allocates a pebibyte, hangs", 12 + raised, [home], f"; they: {by_method}"
-    )
+    fault = "method raises, returns NaN, allocates a pebibyte, hangs"
+    settled(fault, 12 + raised, [home], f"; they: {by_method}")

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_runs import stored
 
 from bench import registry
 from bench.engine.methods import METHODS
 from bench.federation.build import build
 from bench.own_sources import sources
 from bench.spec import ClientSettings, RunSpec
-from bench.store.queries import Stored
 from bench.sweep import fingerprint
 from bench.sweep.plan import make_plan, planned
 
@@ -132,7 +132,7 @@ def test_a_run_counts_as_changed_with_a_module_that_its_plug_in_takes_a_number_f
     spec = RunSpec(**suite | own)
     write(2)
     made = fingerprint.of(spec)
-    row = Stored(1, "done", "", made.method_numerics, made.engine_numerics, made.source)
+    row = stored("done", made.method_numerics, source=made.source)
     for number, expected in ((2, False), (3, is_changed)):
         write(number)
         (step,) = make_plan([planned(spec)], {spec.hash: row}, lambda dataset: "").steps

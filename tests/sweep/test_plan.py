@@ -1,7 +1,7 @@
 """What a plan says of stored and missing runs, and what those will take."""
 
 import pytest
-from fake_runs import grid, have, stored
+from fake_runs import grid, have, stored, took
 
 from bench import engine
 from bench.dataset import DATASETS
@@ -9,8 +9,8 @@ from bench.grids import expand
 from bench.resolve import resolve
 from bench.sources import RawFile
 from bench.spec import RunSpec
-from bench.store.queries import Stored, Timing
-from bench.sweep import show
+from bench.store.store import Stored
+from bench.sweep import display
 from bench.sweep.plan import Estimator, Plan, make_plan
 
 pytestmark = pytest.mark.usefixtures("older_code_exists")
@@ -45,10 +45,10 @@ def test_data_that_is_not_at_hand() -> None:
 
 
 def test_times_are_scaled_by_rounds_and_epochs_of_like_runs_only() -> None:
-    def timing(rounds: int, epochs: int, seconds: float, method: str = "local", clients: int = 3) -> Timing:
+    def timing(rounds: int, epochs: int, seconds: float, method: str = "local", clients: int = 3) -> Stored:
         overrides = {"protocol.rounds": rounds, "protocol.local_epochs": epochs}
         spec = resolve("cora", "non-overlapping", clients, method, 9, overrides)
-        return Timing("cora", "non-overlapping", clients, method, spec.canonical(), seconds)
+        return took(spec, seconds)
 
     # Seconds per local epoch: 0.5, 1 and 3; the median is 1.
     history = [timing(10, 2, 10.0), timing(20, 1, 20.0), timing(5, 4, 60.0), timing(20, 1, 99.0, clients=4)]
@@ -56,16 +56,16 @@ def test_times_are_scaled_by_rounds_and_epochs_of_like_runs_only() -> None:
     plan = make_plan(expand(grid(), overrides=overrides), {}, have).timed(history, "cpu")
     times = {step.planned.names[3:]: step.seconds for step in plan.steps}
     assert times == {("local", 0): 40.0, ("local", 1): 40.0, ("fedavg", 0): None, ("fedavg", 1): None}
-    assert (plan.seconds, plan.unknown_times) == (80.0, 2)
-    assert show.to_do(plan, 2) == "4 to run, time 40 s on 2 at a time and 2 runs whose time is unknown"
-    assert show.as_json(plan, 2, None)["seconds"] == 40.0
+    assert (plan.times, plan.unknown_times) == ([40.0, 40.0], 2)
+    assert display.to_do(plan, 2) == "4 to run, time 40 s on 2 at a time and 2 runs whose time is unknown"
+    assert display.as_json(plan, 2, None)["seconds"] == 40.0
     nobody_knows = make_plan(expand(grid()), {}, have)
-    tree = show.as_json(nobody_knows, 2, None)
+    tree = display.as_json(nobody_knows, 2, None)
     assert (tree["seconds"], tree["device_hours"], tree["unknown_times"]) == (None, None, 4)
-    assert show.as_json(Plan(()), 2, None)["seconds"] == 0.0
+    assert display.as_json(Plan(()), 2, None)["seconds"] == 0.0
     waiting = make_plan(expand(grid(datasets=("cora", "citeseer"))), {}, lambda name: "no" * (name != "cora"))
     assert len(waiting.to_run) == 8
-    assert show.to_do(waiting, 2) == (
+    assert display.to_do(waiting, 2) == (
         "4 to run, time unknown, no like run is stored; 4 more need data that the sweep tries to download"
     )
 
@@ -73,8 +73,8 @@ def test_times_are_scaled_by_rounds_and_epochs_of_like_runs_only() -> None:
 def test_files_without_an_address_are_not_said_to_be_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = make_plan(expand(grid()), {}, lambda name: "no")
     monkeypatch.setattr(DATASETS.named("cora"), "files", (RawFile("a.txt"),))
-    assert "4 more need files that have no public address" in show.to_do(plan, 2)
-    assert "download" not in show.to_do(plan, 2)
+    assert "4 more need files that have no public address" in display.to_do(plan, 2)
+    assert "download" not in display.to_do(plan, 2)
 
 
 def test_runs_of_one_spec_are_done_once() -> None:
@@ -88,12 +88,12 @@ def test_times_are_of_the_sort_of_device_that_runs_go_to() -> None:
     """Else a laptop's history would tell what a GPU takes, and the other way round."""
     specs = [resolve("cora", "non-overlapping", 3, "local", seed) for seed in range(3)]
     history = [
-        Timing("cora", "non-overlapping", 3, "local", spec.canonical(), seconds, device)
+        took(spec, seconds, device)
         for spec, seconds, device in zip(specs, (90.0, 6.0, 8.0), ("cpu", "cuda:0", "cuda:1"), strict=True)
     ]
     plan = make_plan(expand(grid(methods=("local",), seeds=(7,))), {}, have)
-    assert plan.timed(history, "cpu").seconds == pytest.approx(90)
-    assert plan.timed(history, "cuda").seconds == pytest.approx(7)
+    assert plan.timed(history, "cpu").times == [90.0]
+    assert plan.timed(history, "cuda").times == [pytest.approx(7)]
     assert plan.timed(history[:1], "cuda").unknown_times == 1
     estimator = Estimator(history[:1], "cuda")
     estimator.add(specs[1], 6.0, "cpu")
@@ -120,9 +120,8 @@ def test_runs_of_as_many_epochs_tell_what_a_run_takes() -> None:
 
 
 def test_where_no_like_run_is_known_here_that_of_another_machine_tells() -> None:
-    def timing(method: str, seconds: float) -> Timing:
-        spec = resolve("cora", "non-overlapping", 3, method, 9)
-        return Timing("cora", "non-overlapping", 3, method, spec.canonical(), seconds)
+    def timing(method: str, seconds: float) -> Stored:
+        return took(resolve("cora", "non-overlapping", 3, method, 9), seconds)
 
     plan = make_plan(expand(grid(seeds=(7,))), {}, have)
     timed_plan = plan.timed([timing("local", 4)], "cpu", [timing("local", 50), timing("fedavg", 60)])

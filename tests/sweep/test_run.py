@@ -2,164 +2,116 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from fake_execute import by_other_code, faulty, instant, told
+from fake_execute import by_other_code, instant, told
 from fake_runs import (
     FakeFederation,
-    any_federation,
-    cpu,
     grid,
     no_citeseer,
-    plan_for,
     stored_numbers,
     too_many_clients,
 )
-from processes import workers_below
-from rich.console import Console
 from scripted import Scripted
 from sqlalchemy import create_engine, insert, text, update
-from toy_federations import random_federation
 
 from bench.engine.methods import METHODS
 from bench.engine.result import Code, RunResult
+from bench.environment import describe
 from bench.errors import NoDataError, RequestError
-from bench.federation.types import Federation
 from bench.grids import Planned, expand
 from bench.store import open_store
 from bench.store.models import ImportedBundle, Run
 from bench.store.store import now
 from bench.sweep import fingerprint
-from bench.sweep.execution import execute
 from bench.sweep.policy import Limits, Slots
-from bench.sweep.reporters import Display
-from bench.sweep.run import Outcome, sweep
+from bench.sweep.run import Outcome
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'out' / 'bench.db'}"
+def work(tmp_path: Path) -> Scripted:
+    return Scripted(tmp_path / "work")
 
 
-def run(
-    database: str,
-    planned: list[Planned],
-    execute=instant,
-    build=any_federation,
-    jobs: int = 2,
-    out: io.StringIO | None = None,
-) -> Outcome:
-    reporter = Display(Console(file=out or io.StringIO()))
-    return sweep(plan_for(database, planned), database, (), cpu(jobs), reporter, execute, build)
-
-
-def test_first_call_runs_everything_second_call_nothing(database: str) -> None:
+def test_first_call_runs_everything_second_call_nothing(work: Scripted) -> None:
     planned = expand(grid())
-    out = io.StringIO()
-    assert run(database, planned, out=out) == Outcome({"done": 4}, 4)
-    lines = out.getvalue().splitlines()
-    assert [line[:6] for line in lines] == ["[1/4] ", "[2/4] ", "[3/4] ", "[4/4] "]
-    assert sorted(line.split("]")[1].split(":")[0] for line in lines) == [
+    assert work.sweep(planned, execute=instant) == Outcome({"done": 4}, 4)
+    assert [line[:6] for line in work.lines] == ["[1/4] ", "[2/4] ", "[3/4] ", "[4/4] "]
+    assert sorted(line.split("]")[1].split(":")[0] for line in work.lines) == [
         f" {method} cora non-overlapping 3 seed {seed}" for method in ("fedavg", "local") for seed in (0, 1)
     ]
-    assert all("done 0.5 s, test " in line for line in lines)
-    before = stored_numbers(database)
+    assert all("done 0.5 s, test " in line for line in work.lines)
+    before = stored_numbers(work.url)
     assert set(before) == {plan.spec.hash for plan in planned}
 
     def never(*_: object) -> RunResult:
         raise AssertionError
 
-    assert run(database, planned, execute=never, build=never) == Outcome({"done": 4}, 0)
-    assert stored_numbers(database) == before
+    assert work.sweep(planned, execute=never, build=never) == Outcome({"done": 4}, 0)
+    assert stored_numbers(work.url) == before
 
 
-def test_one_run_for_methods_that_read_the_same_run(database: str) -> None:
+def test_one_run_for_methods_that_read_the_same_run(work: Scripted) -> None:
     planned = expand(grid(methods=("fedavg", "fedavg_ft"), seeds=(0,)))
-    assert run(database, planned) == Outcome({"done": 2}, 1)
+    assert work.sweep(planned) == Outcome({"done": 2}, 1)
 
 
-@pytest.mark.slow
-def test_no_failure_ends_the_sweep(database: str) -> None:
-    planned = expand(grid(methods=("local",), seeds=(0, 1, 2, 3, 4, 5, 10, 11, 12)))
-    outcome = run(database, planned, execute=faulty)
-    assert outcome.counts == {"failed": 4, "diverged": 1, "oom": 1, "done": 3}
-    assert outcome.failed == 5
-    with open_store(database, create=False) as store:
-        runs = store.runs().set_index("seed")
-        assert set(store.client_results(runs["id"])["run_id"]) == set(runs.loc[[10, 11, 12], "id"])
-    assert runs.loc[0, "reason"] == "ValueError: first line"
-    assert "second line" in runs.loc[0, "traceback"]
-    assert "raise ValueError" in runs.loc[0, "traceback"]
-    assert "exit code 3" in runs.loc[1, "reason"]
-    assert "signal 9" in runs.loc[2, "reason"]
-    assert runs.loc[3, "reason"] == "the loss is nan in round 4"
-    # What failed is tried again; what was decided is not.
-    again = run(database, planned, execute=instant)
-    assert again == Outcome({"done": 8, "diverged": 1}, 5)
-
-
-def test_a_wrong_request_is_refused_before_anything_is_written(database: str, tmp_path: Path) -> None:
+def test_a_wrong_request_is_refused_before_anything_is_written(work: Scripted) -> None:
     planned = expand(grid(clients=(5, 20)))
     with pytest.raises(RequestError, match="at most 10, got 20"):
-        run(database, planned, build=too_many_clients)
-    assert not list(tmp_path.iterdir())
+        work.sweep(planned, build=too_many_clients)
+    assert not work.is_begun
 
 
-def test_missing_data_is_a_state_unless_there_is_nothing_else(database: str, tmp_path: Path) -> None:
+def test_missing_data_is_a_state_unless_there_is_nothing_else(work: Scripted) -> None:
     with pytest.raises(NoDataError, match=r"citeseer\.x"):
-        run(database, expand(grid(datasets=("citeseer",))), build=no_citeseer)
-    assert not list(tmp_path.iterdir())
-    outcome = run(database, expand(grid(datasets=("cora", "citeseer"))), build=no_citeseer)
-    assert outcome == Outcome({"done": 4, "no_data": 4}, 4)
-    with open_store(database, create=False) as store:
+        work.sweep(expand(grid(datasets=("citeseer",))), build=no_citeseer)
+    assert not work.is_begun
+    both = expand(grid(datasets=("cora", "citeseer")))
+    assert work.sweep(both, build=no_citeseer) == Outcome({"done": 4, "no_data": 4}, 4)
+    with open_store(work.url, create=False) as store:
         assert set(store.runs(state="no_data")["reason"]) == {"missing citeseer.x"}
     # Once the data are there, they are run.
-    assert run(database, expand(grid(datasets=("cora", "citeseer")))) == Outcome({"done": 8}, 4)
+    assert work.sweep(both) == Outcome({"done": 8}, 4)
 
 
-def test_nothing_that_says_nothing_replaces_a_result(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_that_says_nothing_replaces_a_result(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     """No data for an older run that is to be redone: the older one stays, and stays to be redone."""
     planned = expand(grid(datasets=("cora", "citeseer"), methods=("local",)))
-    assert run(database, planned).counts == {"done": 4}
-    before = stored_numbers(database)
+    assert work.sweep(planned).counts == {"done": 4}
+    before = stored_numbers(work.url)
     method = METHODS.named("local")
     monkeypatch.setattr(method, "numerics", method.numerics + 1)
     fingerprint.code.cache_clear()
-    assert run(database, planned, build=no_citeseer).counts == {"done": 2, "stale": 2}
-    assert stored_numbers(database) == before
-    with open_store(database, create=False) as store:
-        assert list(store.runs(state="done")["dataset"]).count("citeseer") == 2
-    assert run(database, planned).counts == {"done": 4}
-    with open_store(database, create=False) as store:
+    assert work.sweep(planned, build=no_citeseer, execute=instant).counts == {"done": 2, "stale": 2}
+    assert stored_numbers(work.url) == before
+    assert work.sweep(planned, execute=instant).counts == {"done": 4}
+    with open_store(work.url, create=False) as store:
         assert set(store.runs()["method_numerics"]) == {method.numerics}
     fingerprint.code.cache_clear()
 
 
-def test_what_made_a_run_is_what_its_worker_had(database: str) -> None:
+def test_what_made_a_run_is_what_its_worker_had(work: Scripted) -> None:
     """Files may be edited while a sweep lasts; a new worker has what is there then."""
-    assert run(database, expand(grid()), execute=by_other_code).counts == {"done": 4}
-    with open_store(database, create=False) as store:
+    assert work.sweep(expand(grid()), execute=by_other_code).counts == {"done": 4}
+    with open_store(work.url, create=False) as store:
         columns = store.runs()[["method_numerics", "engine_numerics", "source_hash"]]
     assert {tuple(row) for row in columns.itertuples(index=False)} == {(7, 8, "edited")}
 
 
-def test_workers_are_told_device_and_threads(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_are_told_device_and_threads(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    plan = plan_for(database, expand(grid()))
-    reporter = Display(Console(file=io.StringIO()))
-    assert sweep(plan, database, (), Slots(("cpu",), 2), reporter, told, any_federation).ran == 4
+    assert work.sweep(expand(grid()), slots=Slots(("cpu",), 2), execute=told).ran == 4
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "MKL_NUM_THREADS" not in os.environ
-    with open_store(database, create=False) as store:
+    with open_store(work.url, create=False) as store:
         runs, environments = store.runs(), store.environments()
     assert set(runs["device"]) == {"cpu"}
     assert set(runs["peak_memory"]) == {2}, "the threads passed to the run"
@@ -168,65 +120,14 @@ def test_workers_are_told_device_and_threads(database: str, monkeypatch: pytest.
     assert json.loads(environments["description"][0])["threads"] == 2
 
 
-class Interrupting(Display):
-    """Presses Ctrl-C when the second run is stored."""
-
-    def finished(self, step, result) -> None:
-        super().finished(step, result)
-        if self._done == 2:
-            raise KeyboardInterrupt
-
-
-def test_an_interrupt_stops_the_workers_and_keeps_what_is_stored(database: str) -> None:
-    planned = expand(grid(seeds=(0, 1, 2)))
-    with pytest.raises(KeyboardInterrupt) as caught:
-        sweep(
-            plan_for(database, planned),
-            database,
-            (),
-            cpu(2),
-            Interrupting(Console(file=io.StringIO())),
-            instant,
-            any_federation,
-        )
-    assert not workers_below(os.getpid())
-    assert caught.tb, "held until here: the workers must not wait for it to be collected"
-    assert len(stored_numbers(database)) == 2
-    assert run(database, planned) == Outcome({"done": 6}, 4)
-
-
-def test_a_real_run_through_a_real_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bench.federation.build import build
-
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("BENCH_DATA", raising=False)
-    database = f"sqlite:///{tmp_path / 'bench.db'}"
-    planned = expand(grid(methods=("fedavg",), seeds=(0,)), overrides={"protocol.rounds": 2})
-    assert run(database, planned, execute, build, jobs=1) == Outcome({"done": 1}, 1)
-    spec = planned[0].spec
-    federation = build(*spec.federation_key)
-    with open_store(database, create=False) as store:
-        row = store.runs().iloc[0]
-        results = store.client_results([row["id"]], stage="trained", split="test", rule="last")
-        assert store.curves([row["id"]], "val")[row["id"], "trained"].shape == (2, 3)
-    assert row["partition_hash"] == federation.hash
-    np.testing.assert_array_equal(results["samples"], [client.count(2) for client in federation.clients])
-
-
-def test_a_federation_is_built_once_and_not_by_workers(database: str) -> None:
-    """The sweep is given clients that no worker could make from the data set that the specs name."""
-    built = []
-
-    def build(*key: Any, roots: tuple[Path, ...]) -> Federation:
-        built.append(key)
-        return random_federation()
-
-    planned = expand(grid(clients=(5,)), overrides={"protocol.rounds": 1})
-    outcome = run(database, planned, execute, build)
-    assert outcome.counts == {"done": 4}
-    assert len(built) == 1, "two methods, two seeds, two workers"
-    with open_store(database, create=False) as store:
-        assert set(store.runs()["partition_hash"]) == {random_federation().hash}
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_machine_that_was_lost_elsewhere_is_never_said_to_be_this_one(
+    work: Scripted, elsewhere: bool
+) -> None:
+    work.sweep(expand(grid(methods=("local",), seeds=(0,))), {"*": ["exit 3"]}, Slots(("cpu",), 1, elsewhere))
+    with open_store(work.url, create=False) as store:
+        (description,) = map(json.loads, store.environments()["description"])
+    assert description == ({} if elsewhere else describe("cpu", 1))
 
 
 def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
@@ -234,46 +135,33 @@ def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
     return FakeFederation(hash="another")
 
 
-def run_on(
-    database: str, seeds: tuple[int, ...], build: Any, method: str = "local", clients: int = 3
-) -> Outcome:
-    planned = expand(grid(methods=(method,), seeds=seeds, clients=(clients,)))
-    reporter = Display(Console(file=io.StringIO()))
-    return sweep(plan_for(database, planned), database, (), cpu(1), reporter, instant, build)
+def local_runs(*seeds: int, method: str = "local", clients: int = 3) -> list[Planned]:
+    return expand(grid(methods=(method,), seeds=seeds, clients=(clients,)))
 
 
-def test_a_sweep_does_not_mix_clients(tmp_path: Path) -> None:
-    database = f"sqlite:///{tmp_path / 'bench.db'}"
-    assert run_on(database, (0,), any_federation).counts == {"done": 1}
+def test_a_sweep_does_not_mix_clients(work: Scripted) -> None:
+    assert work.sweep(local_runs(0)).counts == {"done": 1}
     with pytest.raises(RequestError, match=r"seed 0 is stored, made on other clients \(p\).*now \(another\)"):
-        run_on(database, (0, 1), other_federation)
-    with open_store(database, create=False) as store:
-        assert list(store.runs()["seed"]) == [0], "nothing is written"
-    assert run_on(database, (0, 1), any_federation).counts == {"done": 2}
-    for seed, method in ((2, "local"), (0, "fedavg")):  # of a plan of its own
+        work.sweep(local_runs(0, 1), build=other_federation)
+    assert work.stored().keys() == {"local 3 0"}, "nothing is written"
+    assert work.sweep(local_runs(0, 1)).counts == {"done": 2}
+    for planned in (local_runs(2), local_runs(0, method="fedavg")):  # of a plan of its own
         with pytest.raises(RequestError, match=r"^local .* seed 0 is stored.*; use another --db$"):
-            run_on(database, (seed,), other_federation, method)
-    with open_store(database, create=False) as store:
-        assert set(store.runs()["method"]) == {"local"}
-    assert run_on(database, (0,), other_federation, clients=4).counts == {"done": 1}, "another federation"
+            work.sweep(planned, build=other_federation)
+    assert work.stored().keys() == {"local 3 0", "local 3 1"}
+    assert work.sweep(local_runs(0, clients=4), build=other_federation).counts == {"done": 1}, "another one"
 
 
-def test_what_others_ran_on_other_clients_does_not_keep_ones_own_from_being_made(tmp_path: Path) -> None:
-    database = f"sqlite:///{tmp_path / 'bench.db'}"
-    assert run_on(database, (0,), any_federation).counts == {"done": 1}
-    with create_engine(database).begin() as connection:
+def test_what_others_ran_on_other_clients_does_not_keep_ones_own_from_being_made(work: Scripted) -> None:
+    assert work.sweep(local_runs(0)).counts == {"done": 1}
+    with create_engine(work.url).begin() as connection:
         row = {"id": 1, "name": "theirs", "source": "", "hash": "h", "imported": now(), "sample": "{}"}
         connection.execute(insert(ImportedBundle).values(**row, state="unverified"))
         connection.execute(update(Run).values(bundle_id=1))
-    assert run_on(database, (1,), other_federation).counts == {"done": 1}
+    assert work.sweep(local_runs(1), build=other_federation).counts == {"done": 1}
 
 
 SIX = expand(grid(methods=("local",), seeds=tuple(range(6))))
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Scripted:
-    return Scripted(tmp_path)
 
 
 def test_what_is_made_again_may_be_on_other_clients(work: Scripted) -> None:

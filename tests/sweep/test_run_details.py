@@ -102,19 +102,6 @@ def test_for_readers_elsewhere_a_plug_in_is_named_though_it_is_loaded_here(
         registry.forget()
 
 
-def test_a_cell_of_a_method_that_is_not_loaded_is_there_with_a_command_that_loads_it() -> None:
-    """As after ``bench compare FILE``: the runs are stored, the file is not named again."""
-    fake = MemoryStore()
-    for seed in (0, 1):
-        spec = resolve("cora", "non-overlapping", 3, "local", seed)
-        fake.add_run(spec.model_copy(update={"method": "my_method"}), [90, 100, 80])
-    (part,) = cell(MergedSource(fake, []), "cora/non-overlapping/3/my_method")
-    assert [run["test"] for run in part["runs"]] == [90.0, 90.0]
-    words = shlex.split(part["command"], comments=True)
-    assert words[0].startswith("BENCH_PLUGINS=")
-    assert words[words.index("--seed") + 1] == "0,1"
-
-
 def test_a_cell_says_of_every_run_what_a_run_says_of_itself() -> None:
     fake = MemoryStore()
     for seed, correct in ((1, [90, 100, 80]), (0, [10, 30, 20])):  # of 100 each

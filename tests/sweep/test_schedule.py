@@ -1,35 +1,30 @@
 """What starts, what is tried again, when a sweep stops by itself, and what interrupts and kills do to it."""
 
-import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
-from fake_runs import cpu, grid, stored_numbers
-from processes import Folder, alive, below, wait_for
+from fake_runs import cpu, grid
+from processes import wait_for, workers_below
 from scripted import Scripted
-from stored_runs import context_of, done
+from stored_runs import done, save
 
 from bench.grids import Planned, expand
 from bench.resolve import resolve
 from bench.store import Store, open_store
 from bench.sweep import fingerprint
+from bench.sweep.claims import Claims
 from bench.sweep.plan import Step
 from bench.sweep.policy import Limits, Slots
 from bench.sweep.status import sweeps
 from bench.sweep.workers import LocalPool
-from bench.sweep.writer import RunClaims, Writer
-
-NAMES = partial(Writer, environment=lambda device, threads: {"device": device})
-"""Devices are mere names to a scripted run."""
 
 LOCAL = expand(grid(methods=("local",), seeds=(0, 1, 2), clients=(3,)))
 
@@ -91,8 +86,8 @@ def test_a_kill_by_the_system_for_want_of_memory_is_out_of_memory(work: Scripted
     assert work.stored()["local 3 8"]["state"] == "failed"
 
 
-@pytest.mark.parametrize("number", [9, pytest.param(11, marks=pytest.mark.slow)])
-def test_a_killed_worker_is_tried_three_times_more(work: Scripted, number: int) -> None:
+def test_a_killed_worker_is_tried_three_times_more(work: Scripted) -> None:
+    number = 9
     script = {"local 3 0": [f"signal {number}"] * 3 + ["done"], "local 3 1": [f"signal {number}"]}
     result = work.sweep(LOCAL, script)
     assert (result.counts, result.failed) == ({"done": 2, "failed": 1}, 1)
@@ -131,15 +126,18 @@ def test_a_failure_of_a_method_is_kept_with_its_log_and_not_retried(
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(tmp_path: Path) -> None:
+def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After some errors every later call of the process to its device fails."""
+    monkeypatch.setattr("bench.sweep.schedule.describe", lambda device, threads: {})  # a mere name here
     planned = expand(grid(methods=("local",), seeds=(0, 1, 2)))
     script = {"local 3 0": ["raise"]}
     for device, processes in (("cuda:0", 2), ("cpu", 1)):
         (tmp_path / device).mkdir()
         work = Scripted(tmp_path / device)
         slots = Slots((device,), 1)
-        assert work.sweep(planned, script, slots, make_writer=NAMES).counts == {"done": 2, "failed": 1}
+        assert work.sweep(planned, script, slots).counts == {"done": 2, "failed": 1}
         first, *others = [work.attempts(f"local 3 {seed}")[0]["pid"] for seed in range(3)]
         assert len({first, *others}) == processes
 
@@ -170,15 +168,15 @@ def test_what_follows_a_run_that_another_sweep_has_done_is_run(work: Scripted) -
 def test_what_follows_a_run_that_another_sweep_was_at_is_run(work: Scripted) -> None:
     spec = LOCAL[0].spec
     with open_store(work.url, create=True) as store:
-        other = RunClaims(store)  # of this very process, which is alive
+        other = Claims(store)  # of this very process, which is alive
         assert other.take(spec.hash)
 
         def end() -> None:
             time.sleep(1.5)  # until this sweep has seen the claim
             code = fingerprint.code("local")
             numerics = {"method_numerics": code.method_numerics, "engine_numerics": code.engine_numerics}
-            store.save(spec, done(3, partition_hash="p"), context_of(**numerics))
-            other.release()
+            save(store, spec, done(3, partition_hash="p"), **numerics)
+            other.__exit__()
 
         thread = threading.Thread(target=end)
         plan = work.plan(LOCAL[:1])
@@ -202,13 +200,6 @@ def test_the_first_failure_stops_the_sweep_and_what_runs_is_kept(work: Scripted)
     assert "4 left: stopped after 1 failed" in work.lines
 
 
-def test_so_many_failures_stop_the_sweep(work: Scripted) -> None:
-    script = {f"local 3 {seed}": ["raise"] for seed in (0, 2, 3, 5)}
-    result = work.sweep(SIX, script, cpu(1), Limits(failures=3))
-    assert result.counts == {"failed": 3, "done": 1, "missing": 2}
-    assert result.left == {"stopped after 3 failed": 2}
-
-
 def test_a_run_that_hangs_is_stopped_and_the_rest_goes_on(work: Scripted) -> None:
     began = time.monotonic()
     result = work.sweep(SIX, {"local 3 1": ["hang"]}, limits=Limits(timeout=2))
@@ -227,7 +218,7 @@ def known_to_take(work: Scripted, seconds: float) -> None:
     code = fingerprint.code("local")
     with open_store(work.url, create=True) as store:
         numerics = {"method_numerics": code.method_numerics, "engine_numerics": code.engine_numerics}
-        store.save(spec, done(3, seconds={"total": seconds}, partition_hash="p"), context_of(**numerics))
+        save(store, spec, done(3, seconds={"total": seconds}, partition_hash="p"), **numerics)
 
 
 def test_nothing_starts_that_would_end_after_the_budget(work: Scripted) -> None:
@@ -293,108 +284,53 @@ def test_a_run_that_must_be_alone_on_its_node_waits_for_no_other_node(tmp_path: 
     assert tries[1]["began"] < work.ended("local 3 0")
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    folder = Folder(tmp_path_factory.mktemp("undisturbed"))
-    assert folder.start().wait(timeout=120) == 0
-    return dict(stored_numbers(folder.database))
+@contextmanager
+def meanwhile(act: Callable[[], None]) -> Iterator[None]:
+    """Something happens while a sweep runs in the main thread, which hears signals."""
+    thread = threading.Thread(target=act)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
-def goes_on(folder: Folder, kept: int, undisturbed: dict[str, object]) -> None:
-    """The same command again does exactly the rest, and nothing differs from an undisturbed sweep."""
-    starts = folder.starts()
-    out = folder.start().communicate(timeout=120)[0]
-    assert f"{{'done': 12}} {12 - kept}" in out
-    assert folder.starts() - starts == 12 - kept, "what was stored is not run again"
-    assert stored_numbers(folder.database) == undisturbed
-    with open_store(folder.database, create=False) as store:
-        assert list(store.runs()["state"]) == ["done"] * 12
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
 
 
-@pytest.mark.slow
-def test_one_interrupt_finishes_and_stores_what_runs(tmp_path: Path, undisturbed: dict[str, object]) -> None:
-    folder = Folder(tmp_path)
-    process = folder.start(seconds=0.5)
-    wait_for(lambda: folder.starts() >= 4)
-    workers = below(process.pid)
-    process.send_signal(signal.SIGINT)
-    out = process.communicate(timeout=60)[0]
-    assert "running to be finished and stored; Ctrl-C again stops now" in out
-    kept = folder.kept()
-    assert kept == folder.starts(), "every run that had begun is stored"
-    assert 4 <= kept < 12
-    assert f"{12 - kept} left: interrupted" in out
-    assert "KeyboardInterrupt" in out
-    wait_for(lambda: not alive(workers))  # a process needs a moment to end
-    assert sweeps(folder.database) == []
-    goes_on(folder, kept, undisturbed)
+def test_one_interrupt_finishes_and_stores_what_runs(work: Scripted) -> None:
+    def act() -> None:
+        wait_for(lambda: work.attempts("local 3 1"))
+        interrupt()
+
+    (work.folder / "attempts").mkdir()
+    with meanwhile(act), pytest.raises(KeyboardInterrupt):
+        work.sweep(SIX, {"*": ["done 2"]})
+    assert any("running to be finished and stored; Ctrl-C again stops now" in line for line in work.lines)
+    kept = work.stored().keys()
+    assert kept == begun(work), "every run that had begun is stored"
+    assert f"{6 - len(kept)} left: interrupted" in work.lines
+    assert sweeps(work.url) == []
+    assert not workers_below(os.getpid())
+    assert work.sweep(SIX).ran == 6 - len(kept)
+    assert [len(work.attempts(key)) for key in work.stored()] == [1] * 6, "what was stored is not run again"
 
 
-@pytest.mark.parametrize(
-    "signals",
-    [[signal.SIGINT] * 2, pytest.param([signal.SIGTERM], marks=pytest.mark.slow)],
-    ids=["twice", "terminate"],
-)
-def test_two_interrupts_stop_at_once(tmp_path: Path, signals: list[signal.Signals]) -> None:
-    folder = Folder(tmp_path)
-    process = folder.start(seconds=120)
-    wait_for(lambda: folder.starts() == 2)
-    workers = below(process.pid)
-    assert process.stdout is not None
-    process.send_signal(signals[0])
-    for number in signals[1:]:  # two that come before either is seen are one
-        wait_for(lambda: "Ctrl-C again stops now" in process.stdout.readline())
-        process.send_signal(number)
-    assert process.wait(timeout=60) != 0
-    wait_for(lambda: not alive(workers))  # a process needs a moment to end
-    assert folder.kept() == 0
-    assert sweeps(folder.database) == []
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_two_interrupts_or_a_request_to_terminate_stop_at_once(
+    work: Scripted, number: signal.Signals
+) -> None:
+    def act() -> None:
+        wait_for(lambda: work.attempts("local 3 1"))
+        if number == signal.SIGINT:
+            interrupt()
+            wait_for(lambda: any("Ctrl-C again stops now" in line for line in work.lines))
+        os.kill(os.getpid(), number)
 
-
-@pytest.mark.slow
-def test_workers_in_the_middle_of_a_run_end_with_a_killed_sweep(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
-    process = folder.start(seconds=120)
-    wait_for(lambda: folder.starts() == 2)
-    workers = below(process.pid)
-    process.kill()
-    process.wait(timeout=30)
-    wait_for(lambda: not alive(workers))
-    assert folder.kept() == 0
-
-
-@pytest.mark.slow
-def test_the_command_line_ends_with_130_and_says_meanwhile_what_it_is_at(tmp_path: Path) -> None:
-    environment = {**os.environ, "BENCH_HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
-    environment.pop("BENCH_DATA", None)
-    # As in sweep_script: interrupts may be ignored where the tests were started.
-    bench = (
-        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "from bench.cli.main import main; main(sys.argv[1:])"
-    )
-    command = [sys.executable, "-c", bench]
-    seeds = [word for seed in range(40) for word in ("--seed", str(seed))]
-    asked = ["sweep", "-d", "cora", "-m", "local", "-k", "3", *seeds, "--jobs", "1", "--devices", "cpu"]
-    process = subprocess.Popen(
-        [*command, *asked, "--set", "protocol.rounds=10"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    url = f"sqlite:///{tmp_path / 'bench.db'}"
-    wait_for(lambda: any(sweep["counts"].get("done", 0) >= 2 for sweep in sweeps(url)))
-    shown = subprocess.run(
-        [*command, "runs", "status", "--json"], env=environment, capture_output=True, text=True, check=True
-    )
-    process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=60)
-    (sweep,) = json.loads(shown.stdout)
-    assert (sweep["pid"], sweep["total"], sweep["jobs"]) == (process.pid, 40, 1)
-    assert process.returncode == 130
-    assert "Traceback" not in errors
-    with open_store(f"sqlite:///{tmp_path / 'bench.db'}", create=False) as store:
-        states = list(store.runs()["state"])
-    assert 2 <= len(states) < 40
-    assert set(states) == {"done"}
-    assert f"{40 - len(states)} left: interrupted" in out
+    (work.folder / "attempts").mkdir()
+    with meanwhile(act), pytest.raises(KeyboardInterrupt):
+        work.sweep(SIX, {"*": ["hang"]})
+    assert not workers_below(os.getpid())
+    assert work.stored() == {}
+    assert sweeps(work.url) == []

@@ -4,8 +4,7 @@ import errno
 import os
 import pickle
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -106,119 +105,87 @@ def test_what_runs_is_cancelled_when_the_sweep_stops(tmp_path: Path) -> None:
     wait_for(lambda: not alive(processes))
 
 
-class Recorded:
-    """Stands for an executor and keeps what it was given."""
+class EndedJob:
+    """Stands for executors and for a job of theirs that has ended; its files are as the steps make them."""
 
-    def __init__(self) -> None:
-        self.submitted: list[object] = []
+    job_id, state = "7", "COMPLETED"
 
-    def submit(self, *arguments: object) -> object:
-        self.submitted.append(arguments)
-        raise slurm_workers.FailedJobError("sbatch: error: invalid partition\nthat is all")
+    def __init__(self, folder: Path, submit: Exception | None = None, done: Exception | None = None) -> None:
+        self.paths = SimpleNamespace(folder=folder)
+        self.submitted = 0
+        self._submit, self._done = submit, done
 
-
-def test_what_slurm_refuses_is_lost_with_its_words(tmp_path: Path) -> None:
-    shared, alone = Recorded(), Recorded()
-    workers = slurm_workers.SlurmPool(1, execute, None, shared, alone)  # type: ignore[arg-type]
-    spec = expand(grid())[0].spec
-    order = Order(spec, (), "cpu", 1)
-    future = workers.start(0, order)
-    assert future.result(timeout=60) == slurm_workers.Lost("the Slurm job failed: that is all")
-    workers.start(0, replace(order, alone=True))
-    assert (len(shared.submitted), len(alone.submitted)) == (1, 1), "alone is for the other executor"
-    workers.stop()
-
-
-def full() -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def unreadable() -> None:
-    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
-
-
-class EndedJobs:
-    """Stands for an executor whose jobs have ended; their files are as the steps make them."""
-
-    def __init__(
-        self,
-        folder: Path,
-        submit: Callable[[], object] | None = None,
-        done: Callable[[], object] | None = None,
-    ) -> None:
-        self._folder, self._submit, self._done = folder, submit, done
-
-    def submit(self, *_: object) -> "EndedJobs":
+    def submit(self, *_: object) -> "EndedJob":
+        self.submitted += 1
         if self._submit is not None:
-            self._submit()
+            raise self._submit
         return self
 
-    job_id = "7"
-
-    @property
-    def paths(self) -> SimpleNamespace:
-        return SimpleNamespace(folder=self._folder)
-
     def done(self) -> bool:
-        step, self._done = self._done, None  # only once: a hiccup
-        if step is not None:
-            step()
+        error, self._done = self._done, None  # only once: a hiccup
+        if error is not None:
+            raise error
         return True
 
     def result(self) -> object:
-        return pickle_load(self._folder / "7_0_result.pkl")
+        return pickle_load(self.paths.folder / "7_0_result.pkl")
 
     def cancel(self, check: bool) -> None: ...
 
 
-def handed_over(one: Any) -> object:
-    """What comes of a run that goes through a ``EndedJobs``."""
-    workers = slurm_workers.SlurmPool(1, execute, None, one, one)
-    spec = expand(grid())[0].spec
-    future = workers.start(0, Order(spec, (), "cpu", 1))
+def handed_over(shared: Any, lone: Any = None, alone: bool = False) -> object:
+    """What comes of a run that goes through these executors."""
+    workers = slurm_workers.SlurmPool(1, execute, None, shared, lone or shared)
     try:
-        return future.result(timeout=60)
+        return workers.start(0, Order(expand(grid())[0].spec, (), "cpu", 1, alone=alone)).result(timeout=60)
     finally:
         workers.stop()
 
 
-NOT_HANDED_OVER = "the Slurm job's order or result could not be handed over"
-
-
-def test_an_order_that_cannot_be_written_is_lost(tmp_path: Path) -> None:
-    assert handed_over(EndedJobs(tmp_path, submit=full)) == slurm_workers.Lost(
-        f"{NOT_HANDED_OVER} (OSError: [Errno 28] No space left on device)"
-    )
-
-
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("submit", "content", "words"),
     [
-        (b"", "EOFError: Ran out of input"),
-        (pickle.dumps(["a result"])[:-3], "UnpicklingError: pickle data was truncated"),
-        (None, "FileNotFoundError: "),
+        (slurm_workers.FailedJobError("sbatch: invalid partition\nthat is all"), None, "that is all"),
+        (OSError(errno.ENOSPC, "No space left on device"), None, "No space left on device"),
+        (None, b"", "Ran out of input"),
+        (None, pickle.dumps(["a result"])[:-3], "pickle data was truncated"),
+        (None, None, "FileNotFoundError"),
     ],
-    ids=["empty", "half", "gone"],
+    ids=["refused", "full", "empty", "half", "gone"],
 )
-def test_a_result_that_cannot_be_read_is_lost(tmp_path: Path, content: bytes | None, words: str) -> None:
+def test_what_cannot_be_handed_over_is_lost(
+    tmp_path: Path, submit: Exception | None, content: bytes | None, words: str
+) -> None:
     if content is not None:
         (tmp_path / "7_0_result.pkl").write_bytes(content)
-    ended = handed_over(EndedJobs(tmp_path))
+    ended = handed_over(EndedJob(tmp_path, submit))
     assert isinstance(ended, slurm_workers.Lost)
-    assert ended.how.startswith(f"{NOT_HANDED_OVER} ({words}")
-    assert [path.exists() for path in tmp_path.iterdir()] == [True] * (content is not None), "to be read"
+    assert words in ended.how
+    assert len(list(tmp_path.iterdir())) == (content is not None), "to be read"
 
 
-def test_a_job_that_cannot_be_looked_at_for_a_moment_is_not_lost(tmp_path: Path) -> None:
+def test_a_run_that_is_to_be_alone_goes_to_the_other_executor(tmp_path: Path) -> None:
     (tmp_path / "7_0_result.pkl").write_bytes(pickle.dumps("a result"))
-    assert handed_over(EndedJobs(tmp_path, done=unreadable)) == "a result"
+    shared, lone = EndedJob(tmp_path), EndedJob(tmp_path)
+    assert handed_over(shared, lone, alone=True) == "a result"
+    assert (shared.submitted, lone.submitted) == (0, 1)
+
+
+def test_a_disk_that_fails_for_a_moment_loses_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither when it is asked whether a job has ended, nor when the job's files are to be removed."""
+    stale = OSError(errno.ESTALE, "Stale file handle")
+    (tmp_path / "7_0_result.pkl").write_bytes(pickle.dumps("a result"))
+    assert handed_over(EndedJob(tmp_path, done=stale)) == "a result"
     assert not list(tmp_path.iterdir())
-
-
-def test_files_that_cannot_be_removed_lose_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "7_0_result.pkl").write_bytes(pickle.dumps("a result"))
-    monkeypatch.setattr(Path, "unlink", lambda *_, **__: unreadable())
-    assert handed_over(EndedJobs(tmp_path)) == "a result"
+
+    def unlink(*_: object, **__: object) -> None:
+        raise stale
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    assert handed_over(EndedJob(tmp_path)) == "a result"
 
 
 @pytest.fixture

@@ -1,17 +1,18 @@
 """What a sweep says of itself to other processes, and how people see it."""
 
 import json
-import subprocess
-import sys
+import os
+import threading
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_execute import outcome
 from fake_runs import grid
-from processes import Folder, wait_for
+from processes import wait_for
 from scripted import Scripted
-from stored_runs import context_of
+from stored_runs import save
 
 from bench.cli.runs import status
 from bench.errors import RequestError
@@ -19,60 +20,48 @@ from bench.grids import expand
 from bench.store import open_store
 from bench.store.store import now
 from bench.sweep import status as status_text
+from bench.sweep.claims import Claims
 from bench.sweep.status import sweeps
-from bench.sweep.writer import Progress, RunClaims
 
 
-@pytest.mark.slow
-def test_a_running_sweep_is_seen_from_another_process(
+def test_a_running_sweep_is_seen_and_watched_to_its_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = Folder(tmp_path)
-    status(db=folder.database)
+    work = Scripted(tmp_path)
+    status(db=work.url)
     assert capsys.readouterr().out == "no sweep is running\n"
-    process = folder.start(seconds=2.0)
-    wait_for(lambda: sweeps(folder.database) and sweeps(folder.database)[0]["counts"].get("done", 0) >= 3)
-    (sweep,) = sweeps(folder.database)
-    status(db=folder.database)
-    text = capsys.readouterr().out
-    status(db=folder.database, as_json=True)
-    assert [entry["pid"] for entry in json.loads(capsys.readouterr().out)] == [process.pid]
-    assert (sweep["pid"], sweep["total"], sweep["jobs"]) == (process.pid, 12, 2)
+    planned = expand(grid(methods=("local",), seeds=tuple(range(6))))
+    thread = threading.Thread(target=work.sweep, args=(planned, {"*": ["done 2"]}))
+    thread.start()
+    wait_for(lambda: sweeps(work.url) and sweeps(work.url)[0]["counts"].get("done", 0) >= 1)
+    status(db=work.url, as_json=True)
+    (sweep,) = json.loads(capsys.readouterr().out)
+    assert (sweep["pid"], sweep["total"], sweep["jobs"]) == (os.getpid(), 6, 2)
     assert sweep["database"] == str(tmp_path / "bench.db")
-    assert 1 <= len(sweep["running"]) <= 2
+    assert sweep["running"]
     assert {run["device"] for run in sweep["running"]} == {"cpu"}
     assert sweep["ends"] is not None, "runs take half a second by their own account"
-    assert f"sweep {process.pid} on" in text
-    assert "of 12 runs ended" in text
-    assert "  cpu: " in text
-    watching = subprocess.run(
-        [*BENCH, "runs", "status", "--watch", "--db", folder.database],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert watching.stdout.endswith("no sweep is running\n")
-    assert watching.stdout.count("of 12 runs ended") >= 2
-    process.communicate(timeout=60)
-    assert sweeps(folder.database) == []
-
-
-BENCH = (sys.executable, "-c", "import sys; from bench.cli.main import main; main(sys.argv[1:])")
+    status(db=work.url, watch=True)
+    watched = capsys.readouterr().out
+    thread.join()
+    assert f"sweep {os.getpid()} on" in watched
+    assert "of 6 runs ended" in watched
+    assert "  cpu: " in watched
+    assert watched.endswith("no sweep is running\n")
 
 
 def test_sweeps_of_other_machines_are_seen_and_dead_ones_are_not(tmp_path: Path) -> None:
     """What a run claims is running until it is stored."""
     work = Scripted(tmp_path)
     first, second = expand(grid(methods=("local",), seeds=(0, 1)))
-    progress = Progress(2, 7, {"done": 3}, 2, None, 4)
+
+    def progress() -> dict[str, Any]:
+        counts = {"done": 3}
+        return {"jobs": 2, "total": 7, "counts": counts, "left": 2, "ends": None, "unknown_times": 4}
+
     with open_store(work.url, create=True) as store:
-        here, elsewhere, dead, expired = (
-            RunClaims(store),
-            RunClaims(store),
-            RunClaims(store),
-            RunClaims(store, 0),
-        )
+        here, elsewhere, dead = (Claims(store) for _ in range(3))
+        expired = Claims(store, lease=0)
         elsewhere.owner = f"else{elsewhere.owner}"
         host, pid, started, token = dead.owner.split(":")
         dead.owner = f"{host}:{pid}:{float(started) - 100}:{token}"
@@ -85,8 +74,8 @@ def test_sweeps_of_other_machines_are_seen_and_dead_ones_are_not(tmp_path: Path)
         assert (seen[host]["total"], seen[host]["counts"], seen[host]["ends"]) == (7, {"done": 3}, None)
         here.drop(first.spec.hash)
         assert [run["run"] for sweep in sweeps(work.url) for run in sweep["running"]] == ["second", "run b"]
-        store.save(second.spec, outcome(second.spec), context_of(started=now()))
-        elsewhere.release()
+        save(store, second.spec, outcome(second.spec), started=now())
+        elsewhere.__exit__()
         assert [sweep["running"] for sweep in sweeps(work.url)] == [[]]
 
 

@@ -7,7 +7,6 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +19,12 @@ from rich.console import Console
 from scipy.stats import chisquare
 from stored_runs import (
     MemoryStore,
+    bundle_of,
     change_table,
-    context_of,
     database,
     done,
-    opened,
     result_of,
+    save,
     set_cell,
     spec_of,
 )
@@ -36,11 +35,11 @@ from bench.environment import processor
 from bench.errors import RequestError
 from bench.grids import expand
 from bench.spec import RunSpec
-from bench.store import Context, open_store
+from bench.store import open_store
 from bench.store.bundle import Bundle, write_bundle
 from bench.sweep import fingerprint, verify
-from bench.sweep.reporters import Display
-from bench.sweep.verify import compare, draw, obstacles
+from bench.sweep.display import Display
+from bench.sweep.verify import compare, draw
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +47,7 @@ def twelve(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     """Twelve finished runs, of which some cost a thousand times more, and one that ran out of memory."""
     folder = tmp_path_factory.mktemp("twelve")
     runs = [(spec_of(seed=seed), replace(done(), seconds={"total": 10.0**seed})) for seed in range(12)]
-    with opened(folder / "a.db", [*runs, (spec_of(seed=99), RunResult("oom"))]) as store:
-        write_bundle(store, store.runs(), folder / "twelve")
+    bundle_of(folder / "twelve", [*runs, (spec_of(seed=99), RunResult("oom"))])
     return Bundle(folder / "twelve")
 
 
@@ -75,8 +73,7 @@ def test_a_run_of_every_method_is_drawn_as_far_as_the_sample_reaches(tmp_path: P
     runs = [
         (spec_of(method=name, seed=seed), done()) for name, number in counts.items() for seed in range(number)
     ]
-    with opened(tmp_path / "a.db", runs) as store:
-        write_bundle(store, store.runs(), tmp_path / "three")
+    bundle_of(tmp_path / "three", runs)
     bundle = Bundle(tmp_path / "three")
     for seed in range(20):
         assert set(draw(bundle, 3, seed)["method"]) == set(counts)
@@ -105,13 +102,6 @@ def test_the_command_draws_anew_and_says_how_and_what_it_left_out(
         assert "1 more ran out of memory" in text
 
 
-def test_nothing_to_draw_from(tmp_path: Path) -> None:
-    with opened(tmp_path / "a.db", [(spec_of(), RunResult("oom"))]) as store:
-        write_bundle(store, store.runs(), tmp_path / "out")
-    with pytest.raises(RequestError, match="no run that is asked for is done"):
-        draw(Bundle(tmp_path / "out"), 1, 0)
-
-
 @pytest.fixture(scope="module")
 def endings(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     """A finished run, and one of every other ending, each of a method of its own."""
@@ -122,8 +112,7 @@ def endings(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
         (spec_of(method="fedgcn"), RunResult("not_applicable", "no graph", partition_hash="p2")),
         (spec_of(method="fedavg"), RunResult("oom", "8 GB")),
     ]
-    with opened(folder / "a.db", runs) as store:
-        write_bundle(store, store.runs(), folder / "endings")
+    bundle_of(folder / "endings", runs)
     return Bundle(folder / "endings")
 
 
@@ -160,13 +149,6 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 main(command)
             assert not ended.value.code
     return folder / "real"
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("BENCH_DATA", raising=False)
-    return tmp_path / "home"
 
 
 @pytest.mark.slow
@@ -223,25 +205,25 @@ def test_runs_that_cannot_be_made_here(
 ) -> None:
     """Nothing is run or marked, and the exit code says that nothing is known."""
     code = fingerprint.code("local")
-    here = replace(context_of(), method_numerics=code.method_numerics, engine_numerics=code.engine_numerics)
+    here = {"method_numerics": code.method_numerics, "engine_numerics": code.engine_numerics}
     pubmed = RunSpec(dataset="pubmed", scenario="non-overlapping", clients=2, method="local", seed=0)
     cases = {
         "data": (pubmed, here, "not in any data root: "),
         "method": (spec_of(method="locl"), here, "unknown method 'locl': did you mean 'local'?"),
         "numerics": (
             spec_of(),
-            replace(here, method_numerics=99),
+            {**here, "method_numerics": 99},
             f"made with method numerics 99, here is {code.method_numerics}",
         ),
         "engine": (
             spec_of(),
-            replace(here, engine_numerics=99),
+            {**here, "engine_numerics": 99},
             f"made with engine numerics 99, here is {code.engine_numerics}",
         ),
     }
     for name, (spec, context, problem) in cases.items():
         with open_store(f"sqlite:///{tmp_path / name}.db", create=True) as store:
-            store.save(spec, done(), context)
+            save(store, spec, done(), **context)
             write_bundle(store, store.runs(), tmp_path / name)
         url = f"sqlite:///{tmp_path / name}-new.db"
         assert bench(capsys, "import", str(tmp_path / name), "--db", url)[0] == 0
@@ -252,14 +234,6 @@ def test_runs_that_cannot_be_made_here(
         assert ": 1 not checked; nothing marked\n" in text
         with open_store(url, create=False) as store:
             assert store.runs()["bundle_state"].tolist() == ["unverified"]
-
-
-def test_obstacles_name_only_what_is_in_the_way(twelve: Bundle) -> None:
-    sample = twelve.runs(seed=[0, 1])
-    code = fingerprint.code("local")
-    sample = sample.assign(method_numerics=code.method_numerics, engine_numerics=code.engine_numerics)
-    assert obstacles(sample, lambda dataset: "") == []
-    assert [check.detail for check in obstacles(sample, lambda dataset: f"no {dataset}")] == ["no cora"] * 2
 
 
 def test_wrong_requests(real: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -290,8 +264,7 @@ def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_pa
         for run in planned:
             result = fake_outcome(run.spec)
             partition = result.partition_hash if run.spec.dataset == "facebook" else run.spec.dataset
-            context = Context(datetime(2026, 1, 1), {}, "0", 1, 1)
-            store.save(run.spec, replace(result, partition_hash=partition), context)
+            save(store, run.spec, replace(result, partition_hash=partition))
         write_bundle(store, store.runs(), tmp_path / "theirs")
     bundle = Bundle(tmp_path / "theirs")
     sample = verify.draw(bundle, 6, 0)
@@ -319,7 +292,7 @@ def compared(stated: RunResult, new: RunResult) -> tuple[str | None, str]:
     sides = []
     for result in (stated, new):
         store = MemoryStore()
-        store.save(spec_of(), result, context_of())
+        save(store, spec_of(), result)
         sides += [store, store.runs().to_dict("records")[0]]
     return compare(*sides)
 
@@ -392,7 +365,7 @@ def test_what_differs_on_other_hardware_says_nothing(tmp_path: Path, made_on: st
             result = fake_outcome(run.spec)
             result.correct = {key: 5 - counts for key, counts in result.correct.items()}
             environment = {"processor": name, "threads": 1}
-            store.save(run.spec, result, Context(datetime(2026, 1, 1), environment, "0", 1, 1))
+            save(store, run.spec, result, environment=environment)
         write_bundle(store, store.runs(), tmp_path / "theirs")
     bundle = Bundle(tmp_path / "theirs")
     reporter = Display(Console(file=io.StringIO()))

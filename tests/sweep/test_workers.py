@@ -2,38 +2,32 @@
 
 import errno
 import gc
-import io
 import os
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_execute import WhileTakenUp, frozen, instant, scripted
+from fake_execute import WhileTakenUp, faulty, frozen, instant
 from fake_runs import (
-    any_federation,
     cpu,
     grid,
-    plan_for,
 )
 from processes import wait_for, workers_below
-from rich.console import Console
 from scripted import Scripted
 
 from bench.engine.result import RunResult
+from bench.environment import describe
 from bench.errors import RequestError
 from bench.grids import expand
 from bench.resolve import resolve
 from bench.spec import RunSpec
-from bench.sweep import workers
+from bench.sweep import fingerprint, workers
 from bench.sweep.order import Execute, Order
-from bench.sweep.reporters import Display
-from bench.sweep.run import Outcome, sweep
 from bench.sweep.workers import LocalPool, Lost, Worker, choose, cores
 
 PLANNED = expand(grid(methods=("local",), seeds=(0, 1, 2)))
@@ -54,45 +48,13 @@ def one(execute: Execute, timeout: float | None = None, **options: Any) -> Itera
     assert not workers_below(os.getpid())
 
 
-def swept(tmp_path: Path, signals: str, silence: float = 300.0) -> tuple[Outcome, list[str]]:
-    """A sweep of three runs, one after the other; whoever takes up a run gets the next of some signals."""
-    (tmp_path / "script").write_text(signals)
-    out, url = io.StringIO(), f"sqlite:///{tmp_path / 'bench.db'}"
-    outcome = sweep(
-        plan_for(url, PLANNED),
-        url,
-        (),
-        cpu(1),
-        Display(Console(file=out)),
-        WhileTakenUp(tmp_path / "script"),
-        any_federation,
-        make_pool=partial(LocalPool, silence=silence),
-    )
-    assert not workers_below(os.getpid())
-    return outcome, out.getvalue().splitlines()
-
-
-def test_a_run_whose_worker_is_killed_while_it_takes_it_up_is_made_again(tmp_path: Path) -> None:
-    outcome, lines = swept(tmp_path, "9 11")
-    assert outcome == Outcome({"done": 3}, 3)
-    assert [line.split("; ")[0].split(": ")[1] for line in lines if "trying again" in line] == [
-        "the worker process died (killed by signal 9)",
-        "the worker process died (killed by signal 11)",
-    ]
-
-
 def test_a_run_whose_worker_dies_whenever_it_takes_it_up_fails_and_others_go_on(tmp_path: Path) -> None:
-    outcome, _ = swept(tmp_path, "9 9 9 9")
+    (tmp_path / "script").write_text("9 11 9 9")
+    work = Scripted(tmp_path)
+    outcome = work.sweep(PLANNED, slots=cpu(1), execute=WhileTakenUp(tmp_path / "script"))
     assert outcome.counts == {"failed": 1, "done": 2}
-
-
-@pytest.mark.slow
-def test_a_worker_that_falls_silent_while_it_takes_up_a_run_gives_up_its_slot(tmp_path: Path) -> None:
-    began = time.monotonic()
-    outcome, lines = swept(tmp_path, str(int(signal.SIGSTOP)), silence=30.0)
-    assert outcome == Outcome({"done": 3}, 3)
-    assert time.monotonic() - began > 30
-    assert sum("did not take it up within 30 s; trying again" in line for line in lines) == 1
+    assert sum("killed by signal 11" in line for line in work.lines) == 1
+    assert not workers_below(os.getpid())
 
 
 def test_what_is_silent_is_killed_and_lost(tmp_path: Path) -> None:
@@ -100,18 +62,6 @@ def test_what_is_silent_is_killed_and_lost(tmp_path: Path) -> None:
     with one(WhileTakenUp(tmp_path / "script"), silence=0.5) as workers:
         assert isinstance(workers.start(0, order()).result(timeout=60), Lost)
         assert not workers_below(os.getpid())
-
-
-def test_an_order_whose_worker_dies_reading_it_is_lost_and_the_slot_goes_on(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "script").write_text("9")
-    wanted = replace(order(), checkpoints=WhileTakenUp(tmp_path / "script"))  # type: ignore[arg-type]
-    with one(instant) as workers:
-        lost = workers.start(0, wanted).result()
-        assert isinstance(lost, Lost)
-        assert "signal 9" in lost.how
-        assert isinstance(workers.start(0, wanted).result(), RunResult)
 
 
 def test_a_worker_that_dies_between_two_runs_loses_none(tmp_path: Path) -> None:
@@ -152,17 +102,6 @@ def test_workers_load_before_there_is_a_run(tmp_path: Path) -> None:
     with one(WhileTakenUp(tmp_path / "script")) as workers:
         wait_for((tmp_path / "script").exists)
         assert isinstance(workers.start(0, order()).result(), RunResult)
-
-
-def test_a_run_in_the_middle_ends_with_its_workers(tmp_path: Path) -> None:
-    work = Scripted(tmp_path)
-    (tmp_path / "attempts").mkdir()
-    (tmp_path / "script.json").write_text('{"*": ["hang"]}')
-    with one(scripted) as workers:
-        future = workers.start(0, order(tmp_path))
-        while not work.attempts("local 3 0"):
-            time.sleep(0.05)
-    assert isinstance(future.result(timeout=60), Lost)
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="this system holds no signals back")
@@ -211,14 +150,40 @@ def test_slots_on_gpus() -> None:
     assert choose("cuda:1,cuda:0", 2, None, runs=9).devices == ("cuda:1", "cuda:0")
     assert choose("cuda", None, None, runs=1).devices == ("cuda:0",)
     assert set(choose("cpu", None, None, runs=9).devices) == {"cpu"}
-    for wrong, message in (
-        ("cuda:0,cuda:0", "every device once"),
-        ("cpu,cuda:0", "--devices expects cpu, cuda or GPUs"),
-        ("cuda:2", "unknown device 'cuda:2': did you mean 'cuda:"),
-    ):
-        with pytest.raises(RequestError, match=message):
+    for wrong in ("cpu,cuda:0", "cuda:2"):
+        with pytest.raises(RequestError, match="--devices"):
             choose(wrong, None, None, runs=9)
     gpus.clear()
     assert set(choose(None, None, None, runs=9).devices) == {"cpu"}
     with pytest.raises(RequestError, match="no GPU is visible, there is cpu"):
         choose("cuda", None, None, runs=9)
+
+
+# On a node of a cluster -----------------------------------------------------------------------------
+
+
+def on_node(execute: Execute, seed: int) -> RunResult | Lost:
+    spec = expand(grid(methods=("local",), seeds=(seed,)))[0].spec
+    return workers.attempt_on_node(execute, workers.order_for_node(Order(spec, (), "cpu", 1)), 60, False)
+
+
+def test_a_run_comes_back_with_the_machine_that_made_it() -> None:
+    result = on_node(instant, 0)
+    assert isinstance(result, RunResult)
+    assert (result.state, result.environment) == ("done", describe("cpu", 1))
+
+
+def test_on_a_node_a_kill_is_lost_and_an_exit_has_failed() -> None:
+    assert on_node(faulty, 2) == Lost("the worker process died (killed by signal 9)")
+    ended = on_node(faulty, 1)
+    assert isinstance(ended, RunResult)
+    assert (ended.state, ended.reason) == ("failed", "the worker process died (exit code 3)")
+
+
+def test_a_node_is_told_folders_and_sources_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    order = workers.order_for_node(Order(PLANNED[0].spec, ("raw", "/data"), "cpu", 1))
+    assert order.roots == (str(tmp_path / "raw"), "/data")
+    assert order.source == fingerprint.code("local").source

@@ -13,6 +13,7 @@ from bench.errors import RequestError
 from bench.grids import Planned
 from bench.resolve import resolve
 from bench.sweep.plan import make_plan
+from bench.sweep.run import refuse_tuned_elsewhere
 from bench.tune import apply
 from bench.tune.apply import configurations, tuned
 from bench.tune.record import Trial, best_of, parse, write
@@ -179,14 +180,14 @@ def test_a_configuration_of_other_clients_is_not_applied(home: Path, shipped: Pa
     known = configurations(home)
     plan = make_plan(tuned([planned("local"), planned("fedavg")], known), {}, lambda dataset: "")
     key = plan.steps[0].spec.federation_key
-    plan.refuse_tuned_elsewhere({key: "fake"})
+    refuse_tuned_elsewhere(plan, {key: "fake"})
     text = r"--use-tuned: local .* seed 0 was tuned on other clients \(fake\) than there are now \(another\)"
     with pytest.raises(RequestError, match=text) as caught:
-        plan.refuse_tuned_elsewhere({key: "another"})
+        refuse_tuned_elsewhere(plan, {key: "another"})
     assert "\n" not in str(caught.value)
     elsewhere = tuned([planned("local", **{"protocol.partition_seed": 5})], known)
     plan = make_plan(elsewhere, {}, lambda dataset: "")
-    plan.refuse_tuned_elsewhere({plan.steps[0].spec.federation_key: "another"})
+    refuse_tuned_elsewhere(plan, {plan.steps[0].spec.federation_key: "another"})
 
 
 @pytest.mark.parametrize("part", ["method", "engine"])

@@ -22,9 +22,9 @@ from bench.grids import Planned
 from bench.store import open_store
 from bench.store.bundle import write_bundle
 from bench.store.store import stored_runs
+from bench.sweep.display import Reporter
 from bench.sweep.order import Order
 from bench.sweep.plan import Plan, Step
-from bench.sweep.reporters import Reporter
 from bench.sweep.run import sweep
 from bench.tune.record import Record, parse
 from bench.tune.run import Searches, tune

@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 
 import pytest
-from fake_runs import grid, have, stored
+from fake_execute import outcome
+from fake_runs import grid, have, stored, took
 from rich.console import Console
 
+from bench.engine.result import RunResult
 from bench.grids import expand
 from bench.resolve import resolve
-from bench.store.queries import Stored, Timing
-from bench.sweep import fingerprint, show
+from bench.sweep import display, fingerprint
+from bench.sweep.display import Display, line
 from bench.sweep.plan import make_plan
 
 pytestmark = pytest.mark.usefixtures("older_code_exists")
@@ -32,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("older_code_exists")
     ],
 )
 def test_durations_as_people_say_them(seconds: float, text: str) -> None:
-    assert show.duration(seconds) == text
+    assert display.duration(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -50,17 +52,17 @@ def test_more_slots_than_runs_shorten_nothing(
 ) -> None:
     """Beside every run is one whose data are not at hand, which takes no slot."""
     methods = ("local", "fedavg", "fedprox")[: len(seconds)]
-    history = []
-    for method, each in zip(methods, seconds, strict=True):
-        canonical = resolve("cora", "non-overlapping", 3, method, 0).canonical()
-        history.append(Timing("cora", "non-overlapping", 3, method, canonical, each))
+    history = [
+        took(resolve("cora", "non-overlapping", 3, method, 0), each)
+        for method, each in zip(methods, seconds, strict=True)
+    ]
     planned = expand(grid(("cora", "citeseer"), methods, seeds=(0,)))
     plan = make_plan(planned, {}, lambda dataset: "no" * (dataset != "cora")).timed(history, "cpu")
     runs = len(seconds)
-    assert show.to_do(plan, slots) == (
+    assert display.to_do(plan, slots) == (
         f"{runs} to run, time {time}; {runs} more need data that the sweep tries to download"
     )
-    tree = show.as_json(plan, slots, None)
+    tree = display.as_json(plan, slots, None)
     assert tree["seconds"] == pytest.approx(expected)
     assert tree["device_hours"] == pytest.approx(sum(seconds) / 3600)
 
@@ -68,13 +70,13 @@ def test_more_slots_than_runs_shorten_nothing(
 def test_the_table_and_the_json_name_every_cell() -> None:
     plan = make_plan(expand(grid()), {}, have)
     out = io.StringIO()
-    Console(file=out, width=120).print(show.table(plan))
+    Console(file=out, width=120).print(display.table(plan))
     rows = [line.split() for line in out.getvalue().splitlines() if "cora" in line]
     assert [row[3:6] for row in rows] == [
         ["local", "2", "missing"],
         ["fedavg", "2", "missing"],
     ]
-    tree = show.as_json(plan, 2, None)
+    tree = display.as_json(plan, 2, None)
     assert tree["counts"] == {"missing": 4}
     assert tree["to_run"] == 4
     assert [run["spec_hash"] for run in tree["runs"]] == [step.spec.hash for step in plan.steps]
@@ -88,25 +90,53 @@ def test_a_dry_run_says_what_is_exact_compatible_and_stale_and_what_it_costs() -
         ("local", 0): stored("done", 2),
         ("local", 1): stored("done", 1),
         ("local", 2): stored("failed", 2),
-        ("fedavg", 0): Stored(2, "done", "", here.method_numerics, here.engine_numerics, "other"),
-        ("fedavg", 1): Stored(3, "diverged", "", here.method_numerics, here.engine_numerics, here.source),
+        ("fedavg", 0): stored("done", here.method_numerics, source="other"),
+        ("fedavg", 1): stored("diverged", here.method_numerics, source=here.source),
     }
     states = {by_name[name]: row for name, row in rows.items()}
-    states[by_name["local", 0]] = Stored(
-        1, "done", "", 2, here.engine_numerics, fingerprint.code("local").source
-    )
-    spec = planned[0].spec
-    history = [Timing("cora", "non-overlapping", 3, "local", spec.canonical(), 120.0)]
+    history = [took(planned[0].spec, 120.0)]
     plan = make_plan(planned, states, have).timed(history, "cpu")
-    assert {level: row["runs"] for level, row in show.levels(plan).items()} == {
+    assert {level: row["runs"] for level, row in display.levels(plan).items()} == {
         "exact": 2,
         "compatible": 1,
         "stale": 1,
     }
     out = io.StringIO()
-    Console(file=out, width=120).print(show.table(plan))
+    Console(file=out, width=120).print(display.table(plan))
     text = " ".join(out.getvalue().split())
     assert "local 1 done, 1 failed, 1 stale 4 min" in text
     assert "fedavg 1 changed, 1 diverged, 1 missing unknown" in text
-    tree = show.as_json(plan, 2, 2000.0)
+    tree = display.as_json(plan, 2, 2000.0)
     assert (tree["seconds"], tree["device_hours"], tree["bytes"]) == (120.0, pytest.approx(1 / 15), 6000)
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_the_lines_are_the_same_with_a_bar_and_without(is_terminal: bool) -> None:
+    console = Console(file=io.StringIO(), force_terminal=is_terminal, width=120)
+    planned = expand(grid(methods=("local",), seeds=(0,)))
+    step = make_plan(planned, {}, lambda dataset: "").steps[0]
+    with Display(console) as display:
+        display.started(1)
+        display.finished(step, RunResult("failed", "reason [red]"))
+    text = console.file.getvalue()
+    line_of_run = "[1/1] local cora non-overlapping 3 seed 0: failed: reason [red]\n"
+    if is_terminal:
+        assert line_of_run in text
+        assert "1/1" in text.replace(line_of_run, "")
+    else:
+        assert text == line_of_run
+
+
+@pytest.mark.parametrize("method", ["local", "fedavg"])  # of which one deploys what is received
+def test_a_finished_run_is_summed_up_in_a_line(method: str) -> None:
+    step = make_plan(expand(grid(methods=(method,), seeds=(0,))), {}, lambda dataset: "").steps[0]
+    result = outcome(step.spec)
+    for stage, split in result.correct:
+        result.correct[stage, split][:] = 0
+    # Best validation is in row 1; of three clients with five samples, 5, 4 and 0 are right there.
+    result.correct["trained", "val"][:] = [[0, 1, 1], [1, 1, 1]]
+    result.correct["trained", "test"] = result.correct["trained", "test"].copy()
+    result.correct["trained", "test"][:] = [[5, 5, 5], [5, 4, 0]]
+    assert line(step, result) == f"{method} cora non-overlapping 3 seed 0: done 0.5 s, test 60.0 %"
+    failed = RunResult("not_applicable", "no such thing")
+    assert line(step, failed).endswith("seed 0: not applicable: no such thing")

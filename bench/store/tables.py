@@ -1,0 +1,165 @@
+"""Stored runs as seven tables, which a database and a bundle give alike.
+
+===============  ==================================================================================
+runs             ``RUN_COLUMNS``
+client_results   run_id, client, stage, split, rule, metric, value (0 to 1), samples
+curves           run_id, stage, split, rows, clients, counts: correct predictions, int32
+                 ``[rows, clients]``
+confusions       run_id, stage, rule, clients, classes, counts: test items by true and predicted
+                 class, int32 ``[clients, classes, classes]``
+artefacts        run_id, name, data: an array as NPY bytes
+environments     id, hash, description (JSON)
+partitions       hash, dataset, scenario, clients, provenance (JSON)
+===============  ==================================================================================
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bench.errors import RequestError, unknown
+from bench.store.models import Run, unpack_array
+
+RUN_COLUMNS = (
+    *(column.name for column in Run.__table__.columns if column.name != "bundle_id"),
+    "bundle",
+    "bundle_state",
+    "bundle_checked",
+    "bundle_sampled",
+    "bundle_close",
+)
+"""Columns of ``Tables.runs``. ``bundle`` names the bundle that a run was imported with, ``bundle_state``
+says whether that is ``unverified``, ``verified`` or ``contradicted``; both are empty for own runs.
+``bundle_checked`` is when runs of it were last made again (UTC without a zone, missing if never),
+``bundle_sampled`` whether this very run was, and ``bundle_close`` whether that came close, but not to equal
+numbers."""
+
+
+class Readings(TypedDict, total=False):
+    """Which of the results of a run's clients are asked for; what is left out or None takes everything."""
+
+    stage: str | None
+    split: str | None
+    rule: str | None
+    metric: str | None
+
+
+class Tables(ABC):
+    """Stored runs, and the questions that are put to them."""
+
+    @abstractmethod
+    def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
+        """The rows of a table that match every filter, ordered by the table's first columns.
+
+        A filter is ``column=value`` or ``column=[values]``.
+
+        Raises:
+            RequestError: there is no such column.
+        """
+
+    def runs(self, **filters: Any) -> pd.DataFrame:
+        """One row a run with every column of ``RUN_COLUMNS``, ordered by id.
+
+        A filter is ``column=value`` or ``column=[values]``, for example
+        ``runs(dataset="cora", method=["local", "fedavg"], state="done")``.
+        """
+        return self.table("runs", **filters)
+
+    def client_results(self, run_ids: Iterable[int], **only: Unpack[Readings]) -> pd.DataFrame:
+        """Columns run_id, client, stage, split, rule, metric, value, samples; value in 0..1.
+
+        Ordered by run, client, stage, split, rule. A filter that is None takes everything.
+        """
+        filters = {name: value for name, value in only.items() if value is not None}
+        return self.table("client_results", run_id=list(run_ids), **filters)
+
+    def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
+        """Run and stage -> correct predictions ``[rows, clients]``, of those runs that have a curve."""
+        rows = self.table("curves", run_id=list(run_ids), split=split)
+        keys = zip(rows["run_id"].tolist(), rows["stage"].tolist(), strict=True)
+        return dict(zip(keys, rows["counts"], strict=True))
+
+    def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
+        """Run, stage and rule -> test items by true and predicted class ``[clients, classes, classes]`` at
+        the selected rounds, of those runs that keep them.
+        """
+        rows = self.table("confusions", run_id=list(run_ids))
+        keys = rows[["run_id", "stage", "rule"]].itertuples(index=False, name=None)
+        return dict(zip(keys, rows["counts"], strict=True))
+
+    def artefact(self, run_id: int, name: str) -> NDArray[Any]:
+        """An array kept with a run, for example ``loss``; raises ``KeyError`` where there is none."""
+        rows = self.table("artefacts", run_id=run_id, name=name)
+        if rows.empty:
+            raise KeyError(f"run {run_id} keeps no array '{name}'")
+        return unpack_array(rows["data"].iloc[0])
+
+    def artefact_names(self, run_id: int) -> list[str]:
+        """Names of the arrays kept with a run."""
+        return sorted(self.table("artefacts", run_id=run_id)["name"])
+
+    def environments(self) -> pd.DataFrame:
+        """One row an environment: id, hash, description (JSON)."""
+        return self.table("environments")
+
+    def partitions(self) -> pd.DataFrame:
+        """One row a partition: hash, dataset, scenario, clients, provenance (JSON)."""
+        return self.table("partitions")
+
+
+# Filters ------------------------------------------------------------------------------------------
+
+
+def wanted_values(filters: Mapping[str, Any], columns: Collection[str]) -> dict[str, list[Any]]:
+    """Column -> values that are let through, from ``column=value`` or ``column=[values]``.
+
+    NumPy's numbers become Python's own: a database driver would store them as bytes.
+
+    Raises:
+        RequestError: there is no such column.
+    """
+    values = {}
+    for name, choice in filters.items():
+        if name not in columns:
+            raise unknown("column of runs", name, columns)
+        is_collection = isinstance(choice, (list, tuple, set, frozenset))
+        values[name] = [
+            value.item() if isinstance(value, np.generic) else value
+            for value in (choice if is_collection else [choice])
+        ]
+    return values
+
+
+def filter_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
+    """Rows of a table that match every filter; raises as ``wanted_values``."""
+    keep = np.ones(len(runs), bool)
+    for name, values in wanted_values(filters, runs.columns).items():
+        is_wanted = runs[name] == values[0] if len(values) == 1 else runs[name].isin(values)
+        keep &= is_wanted.to_numpy(bool)
+    return runs[keep].reset_index(drop=True)
+
+
+def filter_known_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
+    """As ``filter_runs``, for filters that somebody typed: each value has to be that of some run.
+
+    A filter that is None or empty takes everything.
+
+    Raises:
+        RequestError: a value that no run has, or no run left.
+    """
+    choices = {name: values for name, values in filters.items() if values}
+    for name, values in choices.items():
+        stored_values = set(runs[name])
+        for value in values:
+            if value not in stored_values:
+                raise unknown(f"{name} among the stored runs:", str(value), map(str, stored_values))
+    chosen_runs = filter_runs(runs, choices)
+    if chosen_runs.empty:
+        raise RequestError("no stored run is all of what is asked for: leave one of the filters away")
+    return chosen_runs

@@ -1,0 +1,142 @@
+"""Claims on runs, by which several sweeps share a database, and what these sweeps are at."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Self, TypeVar
+
+from sqlalchemy import delete, or_, select, update
+from sqlalchemy.orm import Session
+
+from bench import process
+from bench.errors import BusyError, RequestError
+from bench.store import Store
+from bench.store.connect import PATIENCE
+from bench.store.models import Claim, RunningSweep
+from bench.store.store import clock, now
+
+BUSY_PAUSE = 1.0
+"""Seconds after which a database that is busy is asked again."""
+
+RENEW = 15.0
+"""Seconds after which claims are renewed."""
+
+LEASE = PATIENCE + 60.0
+"""Seconds that a claim lasts unless it is renewed: longer than its sweep may have to wait to renew it."""
+
+T = TypeVar("T")
+Progress = Callable[[], Mapping[str, Any]]
+"""Says how far a sweep is: jobs, total, counts, left, ends and unknown_times of ``RunningSweep``."""
+
+
+class Claims:
+    """The claims of one sweep on a database; used as a context manager around it.
+
+    A claim ends when it is released, when its owner is seen to run no more, or by itself when nobody renews
+    it: a sweep that was killed elsewhere holds up nobody for longer than a lease. Time is the database's own,
+    since the clocks of several hosts differ.
+
+    A busy database is waited for, at most ``patience`` seconds and not once the sweep is ``stopping``. Claims
+    are renewed after ``renew_seconds``. Every method raises ``RequestError`` where the database cannot be
+    used, and ``KeyboardInterrupt`` where it is busy and the sweep is to stop now.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        stopping: Callable[[], bool] = lambda: False,
+        lease: float = LEASE,
+        renew_seconds: float = RENEW,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.owner = f"{process.name()}:{secrets.token_hex(4)}"
+        self._store = store
+        self._stopping = stopping
+        self._lease = lease
+        self._renew_seconds = renew_seconds
+        self._patience = patience
+        self._hashes: set[str] = set()
+        self._started = now()
+        self._renewed = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(RequestError):  # they run out by themselves
+            self._release()
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """The database's answer, waited for while it is locked or its server is away."""
+        end = time.monotonic() + self._patience
+        while True:
+            try:
+                return question()
+            except BusyError as error:
+                if self._stopping():
+                    raise KeyboardInterrupt from error
+                if time.monotonic() > end:
+                    raise
+                time.sleep(BUSY_PAUSE)
+
+    def take(self, spec_hash: str, run: str = "", device: str = "", progress: Progress | None = None) -> bool:
+        """Claim a run, which is to be made on a device; False where another sweep holds it."""
+        is_taken = self.ask(lambda: self._take(spec_hash, run, device, progress))
+        if is_taken:
+            self._hashes.add(spec_hash)
+        return is_taken
+
+    def _take(self, spec_hash: str, run: str, device: str, progress: Progress | None) -> bool:
+        with self._store.transaction() as session:
+            moment = clock(session)
+            claim = session.get(Claim, spec_hash)
+            is_held = claim is not None and claim.until > moment and claim.owner != self.owner
+            if claim is not None and is_held and process.runs(claim.owner) is not False:
+                return False
+            names = {"spec_hash": spec_hash, "run": run, "device": device, "owner": self.owner}
+            session.merge(Claim(**names, until=moment + self._lease, since=now()))
+            self._say(session, progress, moment)
+            return True
+
+    def renew(self, progress: Progress | None = None) -> set[str]:
+        """Let all claims last another lease from now, if it is time to; returns the runs lost meanwhile."""
+        if time.monotonic() - self._renewed < self._renew_seconds:
+            return set()
+        hashes = self.ask(lambda: self._renew(progress))
+        self._renewed = time.monotonic()
+        lost_hashes = self._hashes - hashes
+        self._hashes = hashes
+        return lost_hashes
+
+    def _renew(self, progress: Progress | None) -> set[str]:
+        with self._store.transaction() as session:
+            moment = clock(session)
+            owned = Claim.owner == self.owner
+            session.execute(update(Claim).where(owned).values(until=moment + self._lease))
+            self._say(session, progress, moment)
+            return set(session.scalars(select(Claim.spec_hash).where(owned)))
+
+    def _say(self, session: Session, progress: Progress | None, moment: float) -> None:
+        if progress is not None:
+            row = {**progress(), "owner": self.owner, "started": self._started, "until": moment + self._lease}
+            session.merge(RunningSweep(**row | {"counts": json.dumps(row["counts"])}))
+
+    def drop(self, spec_hash: str) -> None:
+        """Give up the claim on a run, which another sweep has made."""
+        self.ask(lambda: self._drop(spec_hash))
+        self._hashes.discard(spec_hash)
+
+    def _drop(self, spec_hash: str) -> None:
+        with self._store.transaction() as session:
+            session.execute(delete(Claim).where(Claim.spec_hash == spec_hash, Claim.owner == self.owner))
+
+    def _release(self) -> None:
+        """Give up all claims of this sweep, and remove those that have run out."""
+        with self._store.transaction() as session:
+            moment = clock(session)
+            for model in (Claim, RunningSweep):
+                session.execute(delete(model).where(or_(model.owner == self.owner, model.until <= moment)))

@@ -1,0 +1,219 @@
+"""What goes wrong around a sweep: other sweeps, dead claims, the disk, locks, and servers that are away.
+
+After each, what is stored equals what an undisturbed sweep stores, once each, and no process is left.
+"""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from fake_execute import outcome
+from fake_runs import cpu, grid, stored
+from processes import wait_for
+from scripted import Scripted
+
+from bench.engine.states import State
+from bench.errors import BusyError, RequestError
+from bench.grids import expand
+from bench.spec import RunSpec
+from bench.store import Store, connect, open_store
+from bench.store.store import Stored, now
+from bench.sweep import claims, fingerprint
+from bench.sweep.claims import LEASE, Claims
+
+
+def test_a_failure_does_not_replace_what_another_sweep_has_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even where that is stored at the last moment."""
+    real = Store.save
+
+    def save(store: Store, spec: RunSpec, *result: Any) -> Stored:
+        real(store, spec, outcome(spec))
+        return real(store, spec, *result)
+
+    work = Scripted(tmp_path)
+    planned = expand(grid(methods=("local",), seeds=(0, 1)))
+    stale_plan = work.plan(planned)
+    assert stale_plan.counts == {"missing": 2}
+    work.sweep(planned[:1])  # the other sweep does the first run, and later the second, too
+    monkeypatch.setattr(Store, "save", save)
+    result = work.sweep(planned, {"*": ["raise"]}, slots=cpu(1), plan=stale_plan)
+    assert (result.counts, result.ran) == ({"done": 2}, 1)
+    assert {row["state"] for row in work.stored().values()} == {"done"}
+    assert len(work.attempts("local 3 0")) == 1, "done by the other one: not run again"
+    assert "local cora non-overlapping 3 seed 0: done in another sweep" in work.lines
+
+
+def test_what_another_sweep_is_at_is_waited_for(tmp_path: Path) -> None:
+    work = Scripted(tmp_path)
+    planned = expand(grid(methods=("local",), seeds=(0, 1)))
+    first = planned[0].spec
+    assert first is not None
+    with open_store(work.url, create=True) as store:
+        other = Claims(store)  # of this very process, which is alive
+        assert other.take(first.hash)
+        released: list[float] = []
+
+        def release() -> None:
+            wait_for((tmp_path / "ended" / "local 3 1").exists)
+            released.append(time.monotonic())
+            other.__exit__()
+
+        thread = threading.Thread(target=release)
+        thread.start()
+        assert work.sweep(planned, slots=cpu(1)).counts == {"done": 2}
+        thread.join()
+        assert work.attempts("local 3 0")[0]["began"] > released[0]
+
+
+def test_claims_of_dead_sweeps_on_this_host_hold_up_nobody(tmp_path: Path) -> None:
+    work = Scripted(tmp_path)
+    planned = expand(grid(methods=("local",), seeds=(0, 1)))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    with open_store(work.url, create=True) as store:
+        for each, number, earlier in zip(planned, (ended.pid, os.getpid()), (0, 100), strict=True):
+            dead = Claims(store)
+            place, _, began, token = dead.owner.split(":")
+            dead.owner = f"{place}:{number}:{float(began) - earlier}:{token}"
+            assert dead.take(each.spec.hash)
+    start = time.monotonic()
+    assert work.sweep(planned).counts == {"done": 2}, "the second's number is this process's now"
+    assert time.monotonic() - start < 30
+
+
+class DoneMeanwhile(Claims):
+    """Another sweep stores a run before this one tries it again."""
+
+    asked = 0
+
+    def take(self, spec_hash: str, *more: Any) -> bool:
+        self.asked += 1
+        if self.asked == 2:
+            (step,) = expand(grid(methods=("local",), seeds=(0,)))
+            code = fingerprint.of(step.spec)
+            self._store.save(step.spec, replace(outcome(step.spec), code=code))
+        return super().take(spec_hash, *more)
+
+
+def test_what_another_sweep_has_done_is_not_tried_again(tmp_path: Path) -> None:
+    work = Scripted(tmp_path)
+    planned = expand(grid(methods=("local",), seeds=(0,)))
+    result = work.sweep(planned, {"*": ["oom", "done"]}, make_claims=DoneMeanwhile)
+    assert (result.counts, result.ran) == ({"done": 1}, 0)
+    assert len(work.attempts("local 3 0")) == 1
+    assert "local cora non-overlapping 3 seed 0: done in another sweep" in work.lines
+
+
+@pytest.mark.usefixtures("older_code_exists")
+@pytest.mark.parametrize("state", get_args(State))
+def test_what_another_sweep_has_stored_spares_making_it(state: State, tmp_path: Path) -> None:
+    """If it says how the run ends, and by code of the present numerics."""
+    step = Scripted(tmp_path).plan(expand(grid(methods=("local",), seeds=(0,)))).steps[0]
+    row = stored(state, method=2)
+    known = replace(step, stored=row._replace(started=now()))
+    expected = None if state == "no_data" else state
+    assert step.ended_elsewhere(row) == known.ended_elsewhere(row) == expected
+    assert step.ended_elsewhere(stored(state, method=1)) is None, "of older code"
+    assert known.ended_elsewhere(known.stored) is None, "what the plan knew"
+    assert step.ended_elsewhere(None) is None
+
+
+@pytest.mark.slow
+def test_claims_are_renewed_between_any_two_runs_that_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several may end while one is stored, and each may have to wait for the database."""
+    done: list[str] = []
+    real = Store.save
+
+    def save(*arguments: Any) -> Stored:
+        done.append("saved")
+        time.sleep(0.5)
+        return real(*arguments)
+
+    monkeypatch.setattr(Store, "save", save)
+    monkeypatch.setattr(Claims, "renew", lambda *_: done.append("renewed") or set())
+    Scripted(tmp_path).sweep(expand(grid(methods=("local",), seeds=tuple(range(6)))))
+    assert done.count("saved") == 6
+    assert "saved saved" not in " ".join(done)
+
+
+def test_a_claim_that_is_lost_is_said_once(tmp_path: Path) -> None:
+    work = Scripted(tmp_path)
+    (tmp_path / "attempts").mkdir()
+
+    def take_over() -> None:
+        wait_for(lambda: work.attempts("local 3 0"))
+        with sqlite3.connect(tmp_path / "bench.db", isolation_level=None) as raw:
+            assert raw.execute("UPDATE claims SET owner = 'elsewhere'").rowcount
+        raw.close()
+
+    thread = threading.Thread(target=take_over)
+    thread.start()
+    planned = expand(grid(methods=("local",), seeds=(0,)))
+    renewing = partial(Claims, renew_seconds=0.1)
+    assert work.sweep(planned, {"*": ["done 2"]}, make_claims=renewing).counts == {"done": 1}
+    thread.join()
+    said = "local cora non-overlapping 3 seed 0: no longer claimed, another sweep may be at it, too"
+    assert work.lines.count(said) == 1
+
+
+def test_a_claim_outlasts_the_longest_wait_for_the_database() -> None:
+    last_try = connect.CONNECT_SECONDS + connect.BUSY_SECONDS
+    assert claims.RENEW + connect.PATIENCE + last_try < LEASE
+
+
+def test_a_sweep_asks_a_busy_database_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = {"stored": Store.stored, "transaction": Store.transaction}
+    asked: Counter[str] = Counter()
+
+    def busy_at_first(name: str) -> Callable[..., Any]:
+        def ask(*arguments: Any) -> Any:
+            asked[name] += 1
+            if asked[name] % 2:
+                raise BusyError("away")
+            return real[name](*arguments)
+
+        return ask
+
+    for name in real:
+        monkeypatch.setattr(Store, name, busy_at_first(name))
+    monkeypatch.setattr(claims, "BUSY_PAUSE", 0.01)
+    planned = expand(grid(methods=("local",), seeds=(0, 1)))
+    assert Scripted(tmp_path).sweep(planned, {"*": ["done"]}).counts == {"done": 2}
+    assert min(asked.values()) >= 4, "what is read and what is written, in vain and again"
+
+
+@pytest.mark.parametrize(
+    ("error", "options", "expected"),
+    [
+        (BusyError("locked"), {"patience": 0.05}, BusyError),
+        (BusyError("locked"), {"stopping": lambda: True}, KeyboardInterrupt),
+        (RequestError("readonly"), {}, RequestError),
+    ],
+)
+def test_a_database_is_waited_for_no_longer_than_it_makes_sense(
+    error: Exception,
+    options: dict[str, Any],
+    expected: type[BaseException],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def question() -> None:
+        raise error
+
+    monkeypatch.setattr(claims, "BUSY_PAUSE", 0.01)
+    with open_store(f"sqlite:///{tmp_path / 'bench.db'}", create=True) as store, pytest.raises(expected):
+        Claims(store, **options).ask(question)
