@@ -79,9 +79,9 @@ class Experiment:
     file says which of its columns a table shows by ``only``.
     """
 
+    name: str
     title: str
     comparisons: Annotated[tuple[Comparison, ...], Field(min_length=1)]
-    name: str = ""
     measures: tuple[NamedMeasure, ...] = ()
     grid: str = ""
     main: bool = False
