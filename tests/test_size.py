@@ -20,7 +20,7 @@ CEILINGS = {
     "bench/engine": 2868,
     "bench/federation": 2463,
     "bench/figures": 1618,
-    "bench/frames": 2433,
+    "bench/frames": 2430,
     "bench/grids": 656,
     "bench/leaderboard": 1894,
     "bench/nn": 1362,
