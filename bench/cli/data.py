@@ -136,7 +136,7 @@ def stats(
     left_out = _without_such_clients(dataset, clients) if dataset and clients and not scenario else {}
     studies = STUDIES.all().values()
     descriptions = {
-        study.data_table.at(scenario, clients).without(left_out): study.published
+        study.data_table.at(scenario, clients, left_out): study.published
         for study in studies
         if study.data_table
     }

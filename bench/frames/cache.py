@@ -22,9 +22,6 @@ CODE = ("bench", "bench.methods", "bench.datasets", "bench.reports", "bench.resu
 
 SHIPPED_FOLDER = Path(str(files("bench.results"))) / "frames"
 
-OF_STUDIES = ("cells", "ranks")
-"""The frames that come with the suite."""
-
 TOGETHER = 60
 """Seconds within which the files of one installation are written."""
 

@@ -12,19 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from bench.frames.members import costs, joined, members_frame, states
 from bench.frames.places import places_frame
 from bench.frames.printed import bars, beside_published, margin_of, published_runs, readings_of
-from bench.frames.searches import DEFAULT, OTHER, TUNED
 from bench.frames.spread import UNKNOWN, between_partitions, drawn, pools_of, with_spread
-from bench.frames.stored_runs import UsualRuns, first_usual, runs_frame, usual_frame
+from bench.frames.stored_runs import DEFAULT, OTHER, TUNED, UsualRuns, first_usual, runs_frame, usual_frame
 from bench.frames.values import StoredMembers, accuracy_by_run, check_kept, client_rows
 from bench.frames.verdicts import agreed, judged
 from bench.metric_names import ACCURACY, Metric
+from bench.statistics.summary import with_intervals
 from bench.studies.declarations import plans_of
-from bench.studies.experiment import ExperimentPlan, Plans
+from bench.studies.experiment import Plans
 from bench.studies.measures import Measure, measure_of_metric
 from bench.studies.settings import Reading, Settings
 from bench.studies.source import Source
@@ -134,9 +133,6 @@ EVIDENCE = {
     "partitions": "float64",
 }
 """What a verdict rests on beside the measured values, and the types."""
-
-LEVEL = 0.95
-"""Coverage of the interval of a mean."""
 
 
 class Results(NamedTuple):
@@ -282,10 +278,7 @@ def values_of(results: Results, cells: pd.DataFrame, measure: Measure) -> pd.Dat
 
 
 def asked_cells(
-    studies: Mapping[str, Study],
-    plans: Mapping[str, Sequence[ExperimentPlan]],
-    places: pd.DataFrame,
-    metric: Metric,
+    studies: Mapping[str, Study], plans: Plans, places: pd.DataFrame, metric: Metric
 ) -> tuple[pd.DataFrame, list[Measure]]:
     """Every place under every measure beside every comparison of its table, in the order of the tables, and
     the measures by their number.
@@ -378,9 +371,7 @@ def without_empty(cells: pd.DataFrame) -> pd.DataFrame:
 def averaged(values: pd.DataFrame) -> pd.DataFrame:
     """n, mean and std over seeds, and Student's interval of the mean, low to high."""
     numbers = values.groupby(VALUE)["value"].agg(n="count", mean="mean", std="std").reset_index()
-    freedom = (numbers["n"] - 1).where(numbers["n"] > 1)
-    half = stdtrit(freedom, (1 + LEVEL) / 2) * numbers["std"] / np.sqrt(numbers["n"])
-    return numbers.assign(low=numbers["mean"] - half, high=numbers["mean"] + half)
+    return with_intervals(numbers, least=2)
 
 
 def beside(members: pd.DataFrame, name: str, accuracy: pd.Series[float]) -> pd.DataFrame:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench.frames.searches import TUNED
-from bench.frames.stored_runs import WHERE
+from bench.frames.stored_runs import TUNED, WHERE
 from bench.studies.study import Study
 
 

@@ -7,17 +7,16 @@ from dataclasses import astuple, replace
 
 import pandas as pd
 
-from bench.frames.searches import SettingsOf
-from bench.frames.stored_runs import WHERE, with_text_as_objects
+from bench.frames.stored_runs import WHERE, SettingsOf, with_text_as_objects
 from bench.grids.experiment import Line
-from bench.studies.experiment import ExperimentPlan
+from bench.studies.experiment import ExperimentPlan, Plans
 from bench.studies.settings import Settings, difference_text
 from bench.studies.study import Study
 
 
 def places_frame(
     studies: Mapping[str, Study],
-    plans: Mapping[str, Sequence[ExperimentPlan]],
+    plans: Plans,
     runs: pd.DataFrame,
     usual: pd.DataFrame,
     settings_of: SettingsOf,

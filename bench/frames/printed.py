@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 from bench.errors import RequestError
 from bench.frames.stored_runs import WHERE, rows_of
 from bench.registry import blaming
-from bench.studies.experiment import ExperimentPlan
+from bench.studies.experiment import Plans
 from bench.studies.published import Published, published
 from bench.studies.settings import Column, Settings, difference_text
 from bench.studies.study import Study
@@ -56,9 +56,7 @@ def published_frame(studies: Mapping[str, Study]) -> pd.DataFrame:
     )
 
 
-def beside_published(
-    studies: Mapping[str, Study], plans: Mapping[str, Sequence[ExperimentPlan]], cells: pd.DataFrame
-) -> pd.DataFrame:
+def beside_published(studies: Mapping[str, Study], plans: Plans, cells: pd.DataFrame) -> pd.DataFrame:
     """The cells with the first value that is printed of each: targets in their order, settings in theirs.
 
     New columns: paper, printed, published_mean, published_std, status, and published_on, the titles of the

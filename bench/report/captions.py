@@ -13,9 +13,8 @@ import pandas as pd
 
 from bench.engine.methods import METHODS
 from bench.frames.graded_cells import Results
-from bench.frames.searches import mark
 from bench.frames.spread import OWN, POOLED, SPLIT
-from bench.frames.stored_runs import WHERE, parts_of
+from bench.frames.stored_runs import WHERE, mark, parts_of
 from bench.frames.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS
 from bench.grids.grid import PARTITION_SEED
 from bench.report.document import Document, DocumentCells

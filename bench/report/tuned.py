@@ -9,8 +9,7 @@ import pandas as pd
 
 from bench.frames.graded_cells import Results
 from bench.frames.ranking import Ranking, competitors, ranking_of, scores_of
-from bench.frames.searches import TUNED
-from bench.frames.stored_runs import WHERE
+from bench.frames.stored_runs import TUNED, WHERE
 from bench.report.captions import statistic
 from bench.report.document import Document
 from bench.report.ranking import MARKS, ranking_table

@@ -12,8 +12,7 @@ import pandas as pd
 from bench.dataset import DATASETS
 from bench.frames.graded_cells import Results, collect, values_of
 from bench.frames.ranking import TASK, Ranking, rank
-from bench.frames.searches import DEFAULT, TUNED
-from bench.frames.stored_runs import WHERE, parts_of, rows_of
+from bench.frames.stored_runs import DEFAULT, TUNED, WHERE, parts_of, rows_of
 from bench.frames.verdicts import STATES
 from bench.metric_names import ACCURACY, METRICS, TITLES
 from bench.report import score

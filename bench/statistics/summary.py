@@ -59,14 +59,14 @@ def _quantile(freedom: int) -> float:
     return float(stdtrit(freedom, (1 + LEVEL) / 2))
 
 
-def with_intervals(data: pd.DataFrame) -> pd.DataFrame:
+def with_intervals(data: pd.DataFrame, least: int = LEAST_RUNS) -> pd.DataFrame:
     """Rows of ``n``, ``mean`` and sample ``std`` with ``low`` and ``high``, Student's interval, which means
-    of fewer than ``LEAST_RUNS`` runs have not.
+    of fewer than ``least`` runs have not.
     """
     runs = data["n"].to_numpy(np.float64)
     freedom = np.maximum(runs - 1, 1.0)
     half = stdtrit(freedom, (1 + LEVEL) / 2) * data["std"].to_numpy(np.float64) / np.sqrt(freedom + 1)
-    half = np.where(runs >= LEAST_RUNS, half, np.nan)
+    half = np.where(runs >= least, half, np.nan)
     return data.assign(low=data["mean"] - half, high=data["mean"] + half)
 
 

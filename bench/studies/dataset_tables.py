@@ -32,6 +32,9 @@ from bench.studies.published import Published, published
 Setting = tuple[str, int]
 """Scenario and number of clients."""
 
+Measured = tuple[Setting, str, float | None, float | None]
+"""A setting, a quantity, its value (or mean over partitions) and, of a mean, the standard deviation."""
+
 WHOLE: Setting = ("global", 1)
 """The whole data set, as the published files call it."""
 
@@ -152,37 +155,28 @@ class DataTable(ABC):
         """Whether the paper has such statistics of such data."""
 
     @abstractmethod
-    def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Statistic]:
+    def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Measured]:
         """All numbers, setting by setting."""
 
-    def at(self, scenario: str | None, clients: int | None) -> Self:
-        """The same of clients in another scenario, or of another number; None leaves the paper's."""
-        return self
-
-    def without(self, scenarios: Collection[str]) -> Self:
-        """The same without clients in some scenarios."""
+    def at(self, scenario: str | None, clients: int | None, left_out: Collection[str] = ()) -> Self:
+        """The same of clients in another scenario, or of another number (None leaves the paper's), without
+        the scenarios that are left out.
+        """
         return self
 
     def remarks(self, family: Family) -> Sequence[str]:
         """What is said below the table of a data set of that family."""
         return ()
 
-    def statistic(
-        self,
-        dataset: str,
-        setting: Setting,
-        quantity: str,
-        measured_value: float | None,
-        deviation: float | None = None,
-    ) -> Statistic:
-        """A measured number, as yet without the published one."""
-        return Statistic(dataset, *setting, quantity, measured_value, None, deviation, self.paper)
-
-    def beside_published(self, row: Statistic, folder: Path) -> Statistic:
-        """A statistic with the value that the paper's file in a folder has of it, if any."""
-        dataset = self.names.get(row.dataset, row.dataset)
-        key = (dataset, self.scenarios.get(row.scenario, row.scenario), row.clients, row.quantity)
-        return replace(row, published=published_statistics(self.paper, folder).get(key))
+    def beside_published(self, prepared_data: Prepared, sources: Sources, folder: Path) -> list[Statistic]:
+        """All numbers with the values that the paper's file in a folder has of them."""
+        dataset, rows = prepared_data.dataset.name, []
+        name, published_values = self.names.get(dataset, dataset), published_statistics(self.paper, folder)
+        for (scenario, clients), quantity, value, deviation in self.statistics(prepared_data, sources):
+            key = (name, self.scenarios.get(scenario, scenario), clients, quantity)
+            numbers = value, published_values.get(key), deviation
+            rows.append(Statistic(dataset, scenario, clients, quantity, *numbers, self.paper))
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,17 +196,14 @@ class ClientMeans(DataTable):
     left_out: frozenset[str] = frozenset()
     split: Split | None = None
 
-    def at(self, scenario: str | None, clients: int | None) -> Self:
+    def at(self, scenario: str | None, clients: int | None, left_out: Collection[str] = ()) -> Self:
         """The settings with this scenario or this number of clients in place of theirs."""
         settings = [(scenario or name, clients or count) for name, count in self.settings]
         if scenario and not settings:
             settings = [(scenario, clients or self.clients)]
         unique_settings = tuple(dict.fromkeys(settings))
-        return replace(self, settings=unique_settings, clients=clients or self.clients)
-
-    def without(self, scenarios: Collection[str]) -> Self:
-        """The settings but for those in some scenarios."""
-        return replace(self, left_out=frozenset(scenarios))
+        count = clients or self.clients
+        return replace(self, settings=unique_settings, clients=count, left_out=frozenset(left_out))
 
     def applies(self, data: Data) -> bool:
         """All images, or graphs without hyperedges."""
@@ -220,7 +211,7 @@ class ClientMeans(DataTable):
             return isinstance(data, Images)
         return isinstance(data, Graph) and data.hyperedges is None
 
-    def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Statistic]:
+    def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Measured]:
         """All of the data set that is here, then the settings."""
         kind, data = prepared_data.dataset, prepared_data.data
         values_by_setting: dict[Setting, Mapping[str, float | None]] = {WHOLE: _whole_counts(prepared_data)}
@@ -235,7 +226,7 @@ class ClientMeans(DataTable):
             values_by_setting[scenario, clients] = statistics_of(federation)
         for setting, values in values_by_setting.items():
             for quantity in QUANTITIES[self.family]:
-                yield self.statistic(kind.name, setting, quantity, values.get(quantity))
+                yield setting, quantity, values.get(quantity), None
 
 
 def _whole_counts(prepared_data: Prepared) -> dict[str, float | None]:
@@ -283,10 +274,7 @@ def dataset_tables(
         prepared_data = _prepared_data(dataset, roots, sources)
         for description, folder in descriptions.items():
             if description.applies(prepared_data.data):
-                statistics = tuple(
-                    description.beside_published(row, folder)
-                    for row in description.statistics(prepared_data, sources)
-                )
+                statistics = tuple(description.beside_published(prepared_data, sources, folder))
                 title = f"{prepared_data.dataset.title} ({dataset})"
                 remarks = tuple(description.remarks(prepared_data.dataset.family))
                 tables.append(DatasetTable(dataset, title, statistics, remarks))

@@ -51,7 +51,7 @@ def _tables(
     for part in file.tables:
         try:
             # By way of JSON: of Python's own values, strict types take no dictionary for a dataclass.
-            text = json.dumps({"name": name, "grid": grid_name(place), **part}, default=str)
+            text = json.dumps({"name": name, **part, "grid": grid_name(place)}, default=str)
             table = TypeAdapter(Experiment).validate_json(text, context=measures)
         except ValidationError as error:
             raise RequestError(f"experiment {name}: tables: {first_problem(error)}") from None

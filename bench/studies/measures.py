@@ -112,22 +112,6 @@ def _saved_megabytes(members: Members) -> pd.Series[float]:
     return saved.reindex(members.rows.index, fill_value=0.0).astype(float)
 
 
-def exchanged_megabytes(layer: int, coding: int) -> ByMember:
-    """Megabytes of a numbered exchange, both directions; ``coding`` 0 is dense, 1 non-zeros.
-
-    0 for runs without that exchange.
-    """
-
-    def megabytes_of(members: Members) -> pd.Series[float]:
-        exchanges = members.artefacts(EXCHANGED)
-        megabytes = exchanges[exchanges.map(len) > layer].map(
-            lambda rows: float(rows[layer, coding].sum()) / 1e6
-        )
-        return megabytes.reindex(members.rows.index, fill_value=0.0).astype(float)
-
-    return megabytes_of
-
-
 def _clients_below_baseline(members: Members) -> pd.Series[float]:
     pairs = members.clients.merge(members.baseline_clients, on=["member", "client"], suffixes=("", "_alone"))
     return (pairs["value"] < pairs["value_alone"]).groupby(pairs["member"]).sum().astype(float)

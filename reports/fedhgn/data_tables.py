@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Protocol, Self, runtime_checkable
 
@@ -13,7 +13,7 @@ from bench.federation import scenarios
 from bench.federation.prepared import Prepared
 from bench.federation.statistics import border_hyperedges, cross_client_edges, holders
 from bench.sources import Sources
-from bench.studies.dataset_tables import WHOLE, DataTable, Statistic
+from bench.studies.dataset_tables import WHOLE, DataTable, Measured
 
 
 @runtime_checkable
@@ -37,7 +37,7 @@ class PartitionCounts(DataTable):
     clients: Mapping[Family, tuple[int, ...]]
     notes: Mapping[Family, str] = field(default_factory=dict)
 
-    def at(self, scenario: str | None, clients: int | None) -> Self:
+    def at(self, scenario: str | None, clients: int | None, left_out: Collection[str] = ()) -> Self:
         """With this scenario, and this number of clients for every family."""
         counts = self.clients if clients is None else dict.fromkeys(FAMILIES, (clients,))
         return replace(self, scenario=scenario or self.scenario, clients=counts)
@@ -46,13 +46,13 @@ class PartitionCounts(DataTable):
         """Hypergraphs, and graphs that have hyperedges."""
         return isinstance(data, Graph | Hypergraph) and data.hyperedges is not None
 
-    def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Statistic]:
+    def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Measured]:
         """The whole data set, then the counts that hang on the partition, by number of clients."""
         kind, data = prepared_data.dataset, prepared_data.data
         assert isinstance(data, Graph | Hypergraph)
         assert data.hyperedges is not None
         for quantity, value in self._whole_counts(prepared_data, sources).items():
-            yield self.statistic(kind.name, WHOLE, quantity, float(value))
+            yield WHOLE, quantity, float(value), None
         for clients in self.clients.get(kind.family, ()):
             counts: dict[str, list[int]] = {}
             for seed in range(self.partitions):
@@ -64,7 +64,7 @@ class PartitionCounts(DataTable):
                     counts.setdefault("cross_client_edges", []).append(crossing)
             for quantity, values in counts.items():
                 mean, deviation = float(np.mean(values)), float(np.std(values, ddof=1))
-                yield self.statistic(kind.name, (self.scenario, clients), quantity, mean, deviation)
+                yield (self.scenario, clients), quantity, mean, deviation
 
     def _whole_counts(self, prepared_data: Prepared, sources: Sources) -> dict[str, float]:
         kind, data = prepared_data.dataset(), prepared_data.data

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import pandas as pd
 
-from bench.studies.measures import Measure, Members, exchanged_megabytes
+from bench.studies.measures import EXCHANGED, Measure, Members
 
 
 def _exchange_measure(layer: int, coding: int) -> Measure:
+    """Megabytes of a numbered exchange; ``coding`` 0 is dense, 1 non-zeros. 0 for runs without it."""
     form = ("dense", "as non-zeros")[coding]
+
+    def megabytes(members: Members) -> pd.Series[float]:
+        kept = members.artefacts(EXCHANGED)
+        sums = kept[kept.map(len) > layer].map(lambda rows: float(rows[layer, coding].sum()) / 1e6)
+        return sums.reindex(members.rows.index, fill_value=0.0).astype(float)
+
     return Measure(
         f"layer{layer + 1}_{('dense', 'coded')[coding]}",
         f"Layer {layer + 1}, {('MB', 'MB coded')[coding]}",
         f"megabytes of exchange {layer + 1} before training, both directions, ids included, {form}",
-        exchanged_megabytes(layer, coding),
+        megabytes,
         metric=f"exchanged_{layer}_{coding}",
         digits=1,
         by_reading=False,

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from stored_runs import CORA, MemoryStore
-from study_cells import plan_of, report_of, shown
+from study_cells import plan_of, shown
 from toy_study import FOREIGN, PlannedToy, ToyStudy
 
 from bench.engine import NUMERICS
@@ -20,12 +20,13 @@ from bench.frames.graded_cells import collect
 from bench.frames.stored_runs import UsualRuns
 from bench.grids import Filters, expand, load_grid
 from bench.report import tables
+from bench.report.captions import fine_print
 from bench.report.notes import notes
 from bench.reports.fedhgn import FedHGN
 from bench.resolve import resolve
 from bench.spec import Protocol, RunSpec
 from bench.studies.published import published
-from bench.studies.settings import PER_SEED, Column, difference_text, settings_of
+from bench.studies.settings import PER_SEED, Column, settings_of
 from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.studies.verdicts import PublishedRuns
@@ -85,6 +86,8 @@ def test_mean_over_clients_then_sample_std_over_seeds() -> None:
     assert cell.n == 3
     assert cell.mean == pytest.approx(71.5)
     assert cell.std == pytest.approx(1.5)  # sqrt((1.5² + 1.5² + 0²) / 2)
+    database.add("fedper", 0, [50, 100, 0], samples=[100, 100, 0])
+    assert one(board(database), "fedper").mean == pytest.approx(75)  # a client without samples has no say
 
 
 def test_average_over_clients_ignores_their_sizes_and_samples_does_not() -> None:
@@ -117,25 +120,16 @@ def test_difference_and_verdict_against_both_versions() -> None:
     final = one(board(database), "local")
     assert final.difference == pytest.approx(71.5 - 71.26)
     assert (final.verdict, final.reason) == ("reproduced", "")
-    earlier = one(board(database), "local", table="earlier Table 1")
+    cells = board(database)
+    earlier = one(cells, "local", table="earlier Table 1")
     assert earlier.difference == pytest.approx(71.5 - 79.94)
     assert earlier.verdict == "not comparable"
     assert FOREIGN in earlier.reason
-
-
-def test_the_earlier_version_has_only_its_own_cells() -> None:
-    cells = board(one_run())
     assert find(cells, "fedprox") != []
-    assert find(cells, "fedprox", table="earlier Table 1") == []
+    assert find(cells, "fedprox", table="earlier Table 1") == []  # it is not printed there
 
 
-def one_run() -> MemoryStore:
-    database = MemoryStore()
-    database.add("local", 0, [72, 72])
-    return database
-
-
-def test_other_readings_are_read_from_their_own_stage_and_rule() -> None:
+def test_readings_and_lines_of_one_stage_are_read_from_their_own_stage_and_rule() -> None:
     database = MemoryStore()
     for seed in (0, 1):
         database.add("fedavg", seed, [[72, 76], [70, 74]], received=[[0, 0], [40, 44]])
@@ -145,6 +139,8 @@ def test_other_readings_are_read_from_their_own_stage_and_rule() -> None:
         for stage, rule in (("trained", "best_val"), ("trained", "best_test"), ("received", "best_val"))
     ]
     assert means == pytest.approx([72.0, 74.0, 42.0])
+    assert one(cells, "fedavg_ft").mean == 72.0  # FedAvg's own runs, after training
+    assert find(cells, "fedavg_ft", stage="received") == []
 
 
 def test_cells_that_older_numbers_went_into_say_so() -> None:
@@ -166,15 +162,6 @@ def test_cells_that_older_numbers_went_into_say_so() -> None:
     ]
 
 
-def test_fedavg_ft_reads_fedavgs_own_runs_after_training() -> None:
-    database = MemoryStore()
-    for seed in (0, 1):
-        database.add("fedavg", seed, [70, 74], received=[40, 44])
-    cells = board(database)
-    assert one(cells, "fedavg_ft").mean == one(cells, "fedavg").mean == 72.0
-    assert find(cells, "fedavg_ft", stage="received") == []
-
-
 def test_a_method_beyond_the_paper_has_a_row_of_its_own_where_it_was_run() -> None:
     database = MemoryStore()
     database.add("fedsheafhn_released", 0, [80, 82])
@@ -184,7 +171,8 @@ def test_a_method_beyond_the_paper_has_a_row_of_its_own_where_it_was_run() -> No
 
 
 def test_every_published_cell_is_there_with_the_reason_why_it_is_missing() -> None:
-    database = one_run()
+    database = MemoryStore()
+    database.add("local", 0, [72, 72])
     database.add("flow", 0, None, state="failed", reason="ValueError: bad\nmore")
     database.add("flow", 1, None, state="failed", reason="ValueError: bad\nmore")
     database.add("fedper", 0, None, state="diverged", reason="round 7")
@@ -223,28 +211,19 @@ def test_runs_without_numbers_are_named_beside_those_with() -> None:
 
 def test_runs_of_different_specs_are_never_mixed() -> None:
     database = MemoryStore()
-    short = CORA.model_copy(update={"rounds": 8})
+    short, half = (CORA.model_copy(update=other) for other in ({"rounds": 8}, {"participation": 0.5}))
     for seed in (0, 1):
         database.add("fedavg", seed, [72, 72], hyper={})
         database.add("fedavg", seed, [40, 40], protocol=short)
-    cells = board(database, usual("fedavg"))
-    assert [cell.setting for cell in find(cells, "fedavg")] == ["", "protocol.rounds=8"]
-    full, eight = find(cells, "fedavg")
+        database.add("fedavg", seed, [72, 72], protocol=half)
+    cells = {cell.setting: cell for cell in find(board(database, usual("fedavg")), "fedavg")}
+    full, eight = cells[""], cells["protocol.rounds=8"]
     assert (full.mean, eight.mean) == (pytest.approx(72), pytest.approx(40))
-    assert eight.verdict == "not comparable"
+    assert (full.verdict, eight.verdict) == ("compatible", "not comparable")
     assert eight.reason == "protocol differs: run with protocol.rounds=8, the paper has protocol.rounds=100"
-
-
-def test_runs_in_which_only_some_clients_train_are_not_comparable() -> None:
-    """No paper states a share of the clients, which means all of them."""
-    database = MemoryStore()
-    for seed in (0, 1):
-        database.add("fedavg", seed, [72, 72], hyper={})
-        database.add("fedavg", seed, [72, 72], protocol=CORA.model_copy(update={"participation": 0.5}))
-    everybody, half = find(board(database, usual("fedavg")), "fedavg")
-    assert (everybody.verdict, half.verdict) == ("compatible", "not comparable")
-    assert half.n == 2
-    assert pd.isna(half.low_difference)
+    some = cells["protocol.participation=0.5"]  # no paper states a share, which means all clients
+    assert (some.n, some.verdict) == (2, "not comparable")
+    assert pd.isna(some.low_difference)
 
 
 def test_only_unusual_runs_leave_the_usual_cell_unrun() -> None:
@@ -454,28 +433,12 @@ def test_the_global_model_is_set_beside_the_papers_single_value() -> None:
     assert found[["published_mean", "verdict"]].to_numpy().tolist() == [[69.53, "compatible"]]
 
 
-def test_settings_are_named_as_on_the_command_line() -> None:
-    reference = settings_of(
-        RunSpec(dataset="d", scenario="s", clients=1, method="m", seed=0, hyper={"mu": 0.1})
-    )
-    other = {**reference, "method.mu": 0.5, "protocol.rounds": 8}
-    assert difference_text(other, reference) == "method.mu=0.5;protocol.rounds=8"
-    assert difference_text(reference, reference) == ""
-
-
-def test_clients_without_test_samples_do_not_count() -> None:
-    database = MemoryStore()
-    database.add("local", 0, [50, 100, 0], samples=[100, 100, 0])
-    assert one(board(database), "local").mean == pytest.approx(75)
-
-
-def test_a_caption_names_imported_bundles_and_whether_they_were_verified(tmp_path: Path) -> None:
+def test_a_caption_names_imported_bundles_and_whether_they_were_verified() -> None:
     database = MemoryStore()
     for seed, bundle in enumerate(("", "theirs", "theirs")):
         database.add("local", seed, [80] * 10, bundle=bundle)
-    built = report_of(database, tmp_path)
-    table = next(document for document in built.documents if document.key == "toy_table1")
-    assert "Imported: theirs (2 runs, unverified)." in table.fine_print
+    lines = fine_print(shown(ToyStudy, "table1", database))
+    assert "Imported: theirs (2 runs, unverified)." in lines
 
 
 def test_seeds_that_nobody_planned_change_no_grade_once_all_planned_ones_are_there() -> None:

@@ -11,7 +11,7 @@ from bench.data import Data
 from bench.dataset import Dataset
 from bench.federation.prepared import Prepared
 from bench.sources import Sources
-from bench.studies.dataset_tables import DataTable, Statistic, dataset_tables, published_statistics
+from bench.studies.dataset_tables import DataTable, Measured, dataset_tables, published_statistics
 from bench.studies.published import COLUMNS, FOLDER
 
 
@@ -31,8 +31,8 @@ class Once(DataTable):
     def applies(self, data: Data) -> bool:
         return True
 
-    def statistics(self, prepared: Prepared, sources: Sources) -> Iterator[Statistic]:
-        yield self.statistic(prepared.dataset.name, ("global", 1), "nodes", 7.0)
+    def statistics(self, prepared: Prepared, sources: Sources) -> Iterator[Measured]:
+        yield ("global", 1), "nodes", 7.0, None
 
 
 def test_every_study_that_describes_such_data_has_a_table(use_toy: Callable[..., type[Dataset]]) -> None:

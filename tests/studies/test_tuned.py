@@ -101,6 +101,15 @@ def test_one_line_over_all_columns_also_where_one_search_had_fewer_trials(tmp_pa
     assert "reported on others" not in text
 
 
+def test_a_search_under_another_protocol_is_named_by_it(tmp_path: Path) -> None:
+    short = CELL.model_copy(update={"protocol": CELL.protocol.model_copy(update={"rounds": 9})})
+    database = MemoryStore()
+    database.add_run(CELL, [60, 80])
+    database.add_run(tuned_run(short), [20, 30])
+    setting = "tuned here, 2 trials;protocol.rounds=9"
+    assert lines(tmp_path, database, [study(each=54.0, cell=short)]) == {setting: ("other settings", [25])}
+
+
 def test_a_search_on_another_partition_is_said(tmp_path: Path) -> None:
     database = MemoryStore()
     for partition, correct in ((5, [71, 91]), (6, [31, 51])):
