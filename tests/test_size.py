@@ -24,7 +24,7 @@ CEILINGS = {
     "bench/grids": 656,
     "bench/nn": 1362,
     "bench/report": 3618,
-    "bench/site": 2492,
+    "bench/site": 2489,
     "bench/statistics": 431,
     "bench/store": 2319,
     "bench/studies": 3818,

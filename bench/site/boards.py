@@ -222,16 +222,13 @@ def board_rows(
     )
 
 
-def _published(rows: pd.DataFrame) -> list[str]:
+def _published(rows: pd.DataFrame) -> pd.Series[str]:
     """The published values as text: their numbers, their status (``OOM``), or ``-``."""
-    return [
-        "-"
-        if pd.isna(row.printed)
-        else row.status
-        if pd.isna(row.published_mean)
-        else with_std(row.published_mean, row.published_std)
-        for row in rows_of(rows)
-    ]
+    numbers = map(with_std, rows["published_mean"], rows["published_std"])
+    texts = pd.Series(list(numbers), rows.index, dtype=object).where(
+        rows["published_mean"].notna(), rows["status"]
+    )
+    return texts.where(rows["printed"].notna(), "-")
 
 
 def _with_groups(rows: pd.DataFrame, rankings: Mapping[str, Ranking | None]) -> pd.DataFrame:
