@@ -24,7 +24,7 @@ CEILINGS = {
     "bench/grids": 656,
     "bench/nn": 1362,
     "bench/report": 3630,
-    "bench/site": 2496,
+    "bench/site": 2487,
     "bench/statistics": 431,
     "bench/store": 2081,
     "bench/studies": 1761,

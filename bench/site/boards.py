@@ -138,13 +138,8 @@ def boards(source: Source, studies: Mapping[str, type[Study]], suite: Collection
                 datasets,
             )
         )
-    measured = {entry.study.name: entry.measured_rows for entry in entries}
     entries.sort(
-        key=lambda entry: (
-            not measured[entry.study.name],
-            not entry.study.shared_protocol,
-            -measured[entry.study.name],
-        )
+        key=lambda entry: (not entry.measured_rows, not entry.study.shared_protocol, -entry.measured_rows)
     )
     in_order = [cells[cells["study"] == entry.study.name] for entry in entries]
     return Boards(results, entries, pd.concat(in_order))
@@ -208,7 +203,7 @@ def board_rows(
     rows = _with_groups(rows, rankings)
     means = _by_metric(rows, results)
     settings = [results.settings[place] for place in rows["place"]]
-    links = _links(results.members)
+    links_by_place = _links(results.members)
     dataset_titles = rows["dataset"].map(dataset_title)
     pages = pd.Series([board_page(row.study, row.dataset) for row in rows_of(rows)], rows.index, dtype=object)
     numbers = (rows.groupby(["study", "dataset"]).cumcount() + 1).astype(str)
@@ -217,7 +212,7 @@ def board_rows(
         beside=rows["place"].map(_beside(studies, rows, means, results)),
         protocol=[protocol_text([protocol_of(one)]) if one else "" for one in settings],
         trust=_trust(rows, results.members),
-        runs=pd.Series([links.get(place, ()) for place in rows["place"]], rows.index, dtype=object),
+        runs=pd.Series([links_by_place.get(place, []) for place in rows["place"]], rows.index, dtype=object),
         board=pages,
         anchor=pages.map(lambda page: Path(page).stem) + "-" + numbers,
         where=dataset_titles + " · " + rows["heading"],
@@ -225,16 +220,13 @@ def board_rows(
     )
 
 
-def _published(rows: pd.DataFrame) -> list[str]:
+def _published(rows: pd.DataFrame) -> pd.Series[str]:
     """The published values as text: their numbers, their status (``OOM``), or ``-``."""
-    return [
-        "-"
-        if pd.isna(row.printed)
-        else row.status
-        if pd.isna(row.published_mean)
-        else with_std(row.published_mean, row.published_std)
-        for row in rows_of(rows)
-    ]
+    numbers = map(with_std, rows["published_mean"], rows["published_std"])
+    texts = pd.Series(list(numbers), rows.index, dtype=object).where(
+        rows["published_mean"].notna(), rows["status"]
+    )
+    return texts.where(rows["printed"].notna(), "-")
 
 
 def _with_groups(rows: pd.DataFrame, rankings: Mapping[str, Ranking | None]) -> pd.DataFrame:
@@ -306,17 +298,17 @@ def _trust(rows: pd.DataFrame, members: pd.DataFrame) -> pd.Series[str]:
     return rows["place"].map(by_place).fillna(without_runs)
 
 
-def _links(members: pd.DataFrame) -> dict[int, tuple[RunLink, ...]]:
+def _links(members: pd.DataFrame) -> dict[int, list[RunLink]]:
     """Place -> its runs by seed."""
     found = defaultdict(list)
-    for place, *run in members[["place", *RunLink._fields]].itertuples(index=False, name=None):
-        found[place].append(RunLink(*run))
-    return {place: tuple(sorted(runs)) for place, runs in found.items()}
+    for place, run in zip(members["place"], links(members), strict=True):
+        found[place].append(run)
+    return {place: sorted(runs) for place, runs in found.items()}
 
 
-def links(runs: pd.DataFrame) -> tuple[RunLink, ...]:
-    """Some runs by seed."""
-    return tuple(sorted(map(RunLink._make, runs[list(RunLink._fields)].itertuples(index=False, name=None))))
+def links(runs: pd.DataFrame) -> list[RunLink]:
+    """A link for each of some runs."""
+    return [RunLink(*run) for run in runs[[*RunLink._fields]].itertuples(index=False, name=None)]
 
 
 def coverage(rows: pd.DataFrame) -> tuple[int, int, list[tuple[str, int]]]:

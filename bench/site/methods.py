@@ -25,7 +25,7 @@ _markdown = MarkdownIt("zero", {"html": False}).enable(
     ["list", "backticks", "code", "fence", "blockquote", "emphasis"]
 )
 
-OtherRuns = tuple[Column, str, tuple[RunLink, ...]]
+OtherRuns = tuple[Column, str, list[RunLink]]
 """Runs of a method that stand in no row: where, with which settings, and the runs."""
 
 
@@ -75,7 +75,7 @@ def other_runs(runs: pd.DataFrame, shown_hashes: Collection[str]) -> dict[str, l
         texts = [difference_text(one, settings[0]) for one in settings]
         setting = part["cell"].map(dict(zip(first_runs["cell"], texts, strict=True)))
         for text, rows in parts_of(part.assign(setting=setting), "setting"):
-            runs_by_method[method].append((Column(*where), text, links(rows)))
+            runs_by_method[method].append((Column(*where), text, sorted(links(rows))))
     return runs_by_method
 
 

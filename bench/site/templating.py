@@ -22,7 +22,7 @@ ASSETS = files("bench.site") / "assets"
 
 
 class Section(NamedTuple):
-    """A study on a front page; what the site has not of it is empty.
+    """A study on a front page. A field is empty where the site does not have it.
 
     notes   sentences below its ranking
     maps    verdicts of the documents in which methods compete with each other, by the documents' names
