@@ -408,7 +408,7 @@ def test_of_many_who_ask_one_gets_each_run(url: str) -> None:
 WRITER = """
 import sys
 sys.path[:0] = {folders!r}
-from stored_runs import done, spec_of
+from stored_runs import done, save, spec_of
 from bench.store import open_store
 url, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 print("ready", flush=True)
