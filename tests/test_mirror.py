@@ -18,8 +18,6 @@ ELSEWHERE = {
     "docs/test_links.py": "every page of the repository",
     "docs/test_results_workflow.py": ".github/workflows/results.yml",
     "engine/test_running_statistics.py": "statistics of batch normalisation, through a whole run",
-    "frames/test_equal_to_the_old_path.py": "bench/frames and bench/studies: all that ships",
-    "frames/test_toy_studies.py": "bench/frames and bench/studies: small studies",
     "methods/test_attention.py": "attention in methods/_collaboration.py",
     "methods/test_closed_forms.py": "several methods: gradients in closed form against autograd",
     "methods/test_contract.py": "every method: the contract and its exceptions",

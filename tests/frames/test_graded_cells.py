@@ -20,7 +20,7 @@ from bench.frames.graded_cells import collect
 from bench.frames.stored_runs import UsualRuns
 from bench.grids import Filters, expand, load_grid
 from bench.report import tables
-from bench.report.captions import fine_print
+from bench.report.captions import caption_and_fine_print
 from bench.report.notes import notes
 from bench.reports.fedhgn import FedHGN
 from bench.resolve import resolve
@@ -437,7 +437,7 @@ def test_a_caption_names_imported_bundles_and_whether_they_were_verified() -> No
     database = MemoryStore()
     for seed, bundle in enumerate(("", "theirs", "theirs")):
         database.add("local", seed, [80] * 10, bundle=bundle)
-    lines = fine_print(shown(ToyStudy, "table1", database))
+    _, lines = caption_and_fine_print(shown(ToyStudy, "table1", database))
     assert "Imported: theirs (2 runs, unverified)." in lines
 
 
