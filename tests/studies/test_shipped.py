@@ -12,16 +12,19 @@ from stored_runs import MemoryStore, database, opened, result_of
 from study_cells import cells_of, report_of
 from toy_study import PlannedToy
 
-from bench.cli.main import main
 from bench.cli.report import _declared_names, check_name
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.frames.graded_cells import WRITTEN
+from bench.report.report import compose
+from bench.report.request import Request
+from bench.report.terminal import beside, brief, remarks, text_of
 from bench.resolve import resolve
 from bench.spec import Protocol, RunSpec
 from bench.store.bundle import write_bundle
 from bench.studies import shipped
 from bench.studies.source import MergedSource
+from bench.studies.study import STUDIES
 
 
 def filled(*runs: tuple[str, int, int | None], **options: Any) -> MemoryStore:
@@ -181,13 +184,6 @@ def runs(method: str, *seeds: int) -> list[tuple[RunSpec, RunResult]]:
     return [(spec, result_of([5 + seed] * 10, samples=10)) for seed, spec in specs.items()]
 
 
-def report(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(["report", *arguments])
-    printed = capsys.readouterr()
-    return int(ended.value.code or 0), printed.out, printed.err
-
-
 @pytest.fixture
 def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with one bundle, ``first``, of the two runs of Local that ``a.db`` has, too; and an empty
@@ -218,23 +214,16 @@ def test_a_fresh_clone_shows_what_is_shipped(measured: Path, tmp_path: Path) -> 
     pd.testing.assert_frame_equal(own[columns], fresh[columns])
 
 
-@pytest.mark.timeout(900)  # three reports
 @pytest.mark.slow
-def test_all_that_ships_takes_at_most_sixty_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    for words in ((), ("-d", "cora"), ("--study", "fedhgn")):
-        code, text, _ = report(capsys, *words, "--out", str(tmp_path / "out"))
-        assert code == 0
-        for page in (tmp_path / "out").glob("*/*/index.html"):
-            check_name(
-                f"{page.parts[-3]}/{page.parts[-2]}", _declared_names()
-            )  # --print takes every document
-        assert text.count("\n") <= 60
-        assert re.search(r"Fed\w+.*: \d+ of \d+$", text, re.MULTILINE), (
-            "how many published values are measured"
-        )
+@pytest.mark.parametrize("request_", [Request(), Request(datasets=("cora",))], ids=["all", "cora"])
+def test_all_that_ships_takes_at_most_sixty_lines(request_: Request) -> None:
+    with shipped.opened_results(None, own=False, shipped=True) as source:
+        found = compose(source, request_, STUDIES.all())
+    for document in found.documents:
+        check_name(f"{document.study.name}/{document.name}", _declared_names())  # --print takes every one
+    text = text_of(brief, found) + text_of(remarks, found) + text_of(beside, found)
+    assert text.count("\n") <= 60
+    assert re.search(r"Fed\w+.*: \d+ of \d+$", text, re.MULTILINE), "how many published values are measured"
 
 
 def test_own_runs_stand_beside_shipped_ones(measured: Path, tmp_path: Path) -> None:
