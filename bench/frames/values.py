@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC, TITLES, Metric
@@ -173,14 +172,9 @@ class StoredMembers:
 
     def artefacts(self, name: str) -> pd.Series[Any]:
         """As ``Members.artefacts``."""
-        arrays = [self._artefact(run, name) for run in self.rows["run"].tolist()]
+        kept = self.source.artefacts(self.rows["run"].unique().tolist(), name)
+        arrays = [kept.get(run) for run in self.rows["run"].tolist()]
         return pd.Series(arrays, self.rows.index, dtype=object).dropna()
-
-    def _artefact(self, run: int, name: str) -> NDArray[Any] | None:
-        try:
-            return self.source.artefact(run, name)
-        except KeyError:
-            return None
 
     def best_rounds(self) -> pd.Series[int]:
         """As ``Members.best_rounds``."""

@@ -93,12 +93,14 @@ class Tables(ABC):
         keys = rows[["run_id", "stage", "rule"]].itertuples(index=False, name=None)
         return dict(zip(keys, rows["counts"], strict=True))
 
+    def artefacts(self, run_ids: Iterable[int], name: str) -> dict[int, NDArray[Any]]:
+        """An array such as ``loss`` by run, of those runs that keep it."""
+        rows = self.table("artefacts", run_id=list(run_ids), name=name)
+        return dict(zip(rows["run_id"].tolist(), map(unpack_array, rows["data"]), strict=True))
+
     def artefact(self, run_id: int, name: str) -> NDArray[Any]:
-        """An array kept with a run, for example ``loss``; raises ``KeyError`` where there is none."""
-        rows = self.table("artefacts", run_id=run_id, name=name)
-        if rows.empty:
-            raise KeyError(f"run {run_id} keeps no array '{name}'")
-        return unpack_array(rows["data"].iloc[0])
+        """An array kept with a run; raises ``KeyError`` where there is none."""
+        return self.artefacts([run_id], name)[run_id]
 
     def artefact_names(self, run_id: int) -> list[str]:
         """Names of the arrays kept with a run."""

@@ -28,8 +28,8 @@ class Source(Protocol):
     def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
         """As ``bench.store.tables.Tables.confusions``."""
 
-    def artefact(self, run_id: int, name: str) -> NDArray[Any]:
-        """An array kept with a run; raises ``KeyError`` where there is none."""
+    def artefacts(self, run_ids: Iterable[int], name: str) -> dict[int, NDArray[Any]]:
+        """An array by run, of those runs that keep it."""
 
     def environments(self) -> pd.DataFrame:
         """One row an environment: id, hash, description (JSON)."""
@@ -123,10 +123,13 @@ class MergedSource:
                 source_ids[place][run] = int(number)
         return source_ids
 
-    def artefact(self, run_id: int, name: str) -> NDArray[Any]:
-        """An array kept with a run; raises ``KeyError`` where there is none."""
-        place, run = self._home[int(run_id)]
-        return self._sources[place].artefact(run, name)
+    def artefacts(self, run_ids: Iterable[int], name: str) -> dict[int, NDArray[Any]]:
+        """As ``Store.artefacts``."""
+        return {
+            numbers[run]: array
+            for place, numbers in self._source_ids(run_ids).items()
+            for run, array in self._sources[place].artefacts(numbers, name).items()
+        }
 
     def environments(self) -> pd.DataFrame:
         """One row an environment: id, hash, description (JSON); each once."""
