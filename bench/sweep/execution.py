@@ -28,23 +28,20 @@ from bench.sweep.order import Order, of_run
 FEDERATIONS = 2
 """So many federations stay in a worker: a sweep runs many methods on the same clients in a row."""
 
-CheckpointOf = Callable[[RunSpec, Federation, Order], Checkpoint | None]
-
 fingerprint.read()  # with what it loads: what is edited later is not what this process runs
 
 
 def execute(
     order: Order,
     view: Callable[[Federation], Federation] | None = None,
-    checkpoint_of: CheckpointOf | None = None,
     kept: KeptModels | None = None,
     run: Callable[..., RunResult] = run,
     build: Build = build,
 ) -> RunResult:
     """Execute an order's spec on its federation, which is kept for the next ones.
 
-    The run gets a ``view`` of the federation, of the same hash, where there is one. ``checkpoint_of`` says
-    where it is saved; by default as ``run_checkpoint`` does. ``kept`` is given the run's trained models.
+    The run gets a ``view`` of the federation, of the same hash, where there is one. ``kept`` is given the
+    run's trained models.
     ``run`` makes the run, on the federation that ``build`` makes where it cannot be read.
 
     The outcome says which code this process has: a sweep's files may be edited while it lasts, and a
@@ -74,7 +71,7 @@ def execute(
     if view is not None:
         federation = view(federation)
     block_size = _block_size(spec, federation, order) if order.shrink > 1 else None
-    checkpoint = (checkpoint_of or run_checkpoint)(spec, federation, order)
+    checkpoint = run_checkpoint(spec, federation, order)
     if checkpoint is not None:
         checkpoint.kept = kept
     result = of_run(lambda: run(spec, federation, order.device, block_size, checkpoint, kept), order.device)

@@ -75,7 +75,6 @@ def test_a_gpu_is_ready_before_its_run_and_multiplies_whole_floats(monkeypatch: 
         ("run", OSError(errno.EIO, "x"), "failed", False),
         ("run", MemoryError("x"), "oom", False),
         ("build", ValueError("x"), "failed", False),
-        ("checkpoint_of", ValueError("x"), "failed", False),
     ],
 )
 def test_only_what_the_run_itself_raises_is_its_methods_doing(
