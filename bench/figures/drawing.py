@@ -41,6 +41,9 @@ WIDE, LARGE, SMALL = 7.4, 3.1, 1.1
 that of a row of small ones.
 """
 
+LETTER = 0.056
+"""Inches that a letter of a row's label takes on average."""
+
 MANY = 12
 """Figures for which starting further processes pays."""
 
@@ -88,7 +91,9 @@ def _side_by_side(panels: Sequence[Panel]) -> Canvas:
                 axes.remove()
                 continue
             kind.draw(axes, panel, **panel.options)
-            axes.set_title(wrapped(panel.title, kind.width - 0.4, 8.5))
+            labels = [label.get_text() for label in axes.get_yticklabels()] if kind.per_row else []
+            longest = max((len(line) for label in labels for line in label.splitlines()), default=0)
+            axes.set_title(wrapped(panel.title, kind.width - max(0.4, LETTER * longest), 8.5))
             if kind.per_row:  # rows are as high as those of the panel beside
                 axes.set_ylim(bottom=0.4 - marks)
     _add_legend(body)
