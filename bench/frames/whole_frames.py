@@ -61,7 +61,7 @@ def whole_frame(name: str, source: Source, metric: Metric = ACCURACY) -> pd.Data
 
 def frames_of_studies(source: Source, metric: Metric = ACCURACY) -> dict[str, pd.DataFrame]:
     """The frames of what studies say, all rows of each, by name; ranks are of accuracy."""
-    from bench.frames.graded_cells import PUBLIC, collect
+    from bench.frames.graded_cells import COLUMNS, PUBLIC, collect
     from bench.frames.ranking import RANKS, rank
     from bench.studies.study import STUDIES
 
@@ -70,4 +70,5 @@ def frames_of_studies(source: Source, metric: Metric = ACCURACY) -> dict[str, pd
     rankings = [rank(study, results) for study in studies] if metric == ACCURACY else []
     tables = [pd.DataFrame(columns=list(RANKS)).astype(RANKS), *(each.ranks for each in rankings if each)]
     ranks = pd.concat(tables[1:] or tables, ignore_index=True)
-    return {"cells": results.cells[PUBLIC], "ranks": ranks[list(RANKS)]}
+    types = {name: COLUMNS[name] for name in PUBLIC}
+    return {"cells": results.cells[PUBLIC].astype(types), "ranks": ranks[list(RANKS)].astype(RANKS)}
