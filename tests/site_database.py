@@ -46,21 +46,19 @@ TEN = Column("cora", "non-overlapping", 10)
 TWENTY = Column("cora", "non-overlapping", 20)
 
 
+def table1(*columns: Column) -> Experiment:
+    """A main table in the layout of FedSheafHN's Table 1."""
+    beside = Comparison("Table 1", (Target("fedsheafhn_final", "Table 1"),))
+    return Experiment("table1", "Table 1", (beside,), main=True, columns=columns)
+
+
 class Tiny(Study):
-    """One table on Cora, in the layout of FedSheafHN's Table 1."""
+    """One table on Cora."""
 
     name = "tiny"
     title = "Tiny <study>"
     grids = ()
-    experiments = (
-        Experiment(
-            "table1",
-            "Table 1",
-            (Comparison("Table 1", (Target("fedsheafhn_final", "Table 1"),)),),
-            main=True,
-            columns=(TEN, TWENTY),
-        ),
-    )
+    experiments = (table1(TEN, TWENTY),)
     lines = (
         Line("local", "Local"),
         Line("fedavg", "FedAvg"),
@@ -79,13 +77,7 @@ class Renamed(Tiny):
     """A table that knows a method by a name of its own, and an experiment set beside a paper."""
 
     experiments = (
-        Experiment(
-            "table1",
-            "Table 1",
-            (Comparison("Table 1", (Target("fedsheafhn_final", "Table 1"),)),),
-            main=True,
-            columns=(TEN, Column("cora", "non-overlapping", 5)),
-        ),
+        table1(TEN, Column("cora", "non-overlapping", 5)),
         Experiment("others", "What others do", (Comparison("A paper"),), grid="fedpub_protocol"),
     )
     lines = (Line("local", "Local"), Line("fedavg", "Plain averaging"), Line("fedprox", "FedProx"))

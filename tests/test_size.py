@@ -30,7 +30,7 @@ CEILINGS = {
     "bench/studies": 1764,
     "bench/sweep": 2757,
     "bench/timing": 1005,
-    "bench/tune": 1330,
+    "bench/tune": 1326,
     "methods": 6923,
     "datasets": 1696,
     "reports": 1111,

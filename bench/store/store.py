@@ -150,7 +150,7 @@ class Store(Tables):
         columns: dict[str, ColumnElement[Any]] = {column.name: column for column in model.columns}
         statement = select(model).order_by(*model.primary_key)
         if name == "runs":
-            columns = {key: columns.get(key, BUNDLE_COLUMNS.get(key)) for key in RUN_COLUMNS}  # type: ignore[misc]
+            columns = {key: (columns | BUNDLE_COLUMNS)[key] for key in RUN_COLUMNS}
             statement = (
                 select(*(column.label(key) for key, column in columns.items()))
                 .join_from(Run, ImportedBundle, isouter=True)

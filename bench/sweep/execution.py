@@ -41,8 +41,8 @@ def execute(
     """Execute an order's spec on its federation, which is kept for the next ones.
 
     The run gets a ``view`` of the federation, of the same hash, where there is one. ``kept`` is given the
-    run's trained models.
-    ``run`` makes the run, on the federation that ``build`` makes where it cannot be read.
+    run's trained models. ``run`` makes the run, on the federation that ``build`` makes where it cannot be
+    read.
 
     The outcome says which code this process has: a sweep's files may be edited while it lasts, and a
     worker that takes the place of another has what was there then.

@@ -123,7 +123,8 @@ def _trial(tuning: Tuning, parameters: dict[str, Value], runs: Runs, share: floa
         state = failed_run.state if failed_run.state in get_args(State) else "failed"
         reason = failed_run.reason
     elif epochs > share + EPSILON:
-        state, reason = "cut", f"it takes {epochs:,.0f} client epochs, {share:,.0f} were left for it"
+        state = "cut"
+        reason = f"it takes {epochs:,.0f} client epochs, {share:,.0f} were left: more --trials grant more"
     else:
         validation = sum(run.validation or 0.0 for run in seed_runs) / len(seed_runs)
     return Trial(
