@@ -27,9 +27,9 @@ from bench.report.table import Table, listing
 from bench.resolve import Overrides
 from bench.spec import RunSpec
 from bench.statistics.paired import common_ground, of_one
+from bench.store.tables import Tables
 from bench.studies.measures import BELOW_BASELINE
 from bench.studies.settings import settings_of
-from bench.studies.source import Source
 from bench.studies.study import STUDIES, Study
 from bench.studies.wording import gap, number, ranges, with_std
 from bench.sweep.plan import Plan
@@ -160,7 +160,7 @@ def _columns(runs: list[Planned]) -> pd.DataFrame:
     return pd.DataFrame([run.names[:3] for run in runs], columns=WHERE).drop_duplicates()
 
 
-def check_others(source: Source, study: Study, method: str, runs: list[Planned], metric: Metric) -> str:
+def check_others(source: Tables, study: Study, method: str, runs: list[Planned], metric: Metric) -> str:
     """Before the method's runs are made: that there will be something to compare them with. A sentence names
     the methods that will be missing, as none of their runs has the metric; empty where none is.
 
@@ -212,7 +212,7 @@ class Comparison(NamedTuple):
 
 
 def compare(
-    source: Source, study: Study, method: str, runs: list[Planned], metric: Metric = ACCURACY
+    source: Tables, study: Study, method: str, runs: list[Planned], metric: Metric = ACCURACY
 ) -> Comparison:
     """The ranking of all methods over the tasks of the method's runs, and where it stands in each.
 
