@@ -112,9 +112,9 @@ class Bundle(Tables):
             is wrong with it.
     """
 
-    def __init__(self, folder: Path, *, trusted: bool = False) -> None:
+    def __init__(self, folder: Path, *, name: str = "", trusted: bool = False) -> None:
         self.folder = folder
-        self.name = folder.resolve().name
+        self.name = name or folder.resolve().name
         manifest, self.hash = _read_manifest(folder)
         self.source = manifest.source
         self._files = manifest.files
@@ -148,15 +148,15 @@ class Bundle(Tables):
 
 
 def read_bundles(folder: Path, *, trusted: bool = False) -> tuple[list[Bundle], list[RequestError]]:
-    """The bundles in a folder, by name, and what is wrong with those that cannot be read.
-
-    Both are empty where there is no such folder.
+    """The bundles in a folder and its folders, by their paths within it, and what is wrong with those that
+    cannot be read. Both are empty where there is no such folder.
     """
     bundles: list[Bundle] = []
     errors: list[RequestError] = []
-    for path in sorted(folder.glob(f"*/{MANIFEST}")):
+    for path in sorted(folder.rglob(MANIFEST)):
         try:
-            bundles.append(Bundle(path.parent, trusted=trusted))
+            name = path.parent.relative_to(folder).as_posix()
+            bundles.append(Bundle(path.parent, name=name, trusted=trusted))
         except RequestError as error:
             errors.append(error)
     return bundles, errors
@@ -168,7 +168,7 @@ def shipped_runs(folder: Path = SHIPPED) -> dict[str, Stored]:
     """
     names = [name for name in Stored._fields if name != "id"]
     runs: dict[str, Stored] = {}
-    for path in sorted(folder.glob(f"*/{MANIFEST}")):
+    for path in sorted(folder.rglob(MANIFEST)):
         try:
             rows = _read_table(path.parent, "runs", _read_manifest(path.parent)[0].files)
         except RequestError:
@@ -301,7 +301,7 @@ def _with_counts(results: pd.DataFrame) -> pd.DataFrame:
     return results
 
 
-def _file_rows(tables: Tables, name: str, rows: Mapping[int, int], largest_array: int) -> pd.DataFrame:
+def _file_rows(tables: Tables, name: str, rows: Mapping[int, int], largest_array: int | None) -> pd.DataFrame:
     """The rows of a file, of runs that have these rows in ``runs.parquet``."""
     filters = {"split": CURVE_SPLIT} if name == "curves" else {}
     table = tables.table(name, run_id=list(rows), **filters)
@@ -312,7 +312,7 @@ def _file_rows(tables: Tables, name: str, rows: Mapping[int, int], largest_array
         table["correct"] = table["counts"].map(lambda counts: np.ascontiguousarray(counts.T).ravel())
     elif name == "confusions":
         table["counts"] = table["counts"].map(np.ravel)
-    else:
+    elif largest_array is not None:
         table = table[table["data"].map(len) <= largest_array]
     return table.sort_values(KEYS[name], ignore_index=True)
 
@@ -324,12 +324,12 @@ USUAL_ARRAY_BYTES = 4096
 
 
 def write_bundle(
-    tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int = USUAL_ARRAY_BYTES
+    tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int | None = USUAL_ARRAY_BYTES
 ) -> int:
     """Write the runs that have an outcome (``OUTCOMES``) as the bundle ``folder``; returns how many they are.
 
-    ``runs`` are rows of ``tables.runs``; arrays of more than ``largest_array`` bytes are left out. The
-    same runs give the same bytes, whatever their ids. A bundle that stands there is replaced in one
+    ``runs`` are rows of ``tables.runs``; arrays of more than ``largest_array`` bytes (None: any) are left
+    out. The same runs give the same bytes, whatever their ids. A bundle that stands there is replaced in one
     step, after the new one was read back whole.
 
     Raises:
@@ -352,7 +352,7 @@ def write_bundle(
     return len(runs)
 
 
-def _write(tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int) -> None:
+def _write(tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int | None) -> None:
     environments, partitions = tables.environments().set_index("id"), tables.partitions()
     rows = {int(run): row for row, run in enumerate(runs["id"])}
     entries = {}

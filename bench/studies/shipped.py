@@ -13,7 +13,7 @@ from bench.store import open_store
 from bench.store.bundle import SHIPPED, read_bundles
 from bench.store.connect import Database
 from bench.store.tables import Tables
-from bench.studies.source import MergedSource
+from bench.studies.source import merged
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def opened_results(
     for error in damage_errors:
         print(f"bench: warning: left out: {error}", file=sys.stderr)
     if without_database and named_bundles:
-        yield MergedSource(None, named_bundles)
+        yield merged(None, named_bundles)
         return
     with open_store(url or paths.default_database(), create=False) as store:
         if not store.runs(state="searched").empty:
@@ -50,4 +50,4 @@ def opened_results(
                 f"{database.name} is a database of searches, whose runs have no number of a test item: name "
                 "another one"
             )
-        yield MergedSource(store, named_bundles)
+        yield merged(store, named_bundles)

@@ -16,32 +16,21 @@ OWN = ""
 """``origin`` of the runs of the user's own database."""
 
 
-class MergedSource(Tables):
-    """Several sources as one: the user's own database, and results that come with the suite.
+class SeveralTables(Tables):
+    """Runs of several places as one: of each its ``origin`` (a column of ``runs``), its tables, and those of
+    its runs that are taken.
 
-    A spec, which has one seed, is taken from one place: a run of the own database that has come to a result
-    here, else the first bundle that holds it, else whatever else the database has of it. So a few seeds of
-    one's own stand in the place of those shipped, and leave the others.
-
-    Two things are never mixed in one cell (a spec apart from its seed). Where own results are on other
-    clients than the shipped ones of the cell or were made by code of other numbers, these are left out; and
-    imported runs stand back behind shipped ones of their cell. ``runs`` has the column ``origin``: ``""`` for
-    the own database, else the bundle's name. The own runs keep their ids.
+    The runs of one's own database keep their ids. Environments and partitions are there once.
     """
 
-    def __init__(self, own_source: Tables | None, bundles: Sequence[tuple[str, Tables]]) -> None:
-        self._sources: list[Tables] = [] if own_source is None else [own_source]
-        self._sources += [source for _, source in bundles]
-        origins = ([] if own_source is None else [OWN]) + [name for name, _ in bundles]
+    def __init__(self, parts: Sequence[tuple[str, Tables, pd.DataFrame]]) -> None:
+        self._sources = [source for _, source, _ in parts]
         environments, numbers = _environments(self._sources)
-        frames = [source.runs() for source in self._sources]
-        chosen_runs = _first_of_each(frames) if own_source is None else _choose(frames[0], frames[1:])
-        parts = [
+        frames = [
             runs.assign(environment_id=runs["environment_id"].map(numbers[place]), origin=origin, place=place)
-            for place, (origin, runs) in enumerate(zip(origins, chosen_runs, strict=True))
+            for place, (origin, _, runs) in enumerate(parts)
         ]
-        full_parts = [part for part in parts if len(part)] or parts[:1]
-        all_runs = pd.concat(full_parts, ignore_index=True)
+        all_runs = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
         source_ids: list[int] = all_runs["id"].tolist()
         places: list[int] = all_runs.pop("place").tolist()
         is_own = (all_runs["origin"] == OWN).tolist()
@@ -60,7 +49,7 @@ class MergedSource(Tables):
         }
 
     def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
-        """As ``Tables.table``; ``runs`` have ``origin``, too. Environments and partitions are there once."""
+        """As ``Tables.table``; ``runs`` have ``origin``, too."""
         if name in self._tables:
             return filter_runs(self._tables[name], filters)
         wanted = filters.pop("run_id", self._home)
@@ -80,6 +69,28 @@ class MergedSource(Tables):
                 place, run = self._home[int(number)]
                 source_ids[place][run] = int(number)
         return source_ids
+
+
+def merged(own_source: Tables | None, bundles: Sequence[tuple[str, Tables]]) -> SeveralTables:
+    """The user's own database and, under their names, results that come with the suite.
+
+    A spec, which has one seed, is taken from one place: a run of the own database that has come to a result
+    here, else the first bundle that holds it, else whatever else the database has of it. So a few seeds of
+    one's own stand in the place of those shipped, and leave the others.
+
+    Two things are never mixed in one cell (a spec apart from its seed). Where own results are on other
+    clients than the shipped ones of the cell or were made by code of other numbers, these are left out; and
+    imported runs stand back behind shipped ones of their cell. ``origin`` is ``""`` for the own database,
+    else the bundle's name.
+    """
+    bundle_runs = [source.runs() for _, source in bundles]
+    if own_source is None:
+        own_parts, chosen_runs = [], _first_of_each(bundle_runs)
+    else:
+        own_runs, *chosen_runs = _choose(own_source.runs(), bundle_runs)
+        own_parts = [(OWN, own_source, own_runs)]
+    shipped_parts = [(*bundle, runs) for bundle, runs in zip(bundles, chosen_runs, strict=True)]
+    return SeveralTables([*own_parts, *shipped_parts])
 
 
 RESULTS = ("done", "diverged")
@@ -106,7 +117,7 @@ def _first_of_each(
 
 
 def _choose(own_runs: pd.DataFrame, bundle_runs: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
-    """The runs to show, of the own database and of each bundle; see ``MergedSource``."""
+    """The runs to show, of the own database and of each bundle; see ``merged``."""
     is_made_here = _is_made_here(own_runs)
     is_result = is_made_here & _has_result(own_runs)
     own_results = own_runs[is_result]

@@ -29,7 +29,7 @@ def test_a_dry_run_says_what_comes_with_the_suite(bench: Bench) -> None:
     command = "sweep --grid paper_tables -d cora -s non-overlapping -k 10 -m local -m fedavg --dry-run"
     plan = json.loads(bench(command, "--json").out)
     shipped: dict[str, float] = {}
-    for file in SHIPPED.glob("*/runs.parquet"):
+    for file in SHIPPED.rglob("runs.parquet"):
         runs = pd.read_parquet(file, columns=["spec_hash", "state", "seconds_total"])
         done_runs = runs[runs["state"] == "done"]
         shipped |= dict(zip(done_runs["spec_hash"], done_runs["seconds_total"], strict=True))

@@ -19,7 +19,7 @@ from bench.grids.expand import ad_hoc
 from bench.resolve import parse_overrides, resolve
 from bench.selection import RULES
 from bench.spec import RunSpec
-from bench.studies.source import MergedSource
+from bench.studies.source import merged
 from bench.sweep.run_details import cell, command, run_detail, run_list
 
 NAME = "cora/non-overlapping/10/fedprox"
@@ -55,7 +55,7 @@ def planned(command: str) -> set[str]:
 
 
 def test_the_commands_make_exactly_the_runs_of_the_cell() -> None:
-    source = MergedSource(database(), [])
+    source = merged(database(), [])
     runs, parts = source.runs(), cell(source, NAME)
     assert [(part["seeds"], part["states"]) for part in parts] == [
         ([0, 1, 4], {"done": 3}),
@@ -107,7 +107,7 @@ def test_a_cell_says_of_every_run_what_a_run_says_of_itself() -> None:
     for seed, correct in ((1, [90, 100, 80]), (0, [10, 30, 20])):  # of 100 each
         fake.add_run(resolve("cora", "non-overlapping", 3, "local", seed), correct)
     fake.add_run(resolve("cora", "non-overlapping", 3, "local", 2), None, state="failed")
-    (part,) = cell(MergedSource(fake, []), "cora/non-overlapping/3/local")
+    (part,) = cell(merged(fake, []), "cora/non-overlapping/3/local")
     stored = fake.runs().set_index("seed")
     assert [(run["seed"], run["state"], run["test"]) for run in part["runs"]] == [
         (0, "done", 20.0),
@@ -142,7 +142,7 @@ def test_areas_under_the_roc_curve_are_no_accuracies() -> None:
 )
 def test_names_that_are_no_cell(name: str, message: str) -> None:
     with pytest.raises(RequestError, match=message):
-        cell(MergedSource(database(), []), name)
+        cell(merged(database(), []), name)
 
 
 @pytest.mark.slow
