@@ -67,29 +67,6 @@ def test_mean_ranks_under_released_settings_are_those_of_the_findings(printed: C
 
 
 @pytest.mark.slow
-def test_orders_of_methods_by_two_metrics_are_those_of_the_text(printed: Callable[[str], str]) -> None:
-    found = re.fullmatch(
-        r"10 methods: tau (0\.\d\d)\n25 methods: tau (0\.\d\d)\n", printed("Orders of methods")
-    )
-    assert found is not None
-    assert (
-        f"Kendall's tau of the two orders is {found[1]}. With 0.001 it is {found[2]} over the board's 25"
-        in PROSE
-    )
-
-
-@pytest.mark.slow
-def test_pairs_and_generated_neighbours_are_those_of_the_text(printed: Callable[[str], str]) -> None:
-    found = re.fullmatch(
-        r"-(0\.\d)\d \(p (0\.\d\d)\); (\d+) neighbours\n", printed("FedHGN and its baselines")
-    )
-    assert found is not None
-    difference, p, neighbours = found.groups()
-    assert f"lower by 0.2 to {difference} points (p {p} to" in PROSE
-    assert f"and {neighbours} and 9 at K = 8" in PROSE
-
-
-@pytest.mark.slow
 def test_what_swapped_masks_change_is_that_of_the_text(printed: Callable[[str], str]) -> None:
     *by_clients, cells = printed("Swapped masks").splitlines()
     changes = dict(re.findall(r"(\d) clients, 20 seeds: (\S+) \(p", "\n".join(by_clients)))
