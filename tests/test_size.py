@@ -23,7 +23,7 @@ CEILINGS = {
     "bench/frames": 2439,
     "bench/grids": 656,
     "bench/nn": 1362,
-    "bench/report": 3630,
+    "bench/report": 3465,
     "bench/site": 2487,
     "bench/statistics": 431,
     "bench/store": 2083,
