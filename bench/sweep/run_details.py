@@ -62,12 +62,9 @@ def run_list(store: Store, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
     the round of best validation accuracy; None without one) of the runs that the filters leave.
     """
     runs = store.runs(**filters)
-    means = _tests(store, runs["id"])
+    runs = runs.assign(seconds=runs["seconds_total"].round(2), test=runs["id"].map(_tests(store, runs["id"])))
     names = ["id", "dataset", "scenario", "clients", "method", "seed", "rounds", "state", "reason"]
-    rows: list[dict[str, Any]] = json.loads(runs[names].to_json(orient="records"))
-    for row, seconds in zip(rows, runs["seconds_total"], strict=True):
-        row["seconds"] = round(float(seconds), 2)
-        row["test"] = means.get(row["id"])
+    rows: list[dict[str, Any]] = json.loads(runs[[*names, "seconds", "test"]].to_json(orient="records"))
     return rows
 
 
@@ -126,19 +123,18 @@ def cell(source: Tables, name: str) -> list[dict[str, Any]]:
     rows = runs[names == name]
     if rows.empty:
         raise unknown("cell", name, set(names))
-    rows = rows.assign(test=rows["id"].map(_tests(source, rows["id"])))
+    rows = rows.assign(test=rows["id"].map(_tests(source, rows["id"]))).sort_values("seed", kind="stable")
     columns = ["seed", "state", "test", "device", "partition_hash", "spec_hash"]
     parts: list[dict[str, Any]] = []
     for _, part in rows.groupby("cell"):
-        seeds = sorted(set(part["seed"].tolist()))
-        runs_of_part = json.loads(part.sort_values("seed")[columns].to_json(orient="records"))
+        seeds = part["seed"].unique().tolist()
         parts.append(
             {
                 "command": command(RunSpec.model_validate_json(part["spec"].iloc[0]), seeds),
                 "seeds": seeds,
                 "states": dict(Counter(part["state"])),
                 "origins": sorted(set(part["origin"])),
-                "runs": runs_of_part,
+                "runs": json.loads(part[columns].to_json(orient="records")),
             }
         )
     return sorted(parts, key=lambda part: (-len(part["seeds"]), part["command"]))

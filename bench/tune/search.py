@@ -116,7 +116,8 @@ def _trial(tuning: Tuning, parameters: dict[str, Value], runs: Runs, share: floa
     if missing_specs:
         return missing_specs
     seed_runs = [runs[seed] for seed in tuning.seeds]
-    epochs = sum(_used_epochs(tuning, run) for run in seed_runs)
+    usual = tuning.run_epochs / len(tuning.seeds)  # of a run that cannot say what it used
+    epochs = sum(usual if run.client_epochs is None else run.client_epochs for run in seed_runs)
     failed_run = next((run for run in seed_runs if run.state != "searched"), None)
     state, validation, reason = "complete", None, ""
     if failed_run is not None:
@@ -136,11 +137,6 @@ def _trial(tuning: Tuning, parameters: dict[str, Value], runs: Runs, share: floa
         seconds=sum(run.seconds for run in seed_runs),
         reason=reason,
     )
-
-
-def _used_epochs(tuning: Tuning, run: TrialRun) -> float:
-    """Client epochs of a run; one that cannot say it is taken for a plain run to the end."""
-    return tuning.run_epochs / len(tuning.seeds) if run.client_epochs is None else run.client_epochs
 
 
 # As stored ---------------------------------------------------------------------------------------

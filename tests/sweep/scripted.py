@@ -14,7 +14,7 @@ from bench.grids import Planned
 from bench.store import open_store
 from bench.store.store import stored_runs
 from bench.sweep.display import Display
-from bench.sweep.federations import Build
+from bench.sweep.execution import Build
 from bench.sweep.order import Execute
 from bench.sweep.plan import Level, Plan, make_plan
 from bench.sweep.policy import Limits, Slots
