@@ -15,7 +15,7 @@ KINDS = {".py", ".j2", ".html", ".css", ".js"}
 
 CEILINGS = {
     "bench": 2650,
-    "bench/cli": 2398,
+    "bench/cli": 2388,
     "bench/contract": 1090,
     "bench/engine": 2872,
     "bench/federation": 2463,
@@ -29,7 +29,7 @@ CEILINGS = {
     "bench/store": 2083,
     "bench/studies": 1764,
     "bench/sweep": 2757,
-    "bench/timing": 1005,
+    "bench/timing": 650,
     "bench/tune": 1326,
     "methods": 6923,
     "datasets": 1696,
