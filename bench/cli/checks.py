@@ -68,9 +68,9 @@ def indented(mark: str, text: str, width: int) -> str:
 def check_gpu(*, devices: str = "cuda") -> int:
     """Run on a GPU what only a GPU can show, and print a table; says so where there is none.
 
-    Stacked against sequential training for every client model, rounds at 10, 100 and 1,000 clients on Cora
-    and at 20 on images, two runs at once, a run that is short of memory, one that is taken up again, one
-    that is not finite. Takes some minutes. Exit code 1 if anything is not as it should be.
+    Stacked against sequential training for every client model, two runs at once, a run that is short of
+    memory, one that is taken up again, one that is not finite. Exit code 1 if anything is not as it should
+    be.
 
     Parameters
     ----------
@@ -89,15 +89,14 @@ def check_gpu(*, devices: str = "cuda") -> int:
 
     import torch
 
-    from bench.paths import data_roots
-    from bench.timing.gpu import Sizes, examine
+    from bench.timing.gpu import examine
 
     names = ["cuda", *gpus]
     if devices not in names:
         raise unknown("device", devices, names)
     rows, count = [], 0
     with console(errors=True).status("starting") as progress:
-        for finding, seconds in examine(devices, data_roots(), Sizes()):
+        for finding, seconds in examine(devices):
             count += finding.well is False
             state = {True: "ok", False: "not ok", None: "-"}[finding.well]
             rows.append((finding.part, finding.subject, finding.text, state, f"{seconds:.1f}"))

@@ -57,7 +57,7 @@ def speed(
     method
         Methods; or 'all' for every one, beside FedAvg in turns, by default at 10, 50 and 100 clients and
         without the reference; by default FedAvg at every count and, on graphs, FedSheafHN at the first. On
-        images either has FedAvg with every client model, against the reference.
+        images either has FedAvg with every client model.
     rounds
         Rounds measured, after two to warm up; the median is reported. 9 by default.
     settings
@@ -72,11 +72,9 @@ def speed(
     out
         Also write the rows to this file, as JSON.
     """
-    import torch
-
     from bench.dataset import DATASETS
     from bench.resolve import parse_overrides
-    from bench.timing.speed import WHOLE_RUNS, cases, check, measure, measure_machine, measure_whole
+    from bench.timing.speed import WHOLE_RUNS, cases, measure, measure_whole
 
     if whole and (rounds is not None or settings):
         raise RequestError("--whole times the data set's protocol as it is: leave out --rounds and --set")
@@ -86,11 +84,9 @@ def speed(
     data = DATASETS.named(dataset)
     scenario = scenario or data.scenarios[0]
     threads = threads or os.cpu_count() or 1
-    torch.set_num_threads(threads)
     with_all = method == ("all",)
     chosen_cases = cases(dataset, scenario, clients, method, whole)
     roots = data_roots()
-    check(chosen_cases, overrides, None if whole else rounds)
     subject, place = f"{data.title}, {scenario}", f"{threads} threads, {devices}"
     rows: list[Row] | list[WholeRow]
     if whole:
@@ -100,11 +96,9 @@ def speed(
         printout = _table_of_runs(rows)
         printout.title = f"{subject}; whole runs, medians of {WHOLE_RUNS}, {place}"
     else:
-        machine = measure_machine(torch.device(devices))
         work = partial(
             measure,
             rounds=rounds,
-            machine=machine,
             roots=roots,
             device=devices,
             threads=threads,
@@ -115,8 +109,7 @@ def speed(
         printout.title = (
             f"{subject}, {overrides.get('protocol.local_epochs', data.protocol.local_epochs)} local epochs, "
             "both evaluations; "
-            f"medians of {rounds} rounds, {place}; "
-            f"copy {machine.bandwidth / 1e9:.0f} GB/s, matrices {machine.matrix_rate / 1e9:.0f} GFLOP/s"
+            f"medians of {rounds} rounds, {place}"
         )
     text = json.dumps([asdict(row) for row in rows], indent=1)
     if as_json:
@@ -181,11 +174,9 @@ def table_of_rounds(rows: Sequence[Row], dataset: str) -> Table:
                 _milliseconds(row.sequential_seconds_per_round),
                 "-" if row.ratio is None else f"{row.ratio:.2f}",
                 f"{row.peak_mib:.0f}",
-                _milliseconds(row.bound_seconds),
-                "-" if row.bound_share is None else f"{row.bound_share:.0%}",
             )
         )
-    numbers = ("clients", "ms a round", "x FedAvg", "sequential", "ratio", "peak MiB", "bound ms", "share")
+    numbers = ("clients", "ms a round", "x FedAvg", "sequential", "ratio", "peak MiB")
     return table(("method", *numbers), lines, right=numbers)
 
 
