@@ -15,7 +15,6 @@ from urllib.parse import quote, urlencode
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from bench import paths
 from bench.errors import BusyError, RequestError
 from bench.replacement import replacing_file
 
@@ -52,7 +51,7 @@ class Database:
         self.path: Path | None = None
         scheme, _, path = url.partition(":///")
         if scheme == "sqlite" and path not in ("", ":memory:"):
-            self.path = paths.expanded(path, "--db")
+            self.path = Path(os.path.expanduser(path))
             self.name = str(self.path)
             return
         try:
