@@ -87,7 +87,7 @@ def compare(
 
     database = db or paths.default_database()
     roots = paths.data_roots(data_root)
-    rows = stored_runs(database, write=not dry_run)
+    rows = stored_runs(database)
     plan = comparison.with_changed(make_plan(runs, rows, data_at_hand(roots)))
     slots = choose(machine.devices, machine.jobs, machine.threads, len(plan.to_run))
     plan = plan.timed(rows.values(), slots.sort)

@@ -95,7 +95,7 @@ def sweep(
         check_installed()
     saving = Saving(paths.home() / "models") if save_models else None
     database = db or paths.default_database()
-    rows = stored_runs(database, write=not dry_run)
+    rows = stored_runs(database)
     plan = make_plan(runs, rows, data_at_hand(roots), rerun, saving.lacks if saving else None)
     notes = console(errors=as_json)
     with opened_backend(machines, len(plan.to_run), paths.home()) as (slots, make_pool):

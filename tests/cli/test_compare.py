@@ -123,7 +123,7 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
         return Outcome({"done": 2}, 2)
 
     monkeypatch.setattr("bench.contract.checks.check", lambda method: iter(()))
-    monkeypatch.setattr("bench.store.store.stored_runs", lambda url, write: stored_like(runs[:1], "before"))
+    monkeypatch.setattr("bench.store.store.stored_runs", lambda url: stored_like(runs[:1], "before"))
     monkeypatch.setattr("bench.sweep.run.sweep", sweep)
     monkeypatch.setattr("bench.studies.shipped.opened_results", lambda url, **_: nullcontext(database))
     ended = bench(f"compare {EXAMPLE} -d cora -k 10 --seed 0-1 --out {tmp_path / 'out'}")
