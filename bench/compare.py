@@ -24,9 +24,9 @@ from bench.report.ranking import task_label
 from bench.report.table import Table, listing
 from bench.resolve import Overrides
 from bench.statistics.paired import common_ground, of_one
+from bench.store.tables import Tables
 from bench.studies.measures import BELOW_BASELINE
 from bench.studies.settings import settings_of
-from bench.studies.source import Source
 from bench.studies.study import STUDIES, Study
 from bench.studies.wording import gap, number, ranges, with_std
 from bench.sweep.plan import Plan
@@ -177,7 +177,7 @@ class Comparison(NamedTuple):
 
 
 def compare(
-    source: Source, study: Study, method: str, runs: list[Planned], metric: Metric = ACCURACY
+    source: Tables, study: Study, method: str, runs: list[Planned], metric: Metric = ACCURACY
 ) -> Comparison:
     """The ranking of all methods over the tasks of the method's runs, and where it stands in each.
 

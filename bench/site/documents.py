@@ -24,7 +24,7 @@ from bench.report.request import Request
 from bench.report.table import Table
 from bench.site import folder
 from bench.site.templating import Pages, Section
-from bench.studies.source import Source
+from bench.store.tables import Tables
 from bench.studies.study import Study
 from bench.tune.apply import Configurations
 
@@ -68,7 +68,7 @@ def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> fol
 
 
 def build(
-    source: Source,
+    source: Tables,
     request: Request,
     studies: dict[str, type[Study]],
     out: Path,

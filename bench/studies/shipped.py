@@ -12,13 +12,14 @@ from bench.errors import RequestError
 from bench.store import open_store
 from bench.store.bundle import SHIPPED, read_bundles
 from bench.store.connect import Database
-from bench.studies.source import MergedSource, Source
+from bench.store.tables import Tables
+from bench.studies.source import MergedSource
 
 
 @contextmanager
 def opened_results(
     url: str | None, own: bool, folder: Path = SHIPPED, shipped: bool = False
-) -> Iterator[Source]:
+) -> Iterator[Tables]:
     """The database at ``url`` (None: the default one, which may be missing) and the shipped bundles, those of
     ``folder``, of which no more is checked than that their files are those that were shipped.
 

@@ -18,7 +18,7 @@ from bench.registry import PLUGINS, plugin_files
 from bench.resolve import resolve
 from bench.spec import RunSpec, difference
 from bench.store import Store
-from bench.studies.source import Source
+from bench.store.tables import Tables
 
 
 def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
@@ -49,7 +49,7 @@ def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
     return f"{PLUGINS}=FILE.py {line}  # FILE.py is the file that has the method or the data set"
 
 
-def _tests(source: Source | Store, run_ids: Iterable[int]) -> dict[Any, float]:
+def _tests(source: Tables, run_ids: Iterable[int]) -> dict[Any, float]:
     """Test accuracy of those runs that have one: percent, mean over clients, of the trained model at the
     round of best validation accuracy.
     """
@@ -104,7 +104,7 @@ def run_detail(store: Store, run_id: int) -> dict[str, Any]:
 FORM = "DATASET/SCENARIO/CLIENTS/METHOD"
 
 
-def cell(source: Source, name: str) -> list[dict[str, Any]]:
+def cell(source: Tables, name: str) -> list[dict[str, Any]]:
     """The runs of the cell ``name`` (``FORM``) in a report's source, by the command that makes them, largest
     part first; runs that differ in more than their seed are made by different commands.
 

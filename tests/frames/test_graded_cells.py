@@ -25,9 +25,9 @@ from bench.report.notes import notes
 from bench.reports.fedhgn import FedHGN
 from bench.resolve import resolve
 from bench.spec import Protocol, RunSpec
+from bench.store.tables import Tables
 from bench.studies.published import published
 from bench.studies.settings import PER_SEED, Column, settings_of
-from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.studies.verdicts import PublishedRuns
 
@@ -43,7 +43,7 @@ def usual(method: str, **hyper: float) -> UsualRuns:
 
 
 def board(
-    database: Source,
+    database: Tables,
     usual_runs: UsualRuns | None = None,
     study: type[Study] = ToyStudy,
     name: str = "table1",
