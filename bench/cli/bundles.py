@@ -166,14 +166,10 @@ def verify(
     source = Bundle(SHIPPED / bundle, name=bundle.as_posix()) if is_shipped else Bundle(bundle)
     url = db or paths.default_database()
     database = Database(url)
-    if db is not None:
-        database.check(write=False)
     is_imported = False
-    if not database.empty():
+    if db is not None or not database.empty():
         with open_store(url, create=False) as store:
             is_imported = source.hash in set(store.bundles()["hash"])
-    if is_imported:
-        database.check(write=True)
     all_runs = drawable(source, filters.columns)
     runs = draw(source, sample, seed, filters.columns)
     methods = sorted(set(all_runs["method"]))

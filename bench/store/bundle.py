@@ -121,11 +121,11 @@ class Bundle(Tables):
         environments = _entries(EnvironmentEntry, manifest.environments)
         partitions = _entries(PartitionEntry, manifest.partitions)
         if trusted:
-            for file in self._files:
-                _read_stated(folder, file, self._files)
+            for name, stated in self._files.items():
+                _read_bytes(folder, name, stated)
         else:
             tables = {name: self._rows(name) for name in SCHEMAS}
-            check_rows(folder, {**tables, "environments": environments, "partitions": partitions})
+            check_rows(folder, {**tables, "environments": environments})
         environments.insert(0, "id", range(1, len(environments) + 1))
         self._tables = {"environments": environments, "partitions": partitions}
         self._tables["runs"] = _runs(self._rows("runs"), environments)
@@ -178,24 +178,21 @@ def shipped_runs(folder: Path = SHIPPED) -> dict[str, Stored]:
     return runs
 
 
-def _read_bytes(folder: Path, name: str, size: int | None = None) -> bytes:
-    """A file's bytes, as many as stated, of a regular file alone: no link is followed, no pipe waited for."""
+def _read_bytes(folder: Path, name: str, stated: File | None = None) -> bytes:
+    """A file's bytes, if they are those that ``bundle.json`` states; of a regular file alone: no link is
+    followed, no pipe waited for.
+    """
     path = folder / name
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
             refuse(folder, name, "expected a regular file, no link or folder")
-        if size not in (None, status.st_size):
-            refuse(folder, name, f"damaged: {status.st_size:,} bytes, {MANIFEST} says {size:,}")
-        return path.read_bytes()
+        if stated is not None and status.st_size != stated.bytes:
+            refuse(folder, name, f"damaged: {status.st_size:,} bytes, {MANIFEST} says {stated.bytes:,}")
+        data = path.read_bytes()
     except OSError as error:
         refuse(folder, name, f"cannot read it: {error.strerror}")
-
-
-def _read_stated(folder: Path, name: str, files: Mapping[str, File]) -> bytes:
-    """The bytes of a file if they are those that ``bundle.json`` states."""
-    data = _read_bytes(folder, name, files[name].bytes)
-    if sha256(data) != files[name].sha256:
+    if stated is not None and sha256(data) != stated.sha256:
         refuse(folder, name, f"damaged: its SHA-256 is not that of {MANIFEST}")
     return data
 
@@ -203,7 +200,7 @@ def _read_stated(folder: Path, name: str, files: Mapping[str, File]) -> bytes:
 def _read_table(folder: Path, name: str, files: Mapping[str, File]) -> pd.DataFrame:
     """A table of exactly the columns of its schema, and as many rows as ``bundle.json`` says."""
     file, schema = f"{name}.parquet", SCHEMAS[name]
-    data, rows = _read_stated(folder, file, files), files[file].rows
+    data = _read_bytes(folder, file, files[file])
     try:
         table = pq.ParquetFile(pa.BufferReader(data)).read()
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -214,8 +211,8 @@ def _read_table(folder: Path, name: str, files: Mapping[str, File]) -> pd.DataFr
     if found != expected:
         columns = ", ".join(sorted({*found} ^ {*expected}) or found)
         refuse(folder, file, f"column one too many, missing, twice or of another type: {columns}")
-    if table.num_rows != rows:
-        refuse(folder, file, f"{table.num_rows} rows, {MANIFEST} says {rows}")
+    if table.num_rows != files[file].rows:
+        refuse(folder, file, f"{table.num_rows} rows, {MANIFEST} says {files[file].rows}")
     for field in schema:
         if table.column(field.name).null_count and not field.nullable:
             refuse(folder, file, f"column {field.name}: a value is missing")

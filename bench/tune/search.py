@@ -256,15 +256,15 @@ def opened_searches(
     home: Path,
     tunings: Sequence[Tuning],
     width: int,
-    hashes: Mapping[FederationKey, str] | None = None,
+    hashes: Mapping[FederationKey, str] = {},
 ) -> tuple[list[Search], list[Stored]]:
     """The searches as they are stored, and what their runs took.
 
-    ``hashes`` are those of the federations that there are now; they are not looked at where it is None.
+    ``hashes`` are those of the federations that there are now; of others they are not looked at.
 
     Raises:
-        RequestError: as ``read``; the database holds runs that are reported, or cannot be written where there
-            are ``hashes``; as ``Search.check_total``; trials of an older version are at hand.
+        RequestError: as ``read`` and ``Search.check_total``; the database holds runs that are reported;
+            trials of an older version are at hand.
     """
     journal = home / "tuning" / "journal.log"
     if journal.exists():
@@ -272,9 +272,8 @@ def opened_searches(
             f"{journal} has trials of an older version, which cannot go on: delete it (winners in "
             f"{home / 'tuned'} stay as they are)"
         )
-    by_key = hashes or {}
-    searches = [Search(tuning, width, by_key.get(tuning.spec.federation_key, "")) for tuning in tunings]
-    history = list(stored_runs(database, write=hashes is not None, searches=True).values())
+    searches = [Search(tuning, width, hashes.get(tuning.spec.federation_key, "")) for tuning in tunings]
+    history = list(stored_runs(database, searches=True).values())
     if history:
         with open_store(database, create=False) as store:
             read(store, searches)

@@ -34,7 +34,7 @@ class Scripted:
         return self.database or f"sqlite:///{self.folder / 'bench.db'}"
 
     def plan(self, planned: list[Planned], rerun: Level | None = None) -> Plan:
-        stored = stored_runs(self.url, write=True)
+        stored = stored_runs(self.url)
         return make_plan(planned, stored, lambda dataset: "", rerun).timed(stored.values(), "cpu")
 
     def sweep(

@@ -214,7 +214,7 @@ def test_trials_of_an_older_version_are_named(tmp_path: Path) -> None:
 def test_a_database_of_searches_serves_no_report(tmp_path: Path) -> None:
     run(tmp_path, [tuning(trials=1)])
     with pytest.raises(RequestError, match="it holds those of searches"):
-        stored_runs(url(tmp_path), write=False)
+        stored_runs(url(tmp_path))
     with (
         pytest.raises(RequestError, match="no run to export"),
         open_store(url(tmp_path), create=False) as store,
