@@ -35,16 +35,6 @@ def printed(
 
 
 @pytest.mark.slow
-def test_what_fed_pubs_settings_are_worth_is_that_of_the_text(printed: Callable[[str], str]) -> None:
-    differences = re.findall(r": ([+-].*)\n", printed("FED-PUB's tau"))
-    rows = ("2 local epochs", "200 rounds", "no weight decay")
-    cells = [re.search(rf"\| {row} \|(.*)", TEXT) for row in rows]
-    texts = [text.strip() for row in cells if row for text in row[1].split("|")[:2]]
-    assert len(differences) == 6
-    assert texts == differences
-
-
-@pytest.mark.slow
 def test_mean_ranks_under_released_settings_are_those_of_the_findings(printed: Callable[[str], str]) -> None:
     findings = (DOCS / "findings.md").read_text()
     titles, *rows = (

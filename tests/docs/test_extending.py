@@ -9,7 +9,6 @@ import shlex
 import sys
 import tomllib
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,6 @@ from bench.federation.types import SPLITS
 from bench.grids.experiment import ExperimentFile
 from bench.grids.grid import Override, Setting
 from bench.store import open_store
-from bench.studies.experiment import FIGURES
-from bench.studies.measures import MEASURES
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -190,16 +187,3 @@ def test_every_key_of_a_grids_file_is_described_with_a_value_that_it_takes(
         for key, value in zip(row_keys, values, strict=False):
             assert key not in refused_keys(part, tomllib.loads(f"{key} = {value}")), row
     assert sorted(keys) == sorted(part.model_fields)
-
-
-@pytest.mark.parametrize(
-    ("kind", "names"), [("`measures`", [measure.name for measure in MEASURES]), ("`figures`", FIGURES)]
-)
-def test_every_measure_and_figure_that_an_experiment_may_name_is_listed(
-    kind: str, names: Sequence[str]
-) -> None:
-    (table,) = re.findall(rf"\| of {kind} \|.*\n\|[-|]+\n((?:\|.*\n)+)", TEXT)
-    listed_names = [
-        name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split(" | ")[0])
-    ]
-    assert sorted(listed_names) == sorted(names)
