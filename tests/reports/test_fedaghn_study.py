@@ -117,7 +117,7 @@ def test_a_caption_of_many_measures_is_short_and_the_notes_say_what_they_are() -
 
 
 def test_results_that_ship_have_the_stages_of_the_case_study() -> None:
-    bundle = Bundle(SHIPPED / "cifar100_case_study")
+    bundle = Bundle(SHIPPED / "fedaghn/cifar100-sample")
     runs = bundle.runs(scenario="case-study", method="fedaghn", state="done")
     assert len(runs)
     assert all(best_round(bundle, int(run)) is not None for run in runs["id"])

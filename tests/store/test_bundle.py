@@ -126,7 +126,7 @@ def test_a_bundle_answers_as_the_database(
 
 
 @pytest.mark.parametrize(
-    "name", ["cifar10_reduced_ablation", "cora_shared_protocol", "cifar100_reduced_resnet18"]
+    "name", ["fedaghn/cifar100-sample", "fedpub/photo", "fedhgn/facebook"]
 )
 def test_what_ships_is_imported_and_exported_in_the_same_bytes(name: str, tmp_path: Path) -> None:
     shipped_bundle = Bundle(SHIPPED / name)
@@ -188,9 +188,7 @@ def test_a_bundle_of_before_has_no_counts_by_class(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_bundles_that_ship_keep_every_rule() -> None:
     bundles, damaged = read_bundles(SHIPPED)
-    assert [bundle.name for bundle in bundles] == sorted(
-        path.parent.name for path in SHIPPED.glob("*/bundle.json")
-    )
+    assert len(bundles) == len(list(SHIPPED.glob("*/*/bundle.json")))
     assert damaged == []
 
 
