@@ -57,13 +57,6 @@ def test_names_of_the_suite_are_words_too(tmp_path: Path, monkeypatch: pytest.Mo
     assert {"own-0.1_x", "fedavg"} <= METHODS.all().keys()
 
 
-@pytest.mark.parametrize("line", ['stage = "final"', "Hyper = int", 'families = "graph"'])
-def test_a_method_declares_what_there_is(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(tmp_path, f"{METHOD}    {line}\n", monkeypatch)
-    with pytest.raises(RequestError, match=line.split()[0]):
-        METHODS.all()
-
-
 def test_two_plug_ins_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [tmp_path / "one.py", tmp_path / "other.py"]
     for file in files:
