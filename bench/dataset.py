@@ -6,11 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numpy as np
-from scipy import sparse
-
-from bench.data import Data, Family, Graph, Hypergraph, Images
-from bench.errors import RequestError
+from bench.data import Data, Family
 from bench.registry import Kind
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
@@ -53,47 +49,6 @@ class Dataset(ABC):
             NoDataError: a raw file is neither in a data root nor to be downloaded.
             RequestError: a raw file's checksum is not the published one.
         """
-
-
-SORTS: dict[Family, type[Data]] = {"graph": Graph, "hypergraph": Hypergraph, "images": Images}
-"""What the data sets of a family are read as."""
-
-
-def check(data: Data, name: str, family: Family) -> None:
-    """Refuse data whose items and classes are not as ``bench.data`` promises: accuracy would be of nothing.
-
-    Raises:
-        RequestError: data of another family; features or pixels of another form; a number that is not finite;
-            not one class, or one outside of the classes, for an item.
-    """
-    problem = _problem(data, SORTS[family])
-    if problem:
-        raise RequestError(f"data set {name}: expected {problem}; correct what loads it")
-
-
-def _problem(data: Data, sort: type[Data]) -> str:
-    """What is expected and what is there in its place; empty where the data are well."""
-    if not isinstance(data, sort):
-        return f"{sort.__name__}, got {type(data).__name__}"
-    items = data.pixels if isinstance(data, Images) else data.features
-    what, sides = ("pixels", 4) if isinstance(data, Images) else ("features", 2)
-    if not (isinstance(items, np.ndarray) or sparse.issparse(items)) or len(items.shape) != sides:
-        return (
-            f"{what} in an array of {sides} dimensions, got {getattr(items, 'shape', type(items).__name__)}"
-        )
-    if isinstance(data, Images) and items.dtype != np.uint8:
-        return f"pixels of 0 to 255 as uint8, got {items.dtype}"
-    values = items if isinstance(items, np.ndarray) else items.data
-    if not isinstance(data, Images) and not np.isfinite(values).all():
-        return "finite features, got some that are not (NaN or infinite)"
-    labels = data.labels
-    if not isinstance(labels, np.ndarray) or labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
-        return f"labels in a line of whole numbers, got {getattr(labels, 'dtype', type(labels).__name__)}"
-    if not len(labels) == items.shape[0] > 0:
-        return f"a label for every item, got {len(labels):,} for {items.shape[0]:,}"
-    if labels.min() < 0 or labels.max() >= data.classes:
-        return f"labels of 0 to {data.classes - 1}, got {labels.min()} to {labels.max()}"
-    return ""
 
 
 DATASETS: Kind[Dataset] = Kind("dataset", "bench.datasets", "bench.datasets", "bench.dataset:Dataset")

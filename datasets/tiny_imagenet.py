@@ -20,7 +20,7 @@ from bench.errors import RequestError
 from bench.sources import RawFile, Sources
 
 from ._image_study import CLIENT, HYPER, PROTOCOL, SCENARIOS
-from ._pictures import Folder, Pictures, Zip, decoded
+from ._pictures import Place, decoded
 
 FOLDER = "tiny-imagenet-200"
 IDS, ANNOTATIONS = "wnids.txt", "val/val_annotations.txt"
@@ -110,21 +110,21 @@ class _TinyImageNet(Dataset, ABC):
         train, validation = zip(self.complete, self.held, strict=True)
         files = [*_training(classes, *train), *_validation(annotations, classes, *validation)]
         names = [file.name for file in files if file.held]
-        pixels = decoded(self._pictures(ids.parent, sources), names, self.side)
+        pixels = decoded(self._place(ids.parent, sources), names, self.side)
         labels = np.array([file.label for file in files], np.int64)
         if len(names) == len(files):
             return Images(pixels, labels, self.classes)
         positions = np.flatnonzero([file.held for file in files])
         return Images(pixels, labels[positions], self.classes, labels, positions)
 
-    def _pictures(self, folder: Path, sources: Sources) -> Pictures:
+    def _place(self, folder: Path, sources: Sources) -> Place:
         """The folder that has the ids, or the archive where that has no images."""
         archive = self.files[0].archive
         if (folder / "train").is_dir() or archive is None:
-            return Folder(folder)
+            return folder
         path = sources.get(archive)
         try:
-            return Zip(path, FOLDER)
+            return zipfile.Path(path, f"{FOLDER}/")
         except zipfile.BadZipFile as error:
             raise RequestError(f"{path} is no zip archive: {error}; replace it by the original") from None
 

@@ -14,15 +14,15 @@ ROOT = Path(__file__).parents[1]
 KINDS = {".py", ".j2", ".html", ".css", ".js"}
 
 CEILINGS = {
-    "bench": 2389,
+    "bench": 2344,
     "bench/cli": 2313,
     "bench/contract": 1090,
-    "bench/engine": 2872,
-    "bench/federation": 2463,
+    "bench/engine": 2856,
+    "bench/federation": 2200,
     "bench/figures": 1620,
     "bench/frames": 2439,
     "bench/grids": 574,
-    "bench/nn": 1362,
+    "bench/nn": 1351,
     "bench/report": 3465,
     "bench/site": 2487,
     "bench/statistics": 431,
@@ -32,7 +32,7 @@ CEILINGS = {
     "bench/timing": 650,
     "bench/tune": 1275,
     "methods": 6923,
-    "datasets": 1696,
+    "datasets": 1651,
     "reports": 1111,
 }
 """Package -> its lines at most. ``bench`` alone stands for the modules at its top level."""

@@ -43,5 +43,11 @@ def _allocate(trim: int, mmaps: int) -> None:
         library = ctypes.CDLL(None)
         library.mallopt(TRIM_THRESHOLD, trim)
         library.mallopt(MMAP_MAX, mmaps)
-        if trim != NEVER:
-            library.malloc_trim(0)
+    if trim != NEVER:
+        give_back_freed_memory()
+
+
+def give_back_freed_memory() -> None:
+    """Return freed pages to the system, if the C library (glibc) has a call for it."""
+    with suppress(OSError, TypeError, AttributeError):  # no handle on the process, no such function
+        ctypes.CDLL(None).malloc_trim(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import sys
 import time
@@ -12,6 +11,8 @@ from pathlib import Path
 
 import psutil
 import torch
+
+from bench.engine.conditions import give_back_freed_memory
 
 
 class Stopwatch:
@@ -60,12 +61,6 @@ class Stopwatch:
         self._since = time
 
 
-def _give_back_freed_memory() -> None:
-    """Return freed pages to the system, if the C library (glibc) has a call for it."""
-    with suppress(OSError, TypeError, AttributeError):  # no handle on the process, no such function
-        ctypes.CDLL(None).malloc_trim(0)
-
-
 def reset_peak_memory(device: torch.device) -> None:
     """Start measuring the peak anew (on the CPU, if the system allows it).
 
@@ -76,11 +71,9 @@ def reset_peak_memory(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         return
-    _give_back_freed_memory()
-    try:
+    give_back_freed_memory()
+    with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return
 
 
 def peak_memory(device: torch.device) -> int:

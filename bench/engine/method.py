@@ -26,7 +26,6 @@ from bench.engine.task import Task
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Federation
 from bench.hyper import HyperParameters
-from bench.spec import STAGES
 
 __all__ = ["Batch", "Clients", "Message", "Method", "Stack", "Update"]
 
@@ -83,21 +82,15 @@ class Method:
     Hyper: ClassVar[type[HyperParameters]] = HyperParameters
 
     def __init_subclass__(cls) -> None:
-        """Check what the class says.
+        """Check the names of hooks.
 
         Raises:
-            TypeError: the stage, the hyper-parameters or the families are none, or the class has a hook of
-                version 0.2.0 that nothing calls any more, which would change numbers in silence.
+            TypeError: the class has a hook of version 0.2.0 that nothing calls any more, which would change
+                numbers in silence.
         """
         super().__init_subclass__()
         for name in FORMER_HOOKS.keys() & vars(cls).keys():
             raise TypeError(f"{cls.__name__}.{name}() is not called any more: it is {FORMER_HOOKS[name]} now")
-        if cls.stage not in STAGES:
-            raise TypeError(f"stage of {cls.__name__}: expected {' or '.join(STAGES)}, got {cls.stage!r}")
-        if not (isinstance(cls.Hyper, type) and issubclass(cls.Hyper, HyperParameters)):
-            raise TypeError(f"Hyper of {cls.__name__} has to extend HyperParameters")
-        if isinstance(cls.families, str):
-            raise TypeError(f"families of {cls.__name__}: expected a tuple of names, got {cls.families!r}")
 
     def __init__(self, task: Task, hyper: HyperParameters) -> None:
         self.task = task

@@ -87,52 +87,47 @@ class OptimiserState:
         ...]``.
         """
         for decay in sorted({optimiser.decay(name) for name in parameters}):
-            names = [name for name in parameters if optimiser.decay(name) == decay]
-            with torch.no_grad():
-                if optimiser.kind == "sgd":
-                    _sgd(optimiser, decay, [parameters[n] for n in names], [gradients[n] for n in names])
-                else:
-                    self._adam(optimiser, decay, names, parameters, gradients, rows)
+            values = {name: value for name, value in parameters.items() if optimiser.decay(name) == decay}
+            slopes = {name: gradients[name] for name in values}
+            if optimiser.kind == "sgd":
+                _fused_sgd(optimiser, decay, list(values.values()), list(slopes.values()))
+            else:
+                self._adam(optimiser, decay, values, slopes, rows)
 
     def _adam(
         self,
         optimiser: Optimiser,
         decay: float,
-        names: list[str],
         parameters: Mapping[str, Tensor],
         gradients: Mapping[str, Tensor],
         rows: slice | Tensor,
     ) -> None:
         """Step clients with equal step counts together: the fused kernel has one count a tensor."""
-        for name in names:
-            self._ensure(name, parameters[name])
+        for name, value in parameters.items():
+            self._ensure(name, value)
         place = rows if isinstance(rows, slice) else rows.cpu()
-        counts = {name: self._steps[name][place] for name in names}
-        step_counts = counts[names[0]]
-        is_uniform = all(torch.equal(count, step_counts) for count in counts.values()) and bool(
-            (step_counts == step_counts[0]).all()
-        )
-        if isinstance(rows, slice) and is_uniform:
-            moments = [tuple(moment[rows] for moment in self._moments[name]) for name in names]
-            values = [parameters[name] for name in names]
-            _adam(optimiser, decay, values, [gradients[name] for name in names], moments, step_counts[0])
+        counts = torch.stack([self._steps[name][place] for name in parameters])
+        if isinstance(rows, slice) and bool((counts == counts[0, 0]).all()):
+            moments = [tuple(moment[rows] for moment in self._moments[name]) for name in parameters]
+            values = list(parameters.values())
+            _fused_adam(optimiser, decay, values, list(gradients.values()), moments, counts[0, 0])
         else:
-            numbers = torch.arange(self._clients)[place].to(parameters[names[0]].device)
-            for name in names:
-                for steps in counts[name].unique():
-                    positions = torch.nonzero(counts[name] == steps).squeeze(1).to(numbers.device)
-                    clients = numbers[positions]
-                    value = parameters[name][positions]
+            numbers = torch.arange(self._clients)[place]
+            for (name, value), steps_of_clients in zip(parameters.items(), counts, strict=True):
+                for steps in steps_of_clients.unique():
+                    positions = torch.nonzero(steps_of_clients == steps).squeeze(1)
+                    clients, positions = numbers[positions].to(value.device), positions.to(value.device)
+                    part = value[positions]
                     moments = [tuple(moment[clients] for moment in self._moments[name])]
-                    _adam(optimiser, decay, [value], [gradients[name][positions]], moments, steps)
-                    parameters[name][positions] = value
-                    for stored_moment, moment in zip(self._moments[name], moments[0], strict=True):
-                        stored_moment[clients] = moment
-        for name in names:
+                    _fused_adam(optimiser, decay, [part], [gradients[name][positions]], moments, steps)
+                    value[positions] = part
+                    for kept_moment, moment in zip(self._moments[name], moments[0], strict=True):
+                        kept_moment[clients] = moment
+        for name in parameters:
             self._steps[name][place] += 1
 
 
-def _adam(
+def _fused_adam(
     optimiser: Optimiser,
     decay: float,
     parameters: list[Tensor],
@@ -158,7 +153,7 @@ def _adam(
     )
 
 
-def _sgd(optimiser: Optimiser, decay: float, parameters: list[Tensor], gradients: list[Tensor]) -> None:
+def _fused_sgd(optimiser: Optimiser, decay: float, parameters: list[Tensor], gradients: list[Tensor]) -> None:
     sgd(
         parameters,
         gradients,

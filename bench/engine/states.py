@@ -1,14 +1,11 @@
-"""How a run may end, and what follows from it.
-
-A ``searched`` run belongs to a trial of a search: it has no test numbers.
-"""
+"""How a run may end, and what follows from it."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 State = Literal["done", "searched", "diverged", "oom", "failed", "not_applicable", "no_data"]
-"""How a run may end. A ``searched`` run is a trial's of a search: it has no number of a test item."""
+"""A ``searched`` run belongs to a trial of a search: it has no number of a test item."""
 
 COMPLETE = ("done", "searched")
 """States of runs that were taken to their end."""

@@ -29,15 +29,13 @@ The table has a row for an item of a client and the columns ``client`` (0 to ``k
 items in the order of the rows. Further columns are not read.
 
 Features, hyperedges and pixels are in neither: they follow from the data set and the ids. Items are
-nodes, or images of image data.
+nodes, or images of image data. Edges are written for use without the suite and are not read.
 """
 
 from __future__ import annotations
 
-import csv
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,28 +51,6 @@ from bench.replacement import replacing_file
 
 FORMAT = 1
 MASKS = {"train_mask": TRAIN, "val_mask": VALIDATION, "test_mask": TEST}
-REQUIRED: dict[str, tuple[str, int]] = {
-    "nodes": ("iu", 1),
-    "nodes_offsets": ("iu", 1),
-    **dict.fromkeys(MASKS, ("b", 1)),
-}
-"""Kind of type and number of dimensions of the arrays that every file needs."""
-
-OPTIONAL: dict[str, tuple[str, int]] = {
-    "format": ("iu", 0),
-    "dataset": ("U", 0),
-    "scenario": ("U", 0),
-    "partition_seed": ("iu", 0),
-    "split": ("f", 1),
-    "hash": ("U", 0),
-    "provenance": ("U", 0),
-    "labels": ("iu", 1),
-    "edges": ("iu", 2),
-    "edges_offsets": ("iu", 1),
-}
-
-SCALARS = ("dataset", "scenario", "hash", "partition_seed")
-
 COLUMNS = ("client", "item", "role")
 ROLES = {name: role for role, name in enumerate(ROLE_NAMES)} | {"": UNUSED}
 """The values of the column ``role`` of a table."""
@@ -86,7 +62,7 @@ CORRECT = "correct the file; docs/extending.md describes it"
 class AssignmentFile:
     """An assignment and what its file says of it. A value that the file does not give is None.
 
-    ``labels[c]`` and ``edges[c]`` are those of client ``c``.
+    ``labels`` are in the order of the clients' items.
     """
 
     assignment: Assignment
@@ -96,154 +72,36 @@ class AssignmentFile:
     split: Split | None = None
     hash: str | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
-    labels: tuple[NDArray[np.int64], ...] | None = None
-    edges: tuple[NDArray[np.int64], ...] | None = None
-
-    @classmethod
-    def of(cls, federation: Federation) -> AssignmentFile:
-        """Everything that is needed to make the federation again from its data set."""
-        clients = federation.clients
-        return cls(
-            Assignment(tuple(client.ids for client in clients), tuple(client.roles for client in clients)),
-            federation.dataset,
-            federation.scenario,
-            federation.provenance["partition_seed"],
-            tuple(federation.provenance["split"]),
-            federation.hash,
-            federation.provenance,
-        )
+    labels: NDArray[np.int64] | None = None
 
 
-def _arrays(file: AssignmentFile) -> Iterator[tuple[str, Any]]:
-    """The name and value of every array. Arrays of which the file says nothing are left out."""
-    nodes = Ragged.of(list(file.assignment.ids))
-    roles = np.concatenate(file.assignment.roles)
-    yield "format", np.int64(FORMAT)
-    yield "nodes", nodes.values
-    yield "nodes_offsets", nodes.offsets
-    yield from ((mask, roles == role) for mask, role in MASKS.items())
-    for name in SCALARS:
-        if getattr(file, name) is not None:
-            yield name, np.array(getattr(file, name))
-    if file.split is not None:
-        yield "split", np.array(file.split, np.float64)
-    if file.provenance:
-        yield "provenance", np.array(json.dumps(file.provenance, sort_keys=True))
-    if file.labels is not None:
-        yield "labels", np.concatenate(file.labels)
-    if file.edges is not None:
-        yield "edges", np.concatenate(file.edges, axis=1)
-        yield "edges_offsets", np.cumsum([0, *(part.shape[1] for part in file.edges)])
-
-
-def write(path: Path, file: AssignmentFile) -> None:
-    """Write an archive. An existing file is replaced when the new one is complete.
-
-    Raises:
-        OSError: the file cannot be written there.
+def write(path: Path, federation: Federation, with_data: bool = False) -> None:
+    """Write an archive; ``with_data`` with labels and edges. An existing file is replaced when the new one is
+    complete.
     """
+    clients, provenance = federation.clients, federation.provenance
+    nodes = Ragged.of([client.ids for client in clients])
+    roles = np.concatenate([client.roles for client in clients])
+    arrays: dict[str, Any] = {
+        "format": FORMAT,
+        "nodes": nodes.values,
+        "nodes_offsets": nodes.offsets,
+        **{mask: roles == role for mask, role in MASKS.items()},
+        "dataset": federation.dataset,
+        "scenario": federation.scenario,
+        "partition_seed": provenance["partition_seed"],
+        "split": np.array(provenance["split"], np.float64),
+        "hash": federation.hash,
+        "provenance": json.dumps(provenance, sort_keys=True),
+    }
+    edges = [client.edges for client in clients if client.edges is not None]
+    if with_data:
+        arrays["labels"] = np.concatenate([client.labels for client in clients])
+    if with_data and edges:
+        arrays["edges"] = np.concatenate(edges, axis=1)
+        arrays["edges_offsets"] = np.cumsum([0, *(part.shape[1] for part in edges)])
     with replacing_file(path) as temporary, temporary.open("wb") as archive:
-        np.savez_compressed(archive, allow_pickle=False, **dict(_arrays(file)))
-
-
-class _Archive:
-    """The arrays of an NPZ file, checked for their types. Every problem is a ``RequestError``."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                self._arrays: dict[str, NDArray[Any]] = {name: file[name] for name in file.files}
-        except Exception:  # whatever zipfile, zlib or NumPy raise on bytes that are not theirs
-            raise self.wrong("not a readable NPZ archive without pickled objects") from None
-        for name in REQUIRED:
-            self.require(name in self._arrays, f"array '{name}' is missing")
-        self.require(
-            ("edges" in self) == ("edges_offsets" in self), "'edges' and 'edges_offsets' go together"
-        )
-        for name, (kinds, dimensions) in (REQUIRED | OPTIONAL).items():
-            if name in self:
-                array = self[name]
-                self.require(
-                    array.dtype.kind in kinds and array.ndim == dimensions,
-                    f"array '{name}' has type {array.dtype} and {array.ndim} dimensions, "
-                    f"expected kind {' or '.join(kinds)} and {dimensions}",
-                )
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return self._arrays[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._arrays
-
-    def wrong(self, problem: str) -> RequestError:
-        return RequestError(f"{self.path}: {' '.join(problem.split())}; {CORRECT}")
-
-    def require(self, holds: bool | np.bool_, problem: str) -> None:
-        if not holds:
-            raise self.wrong(problem)
-
-    def cuts(self, name: str, length: int) -> NDArray[np.int64]:
-        """The inner offsets, which cut ``length`` entries into those of the clients."""
-        values = self[name].astype(np.int64)
-        self.require(
-            len(values) >= 2
-            and values[0] == 0
-            and values[-1] == length
-            and bool((np.diff(values) >= 0).all()),
-            f"'{name}' must rise from 0 to {length}",
-        )
-        return values[1:-1]
-
-    def of_items(self, name: str) -> NDArray[Any]:
-        """An array with one entry for every one of ``nodes``."""
-        length, items = len(self[name]), len(self["nodes"])
-        self.require(length == items, f"'{name}' has {length} entries, expected {items}")
-        return self[name]
-
-    def split(self) -> Split | None:
-        if "split" not in self:
-            return None
-        self.require(len(self["split"]) == 3, f"'split' has {len(self['split'])} entries, expected 3")
-        train, validation, test = (float(share) for share in self["split"])
-        return train, validation, test
-
-    def provenance(self) -> dict[str, Any]:
-        try:
-            return dict(json.loads(str(self["provenance"]) or "{}")) if "provenance" in self else {}
-        except (ValueError, TypeError, RecursionError):
-            raise self.wrong("'provenance' is not a JSON object") from None
-
-    def roles(self) -> NDArray[np.int8]:
-        roles = np.full(len(self["nodes"]), UNUSED, np.int8)
-        for mask, role in MASKS.items():
-            positions = self.of_items(mask)
-            repeats = self["nodes"][positions][roles[positions] != UNUSED]
-            self.require(not len(repeats), f"'{mask}' overlaps another mask at item {repeats[:1].sum()}")
-            roles[positions] = role
-        return roles
-
-    def read(self) -> AssignmentFile:
-        """The content of the archive."""
-        number = self["format"].item() if "format" in self else FORMAT
-        self.require(number == FORMAT, f"format {FORMAT} expected, got {number}")
-        nodes = self["nodes"].astype(np.int64)
-        cuts = self.cuts("nodes_offsets", len(nodes))
-        labels = edges = None
-        if "labels" in self:
-            labels = tuple(np.split(self.of_items("labels").astype(np.int64), cuts))
-        if "edges" in self:
-            columns = self["edges"].astype(np.int64)
-            self.require(len(columns) == 2, f"'edges' has {len(columns)} rows, expected 2")
-            edges = tuple(np.split(columns, self.cuts("edges_offsets", columns.shape[1]), axis=1))
-        return AssignmentFile(
-            Assignment(tuple(np.split(nodes, cuts)), tuple(np.split(self.roles(), cuts))),
-            split=self.split(),
-            provenance=self.provenance(),
-            labels=labels,
-            edges=edges,
-            **{name: self[name].item() for name in SCALARS if name in self},
-        )
+        np.savez_compressed(archive, allow_pickle=False, **arrays)
 
 
 def read_archive(path: Path) -> AssignmentFile:
@@ -253,32 +111,55 @@ def read_archive(path: Path) -> AssignmentFile:
         RequestError: the file is no such archive, lacks an array or has one of another type or length, or
             a mask overlaps another.
     """
-    return _Archive(path).read()
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays: dict[str, NDArray[Any]] = {name: file[name] for name in file.files}
+    except Exception:  # whatever zipfile, zlib or NumPy raise on bytes that are not theirs
+        raise RequestError(f"{path}: not a readable NPZ archive without pickled objects; {CORRECT}") from None
+    try:
+        return _of_arrays(arrays)
+    except (ValueError, TypeError) as error:
+        raise RequestError(f"{path}: {error}; {CORRECT}") from None
 
 
-def _integer(text: str, place: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,18}", text, re.ASCII):
-        raise ValueError(f"{place}: expected an integer, got '{text}'")
-    return int(text)
-
-
-def _rows(path: Path) -> Iterator[tuple[int, int, int]]:
-    """The client, item and role of every row.
+def _of_arrays(arrays: Mapping[str, NDArray[Any]]) -> AssignmentFile:
+    """The content of an archive.
 
     Raises:
-        ValueError: what was expected instead, with the line.
+        ValueError, TypeError: what is wrong with an array.
     """
-    with path.open(encoding="utf-8-sig", newline="") as lines:
-        table = csv.DictReader(lines)
-        gaps = [column for column in COLUMNS if column not in (table.fieldnames or ())]
-        if gaps:
-            raise ValueError(f"expected the columns {', '.join(COLUMNS)}; {', '.join(gaps)} is missing")
-        for row in table:
-            client, item, role = ((row[column] or "").strip() for column in COLUMNS)
-            place = f"line {table.line_num}, column"
-            if role not in ROLES:
-                raise ValueError(f"{place} role: expected train, val, test, unused or nothing, got '{role}'")
-            yield _integer(client, f"{place} client"), _integer(item, f"{place} item"), ROLES[role]
+    for name in ("nodes", "nodes_offsets", *MASKS):
+        kinds = "b" if name in MASKS else "iu"
+        if name not in arrays:
+            raise ValueError(f"array '{name}' is missing")
+        if arrays[name].dtype.kind not in kinds or arrays[name].ndim != 1:
+            raise ValueError(f"array '{name}' has type {arrays[name].dtype}, {arrays[name].ndim} dimensions")
+    if "format" in arrays and int(arrays["format"]) != FORMAT:
+        raise ValueError(f"format {FORMAT} expected, got {arrays['format']}")
+    nodes, offsets = arrays["nodes"].astype(np.int64), arrays["nodes_offsets"].astype(np.int64)
+    is_rising = len(offsets) > 1 and (np.diff(offsets) >= 0).all()
+    if not is_rising or offsets[0] != 0 or offsets[-1] != len(nodes):
+        raise ValueError(f"'nodes_offsets' must rise from 0 to {len(nodes)}")
+    for name in {*MASKS, "labels"} & arrays.keys():
+        if len(arrays[name]) != len(nodes):
+            raise ValueError(f"'{name}' has {len(arrays[name])} entries, expected {len(nodes)}")
+    roles = np.full(len(nodes), UNUSED, np.int8)
+    for mask, role in MASKS.items():
+        if (roles[arrays[mask]] != UNUSED).any():
+            raise ValueError(f"'{mask}' overlaps another mask")
+        roles[arrays[mask]] = role
+    split: Split | None = None
+    if "split" in arrays:
+        train, validation, test = map(float, arrays["split"])
+        split = train, validation, test
+    return AssignmentFile(
+        Assignment(tuple(np.split(nodes, offsets[1:-1])), tuple(np.split(roles, offsets[1:-1]))),
+        partition_seed=int(arrays["partition_seed"]) if "partition_seed" in arrays else None,
+        split=split,
+        provenance=dict(json.loads(str(arrays.get("provenance", "{}")))),
+        labels=arrays.get("labels"),
+        **{name: str(arrays[name]) for name in ("dataset", "scenario", "hash") if name in arrays},
+    )
 
 
 def read_table(path: Path) -> AssignmentFile:
@@ -288,26 +169,29 @@ def read_table(path: Path) -> AssignmentFile:
         RequestError: the file is no such table, a column is missing, a value does not fit its column, or
             a client between the first and the last has no row.
     """
+    import pandas as pd  # slow to import, and needed here alone
+
     try:
-        rows = np.array(list(_rows(path)), np.int64).reshape(-1, 3)
-        if not len(rows):
-            raise ValueError("expected a row for every item of a client, got none")
-        clients, items, roles = rows.T
-        gaps = np.setdiff1d(np.arange(min(len(rows) + 1, clients.max() + 1)), clients)
-        if clients.min() < 0 or len(gaps):
-            number = clients.min() if clients.min() < 0 else gaps[0]
-            raise ValueError(
-                f"clients are numbered from 0 without a gap, but "
-                f"{'there is a' if number < 0 else 'no row is of'} client {number}"
-            )
-    except (OSError, ValueError, csv.Error) as error:  # bytes that are not UTF-8 are a ValueError, too
-        problem = "not a text file in UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-        raise RequestError(f"{path}: {' '.join(problem.split())}; {CORRECT}") from None
-    order = np.argsort(clients, kind="stable")
-    cuts = np.flatnonzero(np.diff(clients[order])) + 1
-    return AssignmentFile(
-        Assignment(tuple(np.split(items[order], cuts)), tuple(np.split(roles[order].astype(np.int8), cuts)))
-    )
+        table = pd.read_csv(
+            path,
+            usecols=COLUMNS,
+            dtype={"client": np.int64, "item": np.int64, "role": str},
+            keep_default_na=False,
+            skipinitialspace=True,
+            encoding="utf-8-sig",
+        )
+        roles = table["role"].str.strip().map(ROLES)
+        if roles.isna().any():
+            raise ValueError(f"unknown role '{table['role'][roles.isna()].iloc[0]}'")
+        counts = np.bincount(table["client"]) if len(table) else np.zeros(1)
+        if not counts.all():
+            raise ValueError(f"no row is of client {counts.argmin()}: clients are numbered from 0")
+    except (ValueError, OverflowError, MemoryError) as error:  # pandas's own are a ValueError, too
+        raise RequestError(f"{path}: {' '.join(str(error).split())}; {CORRECT}") from None
+    order = np.argsort(table["client"], kind="stable")
+    items, item_roles = table["item"].to_numpy()[order], roles.to_numpy(np.int8)[order]
+    cuts = np.cumsum(counts)[:-1]
+    return AssignmentFile(Assignment(tuple(np.split(items, cuts)), tuple(np.split(item_roles, cuts))))
 
 
 def read(path: Path) -> AssignmentFile:

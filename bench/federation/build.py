@@ -1,7 +1,14 @@
-"""Makes the clients of a request: data set, scenario, number of clients, seed and split."""
+"""Makes the clients of a request: data set, scenario, number of clients, seed and split.
+
+Drawn and imported assignments are kept under ``BENCH_HOME/partitions``, one small file each, in the form of
+``bench.federation.assignment_file`` with the federation's hash. The clients' tensors are taken from the data
+again.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +16,7 @@ import numpy as np
 
 from bench.data import Graph, Hypergraph
 from bench.errors import RequestError
-from bench.federation import cache, scenarios
-from bench.federation.assignment_file import AssignmentFile
+from bench.federation import assignment_file, scenarios
 from bench.federation.graph import graph_clients
 from bench.federation.hypergraph import hypergraph_clients
 from bench.federation.identity import federation_hash
@@ -19,6 +25,7 @@ from bench.federation.prepared import Prepared, prepare
 from bench.federation.scenario import Assignment, Split
 from bench.federation.splits import check_split
 from bench.federation.types import TRAIN, Client, Federation
+from bench.paths import home
 from bench.registry import blaming
 from bench.spec import LAST_SEED, FederationKey
 
@@ -52,16 +59,43 @@ def check_training(federation: Federation) -> None:
             )
 
 
+FORMAT = 1
+"""The version of the names of these files, not of the files."""
+
+
+def kept_path(request: FederationKey, checksum: str, recipe: dict[str, Any] | None = None) -> Path:
+    """The file of the assignment that is drawn for a request by a ``recipe``, or else of the imported one.
+
+    ``checksum`` is the data's.
+    """
+    content = {"format": FORMAT, "data": checksum, "recipe": recipe or {}} | request._asdict()
+    content["split"] = [float(share) for share in request.split]
+    key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    folder = home() / "partitions" / ("imported" if recipe is None else "")
+    return folder / f"{key}.npz"
+
+
+def keep(path: Path, federation: Federation) -> None:
+    """Keep a federation's assignment."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    assignment_file.write(path, federation)
+
+
 def _restore(path: Path, prepared: Prepared, scenario: str) -> Federation | None:
-    """The federation of a stored assignment; None if there is none or if it is damaged."""
-    entry = cache.load(path)
-    if entry is None:
+    """The federation of a kept assignment; None if there is none or if it is damaged."""
+    try:
+        file = assignment_file.read_archive(path)
+        federation = assemble(prepared, scenario, file.assignment, file.provenance)
+    except (RequestError, IndexError):
         return None
-    ids = np.concatenate(entry.assignment.ids)
-    if ids.size == 0 or ids.min() < 0 or ids.max() >= prepared.items:
-        return None
-    federation = assemble(prepared, scenario, entry.assignment, entry.provenance)
-    return federation if federation.hash == entry.hash else None
+    return federation if federation.hash == file.hash else None
+
+
+def check_request(request: FederationKey) -> None:
+    """Refuse a split or a seed that is none."""
+    check_split(request.split)
+    if not 0 <= request.partition_seed <= LAST_SEED:
+        raise RequestError(f"partition seed: expected 0 to {LAST_SEED}, got {request.partition_seed}")
 
 
 def federate(
@@ -70,49 +104,43 @@ def federate(
     """The clients of a data set that has been read. See ``build``."""
     name = prepared.dataset.name
     recipe = scenarios.find(scenario, name, prepared.dataset.family)
-    check_split(split)
+    request = FederationKey(name, scenario, clients, partition_seed, split)
+    check_request(request)
     if not 1 <= clients <= prepared.items:
         noun = "images" if prepared.dataset.family == "images" else "nodes"
         raise RequestError(
             f"clients: expected 1 to {prepared.items}, since {name} has {prepared.items} {noun}, "
             f"got {clients}"
         )
-    if not 0 <= partition_seed <= LAST_SEED:
-        raise RequestError(f"partition seed: expected 0 to {LAST_SEED}, got {partition_seed}")
-    request = FederationKey(name, scenario, clients, partition_seed, split)
-    path_of_import = cache.imported_path(request, prepared.checksum)
-    if path_of_import.exists():
-        federation = _restore(path_of_import, prepared, scenario)
-        if federation is None:
+    imported_path = kept_path(request, prepared.checksum)
+    if imported_path.exists():
+        imported_federation = _restore(imported_path, prepared, scenario)
+        if imported_federation is None:
             raise RequestError(
-                f"the imported federation {path_of_import} is damaged or of an earlier version: "
+                f"the imported federation {imported_path} is damaged or of an earlier version: "
                 f"import it again or delete it"
             )
-        return federation
+        return imported_federation
     options = recipe.recipe(partition_seed)
-    path = cache.drawn_path(request, prepared.checksum, options)
-    stored_federation = _restore(path, prepared, scenario)
-    if stored_federation is not None:
-        return stored_federation
-    with cache.lock(path):
-        stored_federation = _restore(path, prepared, scenario)
-        if stored_federation is not None:
-            return stored_federation
-        provenance = {
-            "made": "drawn",
-            "partition_seed": partition_seed,
-            "split": list(split),
-            "data": prepared.checksum,
-            "numpy": np.__version__,
-            **options,
-        }
-        with blaming(type(recipe)):
-            assignment = recipe.draw(prepared.data, clients, partition_seed, split)
-            recipe.check(prepared.data, assignment)
-            federation = assemble(prepared, scenario, assignment, provenance)
-        check_training(federation)
-        cache.write(path, AssignmentFile.of(federation))
-        return federation
+    path = kept_path(request, prepared.checksum, options)
+    kept_federation = _restore(path, prepared, scenario)
+    if kept_federation is not None:
+        return kept_federation
+    provenance = {
+        "made": "drawn",
+        "partition_seed": partition_seed,
+        "split": list(split),
+        "data": prepared.checksum,
+        "numpy": np.__version__,
+        **options,
+    }
+    with blaming(type(recipe)):
+        assignment = recipe.draw(prepared.data, clients, partition_seed, split)
+        recipe.check(prepared.data, assignment)
+        federation = assemble(prepared, scenario, assignment, provenance)
+    check_training(federation)
+    keep(path, federation)
+    return federation
 
 
 def build(

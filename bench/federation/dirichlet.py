@@ -41,13 +41,8 @@ def label_dirichlet(
     the list at ``floor(cumsum(p) * size)``. All is drawn again until every client has ``least`` items.
 
     Raises:
-        RequestError: too few items for that many clients, or no draw was accepted.
+        RequestError: no draw was accepted.
     """
-    if clients * least > len(labels):
-        raise RequestError(
-            f"clients: expected {len(labels) // least} at most, so that each of them has {least} of "
-            f"{len(labels)} items, got {clients}"
-        )
     for _ in range(ATTEMPTS):
         parts = _draw(labels, clients, concentration, stream)
         if min(len(part) for part in parts) >= least:

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bench.dataset import DATASETS
 from bench.errors import RequestError
-from bench.federation import assignment_file, cache, scenarios
+from bench.federation import assignment_file, scenarios
 from bench.federation.assignment_file import CORRECT, AssignmentFile
-from bench.federation.build import assemble
+from bench.federation.build import assemble, check_request, check_training, keep, kept_path
 from bench.federation.prepared import Prepared, prepare
-from bench.federation.splits import check_split
-from bench.federation.statistics import Holdings, holdings
-from bench.federation.types import ROLE_NAMES, SPLITS, TRAIN, Federation
+from bench.federation.types import ROLE_NAMES, SPLITS, Federation
 from bench.spec import FederationKey
-
-TOLERANCE = 5.0
-"""Percentage points by which a file's roles may differ from the request's split without a note."""
 
 
 def export_federation(federation: Federation, path: Path) -> None:
-    """Write the federation to ``path``. An existing file is replaced when the new one is complete.
-
-    Raises:
-        RequestError: the file cannot be written there.
-    """
-    file = replace(
-        AssignmentFile.of(federation),
-        labels=tuple(client.labels for client in federation.clients),
-        edges=tuple(client.edges for client in federation.clients if client.edges is not None) or None,
-    )
-    try:
-        assignment_file.write(path, file)
-    except OSError as error:
-        raise RequestError(f"cannot write {path}: {error.strerror or error}") from None
+    """Write the federation to ``path``. An existing file is replaced when the new one is complete."""
+    assignment_file.write(path, federation, with_data=True)
 
 
 def _request(path: Path, file: AssignmentFile, arguments: Mapping[str, Any]) -> FederationKey:
@@ -57,18 +41,15 @@ def _request(path: Path, file: AssignmentFile, arguments: Mapping[str, Any]) -> 
             option = name.replace("_", "-")
             raise RequestError(f"{path}: {name} and --{option} differ: {value} there, {argument} here")
         parts[name] = argument if value is None else value
-    for name, words in (("dataset", "data set"), ("scenario", "scenario")):
+    for name in ("dataset", "scenario"):
         if parts[name] is None:
-            raise RequestError(f"{path} does not say its {words}: name it with --{name}")
+            raise RequestError(f"{path} does not say its {name}: name it with --{name}")
     protocol = DATASETS.named(parts["dataset"]).protocol
     for name in ("partition_seed", "split"):
         parts[name] = getattr(protocol, name) if parts[name] is None else parts[name]
-    if parts["partition_seed"] < 0:
-        raise RequestError(
-            f"{path}: its partition seed is {parts['partition_seed']}, expected 0 or more; {CORRECT}"
-        )
-    check_split(parts["split"])
-    return FederationKey(**parts)
+    request = FederationKey(**parts)
+    check_request(request)
+    return request
 
 
 def _problems_of_items(file: AssignmentFile, prepared: Prepared, disjoint: bool) -> Iterator[str]:
@@ -80,49 +61,21 @@ def _problems_of_items(file: AssignmentFile, prepared: Prepared, disjoint: bool)
     sizes = [len(ids) for ids in file.assignment.ids]
     if min(sizes) == 0:
         yield f"client {np.argmin(sizes)} has no items"
-    ids, roles = np.concatenate(file.assignment.ids), np.concatenate(file.assignment.roles)
-    client = np.repeat(np.arange(len(sizes)), sizes)
-    for index in np.flatnonzero((ids < 0) | (ids >= items)):
-        yield (
-            f"client {client[index]} has the item {ids[index]}, which is unknown: items of {name} must lie "
-            f"in 0 to {items - 1}"
-        )
-    order = np.lexsort((client, ids))
-    repeats = np.flatnonzero(np.diff(ids[order]) == 0)
-    former, latter = order[repeats], order[repeats + 1]
-    for pairs, flaw in (
-        (client[former] == client[latter], "has an item twice"),
-        (np.full(len(repeats), disjoint), "shares an item"),
-        (roles[former] != roles[latter], "has an item in another role"),
+    ids = np.concatenate(file.assignment.ids)
+    client, role = np.repeat(np.arange(len(sizes)), sizes), np.concatenate(file.assignment.roles)
+    table = pd.DataFrame({"client": client, "item": ids, "role": role})
+    is_at_several = table.duplicated("item")
+    for flaw, mask in (
+        (f"is unknown: items of {name} must lie in 0 to {items - 1}", (ids < 0) | (ids >= items)),
+        ("is there twice", table.duplicated(["client", "item"])),
+        ("is at another client, too", is_at_several & disjoint),
+        ("has another role at another client", is_at_several & ~table.duplicated(["item", "role"])),
     ):
-        for a, b in zip(former[pairs], latter[pairs], strict=True):
-            yield (
-                f"client {client[b]} {flaw}: {ids[a]}, which is {ROLE_NAMES[roles[a]]} at client {client[a]} "
-                f"and {ROLE_NAMES[roles[b]]} at client {client[b]}"
-            )
-    if file.labels is not None and not np.array_equal(np.concatenate(file.labels), prepared.data.labels[ids]):
+        if mask.any():
+            row = table[mask].iloc[0]
+            yield f"item {row['item']} of client {row['client']} {flaw}"
+    if file.labels is not None and not np.array_equal(file.labels, prepared.data.labels[ids]):
         yield f"'labels' are not those of the data set {name}"
-
-
-def _problems_of_federation(file: AssignmentFile, federation: Federation) -> Iterator[str]:
-    """Why a federation is not the one that its file names, or cannot be evaluated."""
-    clients = federation.clients
-    if file.edges is not None:
-        if federation.family != "graph":
-            yield f"{federation.family} data has no 'edges'"
-        if len(file.edges) != len(clients) or not all(
-            client.edges is not None and np.array_equal(part, client.edges)
-            for part, client in zip(file.edges, clients, strict=True)
-        ):
-            yield "'edges' are not those of the data set among each client's nodes"
-    if file.hash not in (None, federation.hash):
-        yield f"its hash is {str(file.hash)[:64]}, but what it holds on this data set has {federation.hash}"
-    for number, client in enumerate(clients):
-        if client.count(TRAIN) == 0:
-            yield f"client {number} has no item to train on"
-    for role, name in enumerate(SPLITS):
-        if not any(client.count(role) for client in clients):
-            yield f"no client has a {name} item"
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,40 +84,33 @@ class ImportedClients:
 
     federation: Federation
     request: FederationKey
-    holdings: Holdings
+    items: int
     kept: Path
-
-    @property
-    def off_split(self) -> bool:
-        """Whether the items' roles are clearly not those of the request's split."""
-        shares = self.holdings.shares
-        return any(
-            abs(shares[name] - share) > TOLERANCE
-            for name, share in zip(SPLITS, self.request.split, strict=True)
-        )
 
     @property
     def summary(self) -> tuple[str, ...]:
         """Lines for people: the clients, their items, and the runs that use them."""
-        federation, request, holdings = self.federation, self.request, self.holdings
-        sizes = " to ".join(map(str, dict.fromkeys(holdings.sizes)))
+        federation, request = self.federation, self.request
+        ids = np.concatenate([client.ids for client in federation.clients])
+        role = np.full(self.items, -1, np.int64)
+        role[ids] = np.concatenate([client.roles for client in federation.clients])
+        by_role = {name: int((role == number).sum()) for number, name in enumerate(ROLE_NAMES)}
+        clients_held_by = np.bincount(ids, minlength=self.items)
+        sizes = [len(client.ids) for client in federation.clients]
+        lacking = {
+            name: sum(client.count(number) == 0 for client in federation.clients)
+            for number, name in enumerate(SPLITS)
+        }
         shares = ",".join(f"{share:g}" for share in request.split)
-        name = f"{federation.dataset}, {federation.scenario}"
-        lines = [
-            f"{len(federation)} clients of {name}, hash {federation.hash}",
-            f"items: {sizes} a client, {holdings.held:,} in all ({_counts(holdings.items)})",
-            f"items held by no client: {holdings.unheld:,}; by several: {holdings.shared:,}",
-        ]
-        if any(holdings.without.values()):
-            lines.append(f"clients that lack items of a role: {_counts(holdings.without)}")
-        if self.off_split:
-            role_shares = ", ".join(f"{share:.0f} % {role}" for role, share in holdings.shares.items())
-            split = f"the runs' protocol.split is [{shares}]; --split names another"
-            lines.append(f"note: the roles are {role_shares}, but {split}")
-        runs = f"protocol.partition_seed={request.partition_seed} and protocol.split=[{shares}]"
         return (
-            *lines,
-            f"used by runs of {runs}",
+            f"{len(federation)} clients of {federation.dataset}, {federation.scenario}, "
+            f"hash {federation.hash}",
+            f"items: {min(sizes)} to {max(sizes)} a client, {(role >= 0).sum():,} in all "
+            f"({_counts(by_role)})",
+            f"items held by no client: {(clients_held_by == 0).sum():,}; "
+            f"by several: {(clients_held_by > 1).sum():,}",
+            f"clients that lack items of a role: {_counts(lacking)}",
+            f"used by runs of protocol.partition_seed={request.partition_seed} and protocol.split=[{shares}]",
             f"kept in {self.kept}; delete that file to draw clients again",
         )
 
@@ -187,28 +133,33 @@ def install(
         RequestError: the file cannot be read, contradicts what the user says, does not fit the data set
             or its own hash, or has clients that the scenario does not allow.
     """
-
-    def refuse(problems: Iterable[str]) -> None:
-        for problem in problems:
-            raise RequestError(f"{path}: {problem}; {CORRECT}")
-
     file = assignment_file.read(path)
     request = _request(path, file, named or {})
     prepared = prepare(request.dataset, roots)
     recipe = scenarios.find(request.scenario, request.dataset, prepared.dataset.family)
     if request.clients % recipe.samples:
-        multiple = f"{request.scenario} takes {recipe.samples} of every part"
-        refuse([f"{request.clients} clients, but {multiple}: expected a multiple"])
-    refuse(_problems_of_items(file, prepared, recipe.disjoint))
+        raise RequestError(
+            f"{path}: {request.clients} clients, but {request.scenario} takes {recipe.samples} of every "
+            f"part: expected a multiple; {CORRECT}"
+        )
+    for problem in _problems_of_items(file, prepared, recipe.disjoint):
+        raise RequestError(f"{path}: {problem}; {CORRECT}")
     provenance = file.provenance | {
         "made": "imported",
         "partition_seed": request.partition_seed,
         "split": list(request.split),
     }
     federation = assemble(prepared, request.scenario, file.assignment, provenance)
-    refuse(_problems_of_federation(file, federation))
+    if file.hash not in (None, federation.hash):
+        raise RequestError(
+            f"{path}: its hash is {str(file.hash)[:64]}, but what it holds on this data set has "
+            f"{federation.hash}; {CORRECT}"
+        )
+    check_training(federation)
+    for role, name in enumerate(SPLITS):
+        if not any(client.count(role) for client in federation.clients):
+            raise RequestError(f"{path}: no client has a {name} item; {CORRECT}")
     recipe.check(prepared.data, file.assignment)
-    stored_path = cache.imported_path(request, prepared.checksum)
-    with cache.lock(stored_path):
-        cache.write(stored_path, AssignmentFile.of(federation))
-    return ImportedClients(federation, request, holdings(federation, prepared.items), stored_path)
+    stored_path = kept_path(request, prepared.checksum)
+    keep(stored_path, federation)
+    return ImportedClients(federation, request, prepared.items, stored_path)

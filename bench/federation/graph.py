@@ -25,19 +25,6 @@ SAMPLES = 5
 _ONE_AT_A_TIME = Lock()  # METIS draws from the C library's only generator: threads would mix their draws
 
 
-def check_graph(graph: Graph, name: str) -> None:
-    """Refuse edges that are not as ``Graph`` promises: partition and order would depend on it."""
-    nodes = len(graph.labels)
-    source, target = graph.edges
-    key = source * nodes + target
-    in_range = not graph.edges.size or (graph.edges.min() >= 0 and graph.edges.max() < nodes)
-    is_sorted = bool((np.diff(key) > 0).all())
-    if not (in_range and is_sorted and (source != target).all()):
-        raise RequestError(f"data set {name}: expected edges sorted by (source, target), no loops or repeats")
-    if not np.array_equal(np.sort(target * nodes + source), key):
-        raise RequestError(f"data set {name}: expected both directions of every edge")
-
-
 def adjacency(graph: Graph) -> sparse.csr_array:
     """The edges as ones in a matrix ``[nodes, nodes]``, sorted by row and column."""
     values, nodes = np.ones(graph.edges.shape[1], np.int8), len(graph.labels)

@@ -22,41 +22,6 @@ LEAST = 10
 """A draw is repeated if it leaves a client with fewer nodes."""
 
 
-def check_hyperedges(lists: Ragged, nodes: int, name: str, least: int, multisets: bool = False) -> None:
-    """Refuse hyperedges that are not as ``Hypergraph`` promises: numbers of all studies depend on it.
-
-    Expected are distinct sets of ``least`` or more of the nodes ``0 .. nodes - 1``, none named twice;
-    with ``multisets``, distinct multisets of ``least`` or more members.
-
-    Raises:
-        RequestError: the first hyperedge that is something else, or offsets that do not fit the values.
-    """
-    sizes = lists.sizes
-    if lists.offsets[0] != 0 or lists.offsets[-1] != len(lists.values) or (sizes < 0).any():
-        raise RequestError(
-            f"data set {name}: expected offsets of hyperedges that ascend from 0 to {len(lists.values)}, "
-            f"the number of members; correct what loads it"
-        )
-    hyperedge = np.repeat(np.arange(len(lists)), sizes)
-    order = np.lexsort((lists.values, hyperedge))
-    sets = Ragged(lists.offsets, lists.values[order])
-    strays = hyperedge[(lists.values < 0) | (lists.values >= nodes)]
-    doubles = hyperedge[1:][(np.diff(hyperedge) == 0) & (np.diff(sets.values) == 0)]
-    positions: dict[bytes, int] = {}
-    repeats = [j for j in range(len(sets)) if positions.setdefault(sets[j].tobytes(), j) != j]
-    for numbers, problem in (
-        (strays, f"has a member outside 0 to {nodes - 1}"),
-        (np.flatnonzero(sizes < least), f"has fewer than {least} members"),
-        ([] if multisets else doubles, "names a member twice"),
-        (repeats, "has the members of an earlier one"),
-    ):
-        if len(numbers):
-            raise RequestError(
-                f"data set {name}: expected distinct hyperedges of {least} or more of {nodes} nodes, but "
-                f"hyperedge {numbers[0]} {problem}; correct what loads it"
-            )
-
-
 def check_clients(data: Graph | Hypergraph, assignment: Assignment) -> None:
     """Refuse clients that the study's methods cannot serve.
 

@@ -58,12 +58,6 @@ class Pathological(ImageScenario):
                 f"each of {classes} classes alike, got {clients}"
             )
         cuts = per_client * clients // classes
-        count = min(map(len, items))
-        if cuts > count:
-            raise RequestError(
-                f"clients: {clients} of them cut every class into {cuts} shards, but a class has {count} "
-                f"images; ask for {clients * count // cuts} clients at most"
-            )
         shards = [shard for part in items for shard in np.split(part[: len(part) // cuts * cuts], cuts)]
         hands = np.split(stream.permutation(classes * cuts), clients)
         return [np.concatenate([shards[shard] for shard in hand]) for hand in hands]
@@ -101,7 +95,7 @@ class CaseStudy(ImageScenario):
         """Every class is shuffled, then the classes are; groups own consecutive ones.
 
         Raises:
-            RequestError: five groups cannot share the classes or the clients, or a class is too small.
+            RequestError: five groups cannot share the classes or the clients.
         """
         group = self.groups(clients)
         items = shuffled_classes(labels, stream)
@@ -116,11 +110,6 @@ class CaseStudy(ImageScenario):
             group_items, common_items = np.split(items[label], [size * OWN // 100])
             owners = np.flatnonzero(group == rank // (len(items) // GROUPS)).tolist()
             part = len(group_items) // len(owners)
-            if part == 0:
-                raise RequestError(
-                    f"clients: {len(owners)} of {clients} share {OWN} % of a class that has {size} images; "
-                    f"ask for fewer clients"
-                )
             for client, piece in zip(
                 owners, np.split(group_items, part * np.arange(1, len(owners))), strict=True
             ):

@@ -17,30 +17,6 @@ from bench.federation.types import Client
 from bench.streams import Stream
 
 
-def check_images(images: Images, name: str) -> None:
-    """Refuse a sample that does not fit the population that it names: its clients would be others.
-
-    Raises:
-        RequestError: population or positions are missing, out of order, or have other labels than the
-            images.
-    """
-    population, positions = images.population, images.positions
-    if population is None and positions is None:
-        return
-    if (
-        population is None
-        or positions is None
-        or len(positions) != len(images.labels)
-        or (np.diff(positions) <= 0).any()
-        or (len(positions) and not 0 <= positions[0] <= positions[-1] < len(population))
-        or not np.array_equal(population[positions], images.labels)
-    ):
-        raise RequestError(
-            f"data set {name}: expected ascending positions of all {len(images.labels)} images in a "
-            f"population that has their labels there; correct what loads it"
-        )
-
-
 class ImageScenario(Scenario[Images]):
     """Images are dealt to clients by their labels alone, ids ascending. Every client has its own split.
 

@@ -7,14 +7,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from bench import paths
-from bench.data import Data, Graph, Hypergraph, Images
-from bench.dataset import DATASETS, Dataset, check
+from bench.data import Data, Images
+from bench.dataset import DATASETS, Dataset
 from bench.errors import RequestError
 from bench.federation import scenarios
-from bench.federation.graph import check_graph
-from bench.federation.hypergraph import check_hyperedges
+from bench.federation.data_checks import check_data
 from bench.federation.identity import data_checksum, features_checksum
-from bench.federation.images import check_images
 from bench.registry import blaming
 from bench.sources import Sources
 
@@ -42,21 +40,10 @@ def _prepare(dataset: type[Dataset], roots: tuple[Path, ...], download: bool) ->
                 scenarios.find(scenario, dataset.name, dataset.family)
             except RequestError as error:
                 raise RequestError(f"data set {dataset.name} lists what it cannot have: {error}") from None
-        return _checked(dataset, dataset().load(Sources(roots, download=download)))
-
-
-def _checked(dataset: type[Dataset], data: Data) -> Prepared:
-    check(data, dataset.name, dataset.family)
-    if isinstance(data, Graph):
-        check_graph(data, dataset.name)
-    if isinstance(data, Images):
-        check_images(data, dataset.name)
-    if isinstance(data, Graph | Hypergraph) and data.hyperedges is not None:
-        least = 2 if isinstance(data, Hypergraph) else 1  # an isolated node's neighbourhood is itself
-        multisets = isinstance(data, Hypergraph) and data.multisets
-        check_hyperedges(data.hyperedges, len(data.labels), dataset.name, least, multisets)
-    features = features_checksum(data.pixels if isinstance(data, Images) else data.features)
-    return Prepared(dataset, data, features, data_checksum(data, features))
+        data = dataset().load(Sources(roots, download=download))
+        check_data(data, dataset.name, dataset.family)
+        features = features_checksum(data.pixels if isinstance(data, Images) else data.features)
+        return Prepared(dataset, data, features, data_checksum(data, features))
 
 
 def prepare(dataset: str, roots: tuple[Path, ...] | None = None, download: bool = True) -> Prepared:

@@ -6,7 +6,6 @@ Subgraph facts 1.16 to 1.18, hypergraph facts 1.3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from scipy import sparse
 from scipy.special import rel_entr
 
 from bench.data import Ragged
-from bench.federation.types import ROLE_NAMES, SPLITS, Federation
+from bench.federation.types import Federation
 
 
 def local_clustering(edges: NDArray[np.int64], nodes: int) -> NDArray[np.float64]:
@@ -91,56 +90,6 @@ def image_statistics(federation: Federation) -> dict[str, float | None]:
         "classes": float((counts > 0).sum(axis=1).mean()),
         "heterogeneity": heterogeneity(labels, federation.classes),
     }
-
-
-@dataclass(frozen=True)
-class Holdings:
-    """What the clients of a federation hold of their data set's items.
-
-    Attributes:
-        sizes: the fewest and the most items of a client.
-        items: by role the number of items that some client holds in it, each counted once.
-        unheld: the number of items that no client holds.
-        shared: the number of items that several clients hold.
-        without: by role the number of clients that have no item of it.
-    """
-
-    clients: int
-    sizes: tuple[int, int]
-    items: dict[str, int]
-    unheld: int
-    shared: int
-    without: dict[str, int]
-
-    @property
-    def held(self) -> int:
-        """Number of items that some client holds."""
-        return sum(self.items.values())
-
-    @property
-    def shares(self) -> dict[str, float]:
-        """Percent of the items that are held, by role."""
-        return {role: 100 * count / self.held for role, count in self.items.items()}
-
-
-def holdings(federation: Federation, items: int) -> Holdings:
-    """What the clients hold of a data set with so many items. An item has one role, whoever holds it."""
-    ids = np.concatenate([client.ids for client in federation.clients])
-    role = np.full(items, -1, np.int64)
-    role[ids] = np.concatenate([client.roles for client in federation.clients])
-    times_held = np.bincount(ids, minlength=items)
-    sizes = [len(client.ids) for client in federation.clients]
-    return Holdings(
-        clients=len(federation),
-        sizes=(min(sizes), max(sizes)),
-        items={name: int((role == number).sum()) for number, name in enumerate(ROLE_NAMES)},
-        unheld=int((times_held == 0).sum()),
-        shared=int((times_held > 1).sum()),
-        without={
-            name: sum(client.count(number) == 0 for client in federation.clients)
-            for number, name in enumerate(SPLITS)
-        },
-    )
 
 
 def holders(ids: Sequence[NDArray[np.int64]], nodes: int) -> NDArray[np.int64]:

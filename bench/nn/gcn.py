@@ -36,9 +36,13 @@ def normalised_adjacency(edges: NDArray[np.int64], nodes: int) -> sparse.csr_mat
     return sparse.csr_matrix(scale @ matrix @ scale, dtype=np.float32)
 
 
-def _nonzeros(client: Client) -> int:
-    features = client.features
-    return int(np.count_nonzero(features) if isinstance(features, np.ndarray) else features.nnz)
+def are_sparse(clients: Sequence[Client]) -> bool:
+    """Whether the clients' features are multiplied as sparse matrices."""
+    matrices = [client.features for client in clients]
+    nonzeros = sum(
+        int(np.count_nonzero(matrix)) if isinstance(matrix, np.ndarray) else matrix.nnz for matrix in matrices
+    )
+    return bool(nonzeros <= SPARSE_DENSITY * sum(rows * width for rows, width in (m.shape for m in matrices)))
 
 
 class GraphInputs(Inputs):
@@ -155,16 +159,8 @@ class GCN(ClientModel):
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
         self.inputs = int(clients[0].features.shape[1])
         self.hidden, self.classes = settings.hidden, classes
-        nonzeros = sum(_nonzeros(client) for client in clients)
-        self._sparse = nonzeros <= SPARSE_DENSITY * self.inputs * sum(len(client.ids) for client in clients)
-        self.shapes = {
-            "conv1.weight": (self.inputs, self.hidden),
-            "conv1.bias": (self.hidden,),
-            "conv2.weight": (self.hidden, self.hidden),
-            "conv2.bias": (self.hidden,),
-            "head.weight": (self.hidden, classes),
-            "head.bias": (classes,),
-        }
+        self._sparse = are_sparse(clients)
+        self.shapes = {name: value.shape for name, value in self.initial(np.random.default_rng(0)).items()}
         self.dropout_widths = (self.hidden, self.hidden)
 
     def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:

@@ -27,12 +27,6 @@ class GCN2(GCN):
 
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
         super().__init__(clients, classes, settings)
-        self.shapes = {
-            "conv1.weight": (self.inputs, self.hidden),
-            "conv1.bias": (self.hidden,),
-            "conv2.weight": (self.hidden, classes),
-            "conv2.bias": (classes,),
-        }
         self.dropout_widths = (self.hidden,)
 
     def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from bench.federation.types import TRAIN, Client
 from bench.nn.base import ClientModel, Drop, fan_in_uniform
-from bench.nn.gcn import SPARSE_DENSITY, GraphInputs
+from bench.nn.gcn import GraphInputs, are_sparse
 from bench.nn.rows import RowsInUse
 from bench.nn.sparse import Propagate, csr_tensor
 from bench.spec import ClientSettings
@@ -87,8 +87,7 @@ class SAGE(ClientModel):
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
         self.inputs = int(clients[0].features.shape[1])
         self.hidden = settings.hidden
-        nonzeros = sum(sparse.csr_matrix(client.features).nnz for client in clients)
-        self._sparse = nonzeros <= SPARSE_DENSITY * self.inputs * sum(len(client.ids) for client in clients)
+        self._sparse = are_sparse(clients)
         self.shapes = {
             "conv1.weight": (self.inputs, 2 * self.hidden),
             "conv1.bias": (self.hidden,),

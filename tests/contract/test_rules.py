@@ -27,8 +27,6 @@ from bench.contract.rules import (
 from bench.contract.toys import permuted
 from bench.data import Family
 from bench.engine.method import Clients, Message, Stack, Update
-from bench.engine.methods import METHODS
-from bench.errors import RequestError
 
 
 class KeepsAFunction(Own):
@@ -120,15 +118,6 @@ def test_the_toys_are_what_the_rules_need(family: Family, monkeypatch: pytest.Mo
     assert len(set(sizes)) == 4
     moved = permuted(federation, [2, 0, 3, 1])
     assert [len(client.ids) for client in moved.clients] == [sizes[index] for index in (2, 0, 3, 1)]
-
-
-def test_data_without_a_toy_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Spoken(Own):
-        families = ("speech",)  # type: ignore[assignment]
-
-    monkeypatch.setitem(METHODS.all(), "own", Spoken)
-    with pytest.raises(RequestError, match="speech"):
-        list(check("own"))
 
 
 class ChangesUploads(Own):

@@ -48,26 +48,12 @@ def test_counts_of_the_largest_component(name: str, home: Path) -> None:
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_edges_are_sorted_symmetric_and_without_loops(name: str) -> None:
-    edges = embedded(name).edges
-    assert (edges[0] != edges[1]).all()
-    keys = edges[0] * 10_000 + edges[1]
-    assert (np.diff(keys) > 0).all()
-    assert set(keys) == set(edges[1] * 10_000 + edges[0])
-
-
-@pytest.mark.parametrize("name", KNOWN)
 def test_rows_of_features_are_equal_shares_of_one(name: str) -> None:
     features = embedded(name).features
     words = np.diff(features.indptr)
     np.testing.assert_array_equal(
         features.data, np.repeat(np.float32(1) / np.maximum(words, 1).astype(np.float32), words)
     )
-
-
-def test_both_files_together_take_at_most_400_kilobytes() -> None:
-    folder = resources.files("bench.datasets") / "embedded"
-    assert sum(len((folder / f"{name}.npz").read_bytes()) for name in KNOWN) <= 400_000
 
 
 @pytest.mark.parametrize("name", ["Cora", "CiteSeer"])

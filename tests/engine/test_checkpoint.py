@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from toy_federations import make_spec, random_federation
 
 from bench.engine.checkpoint import FORMAT, Checkpoint
 from bench.engine.execute import run
-from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
 from bench.engine.run import Run
 from bench.federation.types import Federation
@@ -157,69 +155,6 @@ def test_a_damaged_file_starts_the_run_anew(
     assert equal(run(spec, federation, checkpoint=checkpoint), straight(spec))
 
 
-@pytest.mark.slow
-def test_whatever_bit_is_flipped(tmp_path: Path) -> None:
-    """Such a file is not taken up, whatever the bit belongs to."""
-    small = random_federation((6, 7), seed=1)
-    it = Run(make_spec("fedavg", small, rounds=2, client={"hidden": 2}), small)
-    it.warm_up()
-    it.step(0)
-    checkpoint = Checkpoint(tmp_path / "run.npz", "same")
-    checkpoint.save(it, 0, 1.0)
-    whole = checkpoint.path.read_bytes()
-    saved = checkpoint.load()
-    assert saved is not None
-    rng = np.random.default_rng(0)
-    # All of the ends, which say what the rest is and whether it is whole, and some of the rest.
-    places = [*range(256), *range(len(whole) - 256, len(whole)), *rng.integers(0, len(whole), 500).tolist()]
-    for place in places:
-        content = bytearray(whole)
-        content[place] ^= 1 << int(rng.integers(8))
-        checkpoint.path.write_bytes(content)
-        assert checkpoint.load() is None, place
-    checkpoint.path.write_bytes(whole)
-    again = checkpoint.load()
-    assert again is not None
-    assert again["round"] == saved["round"]
-    assert again["own"][0] == saved["own"][0]
-
-
-@pytest.mark.parametrize("place", [0, 1, 31, 32, 33])
-def test_a_file_that_lost_its_end_is_not_taken_up(place: int, tmp_path: Path) -> None:
-    small = random_federation((6, 7), seed=1)
-    it = Run(make_spec("fedavg", small, rounds=2, client={"hidden": 2}), small)
-    it.warm_up()
-    checkpoint = Checkpoint(tmp_path / "run.npz", "same")
-    checkpoint.save(it, 0, 1.0)
-    whole = checkpoint.path.read_bytes()
-    checkpoint.path.write_bytes(whole[: len(whole) - place])
-    assert (checkpoint.load() is None) == (place > 0)
-
-
-def test_a_file_that_cannot_be_read_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(tmp_path / "run.npz", "same")
-    assert checkpoint.load() is None
-    checkpoint.path.mkdir()
-    with pytest.raises(IsADirectoryError):
-        checkpoint.load()
-
-
-def test_a_file_that_memory_does_not_hold_is_not_taken_for_a_damaged_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise MemoryError
-
-    checkpoint = Checkpoint(tmp_path / "run.npz", "same")
-    checkpoint.path.write_text("rounds of days")
-    assert checkpoint.load() is None
-    checkpoint.path.write_bytes(signed(b"rounds of days"))
-    assert checkpoint.load() is None
-    monkeypatch.setattr(torch, "load", full)
-    with pytest.raises(MemoryError):
-        checkpoint.load()
-
-
 def test_what_a_killed_process_left_half_written_goes_with_the_next_save(
     federation: Federation, tmp_path: Path
 ) -> None:
@@ -330,20 +265,6 @@ def test_killed_at_any_moment(method: str, federation: Federation, tmp_path: Pat
     assert equal(run(spec, federation, checkpoint=checkpoint), run(spec, federation))
 
 
-def test_what_a_method_derives_from_its_data_is_left_to_it(federation: Federation, tmp_path: Path) -> None:
-    """Clients and graphs that a method holds are set up with the run, never read from a file."""
-    it = Run(make_spec("fggp", federation, rounds=ROUNDS), federation)
-    it.warm_up()
-    it.step(0)
-    checkpoint = Checkpoint(tmp_path / "run.npz", "same")
-    checkpoint.save(it, 0, 0.0)
-    loaded = checkpoint.load()
-    assert loaded is not None
-    kept = set(loaded["method"])
-    assert {"model", "prototypes"} <= kept
-    assert kept.isdisjoint({"task", "hyper"})
-
-
 def kept_as(value: Any, federation: Federation, folder: Path) -> Any:
     """What an attribute of a method with this value is after its run is saved and taken up again."""
     spec = make_spec("fedavg", federation, rounds=ROUNDS)
@@ -385,69 +306,3 @@ def test_what_cannot_be_kept_is_refused_by_name(
     with pytest.raises(TypeError, match="attribute 'state' of fedavg"):
         kept_as(value, federation, tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_number_of_another_precision_comes_back(federation: Federation, tmp_path: Path) -> None:
-    bits = np.array([0, 1, -32768, 0x3F80, 0x7FC1, 0x7F80], np.int16)  # zeros, the least, 1, NaN, infinity
-    for shape in ((6,), (2, 3)):
-        value = torch.from_numpy(bits.reshape(shape)).view(torch.bfloat16)
-        back = kept_as(value, federation, tmp_path)
-        assert back.dtype == torch.bfloat16
-        assert np.array_equal(back.view(torch.int16).numpy(), bits.reshape(shape))
-    assert kept_as(torch.tensor(1.5, dtype=torch.bfloat16), federation, tmp_path).item() == 1.5
-
-
-def test_a_conjugate_comes_back(federation: Federation, tmp_path: Path) -> None:
-    view = torch.tensor([1 + 2j, -3 - 4j]).conj()  # a view that only says so
-    assert kept_as(view, federation, tmp_path).tolist() == [1 - 2j, -3 + 4j]
-    assert kept_as(view.imag, federation, tmp_path).tolist() == [-2.0, 4.0]
-
-
-@pytest.mark.parametrize("coalesced", [True, False])
-def test_a_list_of_entries_comes_back(coalesced: bool, federation: Federation, tmp_path: Path) -> None:
-    """Entries in their order, doubled and zero ones too: sums over them must not change."""
-    indices = [[0, 1, 2], [2, 0, 1]] if coalesced else [[1, 0, 1], [2, 0, 2]]
-    values = torch.tensor([[0.1, 0.0], [-0.0, 2.0], [3.0, 4.0]], dtype=torch.bfloat16)
-    value = torch.sparse_coo_tensor(
-        torch.tensor(indices), values, (3, 4, 2), is_coalesced=coalesced, check_invariants=True
-    )
-    back = kept_as({"a": [value, value]}, federation, tmp_path)["a"][1]
-    assert (back.layout, back.shape, back.is_coalesced()) == (torch.sparse_coo, (3, 4, 2), coalesced)
-    assert back._indices().tolist() == indices
-    assert torch.equal(back._values().view(torch.int16), values.view(torch.int16))
-
-
-@pytest.mark.parametrize("integers", [torch.int32, torch.int64])
-def test_compressed_rows_come_back(integers: torch.dtype, federation: Federation, tmp_path: Path) -> None:
-    rows, columns = torch.tensor([0, 2, 2, 3], dtype=integers), torch.tensor([0, 3, 1], dtype=integers)
-    value = torch.sparse_csr_tensor(
-        rows, columns, torch.tensor([0.5, 0.0, -1.0]), (3, 4), check_invariants=True
-    )
-    back = kept_as(value, federation, tmp_path)
-    assert (back.layout, back.shape) == (torch.sparse_csr, (3, 4))
-    assert (back.crow_indices().dtype, back.col_indices().dtype) == (integers, integers)
-    assert back.to_dense().tolist() == [[0.5, 0, 0, 0], [0, 0, 0, 0], [0, -1.0, 0, 0]]
-    assert back.values().tolist() == [0.5, 0.0, -1.0]
-
-
-def test_what_cannot_be_saved_costs_a_warning_and_not_the_run(
-    federation: Federation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    method = METHODS.named("fedavg")
-    real = method.broadcast
-
-    def broadcast(self: Any) -> Any:
-        self.blocks = object()
-        return real(self)
-
-    monkeypatch.setattr(method, "broadcast", broadcast)
-    spec = make_spec("fedavg", federation, rounds=ROUNDS)
-    checkpoint = Checkpoint(tmp_path / "run.npz", "same", minutes=0.0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = run(spec, federation, checkpoint=checkpoint)
-    told = [str(one.message) for one in caught if "no checkpoint" in str(one.message)]
-    assert len(told) == 1  # of seven rounds
-    assert told[0].startswith("no checkpoint after round 0: TypeError: ")
-    assert not list(tmp_path.iterdir())
-    assert equal(result, run(spec, federation))

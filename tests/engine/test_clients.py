@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 from toy_federations import copied, furthest, make_spec, play, random_federation
@@ -17,7 +15,7 @@ from toy_federations import copied, furthest, make_spec, play, random_federation
 from bench import streams
 from bench.engine.batch import Batch, Stack, cross_entropy
 from bench.engine.clients import Clients
-from bench.engine.run import Run, clients_in_cache
+from bench.engine.run import Run
 from bench.errors import DivergedError
 from bench.federation.types import TRAIN, Client, Federation
 from bench.nn.base import CLIENT_MODELS, ClientModel, Drop, Inputs, Output
@@ -128,30 +126,11 @@ def test_embeddings_are_means_over_a_clients_own_nodes(federation: Federation) -
         assert torch.allclose(means[index], embedding.mean(dim=0), atol=1e-6)
 
 
-def test_label_counts_are_of_training_items(federation: Federation) -> None:
-    clients, start = gcn_clients(federation)
-    counts = clients.reduce(start, lambda models, batch: batch.label_counts)
-    for index, client in enumerate(federation.clients):
-        for label in range(federation.classes):
-            expected = sum(
-                1 for y, role in zip(client.labels, client.roles, strict=True) if role == TRAIN and y == label
-            )
-            assert counts[index, label] == expected
-
-
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_an_infinite_loss_is_a_divergence(federation: Federation, optimizer: str) -> None:
     clients, start = gcn_clients(federation, client={"optimizer": optimizer, "learning_rate": 1e30})
     with pytest.raises(DivergedError, match="training loss"):
         clients.fit(start, epochs=8)
-
-
-@given(st.integers(1, 10**9), st.integers(1, 10**6), st.integers(1, 500))
-def test_default_blocks_are_of_nearly_equal_size(parameters: int, items: int, clients: int) -> None:
-    size = clients_in_cache(parameters, items, clients)
-    assert 1 <= size <= clients
-    sizes = [min(size, clients - first) for first in range(0, clients, size)]
-    assert sum(sizes) == clients
 
 
 class Rows(Inputs):

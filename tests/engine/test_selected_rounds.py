@@ -9,7 +9,6 @@ import pytest
 from numpy.typing import NDArray
 from toy_federations import make_spec, random_federation
 
-from bench.contract.toys import random_images
 from bench.engine.evaluation import Evaluation
 from bench.engine.execute import run
 from bench.engine.run import Run
@@ -80,15 +79,6 @@ def test_counts_of_a_run_add_up(method: str, settings: dict[str, object], federa
         assert [stored.get((stage, rule, client), 0) for client in range(len(federation))] == right.tolist()
         if method == "majority":
             assert ((matrices.sum(axis=1) > 0).sum(axis=1) <= 1).all()
-
-
-def test_on_images() -> None:
-    federation = random_images()
-    client = {"model": "cnn", "batch_size": 8, "optimizer": "sgd", "dropout": 0.0}
-    result = run(make_spec("fedavg", federation, client=client, rounds=2), federation)
-    assert result.confusion.keys() == READINGS
-    for matrices in result.confusion.values():
-        assert np.array_equal(matrices.sum(axis=2), label_counts(federation))
 
 
 def test_of_newcomers_alone(federation: Federation) -> None:

@@ -93,11 +93,6 @@ def test_layers_are_a_partition_of_the_parameters(
         by_layer(stack, layers)
 
 
-def test_weights_by_layer_are_of_named_layers(stack: dict[str, Tensor]) -> None:
-    with pytest.raises(ValueError, match="layer"):
-        mix(stack, {"first": matrix(1), "second": matrix(2)})
-
-
 def plain_products(values: list[Tensor]) -> Tensor:
     """Client by client and parameter by parameter, in float64."""
     result = torch.zeros(3, 3, dtype=torch.float64)
@@ -112,14 +107,6 @@ def test_inner_products_are_over_all_parameters_together(stack: dict[str, Tensor
     products = gram(stack)
     assert products.dtype == torch.float64
     assert torch.allclose(products, plain_products(list(stack.values())), atol=1e-5)
-
-
-def test_inner_products_by_layer(stack: dict[str, Tensor]) -> None:
-    """A layer that the stack holds nothing of (a head that stays at its client) has none."""
-    products = {layer: gram(part) for layer, part in by_layer(stack, LAYERS).items()}
-    assert set(products) == {"first", "second"}
-    assert torch.allclose(products["first"], plain_products([stack["a.weight"], stack["a.bias"]]), atol=1e-5)
-    assert torch.allclose(products["second"], plain_products([stack["b.weight"]]), atol=1e-5)
 
 
 def test_sums_over_parameters_keep_float64() -> None:

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from toy_data import random_graph, random_hypergraph
+from toy_data import random_graph
 
-from bench.data import Graph
 from bench.dataset import DATASETS, Dataset
 from bench.errors import RequestError
 from bench.federation import graph
@@ -155,19 +153,9 @@ def leave_out_the_hash(path: Path) -> None:
         np.savez(path, **{name: file[name] for name in file.files if name != "hash"})  # type: ignore[arg-type]
 
 
-def write_as_before(path: Path) -> None:
-    """The file that a cache held before it had the format of exported ones."""
-    with np.load(path) as file:
-        roles = np.select([file["train_mask"], file["val_mask"], file["test_mask"]], [0, 1, 2], 3)
-        about = np.array(f'{{"hash": "{file["hash"]}", "provenance": {file["provenance"]}}}')
-        np.savez(
-            path, ids=file["nodes"], offsets=file["nodes_offsets"], roles=roles.astype(np.int8), about=about
-        )
-
-
 @pytest.mark.parametrize(
     "damage",
-    [truncate, garble, swap_roles, leave_the_range, drop_items, leave_out_the_hash, write_as_before],
+    [truncate, garble, swap_roles, leave_the_range, drop_items, leave_out_the_hash],
 )
 def test_a_damaged_cache_file_is_drawn_again(
     use_toy: Use, suite_home: Path, count_draws: list[int], damage: Callable[[Path], None]
@@ -180,14 +168,6 @@ def test_a_damaged_cache_file_is_drawn_again(
     assert len(count_draws) == 2
     assert build("toy", "non-overlapping", 6, 1, PAPER).hash == first.hash
     assert len(count_draws) == 2
-
-
-def test_builders_at_the_same_time_draw_once(use_toy: Use, count_draws: list[int]) -> None:
-    use_toy(random_graph(400))
-    with ThreadPoolExecutor(4) as pool:
-        hashes = list(pool.map(lambda _: build("toy", "non-overlapping", 8, 1, PAPER).hash, range(4)))
-    assert len(set(hashes)) == 1
-    assert len(count_draws) == 1
 
 
 @pytest.mark.parametrize(
@@ -215,46 +195,6 @@ def test_wrong_requests_are_refused_and_leave_no_file(
         build("toy", scenario, clients, 1, split)
     assert "\n" not in str(caught.value)
     assert not [path for path in suite_home.rglob("*") if path.is_file()]
-
-
-def test_the_client_without_a_training_node_is_named(use_toy: Use) -> None:
-    data = random_graph(60)
-    use_toy(data)
-    with pytest.raises(RequestError) as caught:
-        build("toy", "non-overlapping", 6, 1, (1.7, 30.0, 30.0))  # one training node for six clients
-    parts = graph.metis_parts(data, 6, 1)
-    number = int(str(caught.value).split()[1])
-    assert f"client {number} of 6 (toy, non-overlapping) has {(parts == number).sum()} items" in str(
-        caught.value
-    )
-
-
-def test_hypergraph_clients_need_ten_nodes_each(use_toy: Use) -> None:
-    use_toy(random_hypergraph(nodes=50))
-    with pytest.raises(RequestError, match=r"expected 5 at most.*got 6"):
-        build("toy", "label-dirichlet", 6, 1, (10, 20, 40))
-
-
-def test_an_unknown_data_set_gets_the_nearest_name() -> None:
-    with pytest.raises(RequestError, match="did you mean 'cora'"):
-        build("corra", "non-overlapping", 10, 1, PAPER)
-
-
-def test_a_plug_in_with_half_the_directions_is_refused(use_toy: Use) -> None:
-    data = random_graph(30)
-    use_toy(Graph(data.features, data.labels, data.edges[:, data.edges[0] < data.edges[1]], data.classes))
-    with pytest.raises(RequestError, match="both directions"):
-        build("toy", "non-overlapping", 3, 1, PAPER)
-
-
-def test_a_home_that_is_no_folder_is_refused(
-    use_toy: Use, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_toy(random_graph(30))
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "file"))
-    with pytest.raises(RequestError, match="set BENCH_HOME"):
-        build("toy", "non-overlapping", 3, 1, PAPER)
 
 
 @cache

@@ -95,11 +95,6 @@ def test_small_concentration_gives_uneven_classes() -> None:
     assert max(len(part) for part in parts) > 1.3 * 300
 
 
-def test_more_clients_than_items_allow_is_refused() -> None:
-    with pytest.raises(RequestError, match=r"expected 2 at most.*got 3"):
-        label_dirichlet(LABELS, 3, 1.0, 10, np.random.default_rng(0))
-
-
 def test_an_impossible_draw_is_given_up() -> None:
     with pytest.raises(RequestError, match="larger concentration"):
         label_dirichlet(LABELS, 10, 0.001, 2, np.random.default_rng(0))

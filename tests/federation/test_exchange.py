@@ -1,3 +1,5 @@
+"""Clients that are written to a file, and those that a stranger has in an archive or a table."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,17 +13,45 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toy_data import random_graph, random_hypergraph, random_images
 
-from bench.data import Data
+from bench.cli.main import main
+from bench.data import Data, Hypergraph
 from bench.dataset import Dataset
 from bench.errors import RequestError
-from bench.federation.build import assemble, build
+from bench.federation.build import build
 from bench.federation.exchange import export_federation, install
-from bench.federation.prepared import prepare
-from bench.federation.scenario import Assignment
-from bench.federation.types import TEST, TRAIN, VALIDATION, Federation
+from bench.federation.statistics import clustering
+from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Federation
 
 PAPER = (40.0, 30.0, 30.0)
+TOY = {"dataset": "toy", "scenario": "non-overlapping"}
 Use = Callable[..., type[Dataset]]
+Capture = pytest.CaptureFixture[str]
+PUBLISHED = Path(__file__).parents[3] / "shared" / "data" / "cora_published_partitions.npz"
+
+ROWS = [
+    ("0", "4", "train"),
+    ("0", "2", "val"),
+    ("0", "3", "test"),
+    ("1", "5", "train"),
+    ("1", "0", "unused"),
+    ("1", "7", "test"),
+    ("0", "6", ""),
+]
+"""Two clients of a graph of ten nodes; the rows of the first are not together."""
+
+BARE = {
+    "nodes": np.array([4, 2, 3, 6, 5, 0, 7]),
+    "nodes_offsets": np.array([0, 4, 7]),
+    "train_mask": np.array([1, 0, 0, 0, 1, 0, 0], bool),
+    "val_mask": np.array([0, 1, 0, 0, 0, 0, 0], bool),
+    "test_mask": np.array([0, 0, 1, 0, 0, 0, 1], bool),
+}
+"""The clients of ``ROWS`` as arrays."""
+
+
+def table(path: Path, rows: list[tuple[str, ...]], header: str = "client,item,role") -> Path:
+    path.write_text("\n".join([header, *(",".join(row) for row in rows)]) + "\n", encoding="utf-8")
+    return path
 
 
 def contents(path: Path) -> dict[str, np.ndarray[Any, Any]]:
@@ -29,10 +59,13 @@ def contents(path: Path) -> dict[str, np.ndarray[Any, Any]]:
         return {name: file[name] for name in file.files}
 
 
-def rewrite(path: Path, **changes: Any) -> None:
-    """Write the file again with other arrays; None leaves one out."""
-    arrays = contents(path) | changes
-    np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
+def as_rows(federation: Federation) -> list[tuple[str, ...]]:
+    names = {TRAIN: "train", VALIDATION: "val", TEST: "test", UNUSED: ""}
+    return [
+        (str(number), str(item), names[role])
+        for number, client in enumerate(federation.clients)
+        for item, role in zip(client.ids.tolist(), client.roles.tolist(), strict=True)
+    ]
 
 
 @pytest.fixture
@@ -65,45 +98,63 @@ def test_the_file_holds_ids_edges_and_masks_as_documented(exported: tuple[Federa
     [
         (random_graph(60), "non-overlapping", 4, PAPER),
         (random_graph(60), "overlapping", 10, PAPER),
-        (random_graph(60), "non-overlapping", 2, (20.0, 20.0, 20.0)),
-        (random_graph(60), "non-overlapping", 1, PAPER),
+        (random_graph(60), "non-overlapping", 1, (20.0, 20.0, 20.0)),
         (random_hypergraph(80), "label-dirichlet", 3, (10, 20, 40)),
         (random_images(100), "dirichlet0.5", 5, (70, 10, 20)),
     ],
     ids=lambda value: str(value) if isinstance(value, str) else "",
 )
-def test_an_exported_federation_comes_back(
+def test_clients_come_back_from_an_export_from_bare_arrays_and_from_a_table(
     use_toy: Use, tmp_path: Path, data: Data, scenario: str, clients: int, split: tuple[float, float, float]
 ) -> None:
     use_toy(data)
     federation = build("toy", scenario, clients, 3, split)
-    export_federation(federation, tmp_path / "file.npz")
-    again = install(tmp_path / "file.npz").federation
-    assert again.hash == federation.hash
-    assert again.provenance["made"] == "imported"
-    for one, two in zip(federation.clients, again.clients, strict=True):
-        assert np.array_equal(one.ids, two.ids)
-        assert np.array_equal(one.roles, two.roles)
-        assert np.array_equal(one.features, two.features)
+    export_federation(federation, tmp_path / "whole.npz")
+    arrays = {name: values for name, values in contents(tmp_path / "whole.npz").items() if name in BARE}
+    np.savez(tmp_path / "bare.npz", **{**arrays, "nodes": arrays["nodes"].astype(np.int16)})
+    table(tmp_path / "bare.csv", as_rows(federation))
+    named = {**TOY, "scenario": scenario, "clients": clients, "partition_seed": 3, "split": split}
+    for name, said in (("whole.npz", {}), ("bare.npz", named), ("bare.csv", named)):
+        again = install(tmp_path / name, named=said).federation
+        assert again.hash == federation.hash
+        assert again.provenance["made"] == "imported"
+        for one, two in zip(federation.clients, again.clients, strict=True):
+            assert np.array_equal(one.ids, two.ids)
+            assert np.array_equal(one.roles, two.roles)
+            assert np.array_equal(one.features, two.features)
 
 
-def test_runs_of_the_request_use_the_installed_clients(use_toy: Use, tmp_path: Path) -> None:
-    use_toy(random_graph(60))
-    own, other = (build("toy", "non-overlapping", 4, seed, PAPER) for seed in (1, 2))
-    assert own.hash != other.hash
-    export_federation(other, tmp_path / "file.npz")
-    rewrite(tmp_path / "file.npz", partition_seed=np.int64(1))
-    imported = install(tmp_path / "file.npz")
-    kept = imported.kept
-    assert imported.federation.hash == other.hash
-    assert build("toy", "non-overlapping", 4, 1, PAPER).hash == other.hash
-    assert build("toy", "non-overlapping", 5, 1, PAPER).hash not in (own.hash, other.hash)
-    assert build("toy", "non-overlapping", 4, 1, (30.0, 30.0, 40.0)).hash not in (own.hash, other.hash)
-    kept.write_bytes(b"damaged")
+def test_a_table_gives_clients_their_items_in_the_order_of_its_rows(use_toy: Use, tmp_path: Path) -> None:
+    kind = use_toy(random_graph(10))
+    imported = install(table(tmp_path / "own.csv", ROWS), named=TOY)
+    clients = imported.federation.clients
+    assert [client.ids.tolist() for client in clients] == [[4, 2, 3, 6], [5, 0, 7]]
+    assert clients[0].roles.tolist() == [TRAIN, VALIDATION, TEST, UNUSED]
+    assert clients[1].roles.tolist() == [TRAIN, UNUSED, TEST]
+    protocol = kind.protocol
+    assert imported.request == ("toy", "non-overlapping", 2, protocol.partition_seed, protocol.split)
+    turned = [("x", role, f" {item} ", client) for client, item, role in ROWS]
+    file = table(tmp_path / "turned.CSV", turned, "\ufeffnote,role,item,client")  # as spreadsheets write it
+    assert install(file, named=TOY).federation.hash == imported.federation.hash
+    np.savez(tmp_path / "own.npz", **BARE)
+    assert install(tmp_path / "own.npz", named=TOY).federation.hash == imported.federation.hash
+
+
+def test_runs_of_the_request_use_the_installed_clients(
+    use_toy: Use, tmp_path: Path, suite_home: Path
+) -> None:
+    use_toy(random_graph(10))
+    drawn = build("toy", "non-overlapping", 2, 5, PAPER)
+    named = {**TOY, "partition_seed": 5, "split": PAPER}
+    imported = install(table(tmp_path / "own.csv", ROWS), named=named)
+    assert imported.kept.is_relative_to(suite_home)
+    assert build("toy", "non-overlapping", 2, 5, PAPER).hash == imported.federation.hash != drawn.hash
+    assert build("toy", "non-overlapping", 2, 6, PAPER).hash != imported.federation.hash
+    imported.kept.write_bytes(b"damaged")
     with pytest.raises(RequestError, match="import it again or delete it"):
-        build("toy", "non-overlapping", 4, 1, PAPER)
-    kept.unlink()
-    assert build("toy", "non-overlapping", 4, 1, PAPER).hash == own.hash
+        build("toy", "non-overlapping", 2, 5, PAPER)
+    imported.kept.unlink()
+    assert build("toy", "non-overlapping", 2, 5, PAPER).hash == drawn.hash
 
 
 def test_other_data_under_the_same_name_are_noticed(exported: tuple[Federation, Path], use_toy: Use) -> None:
@@ -120,61 +171,121 @@ def test_other_data_under_the_same_name_are_noticed(exported: tuple[Federation, 
         install(path)
 
 
-WRONG: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], str]] = {
-    "no nodes": (lambda f: {"nodes": None}, "'nodes' is missing"),
-    "no mask": (lambda f: {"val_mask": None}, "'val_mask' is missing"),
-    "no edges": (lambda f: {"edges": None}, "'edges' and 'edges_offsets' go together"),
-    "no edge offsets": (lambda f: {"edges_offsets": None}, "'edges' and 'edges_offsets' go together"),
-    "samples": (lambda f: {"scenario": np.array("overlapping")}, "expected a multiple"),
-    "newer format": (lambda f: {"format": np.int64(2)}, "format 1 expected, got 2"),
-    "float ids": (lambda f: {"nodes": f["nodes"].astype(float)}, "'nodes' has type float64"),
-    "text in a mask": (lambda f: {"train_mask": f["train_mask"].astype(str)}, "'train_mask' has type"),
-    "matrix of ids": (lambda f: {"nodes": f["nodes"][None]}, "'nodes' has type int64 and 2 dimensions"),
-    "data set": (lambda f: {"dataset": np.array("toi")}, "unknown dataset 'toi': did you mean 'toy'"),
-    "scenario": (lambda f: {"scenario": np.array("metis")}, "unknown scenario 'metis'"),
-    "scenario's family": (lambda f: {"scenario": np.array("dirichlet1")}, "is for images data"),
-    "other scenario": (lambda f: {"scenario": np.array("label-dirichlet")}, "its hash is"),
-    "seed": (lambda f: {"partition_seed": np.int64(-1)}, "partition seed is -1"),
-    "split": (lambda f: {"split": np.array([50.0, 50.0, 50.0])}, "add up to 100"),
-    "two shares": (lambda f: {"split": np.array([50.0, 50.0])}, "'split' has 2 entries"),
-    "provenance": (lambda f: {"provenance": np.array("{")}, "not a JSON object"),
-    "provenance list": (lambda f: {"provenance": np.array("[1]")}, "not a JSON object"),
-    "hash": (lambda f: {"hash": np.array("0" * 64)}, "its hash is 0000"),
-    "id too large": (lambda f: {"nodes": f["nodes"] + 1}, "must lie in 0 to 59"),
-    "id negative": (lambda f: {"nodes": f["nodes"] - 1}, "must lie in 0 to 59"),
-    "id twice": (lambda f: {"nodes": np.concatenate([f["nodes"][:1], f["nodes"][:-1]])}, "an item twice"),
-    "shared": (lambda f: {"nodes": np.concatenate([f["nodes"][:-1], f["nodes"][:1]])}, "shares an item"),
-    "short labels": (lambda f: {"labels": f["labels"][1:]}, "'labels' has 59 entries, expected 60"),
-    "short mask": (lambda f: {"test_mask": f["test_mask"][1:]}, "'test_mask' has 59 entries"),
-    "two roles": (lambda f: {"val_mask": f["train_mask"]}, "overlaps another mask"),
-    "roles moved": (lambda f: {"train_mask": f["val_mask"], "val_mask": f["train_mask"]}, "its hash is"),
-    "offsets start": (lambda f: {"nodes_offsets": f["nodes_offsets"] + 1}, "must rise from 0 to 60"),
-    "offsets fall": (lambda f: {"nodes_offsets": f["nodes_offsets"][[0, 2, 1, 3, 4]]}, "must rise"),
-    "offsets end": (lambda f: {"nodes_offsets": f["nodes_offsets"][:-1]}, "must rise"),
-    "no clients": (lambda f: {"nodes_offsets": np.zeros(1, np.int64)}, "must rise"),
-    "empty client": (
-        lambda f: {"nodes_offsets": np.insert(f["nodes_offsets"], 1, 0)},
-        "client 0 has no items",
-    ),
-    "merged clients": (
-        lambda f: {"nodes_offsets": np.delete(f["nodes_offsets"], 1)},
-        "'edges' are not those",
-    ),
-    "edge dropped": (lambda f: {"edges": f["edges"][:, 1:]}, "'edges_offsets' must rise"),
-    "edge changed": (lambda f: {"edges": f["edges"][::-1]}, "'edges' are not those"),
-    "edge rows": (lambda f: {"edges": f["edges"][:1]}, "'edges' has 1 rows"),
-    "pickle": (lambda f: {"nodes": np.array([{}], object)}, "without pickled objects"),
+# --- what is refused -----------------------------------------------------------------------------
+
+
+def row(place: int, *values: str) -> list[tuple[str, ...]]:
+    """The rows with another one at a place."""
+    return [*ROWS[:place], values, *ROWS[place + 1 :]]
+
+
+WRONG: dict[str, tuple[list[tuple[str, ...]] | bytes | dict[str, Any], str]] = {
+    "unknown item": (row(1, "0", "10", "val"), "item 10 of client 0 is unknown"),
+    "negative item": (row(1, "0", "-1", "val"), "item -1 of client 0 is unknown"),
+    "enormous item": (row(1, "0", "9" * 40, "val"), "own.csv"),
+    "item twice": ([*ROWS, ("1", "5", "train")], "item 5 of client 1 is there twice"),
+    "two clients share an item": ([*ROWS, ("1", "4", "train")], "item 4 of client 1 is at another client"),
+    "no training item": (row(3, "1", "5", "val"), "client 1"),
+    "no validation item at all": (row(1, "0", "2", "unused"), "no client has a val item"),
+    "unknown role": (row(2, "0", "3", "Test"), "'Test'"),
+    "item with a fraction": (row(2, "0", "3.5", "test"), "own.csv"),
+    "item in words": (row(2, "0", "three", "test"), "'three'"),
+    "no item": (row(2, "0", "", "test"), "own.csv"),
+    "negative client": (row(2, "-1", "3", "test"), "own.csv"),
+    "client left out": (row(6, "3", "6", ""), "client 2"),
+    "distant client": (row(6, "9" * 18, "6", ""), "own.csv"),
+    "no rows": ([], "no row"),
+    "no bytes": (b"", "own.csv"),
+    "no role": (b"client,item\n0,1\n", "role"),
+    "semicolons": (b"client;item;role\n0;1;train\n", "own.csv"),
+    "no text": (b"client,item,role\n0,\xff,train\n", "own.csv"),
+    "an archive's bytes": (b"PK\x03\x04", "own.csv"),
+    "float items": ({"nodes": BARE["nodes"] / 1.0}, "float64"),
+    "a matrix of items": ({"nodes": BARE["nodes"][None]}, "2 dimensions"),
+    "masks overlap": ({"val_mask": BARE["test_mask"]}, "overlaps another mask"),
+    "mask of the whole data set": ({"train_mask": np.zeros(10, bool)}, "'train_mask' has 10 entries"),
+    "mask of numbers": ({"train_mask": BARE["train_mask"].astype(int)}, "'train_mask' has type"),
+    "no mask": ({"test_mask": None}, "'test_mask' is missing"),
+    "no items": ({"nodes": np.zeros(0, int)}, "must rise from 0 to 0"),
+    "offsets start": ({"nodes_offsets": BARE["nodes_offsets"] + 1}, "must rise from 0 to 7"),
+    "offsets fall": ({"nodes_offsets": np.array([0, 5, 4, 7], np.uint64)}, "must rise"),
+    "empty client": ({"nodes_offsets": np.array([0, 0, 7])}, "client 0 has no items"),
+    "newer format": ({"format": np.int64(2)}, "format 1 expected, got 2"),
+    "other scenario": ({"scenario": np.array("overlapping")}, "overlapping there"),
+    "other data set": ({"dataset": np.array("cora")}, "cora there"),
+    "negative seed": ({"partition_seed": np.int64(-1)}, "partition seed"),
+    "split": ({"split": np.array([50.0, 50.0, 50.0])}, "add up to 100"),
+    "two shares": ({"split": np.array([50.0, 50.0])}, "not enough values"),
+    "provenance": ({"provenance": np.array("{")}, "own.npz"),
+    "other labels": ({"labels": np.full(7, 3)}, "'labels' are not those"),
+    "other hash": ({"hash": np.array("0" * 64)}, "its hash is 0000"),
+    "pickle": ({"nodes": np.array([{}], object)}, "without pickled objects"),
 }
 
 
+def refusal(capsys: Capture, file: Path, *options: str) -> str:
+    """The line with which the command refuses the file."""
+    with pytest.raises(SystemExit) as ended:
+        main(["data", "import", str(file), *options])
+    printed = capsys.readouterr()
+    assert ended.value.code == 2
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert "Traceback" not in printed.err
+    return printed.err
+
+
+OPTIONS = ("-d", "toy", "-s", "non-overlapping")
+
+
 @pytest.mark.parametrize("case", WRONG)
-def test_whatever_is_wrong_in_a_file_is_named(exported: tuple[Federation, Path], case: str) -> None:
-    _, path = exported
-    change, message = WRONG[case]
-    rewrite(path, **change(contents(path)))
-    with pytest.raises(RequestError, match=message) as caught:
-        install(path)
-    assert "\n" not in str(caught.value)
+def test_wrong_files_are_refused_in_one_line_and_install_nothing(
+    case: str, use_toy: Use, tmp_path: Path, suite_home: Path, capsys: Capture
+) -> None:
+    use_toy(random_graph(10))
+    content, word = WRONG[case]
+    file = tmp_path / ("own.npz" if isinstance(content, dict) else "own.csv")
+    if isinstance(content, dict):
+        np.savez(file, **{name: array for name, array in (BARE | content).items() if array is not None})
+    elif isinstance(content, bytes):
+        file.write_bytes(content)
+    else:
+        table(file, content)
+    assert word in refusal(capsys, file, *OPTIONS)
+    assert not suite_home.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (("-s", "non-overlapping"), "--dataset"),
+        (("-d", "toi", "-s", "non-overlapping"), "'toi'"),
+        (("-d", "toy", "-s", "dirichlet0.1"), "images"),
+        (("-d", "toy", "-s", "overlapping"), "multiple"),
+        ((*OPTIONS, "-k", "3"), "2 there, 3 here"),
+    ],
+)
+def test_requests_that_do_not_fit_the_file_are_refused(
+    options: tuple[str, ...], word: str, use_toy: Use, tmp_path: Path, suite_home: Path, capsys: Capture
+) -> None:
+    use_toy(random_graph(10))
+    assert word in refusal(capsys, table(tmp_path / "own.csv", ROWS), *options)
+    assert not suite_home.exists()
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"none\.npz: expected a file with"):
+        install(tmp_path / "none.npz")
+
+
+def test_clients_that_no_class_can_be_learned_from_are_refused(use_toy: Use, tmp_path: Path) -> None:
+    data = random_hypergraph(30)
+    assert isinstance(data, Hypergraph)
+    use_toy(data)
+    learned = np.flatnonzero(data.labels != 2)
+    rows = [(str(i % 2), str(item), ("train", "val", "test")[i // 2 % 3]) for i, item in enumerate(learned)]
+    with pytest.raises(RequestError, match="class 2"):
+        install(table(tmp_path / "own.csv", rows), named={**TOY, "scenario": "label-dirichlet"})
 
 
 def test_an_overlapping_node_has_one_role(use_toy: Use, tmp_path: Path) -> None:
@@ -185,62 +296,12 @@ def test_an_overlapping_node_has_one_role(use_toy: Use, tmp_path: Path) -> None:
     nodes, counts = np.unique(file["nodes"][file["test_mask"]], return_counts=True)
     leak = np.flatnonzero(file["nodes"] == nodes[counts > 1][0])[0]
     file["test_mask"][leak], file["train_mask"][leak] = False, True
-    rewrite(path, **file)
-    with pytest.raises(RequestError, match="in another role"):
+    np.savez(path, **file)  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match="has another role at another client"):
         install(path)
 
 
-def test_a_client_without_training_nodes_is_refused(
-    exported: tuple[Federation, Path], tmp_path: Path
-) -> None:
-    federation, _ = exported
-    roles = [client.roles.copy() for client in federation.clients]
-    roles[2][roles[2] == TRAIN] = VALIDATION
-    assignment = Assignment(tuple(client.ids for client in federation.clients), tuple(roles))
-    idle = assemble(prepare("toy"), "non-overlapping", assignment, federation.provenance)
-    export_federation(idle, tmp_path / "idle.npz")
-    with pytest.raises(RequestError, match=r"client 2 .*to train on"):
-        install(tmp_path / "idle.npz")
-
-
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x93NUMPY", b"\x80\x04.", b"text"])
-def test_files_that_are_no_archives_are_refused(use_toy: Use, tmp_path: Path, content: bytes) -> None:
-    use_toy(random_graph(40))
-    (tmp_path / "file.npz").write_bytes(content)
-    with pytest.raises(RequestError, match="not a readable NPZ archive"):
-        install(tmp_path / "file.npz")
-
-
-def test_a_single_array_is_no_federation(use_toy: Use, tmp_path: Path) -> None:
-    use_toy(random_graph(40))
-    with (tmp_path / "file.npz").open("wb") as file:
-        np.save(file, np.arange(3))
-    with pytest.raises(RequestError, match="not a readable NPZ archive"):
-        install(tmp_path / "file.npz")
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r"none\.npz: expected a file with"):
-        install(tmp_path / "none.npz")
-
-
-def test_a_refused_file_installs_nothing(exported: tuple[Federation, Path], suite_home: Path) -> None:
-    _, path = exported
-    rewrite(path, hash=np.array("0" * 64))
-    before = sorted(suite_home.rglob("*"))
-    with pytest.raises(RequestError):
-        install(path)
-    assert sorted(suite_home.rglob("*")) == before
-
-
-def test_an_export_into_nowhere_is_refused(exported: tuple[Federation, Path], tmp_path: Path) -> None:
-    federation, _ = exported
-    with pytest.raises(RequestError, match="cannot write"):
-        export_federation(federation, tmp_path / "nowhere" / "file.npz")
-    assert not (tmp_path / "nowhere").exists()
-
-
-@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_damaged_bytes_are_refused_or_change_nothing(
     exported: tuple[Federation, Path], data: st.DataObject
@@ -249,31 +310,60 @@ def test_damaged_bytes_are_refused_or_change_nothing(
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    if data.draw(st.booleans()):
-        content = content[: data.draw(st.integers(0, len(content)))]
     damaged = path.with_name("damaged.npz")
-    damaged.write_bytes(content)
+    damaged.write_bytes(content[: data.draw(st.sampled_from([len(content), len(content) // 2]))])
     try:
         assert install(damaged).federation.hash == federation.hash
     except RequestError as error:
         assert "\n" not in str(error)  # noqa: PT017 - both outcomes are right
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_changed_numbers_are_refused(exported: tuple[Federation, Path], data: st.DataObject) -> None:
     _, path = exported
     arrays = contents(path)
-    name = data.draw(
-        st.sampled_from(["nodes", "nodes_offsets", "labels", "edges", "edges_offsets", "train_mask"])
-    )
+    name = data.draw(st.sampled_from(["nodes", "nodes_offsets", "labels", "train_mask"]))
     array = arrays[name].copy()
     at = data.draw(st.integers(0, array.size - 1))
     if array.dtype == bool:
         array[at] = not array[at]
     else:
-        array.reshape(-1)[at] += data.draw(st.sampled_from([-(2**40), -1, 1, 2, 2**62]))
+        array[at] += data.draw(st.sampled_from([-(2**40), -1, 1, 2, 2**62]))
     changed = path.with_name("changed.npz")
     np.savez(changed, **(arrays | {name: array}))
     with pytest.raises(RequestError):
         install(changed)
+
+
+# --- what is said --------------------------------------------------------------------------------
+
+
+def test_the_command_says_what_it_made_of_a_file(use_toy: Use, tmp_path: Path, capsys: Capture) -> None:
+    use_toy(random_graph(10))
+    file = table(tmp_path / "own.csv", ROWS)
+    with pytest.raises(SystemExit) as ended:
+        main(["data", "import", str(file), *OPTIONS, "--split", "30", "15", "30"])
+    assert ended.value.code == 0
+    out = capsys.readouterr().out
+    assert install(file, named=TOY).federation.hash in out
+    assert "3 to 4 a client, 7 in all (2 train, 1 val, 2 test, 2 unused)" in out
+    assert "no client: 3; by several: 0" in out
+    assert "lack items of a role: 0 train, 1 val, 0 test" in out
+    assert "protocol.split=[30,15,30]" in out
+
+
+@pytest.mark.parametrize(("clients", "edges", "coefficient"), [(10, 8908, 0.2591), (20, 8432, 0.2630)])
+def test_published_clients_of_cora_can_be_imported(
+    clients: int, edges: int, coefficient: float, tmp_path: Path
+) -> None:
+    if not PUBLISHED.exists():
+        pytest.skip("the published partitions of Cora do not lie beside this repository")
+    with np.load(PUBLISHED) as file:
+        part, role = file[f"part_{clients}"].astype(np.int64), file[f"role_{clients}"]
+    rows = [(str(part[node]), str(node), ("train", "val", "test")[role[node]]) for node in range(len(part))]
+    named = {**TOY, "dataset": "cora", "partition_seed": 1234, "split": (20.0, 40.0, 40.0)}
+    federation = install(table(tmp_path / "cora.csv", rows), named=named).federation
+    assert sum(client.edges.shape[1] for client in federation.clients if client.edges is not None) == edges
+    means = [clustering(c.edges, len(c.ids)) for c in federation.clients if c.edges is not None]
+    assert np.mean(means) == pytest.approx(coefficient, abs=5e-5)

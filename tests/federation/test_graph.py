@@ -9,7 +9,8 @@ from toy_data import random_graph, undirected
 
 from bench.data import Graph
 from bench.errors import RequestError
-from bench.federation.graph import NonOverlapping, Overlapping, check_graph, graph_clients, metis_parts
+from bench.federation.data_checks import check_data
+from bench.federation.graph import NonOverlapping, Overlapping, graph_clients, metis_parts
 from bench.federation.types import TEST, TRAIN, VALIDATION
 
 PAPER = (40.0, 30.0, 30.0)
@@ -131,21 +132,6 @@ def test_empty_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         metis_parts(random_graph(40), 4, 1)
 
 
-def test_metis_is_asked_for_k_way_parts_even_where_its_default_is_bisection(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked = {}
-
-    def spy(parts: int, **options: object) -> pymetis.GraphPartition:
-        asked.update(options, parts=parts)
-        return pymetis.GraphPartition(0, [0, 1, 2, 3] * 10)
-
-    monkeypatch.setattr(pymetis, "part_graph", spy)
-    metis_parts(random_graph(40), 4, 1)
-    assert asked["parts"] == 4
-    assert asked["recursive"] is False
-
-
 @pytest.mark.parametrize(
     "edges",
     [
@@ -161,4 +147,4 @@ def test_metis_is_asked_for_k_way_parts_even_where_its_default_is_bisection(
 def test_edges_that_break_the_contract_are_refused(edges: list[list[int]]) -> None:
     graph = Graph(np.zeros((3, 1), np.float32), np.zeros(3, np.int64), np.array(edges, np.int64).T, 1)
     with pytest.raises(RequestError, match="data set plugged: expected"):
-        check_graph(graph, "plugged")
+        check_data(graph, "plugged", "graph")

@@ -34,16 +34,6 @@ def test_every_image_goes_to_one_client_and_each_client_can_train(use_toy: Calla
             assert np.array_equal(client.labels, data.labels[client.ids])
 
 
-def test_a_larger_concentration_gives_more_classes_a_client(use_toy: Callable[..., object]) -> None:
-    use_toy(random_images(2000))
-    uneven, even = (
-        np.mean([len(np.unique(client.labels)) for client in build("toy", name, 10, 1, (70, 10, 20)).clients])
-        for name in ("dirichlet0.1", "dirichlet100")
-    )
-    assert uneven < 7
-    assert even == 10
-
-
 def test_every_client_and_every_seed_has_a_split_of_its_own(use_toy: Callable[..., object]) -> None:
     use_toy(random_images(400))
     first, second = (build("toy", "dirichlet1", 1, seed, (70, 10, 20)).clients[0].roles for seed in (1, 2))
@@ -295,18 +285,3 @@ def test_the_sample_s_clients(at_hand: Callable[[str], None]) -> None:
     trained = [client.count(TRAIN) for client in clients]
     assert (trained[7], trained[17]) == (31, 28)
     assert sum(max(1, images // 64) for images in trained) == 57
-
-
-def test_sizes_and_classes_on_the_labels_of_all_images(at_hand: Callable[[str], None]) -> None:
-    for name, numbers in (("cifar10", (3, 10)), ("cifar100", (32, 79))):
-        at_hand(f"{name}-sample")
-        images = prepare(f"{name}-sample", download=False).data
-        assert isinstance(images, Images)
-        labels = images.population
-        assert labels is not None
-        assert len(labels) == 60_000
-        parts = shares("dirichlet0.1-released", labels)
-        own = class_numbers(parts, labels)
-        assert (min(own), max(own)) == numbers
-        if name == "cifar10":
-            assert sizes(parts) == [int(size) for size in CIFAR10_SIZES["0.1"].split()]

@@ -31,14 +31,6 @@ def test_the_number_in_the_name_is_the_concentration() -> None:
     assert (default.concentration, other.concentration) == (10000.0, 0.5)
 
 
-@pytest.mark.parametrize("number", ["0.25", "3", "1000", "0.001", "0.00001"])
-def test_any_positive_number_is_a_concentration(number: str) -> None:
-    for name in ("dirichlet", "label-dirichlet"):
-        scenario = parse(f"{name}{number}")
-        assert isinstance(scenario, Dirichlet | LabelDirichlet)
-        assert scenario.concentration == float(number)
-
-
 def test_every_scenario_can_be_written_as_its_examples() -> None:
     names = forms()
     assert {"dirichlet0.1", "label-dirichlet", "label-dirichlet0.1", "overlapping"} <= set(names)

@@ -13,7 +13,6 @@ from toy_federations import both_ways, make_spec, random_federation
 
 from bench.engine.run import Run
 from bench.federation.types import Client, Federation
-from bench.nn.base import ClientModel
 from bench.nn.gcn import GCN, CommonGraph, GraphInputs, normalised_adjacency
 from bench.nn.models import build_model
 from bench.spec import ClientSettings
@@ -149,15 +148,3 @@ def test_common_features_are_held_once() -> None:
     assert many.dense is not None
     assert many.dense.shape == (7, *one.dense.shape[1:])
     assert many.dense.untyped_storage().nbytes() == one.dense.untyped_storage().nbytes()
-
-
-def test_one_layout_is_as_good_as_a_copy_for_every_client() -> None:
-    federation = random_federation()
-    it = Run(make_spec("local", federation), federation)
-    client, device = federation.clients[1], torch.device("cpu")
-    shared = it.model.collate_common(client, len(federation), device)
-    copies = ClientModel.collate_common(it.model, client, len(federation), device)
-    for one, other in zip(
-        it.model.forward(it.own, shared, None), it.model.forward(it.own, copies, None), strict=True
-    ):
-        assert torch.allclose(one, other, atol=1e-5)

@@ -13,7 +13,6 @@ from torch_geometric.nn import GCNConv, SAGEConv
 from toy_federations import both_ways, random_federation
 
 from bench.federation.types import TRAIN, Client, Federation
-from bench.nn.base import Output
 from bench.nn.models import build_model
 from bench.nn.sage import neighbour_means, receptive_field
 from bench.spec import ClientSettings
@@ -122,25 +121,6 @@ def test_evaluation_is_torch_geometrics_at_every_node(name: str, dense: bool) ->
         logits, embedding = Plain(name, stack, index)(client, torch.ones(size, HIDDEN))
         torch.testing.assert_close(output.logits[index, :size], logits, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(output.embedding[index, :size], embedding, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_a_padded_client_equals_the_client_alone(name: str) -> None:
-    federation = two(dense=False)
-    model = build_model(ClientSettings(model=name, hidden=HIDDEN), federation)
-    stack = {key: value.detach() for key, value in stack_of(name, federation).items()}
-
-    def evaluated(models: Mapping[str, Tensor], *clients: Client) -> Output:
-        return model.forward(models, model.collate(clients, CPU), None)
-
-    together = evaluated(stack, *federation.clients)
-    for index, client in enumerate(federation.clients):
-        alone = evaluated({key: value[index : index + 1] for key, value in stack.items()}, client)
-        size = len(client.ids)
-        torch.testing.assert_close(together.logits[index, :size], alone.logits[0])
-        torch.testing.assert_close(together.embedding[index, :size], alone.embedding[0])
-    common = model.forward(stack, model.collate_common(federation.clients[0], 2, CPU), None)
-    torch.testing.assert_close(common.logits[0], together.logits[0, :9])
 
 
 def test_what_a_training_node_depends_on_by_hand() -> None:
