@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import shlex
 import sys
-import tomllib
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from pydantic import BaseModel, ValidationError
 
 from bench import paths, registry
 from bench.cli.main import main
@@ -23,8 +19,6 @@ from bench.errors import RequestError
 from bench.federation import scenarios
 from bench.federation.build import build
 from bench.federation.types import SPLITS
-from bench.grids.experiment import ExperimentFile
-from bench.grids.grid import Override, Setting
 from bench.store import open_store
 
 ROOT = Path(__file__).parents[2]
@@ -158,32 +152,3 @@ def test_a_run_of_the_examples_is_stored_under_their_names(
     with open_store(paths.default_database(), create=False) as store:
         run = store.runs().iloc[0]
     assert (run["dataset"], run["scenario"], run["state"]) == ("friends", "iid", "done")
-
-
-def refused_keys(part: type[BaseModel], tree: dict[str, Any]) -> set[int | str]:
-    """The keys of which a part of a file takes no such value."""
-    try:
-        part.model_validate_json(json.dumps(tree))
-    except ValidationError as error:
-        return {detail["loc"][0] for detail in error.errors() if detail["loc"]}
-    return set()
-
-
-@pytest.mark.parametrize(
-    ("name", "part"), [("the file", ExperimentFile), ("`settings`", Setting), ("`override`", Override)]
-)
-def test_every_key_of_a_grids_file_is_described_with_a_value_that_it_takes(
-    name: str, part: type[BaseModel]
-) -> None:
-    (table,) = re.findall(rf"\| of {name} \|.*\n\|[-|]+\n((?:\|.*\n)+)", TEXT)
-    keys: list[str] = []
-    for row in table.splitlines():
-        names, _, meaning, examples = (entry.strip() for entry in row.strip("| ").split(" | ", 3))
-        row_keys = re.findall(r"`(\w+)`", names)
-        keys += row_keys
-        is_required = any(part.model_fields[key].is_required() for key in row_keys)
-        assert ("required" in meaning) == is_required, row
-        values = re.findall(r"`([^`]+)`", examples)
-        for key, value in zip(row_keys, values, strict=False):
-            assert key not in refused_keys(part, tomllib.loads(f"{key} = {value}")), row
-    assert sorted(keys) == sorted(part.model_fields)
