@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from plain_gcn import normalised
-from toy_federations import both_ways, copied, furthest, make_spec, play
+from toy_federations import both_ways, copied, furthest, make_spec
 
 from bench.engine.run import Run
 from bench.engine.stacks import part
@@ -184,11 +184,3 @@ def test_cosines_have_no_diagonal_and_bear_zero_rows() -> None:
 def test_padding_is_no_node(tiny: Federation) -> None:
     it, _ = whole(tiny)
     assert graphs(it.clients.blocks[0].evaluation.inputs).nodes.tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
-
-
-def test_both_branches_learn(federation: Federation) -> None:
-    it = play(
-        make_spec("adafgl", federation, rounds=8, local_epochs=5, client={"learning_rate": 0.02}), federation
-    )
-    right = it.correct()["trained", "train"].sum(axis=1)
-    assert right[-1] > right[0]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from toy_federations import copied, make_spec, permuted, play, random_federation
+from toy_federations import copied, make_spec, play, random_federation
 
 from bench.engine.message import Message
 from bench.engine.run import Run
@@ -150,14 +150,6 @@ def test_clusters_never_merge() -> None:
     for before, after in pairwise(together):
         assert not (after & ~before).any()
     assert torch.equal(together[-1], torch.eye(6, dtype=torch.bool)), "ever smaller, down to single clients"
-
-
-def test_clients_in_another_order_are_in_the_same_clusters() -> None:
-    toy, order = six(), [5, 2, 0, 4, 1, 3]
-    spec = make_spec("cfl", toy, client=CLIENT, hyper=ALWAYS)
-    one, other = play(spec, toy), play(spec, permuted(toy, order))
-    straight = one.method.records["collaboration"][order][:, order]
-    assert torch.equal(other.method.records["collaboration"], straight)
 
 
 def test_the_absent_share_their_clusters_model() -> None:

@@ -23,7 +23,6 @@ from toy_hypergraphs import (
 
 from bench.data import Hypergraph, Ragged
 from bench.engine.execute import run
-from bench.engine.methods import METHODS
 from bench.engine.run import Run
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import TRAIN, Client, ClientHyperedges
@@ -95,26 +94,6 @@ def test_received_model_is_the_average_weighted_by_training_nodes() -> None:
         expected = np.average(trained[name].numpy(), axis=0, weights=sizes)
         for client in range(3):
             np.testing.assert_allclose(value[client], expected, rtol=1e-5, atol=1e-7)
-
-
-def test_weights_default_to_the_papers() -> None:
-    for method in ("fedhgn", "fedhgn_trim1", "fedhgn_hc"):
-        assert METHODS.named(method).Hyper().model_dump()["weights"] == "samples"
-    assert METHODS.named("fedavg").Hyper().model_dump()["weights"] == "uniform"
-
-
-@pytest.mark.parametrize("method", FAMILY)
-def test_every_method_learns(method: str) -> None:
-    data, clients = learnable()
-    if method == "global_hgnn":
-        roles = np.concatenate([client.roles for client in clients])
-        order = np.argsort(np.concatenate([client.ids for client in clients]))
-        clients = clients_of(data, np.zeros(len(order), np.int64), roles[order])
-    result = run(spec(method, len(clients), rounds=60, learning_rate=0.05), federation_of(data, clients))
-    assert result.state == "done", result.reason
-    correct, samples = result.correct["trained", "test"], result.samples["test"]
-    assert correct.shape == (180, len(clients))
-    assert correct[-1].sum() / samples.sum() > 0.8
 
 
 def test_one_local_client_is_the_global_model() -> None:
