@@ -15,7 +15,7 @@ from rich.table import Table
 
 from bench.cli import options
 from bench.cli.output import console, table
-from bench.errors import NotApplicableError, RequestError, unknown
+from bench.errors import NotApplicableError, RequestError
 from bench.paths import data_roots
 
 if TYPE_CHECKING:
@@ -72,15 +72,16 @@ def speed(
     out
         Also write the rows to this file, as JSON.
     """
+    from bench.cli.checks import check_device
     from bench.dataset import DATASETS
     from bench.resolve import parse_overrides
     from bench.timing.speed import WHOLE_RUNS, cases, measure, measure_whole
 
     if whole and (rounds is not None or settings):
         raise RequestError("--whole times the data set's protocol as it is: leave out --rounds and --set")
+    check_device(devices, ("cpu",))
     overrides = parse_overrides(settings)
     rounds = ROUNDS if rounds is None else rounds
-    _check_place(devices, out)
     data = DATASETS.named(dataset)
     scenario = scenario or data.scenarios[0]
     threads = threads or os.cpu_count() or 1
@@ -117,20 +118,6 @@ def speed(
     console(WIDTH, errors=as_json).print(printout)
     if out:
         out.write_text(text + "\n")
-
-
-def _check_place(device: str, out: Path | None) -> None:
-    """Refuse, before anything is measured, where nothing can be measured or written."""
-    from bench.sweep.workers import visible_gpus
-
-    gpus = visible_gpus()
-    names = ["cpu", *(["cuda"] if gpus else []), *gpus]
-    if device not in names:
-        raise unknown("device", device, names)
-    if out is not None and not out.absolute().parent.is_dir():
-        raise RequestError(f"--out: there is no folder {out.parent}")
-    if out is not None and out.is_dir():
-        raise RequestError(f"--out: expected a file, {out} is a folder")
 
 
 def _measured_rows(work: Callable[[Case], T], cases: Sequence[Case], with_all: bool) -> list[T]:

@@ -9,14 +9,13 @@ import shlex
 import sys
 import tomllib
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from bench import paths, registry
 from bench.cli.main import main
@@ -24,13 +23,9 @@ from bench.errors import RequestError
 from bench.federation import scenarios
 from bench.federation.build import build
 from bench.federation.types import SPLITS
-from bench.grids.experiment import ExperimentFile, Line, Point
-from bench.grids.grid import Columns, Override, Setting
+from bench.grids.experiment import ExperimentFile
+from bench.grids.grid import Override, Setting
 from bench.store import open_store
-from bench.studies.claims import Claim
-from bench.studies.experiment import FIGURES, Experiment
-from bench.studies.measures import MEASURES
-from bench.studies.study import Study
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -165,75 +160,30 @@ def test_a_run_of_the_examples_is_stored_under_their_names(
     assert (run["dataset"], run["scenario"], run["state"]) == ("friends", "iid", "done")
 
 
-KEYS: dict[str, tuple[Any, set[str]]] = {
-    "the file": (ExperimentFile, set()),
-    "`settings`": (Setting, set()),
-    "`override`": (Override, set()),
-    "`columns`": (Columns, set()),
-    "`lines`": (Line, {"setting", "is_own"}),  # of what a database holds, which no file has
-    "`points`": (Point, set()),
-    "`tables`": (Experiment, {"grid", "columns", "lines", "points", "guests", "host"}),
-}
-
-
-def refused_keys(model: type, tree: dict[str, Any]) -> set[int | str]:
-    """The keys of which a model of a file's part takes no such value."""
+def refused_keys(part: type[BaseModel], tree: dict[str, Any]) -> set[int | str]:
+    """The keys of which a part of a file takes no such value."""
     try:
-        measures = {measure.name: measure for measure in MEASURES}
-        TypeAdapter(model).validate_json(json.dumps(tree), context=measures)
+        part.model_validate_json(json.dumps(tree))
     except ValidationError as error:
         return {detail["loc"][0] for detail in error.errors() if detail["loc"]}
     return set()
 
 
-@pytest.mark.parametrize("part", KEYS)
-def test_every_key_of_an_experiments_file_is_described_with_a_value_that_it_takes(part: str) -> None:
-    model, no_keys = KEYS[part]
-    (table,) = re.findall(rf"\| of {part} \|.*\n\|[-|]+\n((?:\|.*\n)+)", TEXT)
-    fields: dict[str, Any] = model.__pydantic_fields__
+@pytest.mark.parametrize(
+    ("name", "part"), [("the file", ExperimentFile), ("`settings`", Setting), ("`override`", Override)]
+)
+def test_every_key_of_a_grids_file_is_described_with_a_value_that_it_takes(
+    name: str, part: type[BaseModel]
+) -> None:
+    (table,) = re.findall(rf"\| of {name} \|.*\n\|[-|]+\n((?:\|.*\n)+)", TEXT)
     keys: list[str] = []
     for row in table.splitlines():
         names, _, meaning, examples = (entry.strip() for entry in row.strip("| ").split(" | ", 3))
         row_keys = re.findall(r"`(\w+)`", names)
         keys += row_keys
-        # A table without a name has its file's.
-        is_required = [fields[key].is_required() and key != "name" for key in row_keys]
-        assert ("required" in meaning) == any(is_required) or part == "the file", row
+        is_required = any(part.model_fields[key].is_required() for key in row_keys)
+        assert ("required" in meaning) == is_required, row
         values = re.findall(r"`([^`]+)`", examples)
         for key, value in zip(row_keys, values, strict=False):
-            assert key not in refused_keys(model, tomllib.loads(f"{key} = {value}")), row
-    assert sorted(keys) == sorted(set(fields) - no_keys)
-
-
-@pytest.mark.parametrize(
-    ("kind", "described", "required"),
-    [
-        ("a study", Study, {"name", "title", "grids", "experiments", "lines", "primary"}),
-        ("a claim", Claim, {"text", "first", "second", "tables"}),
-    ],
-)
-def test_every_attribute_of_a_study_and_a_claim_is_described(
-    kind: str, described: type, required: set[str]
-) -> None:
-    (table,) = re.findall(rf"\| of {kind} \|.*\n\|[-|]+\n((?:\|.*\n)+)", TEXT)
-    names: list[str] = []
-    required_names: list[str] = []
-    for row in table.splitlines():
-        heads, _, meaning, _ = row.strip("| ").split(" | ", 3)
-        names += (row_names := re.findall(r"`(\w+)`", heads))
-        required_names += row_names if "required" in meaning else []
-    assert sorted(names) == sorted(described.__annotations__)
-    assert required <= set(required_names)
-
-
-@pytest.mark.parametrize(
-    ("kind", "names"), [("`measures`", [measure.name for measure in MEASURES]), ("`figures`", FIGURES)]
-)
-def test_every_measure_and_figure_that_an_experiment_may_name_is_listed(
-    kind: str, names: Sequence[str]
-) -> None:
-    (table,) = re.findall(rf"\| of {kind} \|.*\n\|[-|]+\n((?:\|.*\n)+)", TEXT)
-    listed_names = [
-        name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split(" | ")[0])
-    ]
-    assert sorted(listed_names) == sorted(names)
+            assert key not in refused_keys(part, tomllib.loads(f"{key} = {value}")), row
+    assert sorted(keys) == sorted(part.model_fields)

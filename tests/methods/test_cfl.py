@@ -14,7 +14,6 @@ from bench.engine.message import Message
 from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.methods.cfl import CFL
-from bench.resolve import resolve
 
 CLIENT = {"dropout": 0.0, "learning_rate": 0.02}
 ALWAYS = {"eps1": 1e9, "eps2": 0.0, "start_round": 0}
@@ -130,15 +129,6 @@ def test_splits_start_after_a_tenth_of_the_rounds(rounds: int, first: int) -> No
     assert parts(it, first) == {frozenset(range(6))}
     play_updates(it, [ONE, OTHER] * 3, round=first)
     assert parts(it, first + 1) == SPLIT
-
-
-def test_a_spec_names_the_first_round_where_it_is_given() -> None:
-    planned, given = (
-        resolve("cora", "non-overlapping", 5, "cfl", 0, settings).hyper
-        for settings in ({}, {"method.start_round": 20})
-    )
-    assert "start_round" not in planned
-    assert given == {**planned, "start_round": 20}
 
 
 def test_clusters_never_merge() -> None:
