@@ -17,7 +17,7 @@ CEILINGS = {
     "bench": 2344,
     "bench/cli": 2313,
     "bench/contract": 1090,
-    "bench/engine": 2856,
+    "bench/engine": 2846,
     "bench/federation": 2200,
     "bench/figures": 1620,
     "bench/frames": 2439,

@@ -54,7 +54,7 @@ def run(
                     checkpoint.keep(loop, round_index, total.elapsed("total"))
             correct, samples, artefacts = loop.correct(), loop.evaluator.samples, loop.artefacts()
             if mask is None:
-                confusion, roc_auc = loop.selected.confusion(correct), loop.selected.roc_auc()
+                confusion, roc_auc = loop.selected.confusion(), loop.selected.roc_auc()
             else:
                 artefacts[TRAINED_CLIENTS] = last_shares(correct, samples)
                 arrival = arrive(loop, federation, mask)

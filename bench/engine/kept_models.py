@@ -15,8 +15,7 @@ from bench.engine.batch import Stack
 from bench.engine.conditions import run_conditions
 from bench.engine.run import Run
 from bench.errors import NotApplicableError
-from bench.federation.types import SPLITS, TEST, VALIDATION
-from bench.selection import RULES
+from bench.federation.types import SPLITS
 from bench.spec import RunSpec
 
 
@@ -59,16 +58,14 @@ class KeptModels:
     def _note(self, last_round: int) -> None:
         """Keep the models of the clients for which the rule selects ``last_round``."""
         assert self._run is not None
-        run, counts = self._run, self._run.counts["trained"][: last_round + 1]
-        samples = run.evaluator.samples
-        validation, test = counts[:, VALIDATION], counts[:, TEST]
-        self.rounds = RULES[self.rule](validation, samples["val"], test, samples["test"])
-        clients = np.flatnonzero(self.rounds == last_round)
-        if not len(clients):
+        run = self._run
+        mask = run.selected.is_last["trained", self.rule]
+        if not mask.any():
             return
-        rows = torch.from_numpy(clients).to(run.device)
+        self.rounds = np.where(mask, last_round, self.rounds if len(self.rounds) else last_round)
+        rows = torch.from_numpy(np.flatnonzero(mask)).to(run.device)
         models = {name: value.detach().clone() for name, value in run.own.items()}
-        if len(clients) < len(self.rounds):
+        if not mask.all():
             models = {name: past.index_copy(0, rows, models[name][rows]) for name, past in self.stack.items()}
         self.stack = models
         attributes = vars(run.method)  # some exist only after the first round

@@ -130,6 +130,6 @@ def arrive(run: Run, federation: Federation, mask: NDArray[np.bool_]) -> Arrival
     return Arrival(
         {key: of_all(counts, axis=1) for key, counts in correct.items()},
         {split: of_all(samples) for split, samples in evaluator.samples.items()},
-        {key: of_all(counts) for key, counts in selected_rounds.confusion(correct).items()},
+        {key: of_all(counts) for key, counts in selected_rounds.confusion().items()},
         {key: of_all(areas, fill=np.nan) for key, areas in selected_rounds.roc_auc().items()},
     )

@@ -21,47 +21,40 @@ Selected = Mapping[tuple[str, str], NDArray[Any]]
 class SelectedRounds:
     """Keeps, by stage and rule, the evaluation of every client at the row that the rule selects so far.
 
-    ``samples[split]`` int32 ``[clients]`` are the numbers of items.
+    ``samples[split]`` int32 ``[clients]`` are the numbers of items. ``is_last[stage, rule]`` says for which
+    clients this row is the last one, bool ``[clients]``.
     """
 
     def __init__(self, samples: Mapping[str, NDArray[np.int32]]) -> None:
         self._samples = samples
         self._selections: dict[tuple[str, str], Evaluation] = {}
+        self.is_last: dict[tuple[str, str], NDArray[np.bool_]] = {}
 
     def note(self, stage: str, evaluation: Evaluation) -> None:
         """Take in the next row of a stage."""
-        if not evaluation.confusion.size:
-            return
         for rule, choose in RULES.items():
-            selection = self._selections.get((stage, rule), evaluation)
+            key = stage, rule
+            selection = self._selections.get(key)
+            if selection is None:
+                self._selections[key] = evaluation
+                self.is_last[key] = np.ones(len(evaluation.roc_auc), np.bool_)
+                continue
             # the row so far against the next one: a rule selects as it would of all rows
             rows = np.stack([selection.correct, evaluation.correct])
             validation, test = rows[:, VALIDATION], rows[:, TEST]
             mask = choose(validation, self._samples["val"], test, self._samples["test"]) == 1
-            self._selections[stage, rule] = Evaluation(
+            self.is_last[key] = mask
+            self._selections[key] = Evaluation(
                 np.where(mask, evaluation.correct, selection.correct),
                 np.where(mask[:, None, None], evaluation.confusion, selection.confusion),
                 np.where(mask, evaluation.roc_auc, selection.roc_auc),
             )
 
-    def confusion(self, correct: Mapping[tuple[str, str], Counts]) -> dict[tuple[str, str], Counts]:
+    def confusion(self) -> dict[tuple[str, str], Counts]:
         """The test items by true and predicted class, int32 ``[clients, classes, classes]``, by stage and
-        rule.
-
-        ``correct`` has the counts ``[rows, clients]`` of the whole run, by stage and split. A stage and
-        rule is left out if its matrices do not agree with the row that the rule selects there. This
-        happens to a method that trains for fewer epochs than it is evaluated after.
+        rule; none if they are too many.
         """
-        confusions = {}
-        for (stage, rule), selection in self._selections.items():
-            val, test = correct[stage, "val"], correct[stage, "test"]
-            row = RULES[rule](val, self._samples["val"], test, self._samples["test"])
-            counts = test[row, np.arange(test.shape[1])]
-            diagonal = np.trace(selection.confusion, axis1=1, axis2=2)
-            items = selection.confusion.sum(axis=(1, 2))
-            if np.array_equal(diagonal, counts) and np.array_equal(items, self._samples["test"]):
-                confusions[stage, rule] = selection.confusion
-        return confusions
+        return {key: row.confusion for key, row in self._selections.items() if row.confusion.size}
 
     def roc_auc(self) -> dict[tuple[str, str], NDArray[np.float64]]:
         """The areas under the ROC curve ``[clients]`` by stage and rule; none unless there

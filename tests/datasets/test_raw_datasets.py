@@ -31,14 +31,6 @@ def test_counts_of_the_largest_component(name: str, counts: tuple[int, ...], dat
     assert (np.diff(graph.edges[0] * len(graph.labels) + graph.edges[1]) > 0).all()
 
 
-@pytest.mark.parametrize("name", ["pubmed", "photo", "coraca"])
-def test_nothing_is_written_into_the_data_root(name: str, data_root: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in data_root.rglob("*") if "tiny" not in path.parts[-1]}
-    load(name, data_root)
-    after = {path: path.stat().st_mtime_ns for path in data_root.rglob("*") if "tiny" not in path.parts[-1]}
-    assert after == before
-
-
 @pytest.mark.parametrize("name", ["pubmed", "coraca", "cifar10-sample"])
 def test_a_changed_pickle_is_refused_before_it_is_opened(name: str, tmp_path: Path) -> None:
     for file in DATASETS.named(name).files:

@@ -56,8 +56,9 @@ def test_they_are_the_models_after_that_round() -> None:
     it.warm_up()
     it.step(0)
     first = {name: value.clone() for name, value in it.own.items()}
-    it.counts["trained"][0] = 3
-    it.counts["trained"][0][:, 1] = -1  # client 1 has a better round still to come, whatever it scores
+    selected = it.selected._selections["trained", "client_best_val"].correct
+    selected[:] = 3
+    selected[:, 1] = -1  # client 1 has a better round still to come, whatever it scores
     it.step(1)
     for name, value in kept.stack.items():
         later = [client for client in range(4) if kept.rounds[client] == 1]
