@@ -15,8 +15,6 @@ from PIL import Image
 
 from bench import paths, registry
 from bench.cli.main import main
-from bench.errors import RequestError
-from bench.federation import scenarios
 from bench.federation.build import build
 from bench.federation.types import SPLITS
 from bench.store import open_store
@@ -97,17 +95,6 @@ def test_a_grid_of_ones_own_compares_the_method(monkeypatch: pytest.MonkeyPatch,
     ]
 
 
-def test_a_changed_raw_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    found_in(monkeypatch, EXAMPLES / "friends.py")
-    folder = tmp_path / "friends"
-    folder.mkdir()
-    for name in ("people.csv", "friendships.csv"):
-        text = (EXAMPLES / "data/friends" / name).read_text()
-        (folder / name).write_text(text.replace("0,10", "0,11", 1))
-    with pytest.raises(RequestError, match=r"friendships\.csv is damaged or another version"):
-        build("friends", "non-overlapping", 3, 0, SPLIT, (tmp_path,))
-
-
 def test_the_scenario_deals_every_node_once(monkeypatch: pytest.MonkeyPatch) -> None:
     found_in(monkeypatch, EXAMPLES / "iid.py")
     federation = build("cora", "iid", 7, 5, SPLIT)
@@ -131,12 +118,6 @@ def test_an_edited_scenario_draws_anew(monkeypatch: pytest.MonkeyPatch, tmp_path
         found_in(monkeypatch, file)
         hashes.append(build("cora", "iid", 4, 5, SPLIT).hash)
     assert hashes[0] != hashes[1]
-
-
-def test_a_scenario_for_another_family_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    found_in(monkeypatch, EXAMPLES / "iid.py")
-    with pytest.raises(RequestError, match="iid' is for graph data, but toy is images data"):
-        scenarios.find("iid", "toy", "images")
 
 
 @pytest.mark.slow
