@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import NotApplicableError, RequestError
-from bench.replacement import check_replaceable, replacing_folder
+from bench.replacement import replacing_folder
 from bench.spec import RunSpec
 from bench.sweep.execution import execute
 from bench.sweep.order import Order
@@ -59,22 +59,14 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptMod
     Raises:
         RequestError: the folder cannot be written.
     """
-    from safetensors.torch import save
     from torch import Tensor
 
     from bench.federation.types import TEST
 
-    check_replaceable(folder)
     digits = len(str(len(models.rounds) - 1))
     samples = result.samples["test"]
-    clients: list[dict[str, Any]] = [
-        {"client": client, "file": f"client-{client:0{digits}}.safetensors", "round": int(round_index)}
-        for client, round_index in enumerate(models.rounds)
-    ]
-    tensors = {
-        round_index: {name: value for name, value in state.items() if isinstance(value, Tensor)}
-        for round_index, state in sorted(models.method.items())
-    }
+    clients: list[dict[str, Any]] = []
+    method: list[dict[str, Any]] = []
     manifest = {
         "format": FORMAT,
         "spec": json.loads(spec.canonical()),
@@ -83,39 +75,41 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptMod
         "stage": "trained",
         "rule": models.rule,
         "clients": clients,
-        "method": [
-            {
-                "round": round_index,
-                "file": f"method-{round_index}.safetensors" if state else None,
-                "values": {
-                    name: value for name, value in models.method[round_index].items() if name not in state
-                },
-            }
-            for round_index, state in tensors.items()
-        ],
+        "method": method,
     }
     with replacing_folder(folder) as new_folder:
-        for client in clients:
-            row = client["client"]
-            model = {name: value[row].cpu().contiguous().clone() for name, value in models.stack.items()}
-            (new_folder / client["file"]).write_bytes(save(model, {"spec_hash": spec.hash}))
-        for round_index, state in tensors.items():
-            if state:
-                copies = {name: value.cpu().contiguous().clone() for name, value in state.items()}
-                (new_folder / f"method-{round_index}.safetensors").write_bytes(save(copies))
+        for client, round_index in enumerate(models.rounds):
+            name = f"client-{client:0{digits}}.safetensors"
+            model = {key: value[client] for key, value in models.stack.items()}
+            _save(new_folder / name, model, {"spec_hash": spec.hash})
+            clients.append({"client": client, "file": name, "round": int(round_index)})
+        for round_index, state in sorted(models.method.items()):
+            tensors = {key: value for key, value in state.items() if isinstance(value, Tensor)}
+            values = {key: value for key, value in state.items() if key not in tensors}
+            file = f"method-{round_index}.safetensors" if tensors else None
+            if file:
+                _save(new_folder / file, tensors)
+            method.append({"round": round_index, "file": file, "values": values})
         _write(new_folder, manifest)
         correct = models.correct(*read_models(new_folder))[TEST]
-        for client in clients:
-            row = client["client"]
-            counted = int(result.correct["trained", "test"][models.rounds[row], row])
-            client |= {
-                "test_correct": int(correct[row]),
-                "test_samples": int(samples[row]),
-                "test_accuracy": int(correct[row]) / int(samples[row]) if samples[row] else None,
-                "stored_test_accuracy": counted / int(samples[row]) if samples[row] else None,
-                "as_stored": not samples[row] or int(correct[row]) == counted,
+        for entry in clients:
+            client = entry["client"]
+            count, total = int(correct[client]), int(samples[client])
+            stored_count = int(result.correct["trained", "test"][models.rounds[client], client])
+            entry |= {
+                "test_correct": count,
+                "test_samples": total,
+                "test_accuracy": count / total if total else None,
+                "stored_test_accuracy": stored_count / total if total else None,
+                "as_stored": not total or count == stored_count,
             }
         _write(new_folder, manifest)
+
+
+def _save(file: Path, model: Stack, metadata: dict[str, str] | None = None) -> None:
+    from safetensors.torch import save
+
+    file.write_bytes(save({key: value.cpu().contiguous().clone() for key, value in model.items()}, metadata))
 
 
 def _write(folder: Path, manifest: dict[str, Any]) -> None:

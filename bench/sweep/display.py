@@ -180,8 +180,8 @@ def line(step: Step, result: RunResult) -> str:
 
 
 class Reporter:
-    """Hears of everything that a sweep does, and passes on what else a person should know, as ``note``; used
-    as a context manager around it.
+    """Is told of the runs of a sweep, and says nothing of them. ``note`` takes what else people should know.
+    Used as a context manager around the sweep.
     """
 
     def __init__(self, note: Callable[[str], None] = lambda text: None) -> None:

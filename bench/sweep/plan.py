@@ -10,20 +10,16 @@ from functools import cache, cached_property
 from math import log
 from pathlib import Path
 from statistics import median
-from typing import Literal, cast
 
 from bench.dataset import DATASETS
 from bench.engine.result import Code
-from bench.engine.states import COMPLETE, FAILURES, SETTLED, State
+from bench.engine.states import COMPLETE, FAILURES, SETTLED
 from bench.grids import Planned
 from bench.sources import Sources
 from bench.spec import RunSpec, run_name
 from bench.store.store import Kind, Stored
 from bench.sweep import fingerprint
 from bench.sweep.policy import Level, sort_of
-
-Status = State | Literal["missing", "stale"]
-"""Where a planned run stands: how it has ended, or that it has not, or that its numbers are of older code."""
 
 
 def kind_of(spec: RunSpec) -> Kind:
@@ -78,15 +74,17 @@ class Estimator:
 
 @dataclass(frozen=True)
 class Step:
-    """A planned run and where it stands. ``seconds`` is what it would take to do it now.
+    """A planned run and where it stands.
 
-    ``stored``: what the database had of it when the plan was made. ``changed``: it is settled, but its
-    code's sources have changed since, without a new numerics version. ``to_run``: a sweep of this plan runs
-    it.
+    status   the state in which it has ended, ``missing``, or ``stale``: its numbers are of older code
+    stored   what the database had of it when the plan was made
+    seconds  what it would take to do it now
+    changed  it is settled, but its sources have changed since, without a new numerics version
+    to_run   a sweep of this plan runs it
     """
 
     planned: Planned
-    status: Status
+    status: str
     reason: str = ""
     stored: Stored | None = None
     seconds: float | None = None
@@ -215,7 +213,7 @@ def _step(run: Planned, row: Stored | None, data_gap: Callable[[str], str]) -> S
         change = numerics_change(row, code)
         if not change:
             is_changed = row.source_hash != code.source
-            return Step(run, cast(Status, row.state), row.reason, row, changed=is_changed)
+            return Step(run, row.state, row.reason, row, changed=is_changed)
     gap = data_gap(run.spec.dataset)
     if gap:
         return Step(run, "no_data", gap, row)
@@ -223,7 +221,7 @@ def _step(run: Planned, row: Stored | None, data_gap: Callable[[str], str]) -> S
         return Step(run, "stale", change, row)
     if row is None or row.state == "no_data":
         return Step(run, "missing", "", row)
-    return Step(run, cast(Status, row.state), row.reason, row)
+    return Step(run, row.state, row.reason, row)
 
 
 def numerics_change(row: Stored, code: Code) -> str:

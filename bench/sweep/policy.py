@@ -62,8 +62,8 @@ def check(placement: Placement, find: Callable[[str], object] = find_spec) -> No
 
 @dataclass(frozen=True)
 class Limits:
-    """Failures after which nothing new starts, seconds that a run may take, seconds that the sweep
-    may take; None where there is no such limit.
+    """When nothing new starts: after so many failures, or at the end of a budget of seconds. ``timeout`` is
+    how many seconds a run may take. None is no limit.
     """
 
     failures: int | None = None
@@ -73,8 +73,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class Slots:
-    """One device name a run at a time (``cpu``, ``cuda:0``, ...), and threads for each. ``elsewhere``: the
-    names hold on whatever machine a cluster finds for a run, and the cluster sees to the room there.
+    """A device name for each run at a time (``cpu``, ``cuda:0``), and the threads of a run. ``elsewhere``: a
+    cluster chooses the machine of each run and sees that there is room.
     """
 
     devices: tuple[str, ...]

@@ -53,14 +53,14 @@ CLAIM_PAUSE = 1.0
 """Seconds after which a run that another sweep was at is asked for again."""
 
 FollowUp = Callable[[Store, Mapping[str, str]], Sequence[Step]]
-"""What else is to run, given the states of the runs that have ended by spec hash; asked whenever one has.
-Its federations are among those of the plan."""
+"""Says what else is to run, given the states of ended runs by spec hash. It is asked whenever a run has
+ended. Its runs are on federations of the plan."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where every planned run stands after a sweep, by state; how many it ran and how many of those
-    failed or did not fit; and how many it left, by reason.
+    """What a sweep came to: the planned runs by state, how many it ran, how many of these failed or ran out
+    of memory, and how many it left by reason.
     """
 
     counts: dict[str, int]
@@ -83,13 +83,12 @@ def sweep(
     make_pool: MakePool = LocalPool,
     follow_up: FollowUp = lambda store, states: (),
 ) -> Outcome:
-    """Do the runs of a plan that are to do and store each one as it ends.
+    """Do the runs of a plan that are to do, and store each one as it ends.
 
-    The database is made only after every federation has been built. A run that fails, or whose
-    process dies, is stored as such and the rest goes on, within ``limits``. Under ``home`` the sweep
-    keeps the output of failed runs (``logs/``) and saves what runs every
-    so many ``minutes`` (``checkpoints/``), from where it goes on after a kill; without it, neither.
-    ``make_pool`` says where runs are made. ``follow_up`` is asked for more whenever one has ended.
+    The database is made only after every federation has been built. A run that fails, or whose process dies,
+    is stored as failed, and the rest goes on within ``limits``. Under ``home`` the sweep keeps the output of
+    failed runs (``logs/``) and checkpoints (``checkpoints/``), one every so many ``minutes``; without a home,
+    neither. ``make_pool`` says where runs are made.
 
     Raises:
         RequestError: a federation cannot be what was asked for, stored runs are of other clients, or no
@@ -252,11 +251,10 @@ class Job:
 class Loop:
     """Gives jobs to a pool, one for each slot, and stores what comes of them.
 
-    ``deadline`` is the end of the budget on the monotonic clock; the other fields are as of ``sweep``.
+    ``deadline`` is the end of the budget on the monotonic clock. The other fields are as of ``sweep``.
 
-    Afterwards ``states`` holds where every run stands that has ended, by spec hash, those that other sweeps
-    have done included; ``ended`` counts the results of this one by state, and ``left`` the runs that were not
-    begun by reason.
+    Afterwards ``states`` has the state of every run that has ended, here or in another sweep, by spec hash.
+    ``ended`` counts the results of this sweep by state, and ``left`` the runs that were not begun by reason.
     """
 
     slots: Slots
@@ -495,8 +493,8 @@ class Loop:
         self.reporter.finished(step, result)
 
     def _follow(self, step: Step, is_over: bool) -> None:
-        """Nothing is left of a run that has ended, here or elsewhere, but what follows it: not what a killed
-        worker has half-written, nor what was saved of a run that ``is_over``.
+        """Ask what follows a run that has ended, here or in another sweep. What a killed worker has
+        half-written goes; so does the checkpoint of a run that ``is_over``.
         """
         checkpoint = self._checkpoint(step)
         if checkpoint is not None:

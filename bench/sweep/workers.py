@@ -140,7 +140,7 @@ class Worker:
 
 
 def _load(execute: Execute) -> None:
-    """Nothing: whoever has read the function has loaded it."""
+    """Do nothing: to unpickle the function has loaded what runs need."""
 
 
 def kills_for_memory() -> int:

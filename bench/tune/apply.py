@@ -26,17 +26,6 @@ class Configuration:
     record: Record
     own: bool
 
-    def fits(self, spec: RunSpec) -> bool:
-        """Whether the search was made for the spec's cell: all settings are the same but the seed and the
-        partition's.
-        """
-        return self.record.spec.cell_on_any_partition == spec.cell_on_any_partition
-
-    def federation_hash(self, spec: RunSpec) -> str:
-        """The hash of the federation that the search was made on; empty where the spec asks for another."""
-        is_same = self.record.spec.federation_key == spec.federation_key
-        return self.record.clients if is_same else ""
-
     @property
     def current(self) -> bool:
         """Whether the search was made by code of the numerics that are installed; its method is at hand."""
@@ -55,10 +44,11 @@ class Configurations:
 
     def of(self, spec: RunSpec) -> Configuration | None:
         """The one for a run in its cell's default configuration, of the installed code if there is such a
-        one; None where its cell was not tuned.
+        one; None where its cell was not tuned. The seed and the partition's seed may differ.
         """
+        cell = spec.cell_on_any_partition
         winners = self.by_file.get(file_name(spec), ())
-        fitting = [winner for winner in winners if winner.fits(spec)]
+        fitting = [winner for winner in winners if winner.record.spec.cell_on_any_partition == cell]
         return next((winner for winner in fitting if winner.current), fitting[0] if fitting else None)
 
 
@@ -108,7 +98,9 @@ def tuned(planned_runs: Iterable[Planned], winners: Configurations | None = None
                 f"--use-tuned: seed {run.spec.seed} was used to tune {run.method} on {run.spec.dataset}: "
                 "name seeds that the search has not seen"
             )
-        runs.append(replace(run, spec=winner.apply(run.spec), tuned_on=winner.federation_hash(run.spec)))
+        is_same = winner.record.spec.federation_key == run.spec.federation_key
+        tuned_on = winner.record.clients if is_same else ""
+        runs.append(replace(run, spec=winner.apply(run.spec), tuned_on=tuned_on))
     if gaps:
         names = list(gaps)
         tail = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""

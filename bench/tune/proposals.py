@@ -15,33 +15,34 @@ from optuna.trial import TrialState, create_trial
 from bench import streams
 from bench.errors import RequestError
 from bench.tune.record import Trial
-from bench.tune.tuning import Space, Tuning, Value
+from bench.tune.tuning import Space, Tuning
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
-def propose(tuning: Tuning, trials: Sequence[Trial], count: int) -> list[dict[str, Value]]:
-    """So many configurations to try side by side, none of them tried before.
+def propose(tuning: Tuning, trials: Sequence[Trial], count: int) -> list[int]:
+    """The numbers of so many configurations to try side by side, none of them tried before.
 
     They follow from the search's name, its trials and the count. Each is suggested by the tree-structured
     Parzen estimator, which takes those suggested just before for bad ones, or else is a random one.
     """
     study = rebuilt(tuning, trials)
     space = _distributions(tuning.space)
-    proposals: list[dict[str, Value]] = []
-    places = {tuning.place(trial.parameters) for trial in trials}
+    taken = {tuning.place(trial.parameters) for trial in trials}
+    proposals: list[int] = []
     for number in range(len(trials), len(trials) + count):
         stream = streams.generator(0, "tuning", tuning.name, number)
         study.sampler = TPESampler(seed=int(stream.integers(2**32)), multivariate=True, constant_liar=True)
         suggestion = study.ask(fixed_distributions=space)
-        if (place := tuning.place(suggestion.params)) in places:
+        place = tuning.place(suggestion.params)
+        if place in taken:
             study.tell(suggestion, state=TrialState.FAIL)
-            free_places = [index for index in range(tuning.size) if index not in places]
+            free_places = [index for index in range(tuning.size) if index not in taken]
             place = free_places[stream.integers(len(free_places))]
             study.enqueue_trial(tuning.at(place))
             study.ask(fixed_distributions=space)
-        places.add(place)
-        proposals.append(tuning.at(place))
+        taken.add(place)
+        proposals.append(place)
     return proposals
 
 

@@ -23,7 +23,7 @@ from bench.sweep.plan import Step, planned
 from bench.tune.proposals import propose
 from bench.tune.record import EPSILON, State, Trial, best_of, client_epochs, dearest, ended
 from bench.tune.trial import CLIENT_EPOCHS
-from bench.tune.tuning import STAGE, Tuning, Value
+from bench.tune.tuning import STAGE, Tuning, numerics
 
 
 @dataclass(frozen=True)
@@ -67,35 +67,32 @@ class SearchProgress:
         return None if lead is None else lead.validation
 
 
-def progress_of(
-    tuning: Tuning, history: Sequence[tuple[dict[str, Value], Runs]], width: int
-) -> SearchProgress:
+def progress_of(tuning: Tuning, history: Mapping[int, Runs], width: int) -> SearchProgress:
     """Where a search stands whose trials come ``width`` at a time.
 
-    ``history`` are the configurations that have runs, those whose first run was stored earlier first.
+    ``history`` has the runs of configurations by their number in the space, those whose first run was stored
+    earlier first.
     """
-    places = {tuning.place(parameters): (parameters, runs) for parameters, runs in history}
     default = tuning.place(tuning.default)
-    batch = {default: places.pop(default, (tuning.default, {}))}
-    queue = list(places.items())
+    batch = [default]
+    queue = [place for place in history if place != default]
     trials: list[Trial] = []
     while batch:
         share = (tuning.budget - client_epochs(trials)) / len(batch)
-        parts = [_trial(tuning, parameters, runs, share) for _, (parameters, runs) in sorted(batch.items())]
-        batch_trials = [part for part in parts if isinstance(part, Trial)]
-        trials += [
-            trial.model_copy(update={"number": number})
-            for number, trial in enumerate(batch_trials, len(trials))
-        ]
-        if len(batch_trials) < len(parts):
-            specs = [spec for part in parts if isinstance(part, list) for spec in part]
-            return SearchProgress(tuple(trials), tuple(specs))
-        batch, queue = dict(queue[:width]), queue[width:]
+        to_run: list[RunSpec] = []
+        for place in sorted(batch):
+            runs = history.get(place, {})
+            missing_specs = [spec for spec in tuning.specs(tuning.at(place)) if spec.seed not in runs]
+            to_run += missing_specs
+            if not missing_specs:
+                trials.append(_trial(tuning, len(trials), place, runs, share))
+        if to_run:
+            return SearchProgress(tuple(trials), tuple(to_run))
+        batch, queue = queue[:width], queue[width:]
         size = _size(tuning, trials, width)
         if len(batch) < size:
-            for parameters in propose(tuning, trials, size):
-                if len(batch) < size:
-                    batch.setdefault(tuning.place(parameters), (parameters, {}))
+            proposals = [place for place in propose(tuning, trials, size) if place not in batch]
+            batch += proposals[: size - len(batch)]
     return SearchProgress(tuple(trials), (), ended(tuning, trials))
 
 
@@ -107,14 +104,11 @@ def _size(tuning: Tuning, trials: Sequence[Trial], width: int) -> int:
     return min(width, room, min(tuning.trials, tuning.size) - len(trials))
 
 
-def _trial(tuning: Tuning, parameters: dict[str, Value], runs: Runs, share: float) -> Trial | list[RunSpec]:
-    """A trial that may use a share of the client epochs, or the runs that it still takes.
+def _trial(tuning: Tuning, number: int, place: int, runs: Runs, share: float) -> Trial:
+    """A trial of these runs that may use a share of the client epochs.
 
     One that has used more is cut: it has no number, so that no trial has more than the budget before it.
     """
-    missing_specs = [spec for spec in tuning.specs(parameters) if spec.seed not in runs]
-    if missing_specs:
-        return missing_specs
     seed_runs = [runs[seed] for seed in tuning.seeds]
     usual = tuning.run_epochs / len(tuning.seeds)  # of a run that cannot say what it used
     epochs = sum(usual if run.client_epochs is None else run.client_epochs for run in seed_runs)
@@ -129,8 +123,8 @@ def _trial(tuning: Tuning, parameters: dict[str, Value], runs: Runs, share: floa
     else:
         validation = sum(run.validation or 0.0 for run in seed_runs) / len(seed_runs)
     return Trial(
-        number=0,
-        parameters=parameters,
+        number=number,
+        parameters=tuning.at(place),
         state=cast(State, state),
         validation=validation,
         client_epochs=min(epochs, share),
@@ -158,12 +152,12 @@ class Search:
         self.asked: set[str] = set()
         self.hopeless = ""
         self._width = width
-        self._runs: dict[int, tuple[dict[str, Value], Runs]] = {}
+        self._runs: dict[int, Runs] = {}
 
     @property
     def runs(self) -> int:
         """How many of its runs are stored, those of trials that have not ended included."""
-        return sum(len(runs) for _, runs in self._runs.values())
+        return sum(map(len, self._runs.values()))
 
     def take(self, spec: RunSpec, run: TrialRun, federation_hash: str) -> None:
         """Take a stored run into account, if it is one of the search.
@@ -171,8 +165,8 @@ class Search:
         Raises:
             RequestError: it is of other clients than those before.
         """
-        configuration = self.tuning.configuration(spec)
-        if configuration is None:
+        place = self.tuning.place_of(spec)
+        if place is None:
             return
         if run.state in HOPELESS:
             self.hopeless = run.reason if run.state == "not_applicable" or self.asked else ""
@@ -182,17 +176,14 @@ class Search:
                 f"{self.tuning.title}: its trials were made on other clients ({federation_hash[:8]}) than "
                 f"there are now ({self.federation_hash[:8]}): they cannot be compared; name another --db"
             )
-        _, runs = self._runs.setdefault(self.tuning.place(configuration), (configuration, {}))
-        runs[spec.seed] = run
+        self._runs.setdefault(place, {})[spec.seed] = run
 
     def look(self) -> list[Trial]:
         """Look where the search stands now; returned are the trials that have ended since the last look."""
         parameters = [trial.parameters for trial in self.progress.trials]
-
-        def first(entry: tuple[dict[str, Value], Runs]) -> int:
-            return min(run.number for run in entry[1].values())
-
-        self.progress = progress_of(self.tuning, sorted(self._runs.values(), key=first), self._width)
+        first_runs = {place: min(run.number for run in runs.values()) for place, runs in self._runs.items()}
+        history = {place: self._runs[place] for place in sorted(first_runs, key=first_runs.__getitem__)}
+        self.progress = progress_of(self.tuning, history, self._width)
         return [trial for trial in self.progress.trials if trial.parameters not in parameters]
 
     def check_total(self) -> None:
@@ -226,20 +217,18 @@ def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | Non
             other clients.
     """
     filters = {} if hashes is None else {"spec_hash": list(hashes)}
-    cells = {
-        (search.tuning.spec.method, search.tuning.spec.dataset): search.tuning.numerics for search in searches
-    }
+    cells = {(search.tuning.spec.method, search.tuning.spec.dataset) for search in searches}
     frame = store.runs(**filters, method=sorted({method for method, _ in cells}))
     scores = store.client_results(frame["id"], stage=STAGE, split="val", rule="best_val", metric=ACCURACY)
     means = scores.groupby("run_id")["value"].mean()
     for row in frame.to_dict("records"):
         spec = RunSpec.model_validate_json(row["spec"])
-        numerics = cells.get((spec.method, spec.dataset))
         stored_numerics = {"method": row["method_numerics"], "engine": row["engine_numerics"]}
-        if numerics is not None and stored_numerics != numerics:
+        present = numerics(spec.method)
+        if (spec.method, spec.dataset) in cells and stored_numerics != present:
             raise RequestError(
                 f"{spec.method} {spec.dataset}: its trials in {store.name} are by code of other numerics "
-                f"({stored_numerics}, now {numerics}); name another --db"
+                f"({stored_numerics}, now {present}); name another --db"
             )
         try:
             epochs = float(store.artefact(row["id"], CLIENT_EPOCHS))

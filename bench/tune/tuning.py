@@ -113,14 +113,12 @@ class Tuning:
         spec = configured(self.spec, overrides)
         return tuple(spec.model_copy(update={"seed": seed}) for seed in self.seeds)
 
-    def configuration(self, spec: RunSpec) -> dict[str, Value] | None:
-        """What a run has of the space; None where it is none of the search's."""
+    def place_of(self, spec: RunSpec) -> int | None:
+        """The number of a run's configuration; None where the run is none of the search's."""
         settings = spec.settings()
         parameters: dict[str, Value] = {key: settings.get(key, "") for key in self.space}
         is_inside = all(parameters[key] in values for key, values in self.space.items())
-        if not is_inside or spec.seed not in self.seeds:
-            return None
-        return parameters if spec in self.specs(parameters) else None
+        return self.place(parameters) if is_inside and spec in self.specs(parameters) else None
 
 
 def search_space(spec: RunSpec) -> dict[str, tuple[Value, ...]]:

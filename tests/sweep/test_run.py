@@ -359,6 +359,7 @@ def test_nothing_starts_that_would_end_after_the_budget(work: Scripted) -> None:
     with open_store(work.url, create=True) as store:
         store_like_this_code(store, Planned(spec, "local"), 3600)
     both = expand(grid(methods=("local", "fedavg"), seeds=(0, 1)))
+    assert work.sweep(both, limits=Limits(budget=1e-9)).ran == 0, "it is used up"
     result = work.sweep(both, limits=Limits(budget=1800))
     # Runs of fedavg, whose time is unknown, may start; local is known to take an hour.
     assert result.counts == {"missing": 2, "done": 2}

@@ -31,6 +31,7 @@ from stored_runs import (
 
 from bench.cli.main import main
 from bench.engine.result import RunResult
+from bench.engine.states import State
 from bench.environment import processor
 from bench.errors import RequestError
 from bench.grids import expand
@@ -288,59 +289,56 @@ def compared(stated: RunResult, new: RunResult) -> tuple[str | None, str]:
     return compare(*sides)
 
 
-@pytest.mark.parametrize(
-    ("last", "best", "finding"),
-    [
-        ((100, 300), (100, 300), "equal"),
-        ((100, 300), (100, 305), "close"),  # 5 of 1,000: 0.5 points
-        ((100, 300), (100, 306), "differs"),
-        ((110, 290), (90, 310), "close"),  # clients change places, the pooled accuracy does not
-        ((100, 310), (100, 300), "close"),  # 10 of 1,000: 1 point
-        ((100, 311), (100, 300), "differs"),
-    ],
-)
-def test_tolerances(last: tuple[int, int], best: tuple[int, int], finding: str) -> None:
-    stated, new = numbers((100, 300), (100, 300)), numbers(last, best)
-    assert compared(stated, new)[0] == finding
-    assert compared(new, stated)[0] == finding
-
-
-def test_two_predictions_may_differ_on_a_small_split() -> None:
-    stated = numbers((10, 10), (10, 10), (20, 20))
-    assert compared(stated, numbers((10, 10), (12, 10), (20, 20)))[0] == "close"
-    assert compared(stated, numbers((10, 10), (12, 11), (20, 20)))[0] == "differs"
-    assert compared(stated, numbers((10, 10), (10, 10), (20, 21)))[0] == "differs", "another test split"
-
-
-def test_only_where_every_number_is_the_same_is_a_run_equal() -> None:
-    stated = done()
-    swapped = {reading: counts[:, ::-1, ::-1] for reading, counts in stated.confusion.items()}
-    areas = {("trained", "last"): np.array([0.6, 0.9])}
-    for new in (replace(stated, confusion=swapped), replace(stated, bytes_up=122)):
-        assert compared(stated, new)[0] == "close"
-    assert compared(replace(stated, roc_auc=areas), replace(stated, confusion={}))[0] == "equal"
-    other_areas = {reading: values / 2 for reading, values in areas.items()}
-    assert compared(replace(stated, roc_auc=areas), replace(stated, roc_auc=other_areas))[0] == "close"
+DONE = done()
+SMALL = numbers((10, 10), (10, 10), (20, 20))
+AREAS = {("trained", "last"): np.array([0.6, 0.9])}
+WITH_AREAS = replace(DONE, roc_auc=AREAS)
+HALF_AREAS = replace(DONE, roc_auc={reading: values / 2 for reading, values in AREAS.items()})
+OTHER_CLASSES = {reading: counts[:, ::-1, ::-1] for reading, counts in DONE.confusion.items()}
+DIVERGED = RunResult("diverged", "nan", partition_hash="p2")
 
 
 @pytest.mark.parametrize(
     ("stated", "new", "finding"),
     [
-        (done(), replace(done(), partition_hash="q"), "differs"),
-        (done(), RunResult("diverged", "why", partition_hash="p2"), "differs"),
-        (done(), RunResult("oom", "why"), None),
-        (done(), RunResult("no_data", "why"), None),
-        (
-            RunResult("diverged", partition_hash="p2"),
-            RunResult("diverged", "nan", partition_hash="p2"),
-            "equal",
+        # by the rules last and best_val, of 1,000 test items
+        *(
+            (numbers((100, 300), (100, 300)), numbers(last, best), finding)
+            for last, best, finding in (
+                ((100, 300), (100, 300), "equal"),
+                ((100, 300), (100, 305), "close"),  # 0.5 points
+                ((100, 300), (100, 306), "differs"),
+                ((110, 290), (90, 310), "close"),  # clients change places, the pooled accuracy does not
+                ((100, 310), (100, 300), "close"),  # 1 point
+                ((100, 311), (100, 300), "differs"),
+            )
         ),
-        (RunResult("diverged", partition_hash="p2"), RunResult("diverged", partition_hash="q"), "differs"),
-        (RunResult("diverged", partition_hash="p2"), done(), "differs"),
+        # two predictions may differ on a small split
+        (SMALL, numbers((10, 10), (12, 10), (20, 20)), "close"),
+        (SMALL, numbers((10, 10), (12, 11), (20, 20)), "differs"),
+        (SMALL, numbers((10, 10), (10, 10), (20, 21)), "differs"),
+        # equal is every number that both have
+        (DONE, replace(DONE, confusion=OTHER_CLASSES), "close"),
+        (DONE, replace(DONE, bytes_up=122), "close"),
+        (WITH_AREAS, replace(DONE, confusion={}), "equal"),
+        (WITH_AREAS, HALF_AREAS, "close"),
+        # a run has to end alike, on the same clients
+        (DONE, replace(DONE, partition_hash="q"), "differs"),
+        (DONE, DIVERGED, "differs"),
+        (DIVERGED, DIVERGED, "equal"),
+        (DIVERGED, replace(DIVERGED, partition_hash="q"), "differs"),
     ],
 )
-def test_a_run_has_to_end_alike(stated: RunResult, new: RunResult, finding: str | None) -> None:
+def test_how_a_run_compares_with_what_is_stated_of_it(
+    stated: RunResult, new: RunResult, finding: str
+) -> None:
     assert compared(stated, new)[0] == finding
+    assert compared(new, stated)[0] == finding
+
+
+@pytest.mark.parametrize("state", ["oom", "no_data"])
+def test_what_this_machine_cannot_make_says_nothing(state: State) -> None:
+    assert compared(DONE, RunResult(state, "why"))[0] is None
 
 
 @pytest.mark.parametrize(

@@ -72,10 +72,10 @@ def test_another_batch_takes_another_way_from_there_on() -> None:
 def test_nothing_runs_beside_the_default_and_then_a_batch_does() -> None:
     search = tuning(trials=9)
     where, stored = go_on(search, 4, most=0)
-    assert {search.configuration(spec) == search.default for spec in where.to_run} == {True}
+    assert {search.place_of(spec) for spec in where.to_run} == {search.place(search.default)}
     where, _ = go_on(search, 4, stored=stored, most=2)
     assert len(where.trials) == 1
-    assert len({str(search.configuration(spec)) for spec in where.to_run}) == 4
+    assert len({search.place_of(spec) for spec in where.to_run}) == 4
     assert len(where.to_run) == 4 * 2
 
 

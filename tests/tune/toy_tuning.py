@@ -24,7 +24,7 @@ from bench.sweep.workers import Lost
 from bench.tune.record import Record, record, write
 from bench.tune.search import Runs, SearchProgress, TrialRun, progress_of
 from bench.tune.trial import without_test_items
-from bench.tune.tuning import Space, Tuning, Value, search_space
+from bench.tune.tuning import Space, Tuning, search_space
 
 ROUNDS = 6
 EPOCHS = 2
@@ -77,7 +77,7 @@ def warm(spec: RunSpec) -> TrialRun:
 
 
 Play = Callable[[RunSpec], TrialRun]
-Stored = dict[str, tuple[dict[str, Value], Runs]]
+Stored = dict[int, Runs]
 
 
 def go_on(
@@ -91,13 +91,13 @@ def go_on(
     """A search driven on, at most so many runs further; side by side, runs end in any ``order``."""
     stored = {} if stored is None else stored
     while True:
-        where = progress_of(search, list(stored.values()), width)
+        where = progress_of(search, stored, width)
         if not where.to_run or not most:
             return where, stored
         spec = order.choice(where.to_run) if order else where.to_run[0]
-        configuration = search.configuration(spec)
-        assert configuration is not None
-        _, runs = stored.setdefault(json.dumps(configuration), (configuration, {}))
+        place = search.place_of(spec)
+        assert place is not None
+        runs = stored.setdefault(place, {})
         most -= 1
         assert spec.seed not in runs, "no run is made twice"
         runs[spec.seed] = play(spec)
