@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,6 @@ from bench.errors import RequestError, unknown
 from bench.frames.graded_cells import collect, values_of
 from bench.frames.ranking import Ranking, rank
 from bench.frames.stored_runs import WHERE, UsualRuns, first_usual, usual_frame
-from bench.frames.values import check_kept, client_rows
 from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.grids.experiment import Line
 from bench.grids.grid import Setting
@@ -25,11 +23,10 @@ from bench.metric_names import ACCURACY, Metric
 from bench.report.ranking import task_label
 from bench.report.table import Table, listing
 from bench.resolve import Overrides
-from bench.spec import RunSpec
 from bench.statistics.paired import common_ground, of_one
+from bench.store.tables import Tables
 from bench.studies.measures import BELOW_BASELINE
 from bench.studies.settings import settings_of
-from bench.studies.source import Source
 from bench.studies.study import STUDIES, Study
 from bench.studies.wording import gap, number, ranges, with_std
 from bench.sweep.plan import Plan
@@ -160,38 +157,6 @@ def _columns(runs: list[Planned]) -> pd.DataFrame:
     return pd.DataFrame([run.names[:3] for run in runs], columns=WHERE).drop_duplicates()
 
 
-def check_others(source: Source, study: Study, method: str, runs: list[Planned], metric: Metric) -> str:
-    """Before the method's runs are made: that there will be something to compare them with. A sentence names
-    the methods that will be missing, as none of their runs has the metric; empty where none is.
-
-    Raises:
-        RequestError: no run of another method in their tasks, under their protocol, has the metric.
-    """
-    rows, names = source.runs(), {line.method for line in study.lines} - {method}
-    done_runs = rows[(rows["state"] == "done") & rows["method"].isin(names)]
-    done_runs = done_runs.merge(_columns(runs), on=WHERE)
-    protocols = {_common_protocol(run.spec) for run in runs}
-    specs = map(RunSpec.model_validate_json, done_runs["spec"])
-    other_runs = done_runs[[_common_protocol(spec) in protocols for spec in specs]]
-    if other_runs.empty:
-        raise RequestError(f"nothing to compare with: no other method of {study.name} was run there")
-    run_ids = other_runs["id"].tolist()
-    values = client_rows(source, run_ids, metric, "trained", "test", "last")
-    has_metric = other_runs["id"].isin(values["run"])
-    gap = check_kept(metric, len(other_runs), int((~has_metric).sum()))
-    missing = set(other_runs["method"]) - set(other_runs["method"][has_metric])
-    titles = ", ".join(line.title or line.method for line in study.lines if line.method in missing)
-    return f"Not compared: {titles}. {gap}" if titles else ""
-
-
-def _common_protocol(spec: RunSpec) -> str:
-    """What a run's protocol shares with those of other methods: not which clients are drawn, nor what
-    methods choose for themselves.
-    """
-    own_keys = {key for method in METHODS.all().values() for key in method.protocol}
-    return json.dumps(spec.protocol.model_dump(mode="json", exclude={"partition_seed", *own_keys}))
-
-
 class Comparison(NamedTuple):
     """A method beside all others of a study.
 
@@ -212,7 +177,7 @@ class Comparison(NamedTuple):
 
 
 def compare(
-    source: Source, study: Study, method: str, runs: list[Planned], metric: Metric = ACCURACY
+    source: Tables, study: Study, method: str, runs: list[Planned], metric: Metric = ACCURACY
 ) -> Comparison:
     """The ranking of all methods over the tasks of the method's runs, and where it stands in each.
 

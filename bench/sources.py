@@ -8,13 +8,23 @@ import shutil
 import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from http.client import HTTPException
 from pathlib import Path
+from typing import IO
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+from filelock import FileLock
 
 from bench import paths
-from bench.download import DownloadError, download, write_once
 from bench.errors import NoDataError, RequestError
+from bench.replacement import replacing_file
+
+WAIT = 8.0
+"""Seconds for which a host may send nothing."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +63,12 @@ _digests: dict[tuple[str, int, int, str], str] = {}
 
 def digest(path: Path, algorithm: str) -> str:
     """The file's hash, hexadecimal; computed once as long as its size and time stay the same."""
-    try:
-        stat = path.stat()
-        key = (str(path.absolute()), stat.st_size, stat.st_mtime_ns, algorithm)
-        if key not in _digests:
-            with path.open("rb") as content:
-                new_hash = partial(hashlib.new, algorithm, usedforsecurity=False)
-                _digests[key] = hashlib.file_digest(content, new_hash).hexdigest()
-    except OSError as error:
-        raise RequestError(f"cannot read {path}: {error.strerror}; make it readable") from None
+    stat = path.stat()
+    key = (str(path.absolute()), stat.st_size, stat.st_mtime_ns, algorithm)
+    if key not in _digests:
+        with path.open("rb") as content:
+            new_hash = partial(hashlib.new, algorithm, usedforsecurity=False)
+            _digests[key] = hashlib.file_digest(content, new_hash).hexdigest()
     return _digests[key]
 
 
@@ -104,14 +111,10 @@ class Sources:
         for root in self.roots:
             if os.path.isfile(root / file.path):  # False, not an error, where the folder is barred
                 return root, root / file.path
-            for path in self._elsewhere(root, file):
-                if not mismatch(path, file):
+            for path in (root / name for name in file.also):
+                if os.path.isfile(path) and not mismatch(path, file):
                     return root, path
         return None
-
-    @staticmethod
-    def _elsewhere(root: Path, file: RawFile) -> list[Path]:
-        return [root / name for name in file.also if os.path.isfile(root / name)]
 
     def at_hand(self, file: RawFile) -> tuple[Path, Path] | None:
         """``locate`` of the file or else of the archive that holds it."""
@@ -157,12 +160,17 @@ class Sources:
     def get_all(self, files: Sequence[RawFile]) -> list[Path]:
         """``get`` for several files; the error names every one that is missing."""
         missing_files = [file for file in files if self.locate(file) is None]
-        for file in missing_files:
+        for place, file in enumerate(missing_files):
             try:
                 self._obtain(file)
-            except DownloadError as error:
-                lacking_files = [file for file in missing_files if self.locate(file) is None]
-                raise NoDataError(self._advice(lacking_files, str(error))) from None
+            except NoDataError as error:
+                names = ", ".join(file.path for file in missing_files[place:])
+                alternative = f" (or {file.archive.path})" if file.archive else ""
+                raise NoDataError(
+                    f"missing {names}; {error}; put what is missing{alternative} at that path below one of "
+                    f"{', '.join(map(str, self.roots))}, or name the folder that has it with --data-root or "
+                    "BENCH_DATA"
+                ) from None
         return [self._checked_path(file) for file in files]
 
     def _checked_path(self, file: RawFile) -> Path:
@@ -171,62 +179,52 @@ class Sources:
         check(place[1], file)
         return place[1]
 
-    def _advice(self, files: list[RawFile], reason: str) -> str:
-        names = ", ".join(file.path for file in files)
-        roots = ", ".join(str(root) for root in self.roots)
-        places = [path for root in self.roots for file in files for path in self._elsewhere(root, file)]
-        other_text = f" ({places[0]} is another file)" if places else ""
-        archive = files[0].archive
-        alternative = f" (or {archive.path})" if archive else ""
-        return (
-            f"missing {names}{other_text}; {reason}; put what is missing{alternative} at that path below "
-            f"one of {roots}, or name the folder that has it with --data-root or BENCH_DATA"
-        )
-
     def _obtain(self, file: RawFile) -> None:
-        """Download the file, or unpack it from its archive, into ``BENCH_HOME/data``."""
+        """Download the file, or unpack it from its archive, into ``BENCH_HOME/data``.
+
+        Processes that want the same file write it once. What fails on the way leaves nothing.
+        """
+        if file.archive and self.locate(file.archive) is None:
+            self._obtain(file.archive)
+        if not file.archive and not (self.download and file.url):
+            raise NoDataError("it has no public address" if self.download else "downloads are switched off")
         target = self.store / file.path
-        try:
-            if file.archive:
-                if self.locate(file.archive) is None:
-                    self._obtain(file.archive)
-                archive = self._checked_path(file.archive)
-                write_once(target, lambda part: _unpack(archive, file, part))
-            elif not self.download:
-                raise DownloadError("downloads are switched off")
-            elif not file.url:
-                raise DownloadError("it has no public address")
-            else:
-                download(file.url, target, lambda part: _check_download(part, file))
-        except OSError as error:
-            raise RequestError(
-                f"cannot write {target}: {error.strerror or error}; set BENCH_HOME to a folder with room"
-            ) from None
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(target.with_name(f".{target.name}.lock")):
+            if target.exists():
+                return
+            with replacing_file(target) as part:
+                if file.archive:
+                    with _opened_member(self._checked_path(file.archive), file.member) as source:
+                        _copy(source, part)
+                    check(part, file)
+                else:
+                    _download(file, part)
 
 
-def _check_download(part: Path, file: RawFile) -> None:
+def _download(file: RawFile, target: Path) -> None:
+    """Raises ``NoDataError`` where the host does not answer, refuses, or sends something else."""
+    request = Request(str(file.url), headers={"User-Agent": "pfl-bench"})
     try:
-        check(part, file)
-    except RequestError:
-        raise DownloadError(f"{file.url} sent something else than the published file") from None
+        with urlopen(request, timeout=WAIT) as response:
+            _copy(response, target)
+    except (URLError, HTTPException, TimeoutError, ConnectionError) as error:
+        raise NoDataError(f"{file.url}: {error}") from None
+    if mismatch(target, file):
+        raise NoDataError(f"{file.url} sent something else than the published file")
 
 
-def _unpack(archive: Path, file: RawFile, part: Path) -> None:
-    """Write the member of a zip or tar archive to ``part`` and check it."""
-    try:
-        if zipfile.is_zipfile(archive):
-            with (
-                zipfile.ZipFile(archive) as zipped,
-                zipped.open(file.member) as source,
-                part.open("wb") as target,
-            ):
-                shutil.copyfileobj(source, target)
-        else:
-            with tarfile.open(archive) as tar, part.open("wb") as target:
-                source_file = tar.extractfile(file.member)
-                if source_file is None:
-                    raise KeyError(file.member)
-                shutil.copyfileobj(source_file, target)
-    except (KeyError, tarfile.TarError, zipfile.BadZipFile):
-        raise RequestError(f"{archive} holds no readable {file.member}; replace it by the original") from None
-    check(part, file)
+@contextmanager
+def _opened_member(archive: Path, member: str) -> Iterator[IO[bytes]]:
+    """A member of a zip or tar archive, opened to be read."""
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as zipped, zipped.open(member) as source:
+            yield source
+    else:
+        with tarfile.open(archive) as tar:
+            yield tar.extractfile(member)  # type: ignore[misc]
+
+
+def _copy(source: IO[bytes], target: Path) -> None:
+    with target.open("wb") as file:
+        shutil.copyfileobj(source, file)

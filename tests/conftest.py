@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded: small p
 import pytest
 from hypothesis import HealthCheck, settings
 
-from bench import download, registry
+from bench import registry
 from bench.data import Data
 from bench.dataset import DATASETS, Dataset
 from bench.errors import NoDataError
@@ -66,11 +66,10 @@ def federation() -> Federation:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """``BENCH_HOME``, which does not exist yet; no raw data, no memory of silent hosts."""
+    """``BENCH_HOME``, which does not exist yet; no raw data."""
     for name in ("BENCH_DATA", "http_proxy", "HTTP_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(download, "_silent", {})
     return tmp_path / "home"
 
 

@@ -27,7 +27,7 @@ from bench.store import open_store
 from bench.store.models import ImportedBundle, Run
 from bench.studies.experiment import Comparison, Experiment, Line, Target
 from bench.studies.settings import Column, Reading
-from bench.studies.source import MergedSource
+from bench.studies.source import merged
 from bench.studies.study import Study
 
 EVIL = '<img src=x onerror="window.hacked=1">'
@@ -189,7 +189,7 @@ def fill(url: str, bundle_state: str = "unverified", findings: Sequence[str] = (
 def build_site(url: str, out: Path) -> Site:
     """The site of a database alone."""
     with open_store(url, create=False) as store:
-        source = MergedSource(store, [])
+        source = merged(store, [])
         return build(source, {"tiny": Tiny}, COMPETITORS, out)
 
 
@@ -199,7 +199,7 @@ def build_renamed(folder: Path) -> Path:
     fill(url)
     with open_store(url, create=True) as store:
         save(store, PLANNED.spec, done(60, PLANNED.spec.clients))
-        build(MergedSource(store, []), {"tiny": Renamed}, COMPETITORS, folder / "site")
+        build(merged(store, []), {"tiny": Renamed}, COMPETITORS, folder / "site")
     return folder / "site"
 
 

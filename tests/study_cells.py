@@ -20,10 +20,10 @@ from bench.report.document import DocumentCells, Report
 from bench.report.request import Request
 from bench.site.documents import build
 from bench.spec import RunSpec
+from bench.store.tables import Tables
 from bench.studies.experiment import Experiment, ExperimentPlan
 from bench.studies.published import Published, published
 from bench.studies.settings import Column
-from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.tune.apply import Configurations
 
@@ -44,7 +44,7 @@ def experiments(study: type[Study]) -> tuple[Experiment, ...]:
 
 
 def report_of(
-    source: Source,
+    source: Tables,
     out: Path,
     request: Request | None = None,
     study: type[Study] = ToyStudy,
@@ -57,7 +57,7 @@ def report_of(
 def shown(
     study: type[Study],
     name: str,
-    source: Source,
+    source: Tables,
     request: Request | None = None,
     usual: UsualRuns | None = None,
     winners: Configurations | None = None,
@@ -71,7 +71,7 @@ def shown(
     return DocumentCells.of(study(), plan.experiment, results.cells[asked.mask(results.cells)], results)
 
 
-def cells_of(study: type[Study], name: str, source: Source | None = None) -> pd.DataFrame:
+def cells_of(study: type[Study], name: str, source: Tables | None = None) -> pd.DataFrame:
     """The cells of an experiment over a source, with ``settings`` (of the runs, or planned); without a source
     what is planned and published.
     """
@@ -104,7 +104,7 @@ def printed_beside(cells: pd.DataFrame, study: type[Study]) -> set[Published]:
 def figures_of(
     study: type[Study],
     name: str,
-    source: Source,
+    source: Tables,
     datasets: tuple[str, ...] = (),
     usual: UsualRuns | None = None,
 ) -> list[Figure]:

@@ -111,24 +111,24 @@ def test_methods_that_train_nothing_run_one_round() -> None:
         ),
         ({"overrides": {"client.optimizer_state": "half"}}, ["client.optimizer_state", "'keep'", "'half'"]),
         ({"overrides": {"protocol.rounds": 2.5}}, ["protocol.rounds", "2.5"]),
-        ({"overrides": {"protocol.rounds": True}}, ["protocol.rounds", "true"]),
-        ({"overrides": {"client.batch_size": False}}, ["client.batch_size", "false"]),
-        ({"overrides": {"method.mu": True}}, ["method.mu", "true"]),
         ({"overrides": {"client.dropout": 1}}, ["client.dropout", "0.99"]),
         ({"overrides": {"client.optimizer": "adamw"}}, ["client.optimizer", "'adam'", "'adamw'"]),
         ({"overrides": {"method.mu": -1}}, ["method.mu", "-1"]),
         ({"overrides": {"method.mu": float("nan")}}, ["method.mu", "nan"]),
         ({"overrides": {"protocol.split": [1, 2]}}, ["protocol.split"]),
         ({"overrides": {"protocol.initial": "a\nb"}}, ["protocol.initial"]),
-        ({"overrides": {"attack.ratio": 0.96}}, ["attack", "no client honest; allowed are 0 and 0.1 to 0.9"]),
-        ({"overrides": {"attack.ratio": 0.04}}, ["attack", "is not one client"]),
+        (
+            {"overrides": {"attack.ratio": 0.96}},
+            ["attack.ratio: 0.96 of 10 clients is"],
+        ),
+        ({"overrides": {"attack.ratio": 0.04}}, ["attack.ratio: 0.04 of 10 clients"]),
         ({"overrides": {"attack.ratio": 1.0}}, ["attack.ratio", "less than 1"]),
         ({"overrides": {"attack.tau": 0}}, ["attack.tau: ", "got 0"]),
         ({"overrides": {"attack.tau": 5.0}}, ["attack.ratio: expected beside attack.tau"]),
         ({"overrides": {"attack.kind": "sign-flip"}}, ["attack.kind", "'same' or 'gaussian'"]),
         ({"overrides": {"attack.share": 0.2}}, ["attack.share", "ratio"]),
         ({"overrides": {"newcomers.epochs": 9}}, ["newcomers.ratio: expected beside newcomers.epochs"]),
-        ({"overrides": {"newcomers.ratio": 0.96}}, ["newcomers", "no client to train"]),
+        ({"overrides": {"newcomers.ratio": 0.96}}, ["newcomers.ratio: 0.96"]),
         ({"overrides": {"newcomers.ratio": 0.2, "newcomers.epochs": 0}}, ["newcomers.epochs: ", "got 0"]),
         ({"overrides": {"newcomers.ratio": 0.2, "attack.ratio": 0.2}}, ["two experiments"]),
         ({"overrides": {"protocol.local_epochs": 0}}, ["protocol.local_epochs: ", "got 0"]),
@@ -184,11 +184,6 @@ def test_overrides_are_read_as_toml_else_as_text() -> None:
         "method.graph": "knn",
         "method.clip": 1e-3,
     }
-
-
-def test_a_number_that_python_does_not_read_is_refused() -> None:
-    with pytest.raises(RequestError, match=r"protocol\.rounds"):
-        parse_overrides([f"protocol.rounds={'9' * 5000}"])
 
 
 @pytest.mark.parametrize("pair", ["protocol.rounds", "rounds=8", "=8", ""])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
+from torch import Tensor
 
 from bench.contract.toys import (
     both_ways,
@@ -15,10 +16,13 @@ from bench.contract.toys import (
     play,
     random_federation,
 )
+from bench.engine.message import Message
+from bench.engine.method import Stack
 from bench.engine.run import Run
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
 
 __all__ = [
+    "PLAIN",
     "after_one_round",
     "both_ways",
     "copied",
@@ -29,7 +33,11 @@ __all__ = [
     "play",
     "random_federation",
     "tiny_federation",
+    "uploads_of",
 ]
+
+PLAIN = {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0}
+"""Client settings of plain gradient descent."""
 
 
 def tiny_federation() -> Federation:
@@ -55,3 +63,16 @@ def after_one_round(it: Run) -> None:
     """Warm up and play the first round."""
     it.warm_up()
     it.step(0)
+
+
+def uploads_of(it: Run) -> list[Message]:
+    """A list that takes up what clients send in every round from now on."""
+    uploads: list[Message] = []
+    aggregate = it.method.aggregate
+
+    def watched(participants: Tensor, received: Stack, upload: Message) -> None:
+        uploads.append(upload)
+        aggregate(participants, received, upload)
+
+    it.method.aggregate = watched  # type: ignore[method-assign]
+    return uploads

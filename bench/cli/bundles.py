@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from bench import paths
@@ -85,6 +85,35 @@ def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: opti
     )
 
 
+results = App(name="results", help="Keep a folder of results with one bundle a study and data set.")
+
+
+@results.command
+def add(bundle: Path, /, *, folder: Path, as_json: options.AsJson = False) -> None:
+    """Put the runs of a bundle into the bundles of the studies and data sets that they belong to.
+
+    A run takes the place of one of the same spec, unless it ran out of memory and that did not.
+
+    Parameters
+    ----------
+    bundle
+        The bundle's folder.
+    folder
+        The folder of results, such as results/measured.
+    """
+    from bench.store.bundle import Bundle
+    from bench.studies.results_folder import add_runs
+    from bench.studies.study import STUDIES
+    from bench.sweep import display
+
+    added = add_runs(Bundle(bundle), folder, STUDIES.all())
+    if as_json:
+        print(json.dumps(added))
+        return
+    for name, count in added.items():
+        print(f"{folder / name}: {display.runs(count)} added")
+
+
 def verify(
     bundle: Path,
     /,
@@ -99,7 +128,7 @@ def verify(
     """Make a random sample of a bundle's runs again and compare.
 
     The bundles that come with the suite are known by their names, which 'bench runs show CELL' prints:
-    'bench verify cora -m fedavg' makes three shipped runs of FedAvg on Cora again.
+    'bench verify fedsheafhn/cora -m fedavg' makes three shipped runs of FedAvg on Cora again.
 
     A run agrees if its clients are the same (partition hash) and either every count is the same
     or the test accuracy over all clients is within 0.5 points at the round of best validation, and
@@ -133,18 +162,14 @@ def verify(
     from bench.sweep.plan import data_at_hand
     from bench.sweep.verify import counted, draw, drawable, make_again, obstacles, outcome
 
-    is_shipped = len(bundle.parts) == 1 and not bundle.exists() and (SHIPPED / bundle).is_dir()
-    source = Bundle(SHIPPED / bundle if is_shipped else bundle)
+    is_shipped = not bundle.exists() and (SHIPPED / bundle).is_dir()
+    source = Bundle(SHIPPED / bundle, name=bundle.as_posix()) if is_shipped else Bundle(bundle)
     url = db or paths.default_database()
     database = Database(url)
-    if db is not None:
-        database.check(write=False)
     is_imported = False
-    if not database.empty():
+    if db is not None or not database.empty():
         with open_store(url, create=False) as store:
             is_imported = source.hash in set(store.bundles()["hash"])
-    if is_imported:
-        database.check(write=True)
     all_runs = drawable(source, filters.columns)
     runs = draw(source, sample, seed, filters.columns)
     methods = sorted(set(all_runs["method"]))

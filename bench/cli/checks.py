@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import re
-import textwrap
 from pathlib import Path
 
 from rich.table import Table
+from rich.text import Text
 
 from bench.cli.output import Screen, console, say, table
 from bench.engine.methods import METHODS
@@ -34,7 +33,7 @@ def check_method(file: Path) -> int:
             f"{file} holds no method: expected a class that extends bench.engine.method.Method "
             "and has a name of its own"
         )
-    count, width = 0, console().width - 1
+    count = 0
     for name in names:
         family, problems = "", set[str]()
         for finding in check(name):
@@ -44,60 +43,54 @@ def check_method(file: Path) -> int:
             count += bool(finding.problem)
             is_repeated = finding.problem in problems
             problems |= {finding.problem} - {""}
-            mark = f"  {'mend' if finding.problem else 'ok  '} "
-            say(indented(mark, f"{finding.rule}{': the same' if is_repeated else ''}", width))
+            mark = "  mend" if finding.problem else "  ok  "
+            _print_indented(mark, f"{finding.rule}{': the same' if is_repeated else ''}")
             if finding.problem and not is_repeated:
-                say(indented(" " * 9, finding.problem, width))
+                _print_indented(" " * 8, finding.problem)
     say("every rule is kept" if not count else f"{count} to mend")
     return 1 if count else 0
 
 
-def indented(mark: str, text: str, width: int) -> str:
-    """A text in lines of so many columns, the first after a mark, the others below its text."""
-    indent = " " * len(mark)
-    wrapper = textwrap.TextWrapper(
-        width,
-        initial_indent=mark,
-        subsequent_indent=indent,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
-    return wrapper.fill(text)
+def _print_indented(mark: str, text: str) -> None:
+    """Print a text after a mark; further lines stand below its first one."""
+    grid = Table.grid(padding=(0, 1))
+    grid.add_row(mark, Text(text))
+    console().print(grid)
+
+
+def check_device(device: str, others: tuple[str, ...] = ()) -> None:
+    """Raises ``RequestError`` unless a device is one of the GPUs here or of ``others``."""
+    from bench.sweep.workers import visible_gpus
+
+    gpus = visible_gpus()
+    names = [*others, *(["cuda"] if gpus else []), *gpus]
+    if device not in names:
+        raise unknown("device", device, names)
 
 
 def check_gpu(*, devices: str = "cuda") -> int:
     """Run on a GPU what only a GPU can show, and print a table; says so where there is none.
 
-    Stacked against sequential training for every client model, rounds at 10, 100 and 1,000 clients on Cora
-    and at 20 on images, two runs at once, a run that is short of memory, one that is taken up again, one
-    that is not finite. Takes some minutes. Exit code 1 if anything is not as it should be.
+    Stacked against sequential training for every client model, two runs at once, a run that is short of
+    memory, one that is taken up again, one that is not finite. Exit code 1 if anything is not as it should
+    be.
 
     Parameters
     ----------
     devices
         The GPU: cuda, or cuda:1 for the second one.
     """
-    if not re.fullmatch(r"cuda(:[0-9]+)?", devices):
-        raise RequestError(f"--devices: expected a GPU, cuda or cuda:1, got '{devices}'")
-
-    from bench.sweep.workers import visible_gpus
-
-    gpus = visible_gpus()
-    if not gpus:
-        print("no GPU here: torch sees no CUDA device, and nothing was checked")
-        return 0
-
     import torch
 
-    from bench.paths import data_roots
-    from bench.timing.gpu import Sizes, examine
+    from bench.timing.gpu import examine
 
-    names = ["cuda", *gpus]
-    if devices not in names:
-        raise unknown("device", devices, names)
+    if not torch.cuda.is_available():
+        print("no GPU here: torch sees no CUDA device, and nothing was checked")
+        return 0
+    check_device(devices)
     rows, count = [], 0
     with console(errors=True).status("starting") as progress:
-        for finding, seconds in examine(devices, data_roots(), Sizes()):
+        for finding, seconds in examine(devices):
             count += finding.well is False
             state = {True: "ok", False: "not ok", None: "-"}[finding.well]
             rows.append((finding.part, finding.subject, finding.text, state, f"{seconds:.1f}"))
@@ -113,9 +106,9 @@ def doctor() -> int:
 
     signs = list(examine())
     grid = Table.grid(padding=(0, 2))
-    for sign in signs:
-        grid.add_row(sign.state, sign.topic, sign.text)
+    for topic, state, text in signs:
+        grid.add_row(state, topic, text)
     Screen(markup=False, highlight=False).print(grid)
-    count = sum(sign.state == "fix" for sign in signs)
+    count = sum(state == "fix" for _, state, _ in signs)
     print(f"{count} to fix" if count else "nothing to fix")
     return 1 if count else 0

@@ -31,6 +31,7 @@ for name, place, summary in (
     ("export", "bundles:export", "Write results as a bundle of files that others can read."),
     ("import", "bundles:import_bundle", "Check a bundle and write its runs into the database."),
     ("verify", "bundles:verify", "Make a sample of a bundle's runs again and compare."),
+    ("results", "bundles:results", "Keep a folder of results with one bundle a study and data set."),
     ("check-method", "checks:check_method", "Check your own method file, and say what to mend."),
     ("check-gpu", "checks:check_gpu", "Run on a GPU what only a GPU can show."),
     ("doctor", "checks:doctor", "Report the environment and say what to fix."),

@@ -77,8 +77,6 @@ def compare(
     runs = comparison.planned_runs(its_study, method, replace(filters.of_grid(), seeds=seed), overrides)
     with_method = comparison.with_guest(its_study, method, overrides)
     its_study = with_method()
-    with opened_results(db, own=False, must_exist=False) as source:
-        missing_methods = comparison.check_others(source, its_study, method, runs, metric)
     screen = console()
     problems = [finding for finding in check(method) if finding.problem]
     for finding in problems:
@@ -86,12 +84,10 @@ def compare(
     if problems:
         return 1
     say(f"{method} keeps the contract", screen)
-    if missing_methods:
-        say(missing_methods, screen)
 
     database = db or paths.default_database()
     roots = paths.data_roots(data_root)
-    rows = stored_runs(database, write=not dry_run)
+    rows = stored_runs(database)
     plan = comparison.with_changed(make_plan(runs, rows, data_at_hand(roots)))
     slots = choose(machine.devices, machine.jobs, machine.threads, len(plan.to_run))
     plan = plan.timed(rows.values(), slots.sort)

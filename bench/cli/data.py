@@ -207,13 +207,9 @@ def classes(
 
     scenarios = scenario or DATASETS.named(dataset).scenarios
     figure = class_figure(prepare(dataset, paths.data_roots(data_root), download=False), scenarios, clients)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        written = save(figure, out)
-    except OSError as error:
-        raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
+    out.mkdir(parents=True, exist_ok=True)
     print(figure.caption)
-    for path in written:
+    for path in save(figure, out):
         print(path)
 
 

@@ -68,12 +68,8 @@ def serve(
     if out is not None and (db is not None or own or shipped):
         raise RequestError("--out serves a site as it is: leave --db, --own and --shipped away, or --out")
 
-    from bench.site.folder import LEADERBOARD, server
+    from bench.site.folder import server
 
-    if out is not None and not (out / LEADERBOARD).is_file():
-        raise RequestError(
-            f"--out {out}: no leaderboard is there: 'bench leaderboard build --out {out}' writes one"
-        )
     with tempfile.TemporaryDirectory(prefix="bench-leaderboard-") as folder:
         place = out or Path(folder) / "site"
         with server(place, port) as serving:

@@ -1,25 +1,31 @@
-"""``bench datasets``, ``scenarios``, ``grids`` and ``methods``: what there is to ask for."""
+"""``bench datasets``, ``scenarios``, ``grids`` and ``methods``: what there is to ask for, and all of one."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from operator import itemgetter
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.markdown import Markdown
 
 from bench import paths
-from bench.cli.descriptions import (
-    ANY,
-    describe_dataset,
-    describe_grid,
-    describe_method,
-    docstring,
-    families_text,
-    method_summary,
-)
 from bench.cli.options import AsJson, DataRoot
 from bench.cli.output import console, say, table
+
+if TYPE_CHECKING:
+    from bench.data import Data
+    from bench.dataset import Dataset
+    from bench.engine.method import Method
+
+ANY = "any"
+"""What stands for every family of data."""
+
+# Data sets ----------------------------------------------------------------------------------------
 
 
 def datasets(name: str | None = None, /, *, data_root: DataRoot = None, as_json: AsJson = False) -> None:
@@ -39,7 +45,7 @@ def datasets(name: str | None = None, /, *, data_root: DataRoot = None, as_json:
 
     roots = paths.data_roots(data_root)
     if name is not None:
-        describe_dataset(DATASETS.named(name), roots, as_json)
+        _describe_dataset(DATASETS.named(name), roots, as_json)
         return
     sources = Sources(roots, download=False)
     numbers: dict[str, set[int]] = {}
@@ -73,6 +79,84 @@ def datasets(name: str | None = None, /, *, data_root: DataRoot = None, as_json:
     )
 
 
+def _describe_dataset(kind: type[Dataset], roots: tuple[Path, ...], as_json: bool) -> None:
+    """Print what a data set is: its source, its default settings, the grids that run on it and, where its
+    files are at hand, its sizes.
+
+    Raises:
+        RequestError: the checksum of a file is not the published one.
+    """
+    from bench.errors import NoDataError
+    from bench.federation.prepared import prepare
+    from bench.grids import grid_names, load_grid
+    from bench.sources import Sources
+
+    try:
+        sizes = _data_sizes(prepare(kind.name, roots, download=False).data)
+    except NoDataError:
+        sizes = {}
+    grids = [
+        name
+        for name in grid_names()
+        if any(kind.name in setting.datasets for setting in load_grid(name).settings)
+    ]
+    settings = {
+        f"{section}.{name}": value
+        for section, part in (("protocol", kind.protocol), ("client", kind.client))
+        for name, value in part.model_dump(mode="json").items()
+    }
+    description = {
+        "name": kind.name,
+        "title": kind.title,
+        "family": kind.family,
+        "where": kind.whereabouts(Sources(roots, download=False)),
+        "sizes": sizes,
+        "homepage": kind.homepage,
+        "licence": kind.licence,
+        "files": [file.path for file in kind.files],
+        "scenarios": list(kind.scenarios),
+        "settings": settings,
+        "grids": grids,
+    }
+    if as_json:
+        print(json.dumps(description, indent=1))
+        return
+    say("{name}: {title}, {family} data, {where}".format(**description))
+    if sizes:
+        say(", ".join(f"{size:,} {of}" for of, size in sizes.items()))
+    for label, words in (
+        ("source", kind.homepage),
+        ("licence", kind.licence),
+        ("scenarios", ", ".join(kind.scenarios)),
+        ("grids", ", ".join(grids)),
+    ):
+        if words:
+            console().print(f"{label}: {words}", markup=False)
+    rows = [(key, "none" if value is None else value) for key, value in settings.items()]
+    console().print(table(("setting", "default here"), rows, whole={"setting"}))
+    say(f"bench sweep -d {kind.name} -s {kind.scenarios[0]} -k 10 -m fedavg ... runs on it")
+
+
+def _data_sizes(data: Data) -> dict[str, int]:
+    """How many nodes, edges, hyperedges and features, or images and their channels, rows and columns; and
+    classes.
+    """
+    from bench.data import Graph, Images
+
+    if isinstance(data, Images):
+        sizes = dict(zip(("images", "channels", "rows", "columns"), data.pixels.shape, strict=True))
+        return sizes | {"classes": data.classes}
+    sizes = {"nodes": len(data.labels)}
+    if isinstance(data, Graph):
+        sizes["edges"] = data.edges.shape[1] // 2
+    if data.hyperedges is not None:
+        sizes["hyperedges"] = len(data.hyperedges)
+    return sizes | {"features": data.features.shape[1], "classes": data.classes}
+
+
+# Scenarios --------------------------------------------------------------------------------------
+
+
 SHARDS = "multiples of 5; of 10 classes, of 2"
 """So many clients cut every class into equal shards."""
 
@@ -102,7 +186,7 @@ def scenarios(*, as_json: AsJson = False) -> None:
                 "name": f"{name}{parameter}",
                 "families": list(kind.families),
                 "clients": TAKEN.get(name, samples),
-                "summary": _first_paragraph(docstring(type(kind.parse(parameter)))),
+                "summary": _summary(type(kind.parse(parameter))),
             }
             for parameter in kind.parameters
         ]
@@ -114,9 +198,7 @@ def scenarios(*, as_json: AsJson = False) -> None:
     say(f"{len(rows)} scenarios; bench sweep -d NAME -s SCENARIO -k CLIENTS ... runs in one")
 
 
-def _first_paragraph(text: str) -> str:
-    """The first paragraph of a docstring in one line, without references and marks."""
-    return re.sub(r" \(facts [^)]*\)|`", "", " ".join(text.split("\n\n")[0].split()))
+# Grids ------------------------------------------------------------------------------------------
 
 
 def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
@@ -134,7 +216,7 @@ def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     from bench.grids import grid_names, load_grid
 
     if name is not None:
-        describe_grid(name, as_json)
+        _describe_grid(name, as_json)
         return
     grids = {name: load_grid(name) for name in grid_names()}
     rows = [{"name": name, "study": grid.study or "", "title": grid.title} for name, grid in grids.items()]
@@ -146,6 +228,28 @@ def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
         studies.setdefault(row["study"], []).append((row["name"], row["title"]))
     console().print(table(("grid", "what"), studies, whole={"grid"}))
     say(f"{len(rows)} grids; bench grids NAME prints one")
+
+
+def _describe_grid(name: str, as_json: bool) -> None:
+    """Print a grid's file and the number of its runs.
+
+    Raises:
+        RequestError: as ``bench.grids.load_grid``.
+    """
+    from bench.grids import expand, load_grid
+    from bench.grids.files import read_grid
+
+    grid = load_grid(name)
+    runs = len(expand(grid))
+    if as_json:
+        print(json.dumps({"name": name, "runs": runs, **grid.model_dump(mode="json")}, indent=1))
+        return
+    text, _ = read_grid(name)
+    say(text)
+    say(f"{runs:,} runs; bench sweep --grid {name} --dry-run says what they would cost")
+
+
+# Methods ----------------------------------------------------------------------------------------
 
 
 def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
@@ -161,9 +265,9 @@ def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     from bench.engine.methods import METHODS
 
     if name is not None:
-        describe_method(METHODS.named(name), as_json)
+        _describe_method(METHODS.named(name), as_json)
         return
-    rows = [method_summary(kind) for kind in METHODS.all().values()]
+    rows = [_method_summary(kind) for kind in METHODS.all().values()]
     if as_json:
         print(json.dumps(rows, indent=1))
         return
@@ -173,10 +277,62 @@ def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     say(f"{len(rows)} methods; bench methods NAME describes one")
 
 
+def _method_summary(kind: type[Method]) -> dict[str, Any]:
+    """A method in a line, as JSON has it."""
+    return {
+        "name": kind.name,
+        "title": kind.title,
+        "reference": kind.reference,
+        "families": list(kind.families),
+        "summary": _summary(kind),
+    }
+
+
+def _describe_method(kind: type[Method], as_json: bool) -> None:
+    """Print a method's paper, what it does, and its hyper-parameters."""
+    from bench.hyper import hyper_parameters
+
+    parameters = list(map(asdict, hyper_parameters(kind.Hyper)))
+    if as_json:
+        details = {"description": _docstring(kind), "hyper_parameters": parameters}
+        print(json.dumps(_method_summary(kind) | details, indent=1))
+        return
+    say(f"{kind.title} ({kind.name}): {kind.reference or 'no paper of its own'}")
+    say(f"{_families_text(kind.families)} data; deploys the {kind.stage} model\n")
+    console().print(Markdown(_docstring(kind)))
+    if not parameters:
+        say("\nno hyper-parameters of its own")
+        return
+    columns = ("hyper-parameter", "default", "range", "tuned over", "meaning")
+    rows = [list(parameter.values()) for parameter in parameters]
+    console().print(table(columns, rows, whole={"hyper-parameter"}))
+    say("bench sweep ... --set method.{name}={default} sets one".format(**parameters[0]))
+
+
+# What they share ----------------------------------------------------------------------------------
+
+
+def _docstring(kind: type) -> str:
+    """What a class says of itself, without what it inherits."""
+    return inspect.cleandoc(vars(kind).get("__doc__") or "")
+
+
+def _summary(kind: type) -> str:
+    """The first paragraph of a class's docstring in one line, without references and marks."""
+    return re.sub(r" \(facts [^)]*\)|`", "", " ".join(_docstring(kind).split("\n\n")[0].split()))
+
+
+def _families_text(families: Sequence[str]) -> str:
+    """Families of data in a line: ``graph, images``."""
+    from bench.data import FAMILIES
+
+    return ANY if set(families) == set(FAMILIES) else ", ".join(families)
+
+
 def _by_family(rows: Iterable[dict[str, Any]], columns: Sequence[str]) -> dict[str, list[list[str]]]:
     """These columns of the rows, below the families of data that each is for."""
     families: dict[str, list[list[str]]] = {}
     for row in rows:
         entry = [row[column] for column in columns]
-        families.setdefault(f"{families_text(row['families'])} data", []).append(entry)
+        families.setdefault(f"{_families_text(row['families'])} data", []).append(entry)
     return families

@@ -48,8 +48,6 @@ def report(
     from bench.report.request import Request
     from bench.site import folder
 
-    if document:
-        check_name(document, _declared_names())
     request = Request(study, filters.dataset, filters.scenario, filters.clients, filters.method, grid, metric)
     folder.check(out)
     stamp = f"{cache.stamp(db, own)} {shipped:d} {pdf:d} {request.stamp}"
@@ -91,23 +89,3 @@ def check_name(document: str, names: Collection[str]) -> str:
     if key not in names:
         raise unknown("table", document, names)
     return key
-
-
-def _declared_names() -> set[str]:
-    """Every name that a document can have; known before results are read, which takes long."""
-    from bench.studies.study import STUDIES
-
-    return {
-        f"{study.name}_{part}"
-        for study in STUDIES.all().values()
-        for experiment in study.experiments
-        for part in (
-            experiment.name,
-            f"{experiment.name}_spread",
-            "ranking",
-            "tuned",
-            "reproduction",
-            "datasets",
-            *(claim_list.name for claim_list in study.claims),
-        )
-    }

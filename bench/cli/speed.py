@@ -15,7 +15,7 @@ from rich.table import Table
 
 from bench.cli import options
 from bench.cli.output import console, table
-from bench.errors import NotApplicableError, RequestError, unknown
+from bench.errors import NotApplicableError, RequestError
 from bench.paths import data_roots
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def speed(
     method
         Methods; or 'all' for every one, beside FedAvg in turns, by default at 10, 50 and 100 clients and
         without the reference; by default FedAvg at every count and, on graphs, FedSheafHN at the first. On
-        images either has FedAvg with every client model, against the reference.
+        images either has FedAvg with every client model.
     rounds
         Rounds measured, after two to warm up; the median is reported. 9 by default.
     settings
@@ -72,25 +72,22 @@ def speed(
     out
         Also write the rows to this file, as JSON.
     """
-    import torch
-
+    from bench.cli.checks import check_device
     from bench.dataset import DATASETS
     from bench.resolve import parse_overrides
-    from bench.timing.speed import WHOLE_RUNS, cases, check, measure, measure_machine, measure_whole
+    from bench.timing.speed import WHOLE_RUNS, cases, measure, measure_whole
 
     if whole and (rounds is not None or settings):
         raise RequestError("--whole times the data set's protocol as it is: leave out --rounds and --set")
+    check_device(devices, ("cpu",))
     overrides = parse_overrides(settings)
     rounds = ROUNDS if rounds is None else rounds
-    _check_place(devices, out)
     data = DATASETS.named(dataset)
     scenario = scenario or data.scenarios[0]
     threads = threads or os.cpu_count() or 1
-    torch.set_num_threads(threads)
     with_all = method == ("all",)
     chosen_cases = cases(dataset, scenario, clients, method, whole)
     roots = data_roots()
-    check(chosen_cases, overrides, None if whole else rounds)
     subject, place = f"{data.title}, {scenario}", f"{threads} threads, {devices}"
     rows: list[Row] | list[WholeRow]
     if whole:
@@ -100,11 +97,9 @@ def speed(
         printout = _table_of_runs(rows)
         printout.title = f"{subject}; whole runs, medians of {WHOLE_RUNS}, {place}"
     else:
-        machine = measure_machine(torch.device(devices))
         work = partial(
             measure,
             rounds=rounds,
-            machine=machine,
             roots=roots,
             device=devices,
             threads=threads,
@@ -115,8 +110,7 @@ def speed(
         printout.title = (
             f"{subject}, {overrides.get('protocol.local_epochs', data.protocol.local_epochs)} local epochs, "
             "both evaluations; "
-            f"medians of {rounds} rounds, {place}; "
-            f"copy {machine.bandwidth / 1e9:.0f} GB/s, matrices {machine.matrix_rate / 1e9:.0f} GFLOP/s"
+            f"medians of {rounds} rounds, {place}"
         )
     text = json.dumps([asdict(row) for row in rows], indent=1)
     if as_json:
@@ -124,20 +118,6 @@ def speed(
     console(WIDTH, errors=as_json).print(printout)
     if out:
         out.write_text(text + "\n")
-
-
-def _check_place(device: str, out: Path | None) -> None:
-    """Refuse, before anything is measured, where nothing can be measured or written."""
-    from bench.sweep.workers import visible_gpus
-
-    gpus = visible_gpus()
-    names = ["cpu", *(["cuda"] if gpus else []), *gpus]
-    if device not in names:
-        raise unknown("device", device, names)
-    if out is not None and not out.absolute().parent.is_dir():
-        raise RequestError(f"--out: there is no folder {out.parent}")
-    if out is not None and out.is_dir():
-        raise RequestError(f"--out: expected a file, {out} is a folder")
 
 
 def _measured_rows(work: Callable[[Case], T], cases: Sequence[Case], with_all: bool) -> list[T]:
@@ -181,11 +161,9 @@ def table_of_rounds(rows: Sequence[Row], dataset: str) -> Table:
                 _milliseconds(row.sequential_seconds_per_round),
                 "-" if row.ratio is None else f"{row.ratio:.2f}",
                 f"{row.peak_mib:.0f}",
-                _milliseconds(row.bound_seconds),
-                "-" if row.bound_share is None else f"{row.bound_share:.0%}",
             )
         )
-    numbers = ("clients", "ms a round", "x FedAvg", "sequential", "ratio", "peak MiB", "bound ms", "share")
+    numbers = ("clients", "ms a round", "x FedAvg", "sequential", "ratio", "peak MiB")
     return table(("method", *numbers), lines, right=numbers)
 
 

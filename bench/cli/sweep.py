@@ -95,12 +95,14 @@ def sweep(
         check_installed()
     saving = Saving(paths.home() / "models") if save_models else None
     database = db or paths.default_database()
-    rows = stored_runs(database, write=not dry_run)
+    rows = stored_runs(database)
     plan = make_plan(runs, rows, data_at_hand(roots), rerun, saving.lacks if saving else None)
     notes = console(errors=as_json)
     with opened_backend(machines, len(plan.to_run), paths.home()) as (slots, make_pool):
         shipped = shipped_runs() if dry_run and plan.ready else {}
         plan = plan.timed(rows.values(), slots.sort, shipped.values())
+        to_do = f"; {display.to_do(plan, len(slots.devices))}" if plan.to_run else ""
+        summary = f"{display.runs(len(plan.steps))}: {display.states(plan.counts)}{to_do}"
         if dry_run:
             count = sum(step.spec.hash in shipped for step in plan.ready)
             if as_json:
@@ -108,18 +110,15 @@ def sweep(
                 print(json.dumps(display.as_json(plan, len(slots.devices), bytes_a_run, count), indent=1))
                 return 0
             console(WIDTH).print(display.table(plan))
-            to_do = f"; {display.to_do(plan, len(slots.devices))}" if plan.to_run else ""
-            say(f"{display.runs(len(plan.steps))}: {display.states(plan.counts)}{to_do}")
+            say(summary)
             if count:
                 say(display.shipped_line(count))
             return 0
-        count = sum(step.changed and not step.to_run for step in plan.steps)
-        if count:
+        if count := sum(step.changed and not step.to_run for step in plan.steps):
             reason = f"the code has changed since {count:,} of the stored runs"
             say(f"note: {reason}, its numerics version has not", notes)
         if plan.to_run:
-            to_do = display.to_do(plan, len(slots.devices))
-            say(f"{display.runs(len(plan.steps))}: {display.states(plan.counts)}; {to_do}", notes)
+            say(summary, notes)
         start = time.monotonic()
         outcome = run_sweep(
             plan,

@@ -90,7 +90,7 @@ def tune(
         export([(search.tuning, search.progress.trials) for search in searches], optuna)
         print(optuna)
         return 0
-    history = stored_runs(paths.default_database(), write=False).values()
+    history = stored_runs(paths.default_database()).values()
     with opened_backend(machines, len(requests) * trials * len(seeds), home) as (slots, make_pool):
         if dry_run:
             searches, timings = opened_searches(database, home, requests, batch)

@@ -22,11 +22,11 @@ from bench.frames.values import StoredMembers, accuracy_by_run, check_kept, clie
 from bench.frames.verdicts import agreed, judged
 from bench.metric_names import ACCURACY, Metric
 from bench.statistics.summary import with_intervals
+from bench.store.tables import Tables
 from bench.studies.declarations import plans_of
 from bench.studies.experiment import Plans
 from bench.studies.measures import Measure, measure_of_metric
 from bench.studies.settings import Reading, Settings
-from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.tune.apply import Configuration, Configurations, configurations
 
@@ -149,7 +149,7 @@ class Results(NamedTuple):
     measures: list[Measure]
     settings: dict[int, Settings]
     searches: list[Configuration]
-    source: Source
+    source: Tables
     metric: Metric
     clients: dict[tuple[str, str], pd.DataFrame]
 
@@ -162,7 +162,7 @@ class Results(NamedTuple):
 
 
 def collect(
-    source: Source,
+    source: Tables,
     studies: Iterable[Study],
     metric: Metric = ACCURACY,
     winners: Configurations | None = None,
@@ -246,7 +246,7 @@ def measured(
     members: pd.DataFrame,
     reading: Reading,
     clients: pd.DataFrame,
-    source: Source,
+    source: Tables,
     metric: Metric,
     settings: dict[int, Settings],
 ) -> pd.DataFrame:

@@ -36,8 +36,9 @@ from bench.grids import Filters, Grid, expand, load_grid, plan
 from bench.grids.grid import PARTITION_SEED
 from bench.resolve import default_hyper
 from bench.spec import RunSpec
+from bench.store.tables import Tables
 from bench.studies.settings import PER_SEED, Settings, difference_text, is_special, settings_of
-from bench.studies.source import OWN, Source
+from bench.studies.source import OWN
 from bench.tune.apply import Configuration
 
 WHERE = ["dataset", "scenario", "clients"]
@@ -101,7 +102,7 @@ def first_usual(usual: pd.DataFrame) -> pd.DataFrame:
 
 
 def runs_frame(
-    source: Source,
+    source: Tables,
     usual: pd.DataFrame,
     usual_settings: SettingsOf,
     experiment_hashes: Collection[str],

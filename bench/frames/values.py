@@ -18,15 +18,15 @@ from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC, TITLES, Metric
 from bench.metrics import OF_COUNTS
 from bench.selection import client_mean
+from bench.store.tables import Tables
 from bench.studies.settings import Settings
-from bench.studies.source import Source
 
 CLIENTS = ["run", "client", "stage", "split", "rule", "value", "samples"]
 """Columns of ``client_rows``."""
 
 
 def client_rows(
-    source: Source,
+    source: Tables,
     runs: Collection[int],
     metric: Metric,
     stage: str | None = None,
@@ -55,7 +55,7 @@ def client_rows(
     return rows.astype(kinds)[CLIENTS]
 
 
-def curves_by_run(source: Source, clients: pd.DataFrame, split: str) -> pd.DataFrame:
+def curves_by_run(source: Tables, clients: pd.DataFrame, split: str) -> pd.DataFrame:
     """Accuracy in percent by evaluation, of runs that keep a curve: columns run, stage, row (from 1), and
     those of ``accuracy_by_run``. ``clients`` are rows of clients at the last round of a split.
     """
@@ -119,7 +119,7 @@ class StoredMembers:
     """
 
     rows: pd.DataFrame
-    source: Source
+    source: Tables
     metric: Metric
     stage: str
     rule: str
@@ -192,7 +192,7 @@ class StoredMembers:
         )
 
 
-def best_rounds(source: Source, runs: Sequence[int], stage: str, read: pd.DataFrame) -> dict[int, int]:
+def best_rounds(source: Tables, runs: Sequence[int], stage: str, read: pd.DataFrame) -> dict[int, int]:
     """Run -> the row of its curve, from 0, that the rule ``best_val`` reads; only where that can be told.
 
     ``read`` are the rows of clients by that rule on the test split.

@@ -9,13 +9,14 @@ import pandas as pd
 from bench.frames.values import check_kept, client_rows, curves_by_run
 from bench.metric_names import ACCURACY, Metric
 from bench.spec import RunSpec
-from bench.studies.source import OWN, Source
+from bench.store.tables import Tables
+from bench.studies.source import OWN
 
 PLACE = ["run", "spec_hash", "dataset", "scenario", "clients", "method", "seed"]
 """Columns by which the rows of two frames belong together."""
 
 
-def whole_frame(name: str, source: Source, metric: Metric = ACCURACY) -> pd.DataFrame:
+def whole_frame(name: str, source: Tables, metric: Metric = ACCURACY) -> pd.DataFrame:
     """A frame with all its rows; cells and clients by a metric. Only cells and ranks need torch.
 
     Raises:
@@ -59,7 +60,7 @@ def whole_frame(name: str, source: Source, metric: Metric = ACCURACY) -> pd.Data
     return pd.concat([run_columns, rows.drop(columns="run").reset_index(drop=True)], axis=1)
 
 
-def frames_of_studies(source: Source, metric: Metric = ACCURACY) -> dict[str, pd.DataFrame]:
+def frames_of_studies(source: Tables, metric: Metric = ACCURACY) -> dict[str, pd.DataFrame]:
     """The frames of what studies say, all rows of each, by name; ranks are of accuracy."""
     from bench.frames.graded_cells import COLUMNS, PUBLIC, collect
     from bench.frames.ranking import RANKS, rank

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
-from bench import registry
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.grids.files import load_grid
 from bench.grids.grid import MODEL, PARTITION_SEED, Grid, Setting
-from bench.registry import Kind
 from bench.resolve import Overrides, check_sections, resolve
 from bench.spec import RunSpec, run_name
 
@@ -73,14 +70,11 @@ def ad_hoc(filters: Filters) -> Grid:
     Defaults: the first scenario of each data set, 10 clients, seed 0.
 
     Raises:
-        RequestError: no data set or no method is named, a data set is unknown, or a number is too small.
+        RequestError: no data set or no method is named, or a data set is unknown.
     """
     if not (filters.datasets and filters.methods):
         gap = "no method" if filters.datasets else "no data set" if filters.methods else "neither"
         raise RequestError(f"expected --grid NAME, or a data set and a method (-d cora -m fedavg), got {gap}")
-    for option, values, minimum in (("--clients", filters.clients, 1), ("--seed", filters.seeds, 0)):
-        if values and min(values) < minimum:
-            raise RequestError(f"{option} expects {minimum} or more, got {min(values)}")
     settings = tuple(
         Setting(datasets=(dataset,), scenario=scenario, clients=filters.clients or (10,))
         for dataset in filters.datasets
@@ -100,18 +94,25 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
             family; an unknown key or a wrong value.
     """
     filters = filters or Filters()
-    all_combinations = list(combinations(grid))
-    _check_filters(grid, all_combinations, filters)
-    chosen_combinations = [combination for combination in all_combinations if _passes(combination, filters)]
+    chosen_combinations = list(combinations(grid))
+    choices = (filters.datasets, filters.scenarios, filters.clients, filters.methods)
+    columns = ("dataset", "scenario", "number of clients", "method")
+    for place, (column, choice) in enumerate(zip(columns, choices, strict=True)):
+        grid_values = [str(combination[place]) for combination in combinations(grid)]
+        for value in map(str, choice):
+            if value not in grid_values:
+                raise unknown(f"{column} in this grid:", value, set(grid_values))
+        if choice:
+            chosen_combinations = [each for each in chosen_combinations if each[place] in choice]
     if not chosen_combinations:
         raise RequestError("no run of the grid matches all filters together: leave one of them away")
     overrides = dict(overrides or {})
     check_sections(overrides)
     _check_method_keys(overrides, {method for *_, method, _ in chosen_combinations})
-    first_seed, *seeds = filters.seeds or grid.seeds
+    first_seed, *seeds = dict.fromkeys(filters.seeds or grid.seeds)
     runs = [plan(grid, *combination, first_seed, overrides) for combination in chosen_combinations]
     runs = list({(run.names, run.spec.hash): run for run in runs}.values())
-    return runs + [_with_seed(grid, run, seed, overrides) for seed in dict.fromkeys(seeds) for run in runs]
+    return runs + [_with_seed(grid, run, seed, overrides) for seed in seeds for run in runs]
 
 
 Combination = tuple[str, str, int, str, Overrides]
@@ -127,31 +128,7 @@ def combinations(grid: Grid) -> Iterator[Combination]:
                         yield dataset, setting.scenario, clients, method, variant
 
 
-def _passes(combination: Combination, filters: Filters) -> bool:
-    choices = (filters.datasets, filters.scenarios, filters.clients, filters.methods)
-    return all(not choice or value in choice for value, choice in zip(combination[:4], choices, strict=True))
-
-
-def _check_filters(grid: Grid, combinations: list[Combination], filters: Filters) -> None:
-    filter_values: Mapping[str, tuple[Any, ...]] = {
-        "dataset": filters.datasets,
-        "scenario": filters.scenarios,
-        "number of clients": filters.clients,
-        "method": filters.methods,
-    }
-    for column, (kind, values) in enumerate(filter_values.items()):
-        grid_values = {combination[column] for combination in combinations}
-        for value in values:
-            if kind == "method" and value not in grid_values and value in METHODS.all():
-                raise RequestError(
-                    f"method '{value}' is not in this grid, which names its methods: copy it, add the "
-                    "method, and give the file to --grid"
-                )
-            if value not in grid_values:
-                raise unknown(f"{kind} in this grid:", str(value), map(str, grid_values))
-
-
-def _check_method_keys(overrides: Mapping[str, Any], methods: set[str]) -> None:
+def _check_method_keys(overrides: Overrides, methods: set[str]) -> None:
     hyper_names = {name for method in methods for name in _hyper_names(method)}
     for key in overrides:
         section, _, name = key.partition(".")
@@ -178,8 +155,6 @@ def plan(
     Raises:
         RequestError: an unknown name or key, or a wrong value.
     """
-    _check_known(DATASETS, dataset)
-    _check_known(METHODS, method)
     values = {
         **{f"protocol.{key}": value for key, value in grid.protocol.items()},
         **{f"client.{key}": value for key, value in grid.client.items()},
@@ -208,20 +183,9 @@ def plan(
     return Planned(spec, method, variant_text)
 
 
-def _with_seed(grid: Grid, run: Planned, seed: int, overrides: Overrides | None = None) -> Planned:
-    """A run of the grid with another seed, which decides nothing but, where the grid says so, the partition.
-
-    Raises:
-        RequestError: the seed is negative.
-    """
-    if seed < 0:
-        raise RequestError(f"seed: expected 0 or more, got {seed}")
+def _with_seed(grid: Grid, run: Planned, seed: int, overrides: Overrides) -> Planned:
+    """A run of the grid with another seed, which decides no more than, if the grid says so, the partition."""
     protocol = run.spec.protocol
-    if grid.partition_per_seed and PARTITION_SEED not in (overrides or {}):
+    if grid.partition_per_seed and PARTITION_SEED not in overrides:
         protocol = protocol.model_copy(update={"partition_seed": seed})
     return replace(run, spec=run.spec.model_copy(update={"seed": seed, "protocol": protocol}))
-
-
-def _check_known(kind: Kind[Any], name: str) -> None:
-    if name not in kind.all():
-        raise RequestError(f"{kind.unknown(name)}; a {kind.word} of your own: {registry.PLUGINS}=FILE")

@@ -95,19 +95,12 @@ class ExperimentFile(Grid):
         """Either columns and lines, or settings with methods.
 
         Raises:
-            ValueError: one without the other, or both ways, a line twice, or one that only a database has.
+            ValueError: one without the other, or both ways.
         """
         if bool(self.columns) != bool(self.lines) or bool(self.lines) == bool(self.settings):
             raise ValueError("expected columns and lines, or settings and methods")
         if not self.methods and any(setting.methods is None for setting in self.settings):
             raise ValueError("the key 'methods' is missing")
-        for place, line in enumerate(self.parts):
-            if line in self.parts[:place]:
-                raise ValueError(f"a line stands twice: {line.title or line.method}")
-            if line.setting or not line.is_own:
-                raise ValueError(
-                    f"line {line.title or line.method}: setting and is_own are for what a database holds"
-                )
         return self
 
     @property

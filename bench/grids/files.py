@@ -7,34 +7,15 @@ import tomllib
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from bench.errors import RequestError, unknown
-from bench.grids.experiment import ExperimentFile, Line, Point
-from bench.grids.grid import ColumnMatch, Columns, Grid, Match, Override, Setting
+from bench.grids.experiment import ExperimentFile
+from bench.grids.grid import Grid
 
 FOLDER = "experiments"
 """Where a study, a package, keeps the files of its experiments."""
-
-PARTS: dict[str, Any] = {
-    "settings": Setting,
-    "override": Override,
-    "match": Match,
-    "columns": Columns,
-    "lines": Line,
-    "points": Point,
-    "only": ColumnMatch,
-}
-
-UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
-"""What pydantic calls an unknown key, of a model and of a data class."""
-
-
-class _NamedFile(NamedTuple):
-    file: Traversable
-    study: str
 
 
 def grid_names() -> list[str]:
@@ -42,12 +23,12 @@ def grid_names() -> list[str]:
     return sorted(_files_by_name())
 
 
-def _files_by_name() -> dict[str, _NamedFile]:
-    """The grids of no study, and those of the suite's studies."""
+def _files_by_name() -> dict[str, tuple[Traversable, str]]:
+    """The grids of no study, and those of the suite's studies: the file and its study."""
     studies = [(folder, folder.name) for folder in files("bench.reports").iterdir() if folder.is_dir()]
     folders = [(files("bench.grids"), ""), *((folder / FOLDER, study) for folder, study in studies)]
     return {
-        file.name.removesuffix(".toml"): _NamedFile(file, study)
+        file.name.removesuffix(".toml"): (file, study)
         for folder, study in folders
         if folder.is_dir()
         for file in folder.iterdir()
@@ -57,16 +38,17 @@ def _files_by_name() -> dict[str, _NamedFile]:
 
 def grid_name(file: Traversable) -> str:
     """What ``--grid`` calls a file: its name if it comes with the suite, else its path."""
-    named_file = _files_by_name().get(file.name.removesuffix(".toml"))
-    return file.name.removesuffix(".toml") if named_file and str(named_file.file) == str(file) else str(file)
+    name = file.name.removesuffix(".toml")
+    suite_file, _ = _files_by_name().get(name, (None, ""))
+    return name if str(suite_file) == str(file) else str(file)
 
 
 def load_grid(name_or_path: str) -> Grid:
     """A grid by its name, or from a TOML file.
 
     Raises:
-        RequestError: no such grid or file, not TOML (with the line), an unknown key (with the
-            nearest one), a value of the wrong kind, an override that matches nothing in the grid.
+        RequestError: no such grid or file, not TOML (with the line), an unknown key, a value of the
+            wrong kind, an override that matches nothing in the grid.
     """
     text, study = read_grid(name_or_path)
     return parse_grid(text, name_or_path, study)
@@ -108,20 +90,10 @@ def parse_experiment(text: str, name: str) -> ExperimentFile:
     try:
         return ExperimentFile.model_validate_json(tree)
     except ValidationError as error:
-        raise _explain(error, name) from None
-
-
-def _explain(error: ValidationError, name: str) -> RequestError:
-    """An unknown key, which is often a missing one, misspelt; else the error deepest in the file."""
-    first_error = max(error.errors(), key=lambda detail: (detail["type"] in UNKNOWN_KEY, len(detail["loc"])))
-    *parents, key = map(str, first_error["loc"] or ("",))
-    place = ".".join([*parents, key])
-    if first_error["type"] not in UNKNOWN_KEY:
-        return RequestError(f"grid {name}: {place}: {first_error['msg']}")
-    model: Any = ExperimentFile
-    for part in parents:
-        model = PARTS.get(part, model)
-    return unknown(f"key '{place}' of grid {name}:", key, model.__pydantic_fields__)
+        # Of what may be a name or a table the error within the table says more.
+        detail = max(error.errors(), key=lambda detail: len(detail["loc"]))
+        place = ".".join(map(str, detail["loc"]))
+        raise RequestError(f"grid {name}: {place}: {detail['msg']}") from None
 
 
 def _check_matches(grid: Grid, name: str) -> None:

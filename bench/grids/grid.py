@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from bench.spec import Count, Seed
 
@@ -21,21 +21,10 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
-def _without_repeats(values: tuple[int, ...]) -> tuple[int, ...]:
-    repeats = sorted({value for value in values if values.count(value) > 1})
-    if repeats:
-        raise ValueError(f"{repeats[0]} is named twice")
-    return values
-
-
 OptionalNames = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 Names = Annotated[tuple[str, ...], Field(min_length=1), BeforeValidator(_as_tuple)]
-Counts = Annotated[
-    tuple[Count, ...], Field(min_length=1), BeforeValidator(_as_tuple), AfterValidator(_without_repeats)
-]
-Seeds = Annotated[
-    tuple[Seed, ...], Field(min_length=1), BeforeValidator(_as_tuple), AfterValidator(_without_repeats)
-]
+Counts = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(_as_tuple)]
+Seeds = Annotated[tuple[Seed, ...], Field(min_length=1), BeforeValidator(_as_tuple)]
 
 
 class Part(BaseModel):

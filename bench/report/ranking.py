@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import Any
 
 import pandas as pd
@@ -11,10 +11,11 @@ from bench.figures import style
 from bench.figures.panels import Figure, Mark, Panel
 from bench.frames.graded_cells import Results
 from bench.frames.ranking import TASK, Ranking
+from bench.frames.stored_runs import rows_of
 from bench.report.captions import statistic
 from bench.report.document import Document
 from bench.report.score import by_dataset
-from bench.report.table import Entry, Table, listing, pivot
+from bench.report.table import Table, Value, listing, pivot
 from bench.statistics.paired import ALPHA, REGION, common_ground, opposite
 from bench.statistics.summary import DRAWS, LEAST, SEED
 from bench.studies.settings import Column
@@ -26,39 +27,36 @@ MARKS = {"better": ">", "worse": "<", "equivalent": "=", "undecided": "?", "no t
 
 def ranking_table(ranking: Ranking) -> Table:
     """Every method with numbers, in the order of the ranking."""
-    rows = []
-    for row in ranking.ranks.to_dict("records"):
-        minus_baseline = row["minus_baseline"]
-        entries: dict[str, Entry | str] = {
-            "Group": number(row["group"], "d"),
-            "Mean rank": Entry(f"{row['rank']:.2f}", 1 if row["group"] == 1 else 0),
-            "95 % interval": interval(row["low"], row["high"]),
-            "Tasks": f"{row['tasks']}/{row['planned']}",
-            f"Minus {ranking.baseline_title}": "-" if pd.isna(minus_baseline) else gap(minus_baseline),
-        }
-        rows.append((row["title"], entries))
+    rows = [
+        (
+            row.title,
+            {
+                "Group": number(row.group, "d"),
+                "Mean rank": Value(row.rank, rank=int(row.group is not pd.NA and row.group == 1)),
+                "95 % interval": interval(row.low, row.high),
+                "Tasks": f"{row.tasks}/{row.planned}",
+                f"Minus {ranking.baseline_title}": gap(row.minus_baseline),
+            },
+        )
+        for row in rows_of(ranking.ranks)
+    ]
     return listing("ranking", "Ranking over tasks", "Method", rows)
 
 
 def groups_table(ranking: Ranking) -> Table:
     """What every method measures in every task, with its group of ties there."""
-    title_of = ranking.study.title_of
-    groups, entries = {}, {}
-    for row in ranking.cells.to_dict("records"):
-        place = f"{row['scenario']} {row['clients']} {row['point']}".strip()
-        groups[row["task"]] = (title_of(row["dataset"]), (place,))
-        text = f"{row['mean']:.2f}" if pd.isna(row["group"]) else f"{row['mean']:.2f} ({row['group']})"
-        entries[row["method"], row["task"]] = (Entry(text, 1 if row["group"] == 1 else 0),)
-    return pivot(
-        "groups",
-        "Measured, and group of ties in each task (1: not significantly worse than the best; "
-        "none of a single run)",
-        "Method",
-        dict(zip(ranking.ranks["method"], ranking.ranks["title"], strict=True)),
-        groups,
-        entries,
-        filler=Entry("-"),
+    cells = ranking.cells
+    places = cells["scenario"] + " " + cells["clients"].astype(str) + " " + cells["point"]
+    means = zip(cells["mean"], cells["group"].astype(object).where(cells["group"].notna(), 0), strict=True)
+    cells = cells.assign(
+        heading=cells["dataset"].map(ranking.study.title_of),
+        place=places.str.strip(),
+        cell=[Value(mean, note=f"({group})" if group else "", rank=int(group == 1)) for mean, group in means],
     )
+    body = pivot(cells, "method", "Method", ["task", "heading", "place"]).droplevel(0, axis=1)
+    body = body.loc[ranking.ranks["method"]].rename(index=ranking.titles).fillna("-")
+    title = "Measured, and group of ties in each task (1: not significantly worse than the best; none of a "
+    return Table("groups", f"{title}single run)", body)
 
 
 def pair_tables(ranking: Ranking) -> tuple[Table, ...]:
@@ -76,21 +74,13 @@ def pair_tables(ranking: Ranking) -> tuple[Table, ...]:
 
 
 def _pair_table(ranking: Ranking, name: str, where: str, methods: list[str], tests: pd.DataFrame) -> Table:
-    titles = {method: ranking.titles[method] for method in methods}
-    entries = {}
-    for test in pd.concat([tests, opposite(tests)]).to_dict("records"):
-        difference = test["difference"]
-        text = "-" if pd.isna(difference) else f"{signed(difference)} {MARKS[test['verdict']]}"
-        entries[test["first"], test["second"]] = (Entry(text),)
-    return pivot(
-        name,
-        f"Row minus column in points, {where} ({_extent(tests)})",
-        "Method",
-        titles,
-        {method: ("", (title,)) for method, title in titles.items()},
-        entries,
-        filler=Entry(""),
-    )
+    both = pd.concat([tests, opposite(tests)])
+    results = zip(both["difference"], both["verdict"], strict=True)
+    texts = ["-" if pd.isna(gain) else f"{signed(gain)} {MARKS[verdict]}" for gain, verdict in results]
+    body = both.assign(cell=texts).pivot(index="first", columns="second", values="cell")
+    body = body.reindex(index=methods, columns=methods).fillna("")
+    body = body.rename(index=ranking.titles, columns=ranking.titles).rename_axis("Method")
+    return Table(name, f"Row minus column in points, {where} ({_extent(tests)})", body)
 
 
 def task_label(ranking: Ranking, cells: pd.DataFrame) -> str:
@@ -148,34 +138,17 @@ def _fine_print(ranking: Ranking) -> tuple[str, ...]:
 
 
 def _notes(ranking: Ranking) -> tuple[str, ...]:
-    """Methods without numbers, and pairs without a test."""
+    """Methods without numbers, and how many pairs have no test."""
     lines = []
     if ranking.unranked_titles:
         lines.append(f"without numbers in default settings, not ranked: {', '.join(ranking.unranked_titles)}")
     for task, cells in ranking.cells.groupby("task"):
         tests = ranking.tests[ranking.tests["task"] == task]
-        gaps: dict[str, list[tuple[str, str]]] = defaultdict(list)
-        for test in tests[tests["verdict"] == "no test"].to_dict("records"):
-            gaps[common_ground(test)].append((test["first"], test["second"]))
-        for reason, pairs in gaps.items():
-            text = "any two methods"
-            if not len(pairs) == len(tests) > 1:
-                text = _without_test(ranking, cells["method"].tolist(), pairs)
-            lines.append(f"no test in {task_label(ranking, cells)} ({reason}): {text}")
+        missing = tests[tests["verdict"] == "no test"].to_dict("records")
+        for reason, count in Counter(map(common_ground, missing)).items():
+            pairs = f"{count} of {len(tests)} pairs of methods"
+            lines.append(f"no test in {task_label(ranking, cells)} ({reason}): {pairs}")
     return tuple(lines)
-
-
-def _without_test(ranking: Ranking, methods: list[str], pairs: list[tuple[str, str]]) -> str:
-    """The pairs of a task that have no test; a method that has none with any other goes by its name alone."""
-    counts = Counter(method for pair in pairs for method in pair)
-    alone = [method for method in methods if counts[method] == len(methods) - 1 > 1]
-    texts = [f"{ranking.titles[method]} and any other" for method in alone]
-    texts += [
-        f"{ranking.titles[first]} and {ranking.titles[second]}"
-        for first, second in pairs
-        if not {first, second} & set(alone)
-    ]
-    return "; ".join(texts)
 
 
 def pairs_record(ranking: Ranking) -> pd.DataFrame:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 
 from bench.figures.panels import Figure
 from bench.report.document import Document
 from bench.report.grades import GRADES, grade_look
-from bench.report.table import Entry, Table, Value
+from bench.report.table import Cell, Table, Value, rank_of, text_of
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -61,14 +60,12 @@ def _legend(tables: Iterable[Table], place: str) -> tuple[str, ...]:
 def markdown_table(table: Table) -> str:
     """A table in Markdown; best bold, second best underlined, what stands beside a number in brackets."""
 
-    def text(value: Value | Entry | None) -> str:
-        if value is None:
-            return ""
-        number = escape_markdown(value.text)
-        number = {1: f"**{number}**", 2: f"<u>{number}</u>"}.get(value.rank, number)
-        if isinstance(value, Entry) or not value.verdict:
+    def text(cell: Cell) -> str:
+        number = escape_markdown(text_of(cell))
+        number = {1: f"**{number}**", 2: f"<u>{number}</u>"}.get(rank_of(cell), number)
+        if not isinstance(cell, Value) or not cell.verdict:
             return number
-        return f"{number} ({escape_markdown(f'{value.published_text}, {_judgement(value)}')})"
+        return f"{number} ({escape_markdown(f'{cell.published_text}, {_judgement(cell)}')})"
 
     lines = [[table.stub, *map(escape_markdown, table.headings)]]
     lines.append(["---", *("---:" for _ in table.columns)])
@@ -96,15 +93,13 @@ def _numbers(text: str) -> str:
     return re.sub(r"(?<![\w.])-(?=\d)", "$-$", escape_latex(text))
 
 
-def _below(row: Sequence[Value | Entry | None]) -> Iterator[list[str]]:
+def _below(row: Sequence[Cell]) -> Iterator[list[str]]:
     """The lines below a row's numbers: published values, and judgements, which stand on a line of their own
     where they have intervals, so that columns stay as narrow as they are without.
     """
-    values = [value if isinstance(value, Value) and value.verdict else None for value in row]
-    published, judgements = (
-        [text_of(value) if value else "" for value in values]
-        for text_of in (attrgetter("published_text"), _judgement)
-    )
+    values = [cell if isinstance(cell, Value) and cell.verdict else None for cell in row]
+    published = [value.published_text if value else "" for value in values]
+    judgements = [_judgement(value) if value else "" for value in values]
     has_intervals = any(value.interval_text for value in values if value)
     both = [", ".join(filter(None, texts)) for texts in zip(published, judgements, strict=True)]
     for texts in (published, judgements) if has_intervals else (both,):
@@ -115,11 +110,9 @@ def _below(row: Sequence[Value | Entry | None]) -> Iterator[list[str]]:
 def latex_table(table: Table) -> str:
     """A booktabs ``tabular``; best bold, second best underlined, what stands beside numbers is below them."""
 
-    def text(value: Value | Entry | None) -> str:
-        number = _numbers(value.text) if value else ""
-        return {1: rf"\textbf{{{number}}}", 2: rf"\underline{{{number}}}"}.get(
-            value.rank if value else 0, number
-        )
+    def text(cell: Cell) -> str:
+        number = _numbers(text_of(cell))
+        return {1: rf"\textbf{{{number}}}", 2: rf"\underline{{{number}}}"}.get(rank_of(cell), number)
 
     lines = [rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}", r"\toprule"]
     if any(heading for heading, _ in table.groups):

@@ -27,10 +27,10 @@ from bench.report.score import headline, judged_once, leaders, scores, verdict_c
 from bench.report.spread import spread
 from bench.report.tables import document_of, verdict_map
 from bench.report.tuned import tuned_document
+from bench.store.tables import Tables
 from bench.studies.declarations import plans_of
 from bench.studies.experiment import Plans
 from bench.studies.settings import Column
-from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.tune.apply import Configurations
 
@@ -147,7 +147,7 @@ def _figures(table: DocumentCells, drawings: Drawings | None) -> Iterator[Figure
 
 
 def compose(
-    source: Source,
+    source: Tables,
     request: Request,
     studies: dict[str, type[Study]],
     drawings: Drawings | None = None,

@@ -5,18 +5,17 @@ from __future__ import annotations
 import pandas as pd
 
 from bench.frames.graded_cells import Results, values_of
+from bench.frames.stored_runs import WHERE, rows_of
 from bench.report.captions import statistic
 from bench.report.document import Document, DocumentCells
-from bench.report.table import Entry, Table, listing, pivot
+from bench.report.table import Table, listing, pivot
 from bench.statistics.summary import bottom_tenth
 from bench.studies.measures import BELOW_BASELINE, STD_OVER_CLIENTS, Measure
 from bench.studies.settings import Column
-from bench.studies.study import Study
 from bench.studies.wording import interval, number
 
 ACROSS = 4
 """Columns side by side on a terminal."""
-
 
 WORST = Measure(
     "worst_client",
@@ -33,9 +32,6 @@ BOTTOM = Measure(
         * members.clients.groupby("member")["value"].agg(lambda values: bottom_tenth(values.to_numpy(float)))
     ),
 )
-FROM_CELLS = ["dataset", "scenario", "clients", "method", "n", "mean", "std", "low", "high"]
-"""Columns of the cells frame that stand before the measures."""
-
 MEASURES = (STD_OVER_CLIENTS, WORST, BOTTOM, BELOW_BASELINE)
 """One number a run, from its clients; tables show the mean over seeds."""
 
@@ -47,39 +43,6 @@ def with_measures(cells: pd.DataFrame, results: Results) -> pd.DataFrame:
     return cells.join(pd.DataFrame(means), on="place")
 
 
-def _below_table(study: Study, cells: pd.DataFrame) -> Table:
-    """Clients below the baseline, lines by federations."""
-    rows = cells.drop_duplicates("line_number")
-    columns = cells.drop_duplicates("column_number")
-    names = zip(columns["column_number"], columns["dataset"], columns["clients"], strict=True)
-    keys = zip(cells["line_number"], cells["column_number"], strict=True)
-    return pivot(
-        "below",
-        f"Clients below {study.title_of(study.baseline)}, mean over seeds",
-        "Method",
-        dict(zip(rows["line_number"], rows["line"], strict=True)),
-        {column: (study.title_of(dataset), (f"of {clients}",)) for column, dataset, clients in names},
-        {key: (Entry(number(value)),) for key, value in zip(keys, cells[BELOW_BASELINE.name], strict=True)},
-    )
-
-
-def _numbers_table(study: Study, cells: pd.DataFrame) -> Table:
-    """Every number, a row a method and federation."""
-    titles = {"n": "Seeds", "mean": "Mean", "std": "Std", "interval": "95 % interval"}
-    titles |= {measure.name: measure.title for measure in MEASURES[:-1]}
-    titles[BELOW_BASELINE.name] = f"Below {study.title_of(study.baseline)}"
-    intervals = map(interval, cells["low"], cells["high"])
-    texts = cells.assign(interval=list(intervals), n=cells["n"].astype(str))[list(titles)]
-    texts = texts.map(lambda value: value if isinstance(value, str) else number(value)).rename(columns=titles)
-    places = cells[["dataset", "scenario", "clients"]].itertuples(index=False, name=None)
-    labels = [
-        f"{line}, {study.column_title(Column(*place))}"
-        for line, place in zip(cells["line"], places, strict=True)
-    ]
-    rows = zip(labels, texts.to_dict("records"), strict=True)
-    return listing("spread", "Spread over clients and seeds", "Method", rows)
-
-
 def spread(shown: DocumentCells) -> Document | None:
     """The table of one main table; None for fewer than two methods with numbers."""
     study, baseline = shown.study, shown.study.title_of(shown.study.baseline)
@@ -88,8 +51,21 @@ def spread(shown: DocumentCells) -> Document | None:
     if cells["line_number"].nunique() < 2:
         return None
     cells = with_measures(cells, shown.results)
-    numbers = cells[[*FROM_CELLS, *(measure.name for measure in MEASURES)]]
-    below_table = _below_table(study, cells)
+    below = cells.assign(
+        group=cells["dataset"].map(study.title_of),
+        column="of " + cells["clients"].astype(str),
+        cell=cells[BELOW_BASELINE.name].map(number),
+    )
+    body = pivot(below, "line", "Method", ["column_number", "group", "column"]).droplevel(0, axis=1)
+    below_table = Table("below", f"Clients below {baseline}, mean over seeds", body)
+    rows = []
+    for row in rows_of(cells):
+        texts = {"Seeds": str(row.n), "Mean": number(row.mean), "Std": number(row.std)}
+        texts["95 % interval"] = interval(row.low, row.high)
+        texts |= {measure.title: number(getattr(row, measure.name)) for measure in MEASURES[:-1]}
+        texts[f"Below {baseline}"] = number(getattr(row, BELOW_BASELINE.name))
+        place = study.column_title(Column(row.dataset, row.scenario, row.clients))
+        rows.append((f"{row.line}, {place}", texts))
     return statistic(
         study,
         f"{shown.experiment.name}_spread",
@@ -108,7 +84,11 @@ def spread(shown: DocumentCells) -> Document | None:
             "seeds; where all seeds share one partition it holds the spread of training alone.",
         ),
         views=(below_table,),
-        details=(_numbers_table(study, cells),),
+        details=(listing("spread", "Spread over clients and seeds", "Method", rows),),
         printed=tuple(below_table.blocks(ACROSS)),
-        records={"numbers": numbers},
+        records={
+            "numbers": cells[
+                [*WHERE, "method", "n", "mean", "std", "low", "high", *(each.name for each in MEASURES)]
+            ]
+        },
     )

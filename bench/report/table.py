@@ -1,12 +1,12 @@
-"""Tables as data: what every renderer gets, of which it makes its own text."""
+"""Tables as frames of cells, of which every renderer makes its own text."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import ceil, isnan, nan
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 import pandas as pd
 
@@ -15,25 +15,22 @@ from bench.studies.wording import signed, with_std
 LABEL_WIDTH = 20
 """Characters of a row's label that stay on one line of a terminal."""
 
-RowKey = TypeVar("RowKey", bound=Hashable)
-GroupKey = TypeVar("GroupKey", bound=Hashable)
-
 
 @dataclass(frozen=True)
 class Value:
     """A measured number, and what stands beside it; numbers that are missing are NaN.
 
-    ``n`` is the number of seeds where they are others than most of the column has (0: they are not), ``rank``
-    1 for the best of its column, 2 for the second best, 0 for all others. ``published`` and ``published_std``
-    are as printed, ``status`` what is printed in place of them; ``difference`` is measured minus published,
-    ``low`` to ``high`` its 90 % interval. Without a ``verdict`` nothing stands beside the number. ``hint``
-    is what else there is to say: seeds, interval, why there is no grade.
+    ``note`` follows the number, ``rank`` is 1 for the best of its column, 2 for the second best, 0 for all
+    others. ``published`` and ``published_std`` are as printed, ``status`` what is printed in place of them;
+    ``difference`` is measured minus published, ``low`` to ``high`` its 90 % interval. Without a ``verdict``
+    nothing stands beside the number. ``hint`` is what else there is to say: seeds, interval, why there is no
+    grade.
     """
 
     mean: float
     std: float = nan
     digits: int = 2
-    n: int = 0
+    note: str = ""
     rank: int = 0
     published: float = nan
     published_std: float = nan
@@ -46,23 +43,19 @@ class Value:
 
     @property
     def text(self) -> str:
-        """``74.32 ± 0.42``, with the number of seeds where they are others; ``-`` without a number."""
+        """``74.32 ± 0.42`` with the note; ``-`` without a number."""
         return " ".join(filter(None, (self.mean_text, self.std_text)))
 
     @property
     def mean_text(self) -> str:
         """The number without its standard deviation; ``-`` without a number."""
-        if isnan(self.mean):
-            return "-"
-        number = f"{self.mean:.{self.digits}f}"
-        return f"{number} (n={self.n})" if self.n and isnan(self.std) else number
+        number = "-" if isnan(self.mean) else f"{self.mean:.{self.digits}f}"
+        return f"{number} {self.note}" if self.note and isnan(self.std) else number
 
     @property
     def std_text(self) -> str:
         """What follows the number where it has a standard deviation."""
-        if isnan(self.std):
-            return ""
-        return f"± {self.std:.{self.digits}f}" + (f" (n={self.n})" if self.n else "")
+        return "" if isnan(self.std) else f"± {self.std:.{self.digits}f} {self.note}".rstrip()
 
     @property
     def published_text(self) -> str:
@@ -82,31 +75,27 @@ class Value:
         return "" if isnan(self.low) else f"[{self.low:+.2f}, {self.high:+.2f}]"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A text in a table, and its place in the column: 1 best, 2 second, 0 neither."""
-
-    text: str
-    place: int = 0
-    verdict: ClassVar[str] = ""
-
-    @property
-    def rank(self) -> int:
-        """Its place, by the name that it has for a value."""
-        return self.place
+Cell = Value | str | None
+"""What stands in a table: a number, a text, or None where the row has no place in the column."""
 
 
-Row = tuple[str, tuple[Value | Entry | None, ...]]
-"""A row's label, and what stands in its columns; None where the row has no place in a column."""
+def text_of(cell: Cell) -> str:
+    """The text of a cell."""
+    return cell.text if isinstance(cell, Value) else cell or ""
+
+
+def rank_of(cell: Cell) -> int:
+    """The place of a cell in its column: 1 best, 2 second, 0 neither."""
+    return cell.rank if isinstance(cell, Value) else 0
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table. The ``body`` has values, entries and None: a row a label, which its index is named after, and
-    a column a pair of a heading over several columns, which may be empty, and the column's own name.
+    """A table. The ``body`` has a ``Cell`` for every label and column. Its index is named after what the rows
+    are. Its columns are names, or pairs of a heading over several columns and a name.
 
     ``references`` are labels of rows that compete with no other; a rule parts every ``together`` rows;
-    ``has_marks`` where entries end in the mark of a verdict.
+    ``has_marks`` where notes end in the mark of a verdict.
     """
 
     name: str
@@ -122,25 +111,32 @@ class Table:
         return str(self.body.index.name)
 
     @property
+    def heads(self) -> list[tuple[str, str]]:
+        """For every column the heading over it, which may be empty, and its name."""
+        columns = self.body.columns
+        is_grouped = columns.nlevels > 1
+        return [(str(head[0]), str(head[1])) if is_grouped else ("", str(head)) for head in columns]
+
+    @property
     def groups(self) -> list[tuple[str, int]]:
         """Headings over the columns with the number of their columns."""
-        headings = groupby(self.body.columns.get_level_values(0))
-        return [(str(heading), len(list(columns))) for heading, columns in headings]
+        return [(heading, len(list(part))) for heading, part in groupby(heading for heading, _ in self.heads)]
 
     @property
     def columns(self) -> list[str]:
         """The columns' own names."""
-        return [str(name) for name in self.body.columns.get_level_values(1)]
+        return [name for _, name in self.heads]
 
     @property
     def headings(self) -> list[str]:
         """The columns' names with those of their groups."""
-        return [", ".join(filter(None, names)) for names in self.body.columns]
+        return [", ".join(filter(None, names)) for names in self.heads]
 
     @property
-    def rows(self) -> list[Row]:
-        """The rows by label."""
-        return [(str(label), tuple(values)) for label, *values in self.body.itertuples(name=None)]
+    def rows(self) -> list[tuple[str, tuple[Cell, ...]]]:
+        """The cells by label."""
+        cells = self.body.astype(object).where(self.body.notna(), None)
+        return [(str(label), tuple(row)) for label, *row in cells.itertuples(name=None)]
 
     def by_group(self) -> Iterator[Table]:
         """A table for each group of columns."""
@@ -168,65 +164,19 @@ class Table:
         return replace(self, body=self.body.iloc[:, start:stop].dropna(how="all"))
 
 
-def table_of(
-    name: str,
-    title: str,
-    stub: str,
-    heads: Iterable[tuple[str, str]],
-    rows: Iterable[tuple[str, Sequence[Value | Entry | None]]],
-    **rest: Any,
-) -> Table:
-    """A table of labels with what stands in their columns; ``heads`` are the columns' groups and names."""
-    all_rows = list(rows)
-    body = pd.DataFrame(
-        [list(values) for _, values in all_rows],
-        index=pd.Index([label for label, _ in all_rows], name=stub, dtype=object),
-        columns=pd.MultiIndex.from_tuples(list(heads), names=["group", "column"]),
-        dtype=object,
-    )
-    return Table(name, title, body, **rest)
-
-
 def listing(
-    name: str,
-    title: str,
-    stub: str,
-    rows: Iterable[tuple[str, Mapping[Any, Value | Entry | str]]],
-    **rest: Any,
+    name: str, title: str, stub: str, rows: Iterable[tuple[str, Mapping[Any, Cell]]], **rest: Any
 ) -> Table:
-    """A table without headings over its columns, from labels with what stands in each of the columns."""
+    """A table of labels with what stands in each of the columns."""
     all_rows = list(rows)
-    columns = [("", str(column)) for column in (all_rows[0][1] if all_rows else ())]
-    entries = [
-        (label, [Entry(entry) if isinstance(entry, str) else entry for entry in row.values()])
-        for label, row in all_rows
-    ]
-    return table_of(name, title, stub, columns, entries, **rest)
+    labels = pd.Index([label for label, _ in all_rows], name=stub, dtype=object)
+    return Table(name, title, pd.DataFrame([row for _, row in all_rows], labels, dtype=object), **rest)
 
 
-def pivot(
-    name: str,
-    title: str,
-    stub: str,
-    rows: Mapping[RowKey, str],
-    groups: Mapping[GroupKey, tuple[str, tuple[str, ...]]],
-    entries: Mapping[tuple[RowKey, GroupKey], Iterable[Value | Entry]],
-    filler: Entry | None = None,
-) -> Table:
-    """A table of entries by row and group of columns; ``filler`` stands where there are none.
-
-    ``rows`` are labels, ``groups`` headings with the columns below them.
+def pivot(rows: pd.DataFrame, key: str, stub: str, columns: list[str]) -> pd.DataFrame:
+    """The body of a table from rows that each have a ``cell``: by the ``key``, which ``stub`` names, and by
+    columns, both in the order of the rows.
     """
-    heads = [(heading, column) for heading, columns in groups.values() for column in columns]
-    labelled = [
-        (
-            label,
-            [
-                entry
-                for group, (_, columns) in groups.items()
-                for entry in entries.get((row, group), (filler,) * len(columns))
-            ],
-        )
-        for row, label in rows.items()
-    ]
-    return table_of(name, title, stub, heads, labelled)
+    body = rows.pivot(index=key, columns=columns, values="cell").rename_axis(stub)
+    heads = rows[columns].drop_duplicates().itertuples(index=False, name=None)
+    return body.loc[rows[key].unique(), list(heads)]

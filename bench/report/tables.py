@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import isnan
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from bench.frames.stored_runs import WHERE, rows_of
+from bench.frames.stored_runs import rows_of
 from bench.frames.verdicts import AGREEING, NOT_COMPARABLE
 from bench.grids.experiment import Line
 from bench.grids.grid import PARTITION_SEED
@@ -18,7 +19,7 @@ from bench.report.captions import caption_and_fine_print
 from bench.report.document import Document, DocumentCells
 from bench.report.grades import GRADES, grade_look
 from bench.report.notes import notes
-from bench.report.table import LABEL_WIDTH, Entry, Table, Value, listing, table_of
+from bench.report.table import LABEL_WIDTH, Cell, Table, Value, listing, text_of
 from bench.studies.measures import Measure
 from bench.studies.settings import Column
 from bench.studies.wording import interval, number
@@ -40,28 +41,6 @@ TERMINAL = 80
 HEAD = ["column_number", "point_number", "position"]
 """What a number stands under: a federation, a point of the experiment's axis, and what is measured there."""
 
-HEADING = [*WHERE, "point", "measure_number"]
-"""Columns that a heading is made of."""
-
-SHOWN = [
-    *HEAD,
-    "n",
-    "mean",
-    "std",
-    "printed",
-    "published_mean",
-    "published_std",
-    "status",
-    "difference",
-    "low_difference",
-    "high_difference",
-    "verdict",
-    "reason",
-    "done_seeds",
-    "measure_number",
-]
-"""Columns that a value is made of."""
-
 
 def places(values: Mapping[Name, float]) -> dict[Name, int]:
     """1 for the best, 2 for the second best, as printed with two decimals; ties share a place."""
@@ -82,46 +61,42 @@ def compared_seeds(cells: pd.DataFrame) -> tuple[int, ...]:
     return min(counts, key=lambda seeds: (-counts[seeds], -len(seeds), seeds), default=())
 
 
-def _values(cells: pd.DataFrame, measures: Sequence[Measure]) -> pd.Series[Any]:
+def _values(cells: pd.DataFrame, measures: Sequence[Measure]) -> list[Value]:
     """The values of cells, with the places of those that compete under one head."""
-    competes = [line.competes for line in cells["line_object"]]
-    few = cells[[*HEAD, "n", "mean", "lost", "done_seeds", "measure_number"]].assign(competes=competes)
     ranks: dict[Any, int] = {}
     seeds_of_heads = {}
-    for head, part in few.groupby(HEAD):
+    cells = cells.assign(competes=[line.competes for line in cells["line_object"]])
+    for head, part in cells.groupby(HEAD):
         measure = measures[part["measure_number"].iloc[0]]
         rivals = part[part["competes"] & measure.ranked]
         seeds = seeds_of_heads[head] = compared_seeds(rivals)
         has_seeds = np.array([each == seeds for each in rivals["done_seeds"]], bool)
         ranks |= places(rivals.loc[has_seeds & (rivals["n"] > 0), "mean"].to_dict())
     values = []
-    for row in rows_of(cells[SHOWN].astype({"status": object}).fillna({"status": ""})):
-        is_measured, is_printed = row.n > 0, not pd.isna(row.printed)
-        beside: dict[str, Any] = {}
-        if is_printed or not is_measured:
-            beside = {
-                "published": row.published_mean,
-                "published_std": row.published_std,
-                "status": row.status,
-                "difference": row.difference,
-                "low": row.low_difference,
-                "high": row.high_difference,
-                "verdict": row.verdict,
-            }
+    for row in rows_of(cells):
         seeds = seeds_of_heads[row.column_number, row.point_number, row.position]
-        n = len(row.done_seeds) if is_measured and seeds and row.done_seeds != seeds else 0
-        digits = measures[row.measure_number].digits
-        value = Value(row.mean, row.std, digits, n, ranks.get(row.Index, 0), **beside)
-        values.append(value if not beside else _with_hint(value, row))
-    return pd.Series(values, cells.index, dtype=object)
+        has_others = row.n > 0 and seeds and row.done_seeds != seeds
+        note = f"(n={len(row.done_seeds)})" if has_others else ""
+        value = Value(row.mean, row.std, measures[row.measure_number].digits, note, ranks.get(row.Index, 0))
+        values.append(value if row.n > 0 and pd.isna(row.printed) else _beside_published(value, row))
+    return values
 
 
-def _with_hint(value: Value, row: Any) -> Value:
-    count = len(row.done_seeds)
-    seeds = f"{count} seed{'' if count == 1 else 's'}" if row.n > 0 else ""
-    interval_text = value.interval_text and f"90 % interval {value.interval_text}"
-    hint = "; ".join(filter(None, (seeds, interval_text, row.reason)))
-    return Value(**{**vars(value), "hint": hint})
+def _beside_published(value: Value, row: Any) -> Value:
+    """The value of a cell with what is published of it, or why there is no number."""
+    beside = replace(
+        value,
+        published=row.published_mean,
+        published_std=row.published_std,
+        status="" if pd.isna(row.status) else row.status,
+        difference=row.difference,
+        low=row.low_difference,
+        high=row.high_difference,
+        verdict=row.verdict,
+    )
+    seeds = _count(len(row.done_seeds), "seed") if row.n > 0 else ""
+    interval_text = beside.interval_text and f"90 % interval {beside.interval_text}"
+    return replace(beside, hint="; ".join(filter(None, (seeds, interval_text, row.reason))))
 
 
 def _table(shown: DocumentCells, name: str, title: str, cells: pd.DataFrame) -> Table:
@@ -137,36 +112,19 @@ def _table(shown: DocumentCells, name: str, title: str, cells: pd.DataFrame) -> 
 
     has_content = (cells["runs"] > 0) | cells["printed"].notna()
     cells = cells[has_content.groupby([cells[key] for key in HEAD]).transform("any")]
-    cells = cells.assign(
-        value=_values(cells, shown.results.measures),
-        row=_keys(cells, row_key),
-        head=_keys(cells, head_key),
-    )
+    cells = cells.assign(value=_values(cells, shown.results.measures))
     cells = cells[has_content.loc[cells.index].groupby(cells["line_number"]).transform("any")]
-    heads = cells[[*HEADING, *HEAD, "head"]].sort_values(head_key).drop_duplicates(head_key)
-    labels = cells[["line_number", "point_number", "line", "line_object", "point", "row"]]
-    labels = labels.sort_values(row_key).drop_duplicates(row_key)
-    value_at = dict(zip(zip(cells["row"], cells["head"], strict=True), cells["value"], strict=True))
-    stub = "Method" if shown.by_method else "Variant"
-    return table_of(
-        name,
-        title,
-        f"{stub}, {experiment.axis}" if by_point and experiment.axis else stub,
-        _heads(shown, heads, by_point),
-        [
-            (
-                f"{row.line}, {row.point}" if by_point else row.line,
-                [value_at.get((row.row, head)) for head in heads["head"]],
-            )
-            for row in rows_of(labels)
-        ],
-        references=frozenset(row.line for row in rows_of(labels) if _is_reference(shown, row.line_object)),
-        together=len(experiment.points) if by_point else 0,
-    )
-
-
-def _keys(cells: pd.DataFrame, columns: list[str]) -> pd.Series[Any]:
-    return pd.Series(list(cells[columns].itertuples(index=False, name=None)), cells.index, dtype=object)
+    body = cells.pivot(index=row_key, columns=head_key, values="value").sort_index().sort_index(axis=1)
+    heads = cells.sort_values(head_key).drop_duplicates(head_key)
+    body.columns = pd.MultiIndex.from_tuples(_heads(shown, heads, by_point), names=["group", "column"])
+    rows = cells.sort_values(row_key).drop_duplicates(row_key)
+    stub = f"Method, {experiment.axis}" if by_point and experiment.axis else "Method"
+    stub = stub if shown.by_method else stub.replace("Method", "Variant")
+    labels = rows["line"] + ", " + rows["point"] if by_point else rows["line"]
+    body.index = pd.Index(labels, name=stub, dtype=object)
+    is_reference = [_is_reference(shown, line) for line in rows["line_object"]]
+    references = frozenset(rows.loc[is_reference, "line"])
+    return Table(name, title, body, references, len(experiment.points) if by_point else 0)
 
 
 def _is_reference(shown: DocumentCells, line: Line) -> bool:
@@ -202,8 +160,11 @@ def views(shown: DocumentCells, cells: pd.DataFrame) -> tuple[Table, ...]:
     target_names = ", ".join(target.label or target.table for target in targets)
     title = f"Measured beside {target_names}" if target_names else "Measured"
     cells = cells[cells["primary"] & cells["is_run_column"] & (cells["comparison_number"] == 0)]
-    table = _table(shown, "measured", title, cells)
-    return (table,) if table.rows else ()
+    return () if cells.empty else _with_rows([_table(shown, "measured", title, cells)])
+
+
+def _with_rows(tables: Iterable[Table]) -> tuple[Table, ...]:
+    return tuple(table for table in tables if len(table.body))
 
 
 def details(shown: DocumentCells) -> tuple[Table, ...]:
@@ -213,13 +174,12 @@ def details(shown: DocumentCells) -> tuple[Table, ...]:
     for place, comparison in list(enumerate(shown.experiment.comparisons))[1:]:
         name, title = comparison.label.lower().replace(" ", "_"), f"Measured beside {comparison.label}"
         is_beside = primary["is_run_column"] & (primary["comparison_number"] == place)
-        tables.append(_table(shown, name, title, primary[is_beside]))
+        tables.append((name, title, primary[is_beside]))
     first = primary[primary["comparison_number"] == 0]
     printed = first.loc[first["printed"].notna(), "column_number"]
     idle = first[first["column_number"].isin(printed) & ~first["is_run_column"]]
-    tables.append(_table(shown, "not_run", "Published, and not run yet", idle))
-    tables.append(every_number(shown))
-    return tuple(table for table in tables if table.rows)
+    tables.append(("not_run", "Published, and not run yet", idle))
+    return _with_rows([*(_table(shown, *table) for table in tables if len(table[2])), every_number(shown)])
 
 
 def every_number(shown: DocumentCells) -> Table:
@@ -229,10 +189,10 @@ def every_number(shown: DocumentCells) -> Table:
     return listing("every_number", title, "Line", rows)
 
 
-def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, dict[str, Value | Entry | str]]:
+def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, dict[str, Cell]]:
     """A row of the frame as text."""
     place = f"{row['dataset']} {row['scenario']} {row['clients']}"
-    texts: dict[str, Value | Entry | str] = {
+    return row["line"], {
         "Where": f"{place}, {row['point']}" if row["point"] else place,
         "Measure": f"{row['table']}: {row['measure']}",
         "Stage, rule": f"{row['stage']}, {row['rule']}",
@@ -247,20 +207,19 @@ def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, dict[str, Value | Ent
         "Tolerance": number(row["tolerance"]),
         "Verdict": row["verdict"],
     }
-    return row["line"], texts
 
 
 def verdict_map(shown: DocumentCells) -> Table | None:
     """The lines of the usual settings that have verdicts; None where nothing is comparable."""
     for table in views(shown, shown.cells[shown.cells["usual"]]):
         is_graded = table.body.map(_is_graded)
-        verdicts = {value.verdict for _, values in table.rows for value in values if value}
-        if verdicts & (GRADES.keys() - {NOT_COMPARABLE}):
+        verdicts = {value.verdict for value in table.body.to_numpy().flat if _is_graded(value)}
+        if verdicts - {NOT_COMPARABLE}:
             return replace(table, title=shown.experiment.title, body=table.body[is_graded.any(axis=1)])
     return None
 
 
-def _is_graded(value: Value | Entry | None) -> bool:
+def _is_graded(value: Cell) -> bool:
     return isinstance(value, Value) and value.verdict in GRADES
 
 
@@ -275,7 +234,7 @@ def printed_tables(shown: DocumentCells, tables: tuple[Table, ...]) -> tuple[Tab
     if (keys == {PARTITION_SEED}).any():
         tables = views(shown, shown.cells[keys != {PARTITION_SEED}])
     if sum(len(table.columns) for table in tables) > DETAILED:
-        tables = tuple(map(_overview, tables))
+        tables = tuple(replace(table, body=table.body.map(_with_mark), has_marks=True) for table in tables)
     elif any(comparison.targets for comparison in shown.experiment.comparisons):
         return tuple(_one_column(table, number) for table in tables for number in range(len(table.columns)))
     blocks = [block for table in tables for block in table.blocks(_columns_side_by_side(table))]
@@ -284,44 +243,36 @@ def printed_tables(shown: DocumentCells, tables: tuple[Table, ...]) -> tuple[Tab
 
 def _one_column(table: Table, number: int) -> Table:
     """A column of a table, with what stands beside its numbers in columns of their own."""
-    rows = []
-    for label, values in table.rows:
-        value = values[number]
-        if isinstance(value, Value):
-            texts: dict[str, Value | Entry | str] = {
-                "Measured": value,
-                "Published": value.published_text,
-                "Diff.": value.difference_text or "-",
-                "Verdict": value.verdict or "-",
-            }
-            rows.append((label, texts))
-    look = {"references": table.references, "together": table.together}
-    return listing(table.name, table.headings[number], table.stub, rows, **look)
+    values = table.body.iloc[:, number].dropna()
+    texts = {
+        "Measured": values,
+        "Published": values.map(lambda value: value.published_text),
+        "Diff.": values.map(lambda value: value.difference_text or "-"),
+        "Verdict": values.map(lambda value: value.verdict or "-"),
+    }
+    return replace(table, title=table.headings[number], body=pd.DataFrame(texts, dtype=object))
 
 
-def _overview(table: Table) -> Table:
-    """A table for narrow places: means without deviations, each with the mark of its verdict."""
-
-    def with_mark(value: Value | None) -> Entry | None:
-        if value is None:
-            return None
-        mark = grade_look(value.verdict).mark if _is_graded(value) else " "
-        return Entry(f"{value.mean_text} {mark}", value.rank)
-
-    return replace(table, body=table.body.map(with_mark), has_marks=True)
+def _with_mark(value: Cell) -> Cell:
+    """A value for narrow places: the mean without its deviation, with the mark of its verdict."""
+    if not isinstance(value, Value):
+        return value
+    mark = grade_look(value.verdict).mark if _is_graded(value) else " "
+    note = f"{value.note} {mark}" if value.note and isnan(value.std) else mark
+    return Value(value.mean, digits=value.digits, note=note, rank=value.rank)
 
 
 def _columns_side_by_side(table: Table) -> int:
     """How many columns a terminal of 80 has room for without cutting a word of their headings or a number."""
     texts = [word for heading in table.headings for word in heading.split()]
-    texts += [value.text for _, values in table.rows for value in values if value is not None]
+    texts += [text_of(cell) for _, cells in table.rows for cell in cells]
     label_width = min(max((len(label) for label, _ in table.rows), default=0), LABEL_WIDTH)
     return max(1, min(WIDTH, (TERMINAL - label_width - 4) // (max(map(len, texts), default=0) + 3)))
 
 
 def _without_empty_rows(table: Table) -> Table:
     """A table without the rows that have no number; a table that would be empty as it is."""
-    has_number = table.body.map(lambda value: value is not None and value.text.strip() != "-").any(axis=1)
+    has_number = table.body.map(lambda value: isinstance(value, Value) and not isnan(value.mean)).any(axis=1)
     return replace(table, body=table.body[has_number]) if has_number.any() else table
 
 

@@ -13,7 +13,8 @@ from rich.text import Text
 
 from bench.report.document import Document, Part, Report, Score
 from bench.report.grades import GRADES, grade_look
-from bench.report.table import LABEL_WIDTH, Entry, Table, Value
+from bench.report.table import LABEL_WIDTH, Cell, Table, rank_of
+from bench.report.table import text_of as text_of_cell
 
 WIDTH = 80
 """Columns of a terminal."""
@@ -57,12 +58,10 @@ def rich_table(table: Table) -> RichTable:
     return rendered
 
 
-def _markup(value: Value | Entry | None) -> str:
-    if value is None:
-        return ""
-    text = escape(value.text)
-    markup = {1: f"[bold]{text}[/]", 2: f"[underline]{text}[/]"}.get(value.rank, text)
-    look = GRADES.get(value.text)
+def _markup(cell: Cell) -> str:
+    text = escape(text_of_cell(cell))
+    markup = {1: f"[bold]{text}[/]", 2: f"[underline]{text}[/]"}.get(rank_of(cell), text)
+    look = GRADES.get(text)
     return f"[{look.terminal}]{markup}[/]" if look else markup
 
 

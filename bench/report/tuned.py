@@ -3,32 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 
 from bench.frames.graded_cells import Results
 from bench.frames.ranking import Ranking, competitors, ranking_of, scores_of
-from bench.frames.stored_runs import TUNED, WHERE
+from bench.frames.stored_runs import TUNED, WHERE, rows_of
 from bench.report.captions import statistic
 from bench.report.document import Document
 from bench.report.ranking import MARKS, ranking_table
-from bench.report.table import Entry, Table, Value, listing, pivot
+from bench.report.table import Table, Value, listing, pivot
 from bench.report.tables import places
 from bench.statistics.paired import ALPHA, REGION, compare
 from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.wording import gap, label, number
-from bench.tune.record import Record
 
 DEFAULT_WON = "default won"
 
 PAIR = [*WHERE, "method"]
 
+NUMBERS = ["place", "n", "mean", "std"]
+
+
+def searches_frame(results: Results) -> pd.DataFrame:
+    """A row a search by its number: whose it is, its validation accuracies, what it used and was granted, and
+    what the winner has otherwise than the default.
+    """
+    rows = []
+    for search in results.searches:
+        record = search.record
+        default = record.tuning.default
+        overrides = record.winner.overrides.items()
+        rows.append(
+            {
+                "is_own": search.own,
+                "validation_default": record.default_validation,
+                "validation_tuned": record.winner.validation,
+                "trials": record.used.trials,
+                "trials_granted": record.budget.trials,
+                "client_epochs": record.used.client_epochs,
+                "client_epochs_granted": record.budget.client_epochs,
+                "winner": " ".join(f"{key}={value}" for key, value in overrides if value != default[key]),
+            }
+        )
+    return pd.DataFrame(rows)
+
 
 def tuned_board(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataFrame:
     """The competitors' cells with numbers in every setting, those of a column from the first main table that
-    has it, with the columns search (number in ``results.searches``) and is_own (the search is the user's).
+    has it, with the number of the search.
 
     A cell has a search where its runs are on the search's own clients and have all else as in the usual
     setting.
@@ -36,23 +60,22 @@ def tuned_board(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataF
     documents = [experiment.name for experiment in study.experiments if experiment.main]
     is_first = (cells["comparison_number"] == 0) & (cells["position"] == 0)
     board = cells[is_first & cells["document"].isin(documents)]
-    places = results.places[["place", "line_object", "line_number", "column_number", "reads"]]
-    board = board.merge(places, on="place")
+    board = board.merge(
+        results.places[["place", "line_object", "line_number", "column_number", "reads"]], on="place"
+    )
     board["document_number"] = board["document"].map(documents.index)
     titles = competitors(study, board)
     board = board[board["method"].isin(titles) & (board["n"] > 0)]
     board = board.sort_values(["document_number", "column_number", "line_number"], ignore_index=True)
-    first = board.groupby(WHERE)["document"].transform("first")
-    board = board[board["document"] == first]
+    board = board[board["document"] == board.groupby(WHERE)["document"].transform("first")]
+    board = board.assign(title=board["method"].map(titles))
+
     runs = results.members[results.members["is_done"] & results.members["search"].notna()]
-    records = [results.searches[search].record for search in runs["search"]]
-    on_own_clients = runs["partition_hash"] == [record.clients for record in records]
-    searches = runs["search"].where(on_own_clients.groupby(runs["place"]).transform("all"))
-    board["search"] = board["place"].map(searches.groupby(runs["place"]).first()).astype("Int64")
-    is_search = board["usual"] | (board["tuning"] == TUNED)
-    board["search"] = board["search"].where(is_search)
-    own = [not pd.isna(search) and results.searches[search].own for search in board["search"]]
-    return board.assign(is_own=own, title=board["method"].map(titles))
+    clients = [results.searches[number].record.clients for number in runs["search"]]
+    has_its_clients = runs["partition_hash"] == clients
+    found = runs["search"].where(has_its_clients.groupby(runs["place"]).transform("all"))
+    search = board["place"].map(found.groupby(runs["place"]).first()).astype("Int64")
+    return board.assign(search=search.where(board["usual"] | (board["tuning"] == TUNED)))
 
 
 def default_and_tuned(study: Study, results: Results, board: pd.DataFrame) -> pd.DataFrame:
@@ -60,32 +83,30 @@ def default_and_tuned(study: Study, results: Results, board: pd.DataFrame) -> pd
     the winner, with the test of the winner against it, Holm's correction over a column. Of two searches the
     user's own stands; where the default won both cells are the same.
     """
-    default = board[board["usual"]]
-    winners = board[board["search"].notna()].sort_values("is_own", ascending=False, kind="stable")
-    winners = winners.drop_duplicates(PAIR).sort_index()
-    numbers = ["place", "n", "mean", "std"]
-    pairs = winners.merge(default[[*PAIR, *numbers, "stage", "rule"]], on=PAIR, suffixes=("", "_default"))
-    tests = []
+    winners = board[board["search"].notna()]
+    if winners.empty:
+        return winners
+    winners = winners.join(searches_frame(results), on="search")
+    own_first = winners.sort_values("is_own", ascending=False, kind="stable")
+    winners = own_first.drop_duplicates(PAIR).sort_index()
+    default = board.loc[board["usual"], [*PAIR, *NUMBERS]]
+    pairs = winners.merge(default, on=PAIR, suffixes=("", "_default"))
+    parts = [pd.DataFrame(columns=["place", "difference", "low", "high", "p", "p_holm", "verdict"])]
     for _, column in pairs[pairs["place"] != pairs["place_default"]].groupby(WHERE):
-        sides = [
-            column.assign(method=column["method"] + f" {kind}", place=column[place])
-            for kind, place in (("tuned", "place"), ("default", "place_default"))
-        ]
-        methods = [side["method"].tolist() for side in sides]
-        rows = scores_of(results, pd.concat(sides), study.average)
-        found = compare(rows, [*methods[0], *methods[1]], list(zip(*methods, strict=True)))
-        tests.append(found.assign(place=column["place"].tolist()))
-    names = ["place", "difference", "low", "high", "p", "p_holm", "verdict"]
-    known = pd.concat(tests)[names] if tests else pd.DataFrame(columns=names)
-    own = ["difference", "verdict", "low", "high"]
-    pairs = pairs.drop(columns=own).merge(known, on="place", how="left")
+        tuned = column.assign(method=column["method"] + " tuned")
+        usual = column.assign(method=column["method"] + " default", place=column["place_default"])
+        methods = [*tuned["method"], *usual["method"]]
+        rows = scores_of(results, pd.concat([tuned, usual]), study.average)
+        tests = compare(rows, methods, list(zip(tuned["method"], usual["method"], strict=True)))
+        parts.append(tests.assign(place=column["place"].tolist())[parts[0].columns])
+    pairs = pairs.drop(columns=["difference", "verdict", "low", "high"])
+    pairs = pairs.merge(pd.concat(parts[1:] or parts), on="place", how="left")
     return pairs.assign(verdict=pairs["verdict"].fillna(DEFAULT_WON))
 
 
 def _ranking(study: Study, results: Results, board: pd.DataFrame, pairs: pd.DataFrame) -> Ranking | None:
     """The ranking of the winners; None where no column has two."""
-    counts = pairs.groupby(WHERE)["method"].transform("size")
-    cells = pairs[counts > 1]
+    cells = pairs[pairs.groupby(WHERE)["method"].transform("size") > 1]
     if cells.empty:
         return None
     cells = cells.assign(task=cells.groupby(WHERE, sort=False).ngroup())
@@ -96,106 +117,74 @@ def _ranking(study: Study, results: Results, board: pd.DataFrame, pairs: pd.Data
 
 
 def _table(study: Study, pairs: pd.DataFrame) -> Table:
-    heads = ("Default", "Tuned", "Difference", "p")
-    entries: dict[tuple[str, Any], list[Value | Entry]] = {}
-    groups: dict[Any, tuple[str, tuple[str, ...]]] = {}
-    for _, column in pairs.groupby(WHERE, sort=False):
-        where = column_of(column)
-        groups[where] = (study.column_title(where), heads)
-        best, best_default = (
-            places(dict(zip(column["method"], column[mean], strict=True)))
-            for mean in ("mean", "mean_default")
-        )
-        for row in column.to_dict("records"):
-            method, verdict = row["method"], row["verdict"]
-            text = verdict if verdict == DEFAULT_WON else "-"
-            if not pd.isna(row["difference"]):
-                text = f"{gap(row['difference'])} {MARKS[verdict]}"
-            default_rank = best_default.get(method, 0)
-            entries[method, where] = [
-                Value(row["mean_default"], row["std_default"], rank=default_rank),
-                Value(row["mean"], row["std"], rank=best.get(method, 0)),
-                Entry(text),
-                Entry(number(row["p_holm"], ".2g")),
-            ]
-    titles = dict(zip(pairs["method"], pairs["title"], strict=True))
-    return pivot("tuned", "Default and tuned", "Method", titles, groups, entries, filler=Entry("-"))
-
-
-def column_of(rows: pd.DataFrame) -> Column:
-    """Where the first row stands."""
-    dataset, scenario, clients = rows[WHERE].iloc[0]
-    return Column(dataset, scenario, int(clients))
-
-
-def _changes(record: Record) -> list[str]:
-    """What the winner has otherwise than the default, such as ``client.dropout=0.0``."""
-    default = record.tuning.default
-    return [f"{key}={value}" for key, value in record.winner.overrides.items() if value != default[key]]
-
-
-def _searches(study: Study, results: Results, pairs: pd.DataFrame) -> Table:
+    """Both numbers of every pair, their difference and its p value, methods by columns."""
     rows = []
-    for row in pairs.to_dict("records"):
-        record = results.searches[row["search"]].record
-        default = record.default_validation
+    for where, column in pairs.groupby(WHERE, sort=False):
+        heading = study.column_title(Column(*where))
+        best, best_default = places(column["mean"].to_dict()), places(column["mean_default"].to_dict())
+        for row in rows_of(column):
+            gain = "-" if row.verdict != DEFAULT_WON else DEFAULT_WON
+            if not pd.isna(row.difference):
+                gain = f"{gap(row.difference)} {MARKS[row.verdict]}"
+            default_rank = best_default.get(row.Index, 0)
+            cells = {
+                "Default": Value(row.mean_default, row.std_default, rank=default_rank),
+                "Tuned": Value(row.mean, row.std, rank=best.get(row.Index, 0)),
+                "Difference": gain,
+                "p": number(row.p_holm, ".2g"),
+            }
+            rows += [(row.title, heading, name, cell) for name, cell in cells.items()]
+    long = pd.DataFrame(rows, columns=["title", "heading", "column", "cell"])
+    body = pivot(long, "title", "Method", ["heading", "column"])
+    return Table("tuned", "Default and tuned", body.loc[pairs["title"].unique()].fillna("-"))
+
+
+def _searches(study: Study, pairs: pd.DataFrame) -> Table:
+    """The search behind every pair: its budget and its winner."""
+    rows = []
+    for row in rows_of(pairs):
+        place = study.column_title(Column(row.dataset, row.scenario, row.clients))
         texts = {
-            "Trials": f"{record.used.trials} of {record.budget.trials}",
-            "Client epochs": f"{record.used.client_epochs:,.0f} of {record.budget.client_epochs:,.0f}",
-            "Validation, default": number(default and 100 * default),
-            "Validation, winner": f"{100 * record.winner.validation:.2f}",
-            "Winner's settings": ", ".join(_changes(record)) or "the default's",
+            "Trials": f"{row.trials} of {row.trials_granted}",
+            "Client epochs": f"{row.client_epochs:,.0f} of {row.client_epochs_granted:,.0f}",
+            "Validation, default": number(100 * row.validation_default),
+            "Validation, winner": f"{100 * row.validation_tuned:.2f}",
+            "Winner's settings": row.winner.replace(" ", ", ") or "the default's",
         }
-        where = study.column_title(Column(*(row[name] for name in WHERE)))
-        rows.append((f"{row['title']}, {where}", texts))
+        rows.append((f"{row.title}, {place}", texts))
     return listing("searches", "The searches", "Method", rows)
 
 
-def _notes(study: Study, results: Results, board: pd.DataFrame, pairs: pd.DataFrame) -> Iterator[str]:
+BUDGET = ["trials_granted", "client_epochs_granted"]
+
+
+def _notes(study: Study, board: pd.DataFrame, pairs: pd.DataFrame) -> Iterator[str]:
     """Competitors of which one of the two is missing, and searches that were granted unequal budgets."""
-    by_column = {label(study, column_of(part)): part for _, part in pairs.groupby(WHERE)}
-    for place, part in sorted(by_column.items()):
-        others = board.merge(part[WHERE].drop_duplicates(), on=WHERE)
-        others = others[~others["method"].isin(part["method"])]
+    for where, part in pairs.groupby(WHERE):
+        place = label(study, Column(*where))
+        others = board[(board[WHERE] == list(where)).all(axis=1) & ~board["method"].isin(part["method"])]
         for kind, is_other in (("tuned", others["usual"]), ("default", others["search"].notna())):
             if is_other.any():
                 titles = ", ".join(others.loc[is_other, "title"].unique())
                 yield f"without {kind} runs in {place}: {titles}"
-        if not _is_fair(results, part):
-            budgets = ", ".join(
-                f"{title} {results.searches[search].record.budget.client_epochs:,.0f}"
-                for title, search in zip(part["title"], part["search"], strict=True)
-            )
+        if part[BUDGET].nunique().max() > 1:
+            grants = zip(part["title"], part["client_epochs_granted"], strict=True)
+            budgets = ", ".join(f"{title} {epochs:,.0f}" for title, epochs in grants)
             yield f"unequal budgets in {place}, in client epochs: {budgets}"
 
 
-def _is_fair(results: Results, column: pd.DataFrame) -> bool:
-    """Whether all searches of a column were granted the same."""
-    return len({results.searches[search].record.budget for search in column["search"]}) == 1
-
-
-def record_of(results: Results, pairs: pd.DataFrame) -> pd.DataFrame:
+def record_of(pairs: pd.DataFrame) -> pd.DataFrame:
     """The pairs as ``pairs.csv`` has them."""
-    records = [results.searches[search].record for search in pairs["search"]]
-    shown = pairs[[*PAIR, "n_default", "mean_default", "n", "mean"]].rename(
-        columns={"mean_default": "default", "n": "n_tuned", "mean": "tuned"}
-    )
-    return shown.assign(
-        **{name: pairs[name] for name in ("difference", "low", "high")},
-        **{name: [_digits(value, 6) for value in pairs[name]] for name in ("p", "p_holm")},
-        verdict=pairs["verdict"],
-        validation_default=[_digits(record.default_validation, 6) for record in records],
-        validation_tuned=[_digits(record.winner.validation, 6) for record in records],
-        trials=[record.used.trials for record in records],
-        trials_granted=[record.budget.trials for record in records],
-        client_epochs=[_digits(record.used.client_epochs, 1) for record in records],
-        client_epochs_granted=[_digits(record.budget.client_epochs, 1) for record in records],
-        winner=[" ".join(_changes(record)) for record in records],
-    )
-
-
-def _digits(value: float | None, digits: int) -> str:
-    return "" if value is None or pd.isna(value) else f"{value:.{digits}f}"
+    digits = {"p": 6, "p_holm": 6, "validation_default": 6, "validation_tuned": 6}
+    digits |= {"client_epochs": 1, "client_epochs_granted": 1}
+    texts = {
+        name: ["" if pd.isna(value) else f"{value:.{places}f}" for value in pairs[name]]
+        for name, places in digits.items()
+    }
+    record = pairs.assign(default=pairs["mean_default"], n_tuned=pairs["n"], tuned=pairs["mean"], **texts)
+    names = [*PAIR, "n_default", "default", "n_tuned", "tuned", "difference", "low", "high", "p", "p_holm"]
+    names += ["verdict", "validation_default", "validation_tuned", "trials", "trials_granted"]
+    return record[[*names, "client_epochs", "client_epochs_granted", "winner"]]
 
 
 def tuned_document(study: Study, results: Results, cells: pd.DataFrame) -> Document | None:
@@ -206,7 +195,7 @@ def tuned_document(study: Study, results: Results, cells: pd.DataFrame) -> Docum
         return None
     ranking = _ranking(study, results, board, pairs)
     table = _table(study, pairs)
-    is_fair = all(_is_fair(results, column) for _, column in pairs.groupby(WHERE))
+    is_fair = pairs.groupby(WHERE)[BUDGET].nunique().to_numpy().max() == 1
     note = ", with the same budget for every method of a column" if is_fair else ""
     return statistic(
         study,
@@ -220,9 +209,9 @@ def tuned_document(study: Study, results: Results, cells: pd.DataFrame) -> Docum
             f"Tuned: what a search found by validation accuracy{note} (bench tune). 'Default won': no "
             "configuration that was tried was better, and the tuned cell is the default's.",
         ),
-        notes=tuple(_notes(study, results, board, pairs)),
+        notes=tuple(_notes(study, board, pairs)),
         views=(table, ranking_table(ranking)) if ranking else (table,),
-        details=(_searches(study, results, pairs),),
+        details=(_searches(study, pairs),),
         printed=tuple(table.blocks(4)),
         fine_print=(
             "Difference: tuned minus default in points over common seeds. p: paired t test, two-sided, with "
@@ -231,5 +220,5 @@ def tuned_document(study: Study, results: Results, cells: pd.DataFrame) -> Docum
             f"interval lies within ±{REGION:g} points. Undecided (?): neither.",
             f"The ranking is that of the tuned cells, made as in {study.name}_ranking.",
         ),
-        records={"pairs": record_of(results, pairs)},
+        records={"pairs": record_of(pairs)},
     )

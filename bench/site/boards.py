@@ -21,9 +21,9 @@ from bench.report.document import Score
 from bench.report.spread import MEASURES, with_measures
 from bench.site.folder import board_page
 from bench.statistics.summary import LEAST_RUNS
+from bench.store.tables import Tables
 from bench.studies.measures import TEST
 from bench.studies.settings import Column
-from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.studies.wording import with_std
 
@@ -109,7 +109,7 @@ class Boards(NamedTuple):
         return [(column.description(column.dataset), count) for column, count in sorted(columns)]
 
 
-def boards(source: Source, studies: Mapping[str, type[Study]], suite: Collection[str]) -> Boards:
+def boards(source: Tables, studies: Mapping[str, type[Study]], suite: Collection[str]) -> Boards:
     """Every study, with or without runs. ``suite`` are the methods that come with the suite.
 
     Raises:

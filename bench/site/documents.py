@@ -21,10 +21,10 @@ from bench.report.captions import LEGEND
 from bench.report.document import Document, Part, Report
 from bench.report.report import compose
 from bench.report.request import Request
-from bench.report.table import Table
+from bench.report.table import Table, text_of
 from bench.site import folder
 from bench.site.templating import Pages, Section
-from bench.studies.source import Source
+from bench.store.tables import Tables
 from bench.studies.study import Study
 from bench.tune.apply import Configurations
 
@@ -68,7 +68,7 @@ def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> fol
 
 
 def build(
-    source: Source,
+    source: Tables,
     request: Request,
     studies: dict[str, type[Study]],
     out: Path,
@@ -145,7 +145,7 @@ def _image(path: Path) -> dict[str, Any]:
 def _wordy(table: Table) -> frozenset[int]:
     """The columns that hold whole sentences."""
     values = [(place, value) for _, row in table.rows for place, value in enumerate(row)]
-    return frozenset(place for place, value in values if value is not None and len(value.text) > SENTENCE)
+    return frozenset(place for place, value in values if len(text_of(value)) > SENTENCE)
 
 
 def _kinds(document: Document) -> list[tuple[str, list[Figure]]]:

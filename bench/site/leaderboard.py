@@ -29,7 +29,7 @@ from bench.site.folder import board_page, dataset_page, method_page, pairs_file,
 from bench.site.methods import MethodDescription, about, other_runs
 from bench.site.pictures import rankings
 from bench.site.templating import Pages, Section, records
-from bench.studies.source import Source
+from bench.store.tables import Tables
 from bench.studies.study import Study
 from bench.studies.wording import signed, with_std
 
@@ -60,7 +60,7 @@ class Site(NamedTuple):
 
 
 def build(
-    source: Source,
+    source: Tables,
     studies: Mapping[str, type[Study]],
     methods: Mapping[str, type[Method]],
     out: Path,
@@ -82,7 +82,7 @@ def build(
     return Site(runs, len(sizes), sum(sizes))
 
 
-def _write(source: Source, all_boards: Boards, methods: Mapping[str, type[Method]], site: Path) -> int:
+def _write(source: Tables, all_boards: Boards, methods: Mapping[str, type[Method]], site: Path) -> int:
     """Write all files; the number of runs."""
     pages = Pages(
         site,

@@ -22,7 +22,7 @@ from bench.frames.stored_runs import rows_of
 from bench.metric_names import ACCURACY
 from bench.site.folder import dataset_page, method_page
 from bench.spec import RunSpec
-from bench.studies.source import Source
+from bench.store.tables import Tables
 from bench.sweep.run_details import command
 
 BLOCK = 4000
@@ -50,7 +50,7 @@ STORED = [
 
 
 def write(
-    source: Source, folder: Path, titles: Mapping[str, str], boards: Mapping[str, Sequence[Mapping[str, str]]]
+    source: Tables, folder: Path, titles: Mapping[str, str], boards: Mapping[str, Sequence[Mapping[str, str]]]
 ) -> int:
     """Write ``runs-00.js``, ... with every run of the source by its spec hash; the number of runs.
 
@@ -72,7 +72,7 @@ def write(
 
 
 def _records(
-    source: Source, titles: Mapping[str, str], boards: Mapping[str, Sequence[Mapping[str, str]]]
+    source: Tables, titles: Mapping[str, str], boards: Mapping[str, Sequence[Mapping[str, str]]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Spec hash and record of every run, in the order of the hashes."""
     runs = source.runs().sort_values("spec_hash", ignore_index=True)
@@ -101,7 +101,7 @@ def _records(
 
 
 def _counts(results: pd.DataFrame) -> dict[int, Counts]:
-    """Run -> what was tested in it, from ``Source.client_results``."""
+    """Run -> what was tested in it, from ``Tables.client_results``."""
     keys = ["run_id", "split", "stage", "rule"]
     rows = results[results["split"].isin(SPLITS) & (results["samples"] > 0)].sort_values([*keys, "client"])
     clients, samples = rows["client"].tolist(), rows["samples"].tolist()
@@ -117,7 +117,7 @@ def _counts(results: pd.DataFrame) -> dict[int, Counts]:
     return counts
 
 
-def _curves(source: Source, ids: Sequence[int], counts: Mapping[int, Counts]) -> dict[int, dict[str, Any]]:
+def _curves(source: Tables, ids: Sequence[int], counts: Mapping[int, Counts]) -> dict[int, dict[str, Any]]:
     """Run -> stage -> split -> its curve, the mean over clients with samples there."""
     curves: dict[int, dict[str, Any]] = {}
     for split in SPLITS:

@@ -112,20 +112,20 @@ class Bundle(Tables):
             is wrong with it.
     """
 
-    def __init__(self, folder: Path, *, trusted: bool = False) -> None:
+    def __init__(self, folder: Path, *, name: str = "", trusted: bool = False) -> None:
         self.folder = folder
-        self.name = folder.resolve().name
+        self.name = name or folder.resolve().name
         manifest, self.hash = _read_manifest(folder)
         self.source = manifest.source
         self._files = manifest.files
         environments = _entries(EnvironmentEntry, manifest.environments)
         partitions = _entries(PartitionEntry, manifest.partitions)
         if trusted:
-            for file in self._files:
-                _read_stated(folder, file, self._files)
+            for name, stated in self._files.items():
+                _read_bytes(folder, name, stated)
         else:
             tables = {name: self._rows(name) for name in SCHEMAS}
-            check_rows(folder, {**tables, "environments": environments, "partitions": partitions})
+            check_rows(folder, {**tables, "environments": environments})
         environments.insert(0, "id", range(1, len(environments) + 1))
         self._tables = {"environments": environments, "partitions": partitions}
         self._tables["runs"] = _runs(self._rows("runs"), environments)
@@ -148,15 +148,15 @@ class Bundle(Tables):
 
 
 def read_bundles(folder: Path, *, trusted: bool = False) -> tuple[list[Bundle], list[RequestError]]:
-    """The bundles in a folder, by name, and what is wrong with those that cannot be read.
-
-    Both are empty where there is no such folder.
+    """The bundles in a folder and its folders, by their paths within it, and what is wrong with those that
+    cannot be read. Both are empty where there is no such folder.
     """
     bundles: list[Bundle] = []
     errors: list[RequestError] = []
-    for path in sorted(folder.glob(f"*/{MANIFEST}")):
+    for path in sorted(folder.rglob(MANIFEST)):
         try:
-            bundles.append(Bundle(path.parent, trusted=trusted))
+            name = path.parent.relative_to(folder).as_posix()
+            bundles.append(Bundle(path.parent, name=name, trusted=trusted))
         except RequestError as error:
             errors.append(error)
     return bundles, errors
@@ -168,7 +168,7 @@ def shipped_runs(folder: Path = SHIPPED) -> dict[str, Stored]:
     """
     names = [name for name in Stored._fields if name != "id"]
     runs: dict[str, Stored] = {}
-    for path in sorted(folder.glob(f"*/{MANIFEST}")):
+    for path in sorted(folder.rglob(MANIFEST)):
         try:
             rows = _read_table(path.parent, "runs", _read_manifest(path.parent)[0].files)
         except RequestError:
@@ -178,24 +178,21 @@ def shipped_runs(folder: Path = SHIPPED) -> dict[str, Stored]:
     return runs
 
 
-def _read_bytes(folder: Path, name: str, size: int | None = None) -> bytes:
-    """A file's bytes, as many as stated, of a regular file alone: no link is followed, no pipe waited for."""
+def _read_bytes(folder: Path, name: str, stated: File | None = None) -> bytes:
+    """A file's bytes, if they are those that ``bundle.json`` states; of a regular file alone: no link is
+    followed, no pipe waited for.
+    """
     path = folder / name
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
             refuse(folder, name, "expected a regular file, no link or folder")
-        if size not in (None, status.st_size):
-            refuse(folder, name, f"damaged: {status.st_size:,} bytes, {MANIFEST} says {size:,}")
-        return path.read_bytes()
+        if stated is not None and status.st_size != stated.bytes:
+            refuse(folder, name, f"damaged: {status.st_size:,} bytes, {MANIFEST} says {stated.bytes:,}")
+        data = path.read_bytes()
     except OSError as error:
         refuse(folder, name, f"cannot read it: {error.strerror}")
-
-
-def _read_stated(folder: Path, name: str, files: Mapping[str, File]) -> bytes:
-    """The bytes of a file if they are those that ``bundle.json`` states."""
-    data = _read_bytes(folder, name, files[name].bytes)
-    if sha256(data) != files[name].sha256:
+    if stated is not None and sha256(data) != stated.sha256:
         refuse(folder, name, f"damaged: its SHA-256 is not that of {MANIFEST}")
     return data
 
@@ -203,7 +200,7 @@ def _read_stated(folder: Path, name: str, files: Mapping[str, File]) -> bytes:
 def _read_table(folder: Path, name: str, files: Mapping[str, File]) -> pd.DataFrame:
     """A table of exactly the columns of its schema, and as many rows as ``bundle.json`` says."""
     file, schema = f"{name}.parquet", SCHEMAS[name]
-    data, rows = _read_stated(folder, file, files), files[file].rows
+    data = _read_bytes(folder, file, files[file])
     try:
         table = pq.ParquetFile(pa.BufferReader(data)).read()
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -214,8 +211,8 @@ def _read_table(folder: Path, name: str, files: Mapping[str, File]) -> pd.DataFr
     if found != expected:
         columns = ", ".join(sorted({*found} ^ {*expected}) or found)
         refuse(folder, file, f"column one too many, missing, twice or of another type: {columns}")
-    if table.num_rows != rows:
-        refuse(folder, file, f"{table.num_rows} rows, {MANIFEST} says {rows}")
+    if table.num_rows != files[file].rows:
+        refuse(folder, file, f"{table.num_rows} rows, {MANIFEST} says {files[file].rows}")
     for field in schema:
         if table.column(field.name).null_count and not field.nullable:
             refuse(folder, file, f"column {field.name}: a value is missing")
@@ -301,7 +298,7 @@ def _with_counts(results: pd.DataFrame) -> pd.DataFrame:
     return results
 
 
-def _file_rows(tables: Tables, name: str, rows: Mapping[int, int], largest_array: int) -> pd.DataFrame:
+def _file_rows(tables: Tables, name: str, rows: Mapping[int, int], largest_array: int | None) -> pd.DataFrame:
     """The rows of a file, of runs that have these rows in ``runs.parquet``."""
     filters = {"split": CURVE_SPLIT} if name == "curves" else {}
     table = tables.table(name, run_id=list(rows), **filters)
@@ -312,7 +309,7 @@ def _file_rows(tables: Tables, name: str, rows: Mapping[int, int], largest_array
         table["correct"] = table["counts"].map(lambda counts: np.ascontiguousarray(counts.T).ravel())
     elif name == "confusions":
         table["counts"] = table["counts"].map(np.ravel)
-    else:
+    elif largest_array is not None:
         table = table[table["data"].map(len) <= largest_array]
     return table.sort_values(KEYS[name], ignore_index=True)
 
@@ -324,12 +321,12 @@ USUAL_ARRAY_BYTES = 4096
 
 
 def write_bundle(
-    tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int = USUAL_ARRAY_BYTES
+    tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int | None = USUAL_ARRAY_BYTES
 ) -> int:
     """Write the runs that have an outcome (``OUTCOMES``) as the bundle ``folder``; returns how many they are.
 
-    ``runs`` are rows of ``tables.runs``; arrays of more than ``largest_array`` bytes are left out. The
-    same runs give the same bytes, whatever their ids. A bundle that stands there is replaced in one
+    ``runs`` are rows of ``tables.runs``; arrays of more than ``largest_array`` bytes (None: any) are left
+    out. The same runs give the same bytes, whatever their ids. A bundle that stands there is replaced in one
     step, after the new one was read back whole.
 
     Raises:
@@ -352,7 +349,7 @@ def write_bundle(
     return len(runs)
 
 
-def _write(tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int) -> None:
+def _write(tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int | None) -> None:
     environments, partitions = tables.environments().set_index("id"), tables.partitions()
     rows = {int(run): row for row, run in enumerate(runs["id"])}
     entries = {}

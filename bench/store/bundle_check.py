@@ -16,8 +16,7 @@ from sqlalchemy import BigInteger, Column
 from bench.engine.states import OUTCOMES
 from bench.errors import RequestError, first_problem
 from bench.metric_names import ACCURACY
-from bench.selection import RULES
-from bench.spec import STAGES, RunSpec, sha256
+from bench.spec import RunSpec, sha256
 from bench.store.models import (
     Artefact,
     Base,
@@ -29,7 +28,6 @@ from bench.store.models import (
     unpack_array,
 )
 
-SPLITS = ("train", "val", "test")
 CURVE_SPLIT = "test"
 
 # Columns ------------------------------------------------------------------------------------------
@@ -105,8 +103,8 @@ def refuse(folder: Path, file: str, problem: str) -> NoReturn:
 
 
 def check_rows(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
-    """Check the specs, and what is said of the rows of every file, and of ``environments`` and
-    ``partitions``, which stand in ``bundle.json``.
+    """Check the specs, and what is said of the rows of every file, and of ``environments``, which stand in
+    ``bundle.json``.
 
     Raises:
         RequestError: naming the first row of which something does not hold.
@@ -118,7 +116,7 @@ def check_rows(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
             refuse(folder, f"{table}.parquet", f"row {bad_rows[0]}: expected {words}")
 
     runs, results, curves, artefacts, confusions = (tables[name] for name in SCHEMAS)
-    environments, partitions = tables["environments"], tables["partitions"]
+    environments = tables["environments"]
     for row, run in enumerate(runs.to_dict("records")):
         _check_spec(folder, row, run)
     for table, schema in SCHEMAS.items():
@@ -133,19 +131,9 @@ def check_rows(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
     require("runs", (runs.select_dtypes("number") >= 0).all(axis=1), "no negative number")
     known = environments.loc[environments["description"].map(sha256) == environments["hash"], "hash"]
     require("runs", runs["environment"].isin(known), f"an environment of {MANIFEST}, with its hash")
-    clients = ["partition_hash", "dataset", "scenario", "clients"]
-    places = set(partitions[["hash", *clients[1:]]].itertuples(index=False, name=None))
-    has_clients = [not row[0] or row in places for row in runs[clients].itertuples(index=False, name=None)]
-    require("runs", has_clients, f"no partition_hash or one of {MANIFEST}, of these clients")
     for table in list(SCHEMAS)[1:]:
-        frame = tables[table]
-        state = frame["run"].map(runs["state"])
-        require(table, state == "done", "a run of this bundle that is done")
-        if "stage" in frame:
-            require(table, frame["stage"].isin(STAGES), f"a stage of {', '.join(STAGES)}")
-        if "rule" in frame:
-            require(table, frame["rule"].isin(RULES), f"a rule of {', '.join(RULES)}")
-    require("client_results", results["split"].isin(SPLITS), f"a split of {', '.join(SPLITS)}")
+        is_done = tables[table]["run"].map(runs["state"]) == "done"
+        require(table, is_done, "a run of this bundle that is done")
     count = results["run"].map(runs["clients"])
     require("client_results", (results["client"] >= 0) & (results["client"] < count), "a client of the run")
     require("client_results", results["samples"] >= 1, "samples")

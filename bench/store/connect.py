@@ -15,7 +15,6 @@ from urllib.parse import quote, urlencode
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from bench import paths
 from bench.errors import BusyError, RequestError
 from bench.replacement import replacing_file
 
@@ -52,7 +51,7 @@ class Database:
         self.path: Path | None = None
         scheme, _, path = url.partition(":///")
         if scheme == "sqlite" and path not in ("", ":memory:"):
-            self.path = paths.expanded(path, "--db")
+            self.path = Path(os.path.expanduser(path))
             self.name = str(self.path)
             return
         try:
@@ -84,20 +83,12 @@ class Database:
                 is_busy = getattr(error, "connection_invalidated", False) or cause.sqlstate in AWAY
             raise (BusyError if is_busy else RequestError)(line) from error
 
-    def check(self, write: bool) -> None:
-        """Refuse what cannot be used as asked; nothing is created.
-
-        Raises:
-            RequestError: there is nothing to read, or the file is not to be written.
-        """
-        if not write and self.empty():
+    def check(self) -> None:
+        """Raises ``RequestError`` if there is nothing to read."""
+        if self.empty():
             raise RequestError(
                 f"no database at {self.name}, or an empty one: run 'bench sweep' first or name another one "
                 "with --db"
-            )
-        if write and self.path is not None and self.path.exists() and not self._is_writable():
-            raise RequestError(
-                f"database {self.name} is read-only: make it and its folder writable or use another --db"
             )
 
     def _is_writable(self) -> bool:
@@ -213,7 +204,7 @@ class Database:
             RequestError: the database cannot be read, the file exists or cannot be written, or it is a
                 server's.
         """
-        self.check(write=False)
+        self.check()
         if self.path is None:
             raise RequestError(f"database {self.name}: use pg_dump, or 'bench export' for results alone")
         if target.exists():

@@ -37,15 +37,11 @@ def current(connection: Connection, database: Database) -> str | None:
 def _check(revision: str | None, database: Database) -> None:
     if revision is None:
         raise RequestError(f"database {database.name} is empty: run 'bench sweep' first or name another --db")
-    if revision == HEAD:
-        return
-    if revision in REVISIONS:
-        change = "run 'bench db upgrade'"
-    elif revision < HEAD:
-        change = "bring it up to date with bench 0.2.0 first"
-    else:
-        change = "upgrade bench"
-    raise RequestError(f"database {database.name} has the schema {revision}, expected {HEAD}: {change}")
+    if revision != HEAD:
+        raise RequestError(
+            f"database {database.name} has the schema {revision}, expected {HEAD}: 'bench db upgrade' brings "
+            f"schemas from {REVISIONS[0]} on up to date, those of later versions need these"
+        )
 
 
 def prepare(engine: Engine, database: Database, create: bool) -> None:
@@ -84,11 +80,10 @@ def upgrade(url: str) -> tuple[str, str]:
     """Bring an existing database to the newest schema; returns the revision before and after.
 
     Raises:
-        RequestError: no such database, read-only, not a result database, an unknown schema.
+        RequestError: no such database, one that cannot be written, not a result database, an unknown schema.
     """
     database = Database(url)
-    database.check(write=False)
-    database.check(write=True)
+    database.check()
     engine = database.engine(write=True)
     try:
         with database.explained("upgrade"):
@@ -109,7 +104,7 @@ def check(url: str) -> str:
         RequestError: it is missing, damaged, or of another schema.
     """
     database = Database(url)
-    database.check(write=False)
+    database.check()
     with database.reading() as connection:
         _check(current(connection, database), database)
         damage = database.damage(connection)

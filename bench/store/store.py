@@ -389,7 +389,8 @@ def open_store(url: str, create: bool, busy_seconds: float = BUSY_SECONDS) -> St
             database, one that cannot be written (writing), an older or a newer schema.
     """
     database = Database(url, busy_seconds)
-    database.check(create)
+    if not create:
+        database.check()
     engine = database.engine(write=create)
     try:
         with database.explained("open"):
@@ -400,27 +401,21 @@ def open_store(url: str, create: bool, busy_seconds: float = BUSY_SECONDS) -> St
     return Store(database, engine)
 
 
-def stored_runs(url: str, write: bool, searches: bool = False) -> dict[str, Stored]:
-    """Stored runs by spec hash; nothing where there is no database yet.
+def stored_runs(url: str, searches: bool = False) -> dict[str, Stored]:
+    """Stored runs by spec hash; nothing where there is no database yet, and none is created.
 
-    With ``write``, a database that could not be written is refused now, before anything is run.
-    Nothing is created. ``searches``: the database is one of searches; those and runs that are reported
-    never share one.
+    ``searches``: the database is one of searches; those and runs that are reported never share one.
 
     Raises:
         RequestError: as ``open_store``, and for a database of the other sort.
     """
     database = Database(url)
-    if write:
-        database.check(write=True)
     if database.empty():
         return {}
     with open_store(url, create=False) as store:
         stored = store.states()
     other_state = "done" if searches else "searched"
     if any(run.state == other_state for run in stored.values()):
-        sort, content = "database of runs that are reported", "those of searches"
-        if searches:
-            sort, content = "tuning database", "runs that are reported"
-        raise RequestError(f"--db: {database.name} cannot be a {sort}: it holds {content}; name another one")
+        content = "runs that are reported" if searches else "those of searches"
+        raise RequestError(f"--db: {database.name} holds {content}: name another one")
     return stored

@@ -12,18 +12,19 @@ from bench.errors import RequestError
 from bench.store import open_store
 from bench.store.bundle import SHIPPED, read_bundles
 from bench.store.connect import Database
-from bench.studies.source import MergedSource, Source
+from bench.store.tables import Tables
+from bench.studies.source import merged
 
 
 @contextmanager
 def opened_results(
-    url: str | None, own: bool, must_exist: bool = True, folder: Path = SHIPPED, shipped: bool = False
-) -> Iterator[Source]:
+    url: str | None, own: bool, folder: Path = SHIPPED, shipped: bool = False
+) -> Iterator[Tables]:
     """The database at ``url`` (None: the default one, which may be missing) and the shipped bundles, those of
     ``folder``, of which no more is checked than that their files are those that were shipped.
 
     With ``own`` the database alone, with ``shipped`` the bundles alone. A database that is named or alone
-    must exist, unless ``must_exist`` is false. A shipped bundle that is damaged is left out with a warning on
+    must exist. A shipped bundle that is damaged is left out with a warning on
     standard error.
 
     Raises:
@@ -35,13 +36,13 @@ def opened_results(
     bundles, damage_errors = ([], []) if own else read_bundles(folder, trusted=True)
     named_bundles = [(bundle.name, bundle) for bundle in bundles]
     database = Database(url or paths.default_database())
-    without_database = shipped or ((url is None or not must_exist) and database.empty())
+    without_database = shipped or (url is None and database.empty())
     if without_database and not named_bundles and damage_errors:
         raise damage_errors[0]
     for error in damage_errors:
         print(f"bench: warning: left out: {error}", file=sys.stderr)
     if without_database and named_bundles:
-        yield MergedSource(None, named_bundles)
+        yield merged(None, named_bundles)
         return
     with open_store(url or paths.default_database(), create=False) as store:
         if not store.runs(state="searched").empty:
@@ -49,4 +50,4 @@ def opened_results(
                 f"{database.name} is a database of searches, whose runs have no number of a test item: name "
                 "another one"
             )
-        yield MergedSource(store, named_bundles)
+        yield merged(store, named_bundles)

@@ -1,70 +1,36 @@
-"""What a report reads: a result database, results that come with the suite, or both as one."""
+"""The user's own database and the results that come with the suite, as one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress, count
-from typing import Any, Protocol, Unpack
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.store.tables import Readings, filter_runs
-
-
-class Source(Protocol):
-    """A result database; ``bench.store.Store`` and ``bench.store.bundle.Bundle`` are some."""
-
-    def runs(self, **filters: Any) -> pd.DataFrame:
-        """One row a run, every column of ``runs``."""
-
-    def client_results(self, run_ids: Iterable[int], **only: Unpack[Readings]) -> pd.DataFrame:
-        """Columns run_id, client, stage, split, rule, metric, value, samples."""
-
-    def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
-        """Run and stage -> correct predictions ``[rows, clients]``, of those runs that have a curve."""
-
-    def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
-        """As ``bench.store.tables.Tables.confusions``."""
-
-    def artefacts(self, run_ids: Iterable[int], name: str) -> dict[int, NDArray[Any]]:
-        """An array by run, of those runs that keep it."""
-
-    def environments(self) -> pd.DataFrame:
-        """One row an environment: id, hash, description (JSON)."""
-
+from bench.store.tables import Tables, filter_runs
 
 OWN = ""
 """``origin`` of the runs of the user's own database."""
 
 
-class MergedSource:
-    """Several sources as one: the user's own database, and results that come with the suite.
+class SeveralTables(Tables):
+    """Runs of several places as one: of each its ``origin`` (a column of ``runs``), its tables, and those of
+    its runs that are taken.
 
-    A spec, which has one seed, is taken from one place: a run of the own database that has come to a result
-    here, else the first bundle that holds it, else whatever else the database has of it. So a few seeds of
-    one's own stand in the place of those shipped, and leave the others.
-
-    Two things are never mixed in one cell (a spec apart from its seed). Where own results are on other
-    clients than the shipped ones of the cell or were made by code of other numbers, these are left out; and
-    imported runs stand back behind shipped ones of their cell. ``runs`` has the column ``origin``: ``""`` for
-    the own database, else the bundle's name. The own runs keep their ids.
+    The runs of one's own database keep their ids. Environments and partitions are there once.
     """
 
-    def __init__(self, own_source: Source | None, bundles: Sequence[tuple[str, Source]]) -> None:
-        self._sources: list[Source] = [] if own_source is None else [own_source]
-        self._sources += [source for _, source in bundles]
-        origins = ([] if own_source is None else [OWN]) + [name for name, _ in bundles]
-        self._environments, numbers = _environments(self._sources)
-        frames = [source.runs() for source in self._sources]
-        chosen_runs = _first_of_each(frames) if own_source is None else _choose(frames[0], frames[1:])
-        parts = [
+    def __init__(self, parts: Sequence[tuple[str, Tables, pd.DataFrame]]) -> None:
+        self._sources = [source for _, source, _ in parts]
+        environments, numbers = _environments(self._sources)
+        frames = [
             runs.assign(environment_id=runs["environment_id"].map(numbers[place]), origin=origin, place=place)
-            for place, (origin, runs) in enumerate(zip(origins, chosen_runs, strict=True))
+            for place, (origin, _, runs) in enumerate(parts)
         ]
-        full_parts = [part for part in parts if len(part)] or parts[:1]
-        all_runs = pd.concat(full_parts, ignore_index=True)
+        all_runs = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
         source_ids: list[int] = all_runs["id"].tolist()
         places: list[int] = all_runs.pop("place").tolist()
         is_own = (all_runs["origin"] == OWN).tolist()
@@ -74,45 +40,26 @@ class MergedSource:
         # Reports take many small parts of this frame: of plain objects in one block that takes a third of
         # the time.
         texts: list[str] = all_runs.select_dtypes("string").columns.tolist()
-        self._runs: pd.DataFrame = (
-            all_runs.assign(id=pd.array(ids, dtype="int64")).astype(dict.fromkeys(texts, object)).copy()
-        )
+        runs = all_runs.assign(id=pd.array(ids, dtype="int64")).astype(dict.fromkeys(texts, object)).copy()
+        partitions = pd.concat([source.partitions() for source in self._sources])
+        self._tables: dict[str, pd.DataFrame] = {
+            "runs": runs,
+            "environments": environments,
+            "partitions": partitions.drop_duplicates("hash", ignore_index=True),
+        }
 
-    def runs(self, **filters: Any) -> pd.DataFrame:
-        """One row a run, every column of ``runs`` and ``origin``, ordered by id; filtered alike."""
-        return filter_runs(self._runs, filters)
-
-    def client_results(self, run_ids: Iterable[int], **only: Unpack[Readings]) -> pd.DataFrame:
-        """As ``Store.client_results``."""
-        return self._from_sources(run_ids, lambda source, ids: source.client_results(ids, **only))
-
-    def _from_sources(
-        self, run_ids: Iterable[int], answer: Callable[[Source, Iterable[int]], pd.DataFrame]
-    ) -> pd.DataFrame:
-        """What every source answers for its runs among these, under the ids here."""
+    def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
+        """As ``Tables.table``; ``runs`` have ``origin``, too."""
+        if name in self._tables:
+            return filter_runs(self._tables[name], filters)
+        wanted = filters.pop("run_id", self._home)
         parts: list[pd.DataFrame] = []
-        for place, numbers in self._source_ids(run_ids).items():
+        for place, numbers in self._source_ids([wanted] if isinstance(wanted, int) else wanted).items():
             if numbers or not parts:
-                rows = answer(self._sources[place], numbers)
+                rows = self._sources[place].table(name, run_id=list(numbers), **filters)
                 parts.append(rows.assign(run_id=rows["run_id"].map(numbers)))
         full_parts = [part for part in parts if len(part)] or parts[:1]
         return pd.concat(full_parts, ignore_index=True)
-
-    def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
-        """As ``Store.curves``."""
-        return {
-            (numbers[run], stage): counts
-            for place, numbers in self._source_ids(run_ids).items()
-            for (run, stage), counts in self._sources[place].curves(numbers, split).items()
-        }
-
-    def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
-        """As ``Store.confusions``."""
-        return {
-            (numbers[run], stage, rule): counts
-            for place, numbers in self._source_ids(run_ids).items()
-            for (run, stage, rule), counts in self._sources[place].confusions(numbers).items()
-        }
 
     def _source_ids(self, run_ids: Iterable[int]) -> dict[int, dict[int, int]]:
         """For each source, its ids of these runs -> those here."""
@@ -123,17 +70,27 @@ class MergedSource:
                 source_ids[place][run] = int(number)
         return source_ids
 
-    def artefacts(self, run_ids: Iterable[int], name: str) -> dict[int, NDArray[Any]]:
-        """As ``Store.artefacts``."""
-        return {
-            numbers[run]: array
-            for place, numbers in self._source_ids(run_ids).items()
-            for run, array in self._sources[place].artefacts(numbers, name).items()
-        }
 
-    def environments(self) -> pd.DataFrame:
-        """One row an environment: id, hash, description (JSON); each once."""
-        return self._environments.copy()
+def merged(own_source: Tables | None, bundles: Sequence[tuple[str, Tables]]) -> SeveralTables:
+    """The user's own database and, under their names, results that come with the suite.
+
+    A spec, which has one seed, is taken from one place: a run of the own database that has come to a result
+    here, else the first bundle that holds it, else whatever else the database has of it. So a few seeds of
+    one's own stand in the place of those shipped, and leave the others.
+
+    Two things are never mixed in one cell (a spec apart from its seed). Where own results are on other
+    clients than the shipped ones of the cell or were made by code of other numbers, these are left out; and
+    imported runs stand back behind shipped ones of their cell. ``origin`` is ``""`` for the own database,
+    else the bundle's name.
+    """
+    bundle_runs = [source.runs() for _, source in bundles]
+    if own_source is None:
+        own_parts, chosen_runs = [], _first_of_each(bundle_runs)
+    else:
+        own_runs, *chosen_runs = _choose(own_source.runs(), bundle_runs)
+        own_parts = [(OWN, own_source, own_runs)]
+    shipped_parts = [(*bundle, runs) for bundle, runs in zip(bundles, chosen_runs, strict=True)]
+    return SeveralTables([*own_parts, *shipped_parts])
 
 
 RESULTS = ("done", "diverged")
@@ -160,7 +117,7 @@ def _first_of_each(
 
 
 def _choose(own_runs: pd.DataFrame, bundle_runs: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
-    """The runs to show, of the own database and of each bundle; see ``MergedSource``."""
+    """The runs to show, of the own database and of each bundle; see ``merged``."""
     is_made_here = _is_made_here(own_runs)
     is_result = is_made_here & _has_result(own_runs)
     own_results = own_runs[is_result]
@@ -194,7 +151,7 @@ def _cells_apart(own_results: pd.DataFrame, bundle_runs: Iterable[pd.DataFrame])
     return set(pairs.loc[pairs["_merge"] == "left_only", "cell"])
 
 
-def _environments(sources: Sequence[Source]) -> tuple[pd.DataFrame, list[dict[int, int]]]:
+def _environments(sources: Sequence[Tables]) -> tuple[pd.DataFrame, list[dict[int, int]]]:
     """Every environment once, and for each source its ids -> the new ones."""
     parts = [source.environments()[["id", "hash", "description"]] for source in sources]
     rows = pd.concat(parts).drop_duplicates("hash", ignore_index=True)

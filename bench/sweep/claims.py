@@ -67,8 +67,11 @@ class Claims:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(RequestError):  # they run out by themselves
-            self._release()
+        """Give up all claims of this sweep, and remove those that have run out."""
+        with suppress(RequestError), self._store.transaction() as session:  # they run out by themselves
+            moment = clock(session)
+            for model in (Claim, RunningSweep):
+                session.execute(delete(model).where(or_(model.owner == self.owner, model.until <= moment)))
 
     def ask(self, question: Callable[[], T]) -> T:
         """The database's answer, waited for while it is locked or its server is away."""
@@ -85,40 +88,42 @@ class Claims:
 
     def take(self, spec_hash: str, run: str = "", device: str = "", progress: Progress | None = None) -> bool:
         """Claim a run, which is to be made on a device; False where another sweep holds it."""
-        is_taken = self.ask(lambda: self._take(spec_hash, run, device, progress))
+
+        def take() -> bool:
+            with self._store.transaction() as session:
+                moment = clock(session)
+                claim = session.get(Claim, spec_hash)
+                is_held = claim is not None and claim.until > moment and claim.owner != self.owner
+                if claim is not None and is_held and process.runs(claim.owner) is not False:
+                    return False
+                names = {"spec_hash": spec_hash, "run": run, "device": device, "owner": self.owner}
+                session.merge(Claim(**names, until=moment + self._lease, since=now()))
+                self._say(session, progress, moment)
+                return True
+
+        is_taken = self.ask(take)
         if is_taken:
             self._hashes.add(spec_hash)
         return is_taken
-
-    def _take(self, spec_hash: str, run: str, device: str, progress: Progress | None) -> bool:
-        with self._store.transaction() as session:
-            moment = clock(session)
-            claim = session.get(Claim, spec_hash)
-            is_held = claim is not None and claim.until > moment and claim.owner != self.owner
-            if claim is not None and is_held and process.runs(claim.owner) is not False:
-                return False
-            names = {"spec_hash": spec_hash, "run": run, "device": device, "owner": self.owner}
-            session.merge(Claim(**names, until=moment + self._lease, since=now()))
-            self._say(session, progress, moment)
-            return True
 
     def renew(self, progress: Progress | None = None) -> set[str]:
         """Let all claims last another lease from now, if it is time to; returns the runs lost meanwhile."""
         if time.monotonic() - self._renewed < self._renew_seconds:
             return set()
-        hashes = self.ask(lambda: self._renew(progress))
+
+        def renew() -> set[str]:
+            with self._store.transaction() as session:
+                moment = clock(session)
+                owned = Claim.owner == self.owner
+                session.execute(update(Claim).where(owned).values(until=moment + self._lease))
+                self._say(session, progress, moment)
+                return set(session.scalars(select(Claim.spec_hash).where(owned)))
+
+        hashes = self.ask(renew)
         self._renewed = time.monotonic()
         lost_hashes = self._hashes - hashes
         self._hashes = hashes
         return lost_hashes
-
-    def _renew(self, progress: Progress | None) -> set[str]:
-        with self._store.transaction() as session:
-            moment = clock(session)
-            owned = Claim.owner == self.owner
-            session.execute(update(Claim).where(owned).values(until=moment + self._lease))
-            self._say(session, progress, moment)
-            return set(session.scalars(select(Claim.spec_hash).where(owned)))
 
     def _say(self, session: Session, progress: Progress | None, moment: float) -> None:
         if progress is not None:
@@ -127,16 +132,10 @@ class Claims:
 
     def drop(self, spec_hash: str) -> None:
         """Give up the claim on a run, which another sweep has made."""
-        self.ask(lambda: self._drop(spec_hash))
+
+        def drop() -> None:
+            with self._store.transaction() as session:
+                session.execute(delete(Claim).where(Claim.spec_hash == spec_hash, Claim.owner == self.owner))
+
+        self.ask(drop)
         self._hashes.discard(spec_hash)
-
-    def _drop(self, spec_hash: str) -> None:
-        with self._store.transaction() as session:
-            session.execute(delete(Claim).where(Claim.spec_hash == spec_hash, Claim.owner == self.owner))
-
-    def _release(self) -> None:
-        """Give up all claims of this sweep, and remove those that have run out."""
-        with self._store.transaction() as session:
-            moment = clock(session)
-            for model in (Claim, RunningSweep):
-                session.execute(delete(model).where(or_(model.owner == self.owner, model.until <= moment)))

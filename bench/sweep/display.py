@@ -109,34 +109,13 @@ def table(plan: Plan) -> Table:
     return grid
 
 
-LEVELS = {
-    "exact": "",
-    "compatible": "the code's sources differ, its numerics version does not",
-    "stale": "",
-}
-"""How well the code of a stored run is the installed one, and what that means."""
-
-
-def levels(plan: Plan) -> dict[str, dict[str, Any]]:
-    """The stored settled runs by how well their code is the installed one.
-
-    ``exact``: the same sources. ``compatible``: other sources, numbers declared the same. ``stale``:
-    numbers declared to differ. Of each the number of runs, the first reason and the seconds that
-    making them again takes (None: not known of all).
+def _level(steps: Sequence[Step], reason: str = "") -> dict[str, Any]:
+    """Stored runs of one level: how many, the first reason, and the seconds that making them again takes;
+    None where these are not known of all.
     """
-    by_level: dict[str, list[Step]] = {level: [] for level in LEVELS}
-    for step in plan.steps:
-        if step.status in SETTLED:
-            by_level["compatible" if step.changed else "exact"].append(step)
-        elif step.status == "stale":
-            by_level["stale"].append(step)
-    rows = {}
-    for level, steps in by_level.items():
-        seconds = [step.seconds for step in steps]
-        reason = steps[0].reason if level == "stale" and steps else LEVELS[level]
-        total = None if None in seconds else sum(filter(None, seconds))
-        rows[level] = {"runs": len(steps), "reason": reason, "seconds": total}
-    return rows
+    seconds = [step.seconds for step in steps]
+    total = None if None in seconds else sum(filter(None, seconds))
+    return {"runs": len(steps), "reason": reason, "seconds": total}
 
 
 def as_json(plan: Plan, slots: int, bytes_a_run: float | None, shipped: int = 0) -> dict[str, Any]:
@@ -144,11 +123,22 @@ def as_json(plan: Plan, slots: int, bytes_a_run: float | None, shipped: int = 0)
 
     ``seconds`` is what the ready runs whose time is known take side by side, ``device_hours`` what they take
     together; None where that of no run is known. ``shipped`` of the runs to do come with the suite.
+
+    ``levels`` are of stored settled runs. ``exact``: made by the installed sources. ``compatible``: by other
+    sources, numbers declared the same. ``stale``: numbers declared to differ.
     """
     is_known = bool(plan.times) or not plan.ready
+    settled_steps = [step for step in plan.steps if step.status in SETTLED]
+    stale_steps = [step for step in plan.steps if step.status == "stale"]
+    stale_reason = next((step.reason for step in stale_steps), "")
+    same = "the code's sources differ, its numerics version does not"
     return {
         "counts": plan.counts,
-        "levels": levels(plan),
+        "levels": {
+            "exact": _level([step for step in settled_steps if not step.changed]),
+            "compatible": _level([step for step in settled_steps if step.changed], same),
+            "stale": _level(stale_steps, stale_reason),
+        },
         "to_run": len(plan.ready),
         "shipped": shipped,
         "seconds": side_by_side(plan.times, slots) if is_known else None,

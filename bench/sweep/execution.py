@@ -1,13 +1,15 @@
-"""Executing an order. It loads what runs need: whoever is handed ``execute`` has torch."""
+"""Executes orders, on federations that the sweep has built. Whoever is handed ``execute`` has torch."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+import pickle
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from multiprocessing import parent_process
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 
@@ -16,19 +18,68 @@ from bench.engine.execute import run
 from bench.engine.kept_models import KeptModels
 from bench.engine.result import RunResult
 from bench.engine.run import default_block_size
-from bench.errors import RequestError
+from bench.errors import NoDataError, RequestError
 from bench.federation.build import build
 from bench.federation.types import Federation
 from bench.nn.models import build_model
 from bench.spec import FederationKey, RunSpec
 from bench.sweep import fingerprint
-from bench.sweep.federations import Build, read
 from bench.sweep.order import Order, of_run
 
 FEDERATIONS = 2
 """So many federations stay in a worker: a sweep runs many methods on the same clients in a row."""
 
+Build = Callable[..., Federation]
+
 fingerprint.read()  # with what it loads: what is edited later is not what this process runs
+
+
+class Shared(NamedTuple):
+    """A federation's hash, how it was made, and the file where workers find it; None where there is none."""
+
+    hash: str
+    provenance: Mapping[str, Any]
+    file: Path | None
+
+
+Federations = dict[FederationKey, Shared]
+
+
+def build_all(
+    specs: Iterable[RunSpec], roots: tuple[Path, ...], build: Build, folder: Path | None = None
+) -> tuple[Federations, dict[str, NoDataError]]:
+    """Build every distinct federation, and write it into a folder for workers, if there is one. Returned are
+    the federations, and why data sets are not to be had.
+
+    Raises:
+        RequestError: what was asked for makes no federation, for example more clients than nodes.
+    """
+    federations: Federations = {}
+    missing_data: dict[str, NoDataError] = {}
+    for key in dict.fromkeys(spec.federation_key for spec in specs):
+        if key.dataset in missing_data:
+            continue
+        try:
+            federation = build(*key, roots=roots)
+        except NoDataError as error:
+            missing_data[key.dataset] = error
+            continue
+        file = None if folder is None else folder / f"{len(federations)}.pickle"
+        if file is not None:
+            with suppress(OSError):  # a worker that cannot read it builds
+                file.write_bytes(pickle.dumps(federation, protocol=5))
+        federations[key] = Shared(federation.hash, federation.provenance, file)
+    return federations, missing_data
+
+
+@lru_cache(maxsize=FEDERATIONS)
+def _federation(key: FederationKey, roots: tuple[str, ...], file: Path | None, build: Build) -> Federation:
+    """The federation that the sweep has built; built here where it cannot be read."""
+    if file is not None:
+        with suppress(OSError):
+            federation: Federation = pickle.loads(file.read_bytes())
+            return federation
+    return build(*key, roots=tuple(Path(root) for root in roots))
 
 
 def execute(
@@ -70,8 +121,12 @@ def execute(
         )
     if view is not None:
         federation = view(federation)
-    block_size = _block_size(spec, federation, order) if order.shrink > 1 else None
-    checkpoint = run_checkpoint(spec, federation, order)
+    block_size = None
+    if order.shrink > 1:
+        model = build_model(spec.client, federation)
+        size = default_block_size(model, federation.clients, torch.device(order.device))
+        block_size = max(1, size // order.shrink)
+    checkpoint = run_checkpoint(federation, order)
     if checkpoint is not None:
         checkpoint.kept = kept
     result = of_run(lambda: run(spec, federation, order.device, block_size, checkpoint, kept), order.device)
@@ -88,29 +143,13 @@ def _set_aside() -> None:
     gc.freeze()
 
 
-def run_checkpoint(spec: RunSpec, federation: Federation, order: Order) -> Checkpoint | None:
-    """Where the run is saved; what is saved with another code, federation or version of torch, on another
-    kind of device or with other threads is not taken up: its numbers differ in the last digits.
+def run_checkpoint(federation: Federation, order: Order) -> Checkpoint | None:
+    """Where an order's run is saved; what is saved with another code, federation or version of torch, on
+    another kind of device or with other threads is not taken up: its numbers differ in the last digits.
     """
-    if order.checkpoints is None:
+    if order.checkpoint is None:
         return None
-    made_by = (fingerprint.of(spec).source, torch.__version__)
+    made_by = (fingerprint.of(order.spec).source, torch.__version__)
     made_on = (order.device.partition(":")[0], str(order.threads))
     identity = " ".join((federation.hash, *made_by, *made_on))
-    return Checkpoint(order.checkpoints.path(spec.hash), identity, order.checkpoints.minutes)
-
-
-@lru_cache(maxsize=FEDERATIONS)
-def _federation(key: FederationKey, roots: tuple[str, ...], file: Path | None, build: Build) -> Federation:
-    """The federation that the sweep has built; built here where it cannot be read."""
-    if file is not None:
-        with suppress(OSError):
-            return read(file)
-    return build(*key, roots=tuple(Path(root) for root in roots))
-
-
-def _block_size(spec: RunSpec, federation: Federation, order: Order) -> int:
-    """Clients in a block that is ``shrink`` times smaller than the engine's choice."""
-    model = build_model(spec.client, federation)
-    size = default_block_size(model, federation.clients, torch.device(order.device))
-    return max(1, size // order.shrink)
+    return Checkpoint(order.checkpoint, identity, order.minutes)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from bench.engine.result import RunResult
 from bench.errors import NoDataError, NotApplicableError
-from bench.replacement import unfinished_files
 from bench.spec import RunSpec
 
 OUT_OF_MEMORY = (  # torch raises plain errors for these
@@ -23,33 +22,16 @@ OUT_OF_MEMORY = (  # torch raises plain errors for these
 
 
 @dataclass(frozen=True)
-class Checkpoints:
-    """Where runs are saved while they last, and how often."""
-
-    folder: Path
-    minutes: float
-
-    def path(self, spec_hash: str) -> Path:
-        """The file of a run."""
-        return self.folder / f"{spec_hash}.pt"
-
-    def tidy(self, spec_hash: str, is_over: bool) -> None:
-        """Remove what a killed worker left half-written of a run, and the file of one that ``is_over``."""
-        path = self.path(spec_hash)
-        with suppress(OSError):  # what stays there costs room alone
-            for file in (*unfinished_files(path), *([path] if is_over else [])):
-                file.unlink(missing_ok=True)
-
-
-@dataclass(frozen=True)
 class Order:
     """What a worker is to run: a spec, with folders of raw files, on a device, with so many threads.
 
-    ``shrink``: how many times smaller than usual the blocks of clients are. ``checkpoints``: where the run is
-    saved, if it is. ``federation_hash`` is that of the federation that it is to be made on, where that is
-    known, and ``federation`` the file that has it, if there is one. ``source`` is the hash over the sources
-    that are to make it, on another machine. ``log`` takes what the run prints, a new file or, where it is
-    tried again, at its end. ``alone``: nothing else may run beside it.
+    shrink           how many times smaller than usual the blocks of clients are
+    checkpoint       the file in which the run is saved every so many ``minutes``, if it is
+    federation_hash  of the federation that the run is to be made on, where that is known
+    federation       the file that holds the federation, if there is one
+    source           the hash over the sources that are to make the run, on another machine
+    log              the file that takes what the run prints: a new one, or at its end in a later try
+    alone            nothing else may run beside it
     """
 
     spec: RunSpec
@@ -57,7 +39,8 @@ class Order:
     device: str
     threads: int
     shrink: int = 1
-    checkpoints: Checkpoints | None = None
+    checkpoint: Path | None = None
+    minutes: float = 0.0
     federation_hash: str = ""
     federation: Path | None = None
     source: str = ""
@@ -79,7 +62,10 @@ def attempt(execute: Execute, order: Order) -> RunResult:
         except (Exception, SystemExit) as error:
             return outcome(error, order.device)
         finally:
-            _give_back(order.device)
+            if order.device.startswith("cuda"):  # other runs share the GPU's memory
+                import torch
+
+                torch.cuda.empty_cache()
 
 
 def of_run(run: Callable[[], RunResult], device: str) -> RunResult:
@@ -102,10 +88,21 @@ def outcome(error: BaseException, device: str) -> RunResult:
         return RunResult("not_applicable", str(error), device=device)
     with suppress(OSError):  # the log's disk is full
         traces.print_exc()
-    result = RunResult("failed", _first_line(error), traces.format_exc(), device=device)
-    if _out_of_memory(error):
-        result.state, result.peak_memory = "oom", _peak(device)
+    lines = str(error).strip().splitlines()
+    reason = ": ".join((type(error).__name__, *lines[:1]))
+    result = RunResult("failed", reason, traces.format_exc(), device=device)
+    if _is_out_of_memory(error):
+        import torch
+
+        from bench.engine.costs import peak_memory
+
+        result.state, result.peak_memory = "oom", peak_memory(torch.device(device))
     return result
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    has_type = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return has_type or any(text in str(error) for text in OUT_OF_MEMORY)
 
 
 @contextmanager
@@ -135,29 +132,3 @@ def _redirect(targets: list[int]) -> None:
             stream.flush()
     for number, target in zip((1, 2), targets, strict=True):
         os.dup2(target, number)
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    has_type = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-    return has_type or any(text in str(error) for text in OUT_OF_MEMORY)
-
-
-def _peak(device: str) -> int:
-    import torch
-
-    from bench.engine.costs import peak_memory
-
-    return peak_memory(torch.device(device))
-
-
-def _give_back(device: str) -> None:
-    """Return memory that the allocator holds on a GPU: other runs share it."""
-    if device.startswith("cuda"):
-        import torch
-
-        torch.cuda.empty_cache()
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

@@ -21,13 +21,6 @@ PACKAGES = {"ray": "ray", "slurm": "submitit"}
 PER_GPU = 4
 """Runs that share a GPU unless somebody says otherwise."""
 
-TRIES = 4
-"""How often a run is tried whose worker was lost or that ran out of memory: beside other runs, alone on its
-device, and in blocks of a half and of a quarter of the clients. No number depends on blocks."""
-
-HELD_BACK = 3
-"""Runs of a method that fail before any succeeds, after which the rest of its runs is held back."""
-
 
 @dataclass(frozen=True)
 class Placement:

@@ -18,7 +18,7 @@ from bench.registry import PLUGINS, plugin_files
 from bench.resolve import resolve
 from bench.spec import RunSpec, difference
 from bench.store import Store
-from bench.studies.source import Source
+from bench.store.tables import Tables
 
 
 def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
@@ -49,7 +49,7 @@ def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
     return f"{PLUGINS}=FILE.py {line}  # FILE.py is the file that has the method or the data set"
 
 
-def _tests(source: Source | Store, run_ids: Iterable[int]) -> dict[Any, float]:
+def _tests(source: Tables, run_ids: Iterable[int]) -> dict[Any, float]:
     """Test accuracy of those runs that have one: percent, mean over clients, of the trained model at the
     round of best validation accuracy.
     """
@@ -62,12 +62,9 @@ def run_list(store: Store, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
     the round of best validation accuracy; None without one) of the runs that the filters leave.
     """
     runs = store.runs(**filters)
-    means = _tests(store, runs["id"])
+    runs = runs.assign(seconds=runs["seconds_total"].round(2), test=runs["id"].map(_tests(store, runs["id"])))
     names = ["id", "dataset", "scenario", "clients", "method", "seed", "rounds", "state", "reason"]
-    rows: list[dict[str, Any]] = json.loads(runs[names].to_json(orient="records"))
-    for row, seconds in zip(rows, runs["seconds_total"], strict=True):
-        row["seconds"] = round(float(seconds), 2)
-        row["test"] = means.get(row["id"])
+    rows: list[dict[str, Any]] = json.loads(runs[[*names, "seconds", "test"]].to_json(orient="records"))
     return rows
 
 
@@ -104,7 +101,7 @@ def run_detail(store: Store, run_id: int) -> dict[str, Any]:
 FORM = "DATASET/SCENARIO/CLIENTS/METHOD"
 
 
-def cell(source: Source, name: str) -> list[dict[str, Any]]:
+def cell(source: Tables, name: str) -> list[dict[str, Any]]:
     """The runs of the cell ``name`` (``FORM``) in a report's source, by the command that makes them, largest
     part first; runs that differ in more than their seed are made by different commands.
 
@@ -126,19 +123,18 @@ def cell(source: Source, name: str) -> list[dict[str, Any]]:
     rows = runs[names == name]
     if rows.empty:
         raise unknown("cell", name, set(names))
-    rows = rows.assign(test=rows["id"].map(_tests(source, rows["id"])))
+    rows = rows.assign(test=rows["id"].map(_tests(source, rows["id"]))).sort_values("seed", kind="stable")
     columns = ["seed", "state", "test", "device", "partition_hash", "spec_hash"]
     parts: list[dict[str, Any]] = []
     for _, part in rows.groupby("cell"):
-        seeds = sorted(set(part["seed"].tolist()))
-        runs_of_part = json.loads(part.sort_values("seed")[columns].to_json(orient="records"))
+        seeds = part["seed"].unique().tolist()
         parts.append(
             {
                 "command": command(RunSpec.model_validate_json(part["spec"].iloc[0]), seeds),
                 "seeds": seeds,
                 "states": dict(Counter(part["state"])),
                 "origins": sorted(set(part["origin"])),
-                "runs": runs_of_part,
+                "runs": json.loads(part[columns].to_json(orient="records")),
             }
         )
     return sorted(parts, key=lambda part: (-len(part["seeds"]), part["command"]))

@@ -42,15 +42,10 @@ def slurm(folder: Path, placement: Placement, runs: int) -> tuple[Slots, MakePoo
     for setting in placement.slurm:
         key, _, value = setting.partition("=")
         parameters[key] = int(value) if value.isdecimal() else value
-    slots = Slots(
-        ("cuda:0" if placement.devices == "cuda" else "cpu",) * max(1, min(placement.jobs or JOBS, runs)),
-        placement.threads or 1,
-        elsewhere=True,
-    )
-    shared_executor, lone_executor = (
-        executor(folder, parameters | options) for options in ({}, {"exclusive": True})
-    )
-    return slots, partial(SlurmPool, executor=shared_executor, alone=lone_executor)
+    device, jobs = "cuda:0" if placement.devices == "cuda" else "cpu", min(placement.jobs or JOBS, runs)
+    slots = Slots((device,) * max(1, jobs), placement.threads or 1, elsewhere=True)
+    alone = executor(folder, {**parameters, "exclusive": True})
+    return slots, partial(SlurmPool, executor=executor(folder, parameters), alone=alone)
 
 
 def executor(folder: Path, parameters: Mapping[str, Any], cluster: str = "slurm") -> AutoExecutor:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 import pandas as pd
@@ -18,17 +19,18 @@ from bench.errors import RequestError
 from bench.federation.build import build as build_federation
 from bench.metric_names import ACCURACY
 from bench.spec import RunSpec
+from bench.store import open_store
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT
 from bench.store.bundle_import import Finding, check_consistent, name_of
 from bench.store.tables import Tables, filter_known_runs
 from bench.sweep import fingerprint
 from bench.sweep.display import Reporter
-from bench.sweep.execution import execute
-from bench.sweep.federations import Build
+from bench.sweep.execution import Build, execute
 from bench.sweep.order import Execute
+from bench.sweep.plan import make_plan, planned
 from bench.sweep.policy import Slots, sort_of
-from bench.sweep.run import temporary_runs
+from bench.sweep.run import sweep
 
 TOLERANCE, LOOSE = 0.5, 1.0
 """Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which
@@ -38,8 +40,6 @@ PREDICTIONS = 2
 """So many test predictions may always differ: on a small test split each is worth a point or more."""
 
 ROUNDING = 1e-9
-
-NOT_MADE = "not made: others of its method failed alike"
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,12 @@ def draw(bundle: Bundle, count: int, seed: int, filters: Mapping[str, Any] | Non
     runs = drawable(bundle, filters)
     generator = streams.generator(seed, "verify", bundle.hash)
     shuffled = runs.iloc[generator.permutation(len(runs))]
-    places = {
-        method: place for place, method in enumerate(generator.permutation(sorted(set(runs["method"]))))
-    }
+    methods = generator.permutation(sorted(set(runs["method"]))).tolist()
     is_first = ~shuffled["method"].duplicated()
-    ordered = pd.concat(
-        [shuffled[is_first].sort_values("method", key=lambda names: names.map(places)), shuffled[~is_first]]
+    first_runs = shuffled[is_first].sort_values("method", key=lambda names: names.map(methods.index))
+    return (
+        pd.concat([first_runs, shuffled[~is_first]]).head(count).sort_values("spec_hash", ignore_index=True)
     )
-    return ordered.head(count).sort_values("spec_hash", ignore_index=True)
 
 
 def obstacles(sample: pd.DataFrame, data_gap: Callable[[str], str]) -> list[Check]:
@@ -140,18 +138,24 @@ def make_again(
     """
     check_consistent(bundle)
     specs = map(RunSpec.model_validate_json, sample["spec"])
+    plan = make_plan(map(planned, specs), {}, lambda dataset: "")
     checks = []
-    with temporary_runs(specs, roots, slots, reporter, execute, build) as store:
-        new_runs = {row["spec_hash"]: row for row in store.runs().to_dict("records")}
-        for stated in sample.to_dict("records"):
-            new = new_runs.get(stated["spec_hash"])
-            finding, detail = (None, NOT_MADE) if new is None else compare(bundle, stated, store, new)
-            other = new is not None and is_other_hardware(hardware(bundle, stated), hardware(store, new))
-            checks.append(Check(stated["spec_hash"], name_of(stated), finding, detail, other))
+    with TemporaryDirectory(prefix="bench-") as folder:
+        url = f"sqlite:///{Path(folder, 'runs.db')}"
+        sweep(plan, url, roots, slots, reporter, execute, build)
+        with open_store(url, create=False) as store:
+            new_runs = {row["spec_hash"]: row for row in store.runs().to_dict("records")}
+            for stated in sample.to_dict("records"):
+                new = new_runs.get(stated["spec_hash"])
+                finding, detail, is_other = None, "not made: others of its method failed alike", False
+                if new is not None:
+                    finding, detail = compare(bundle, stated, store, new)
+                    is_other = _is_other(_hardware(bundle, stated), _hardware(store, new))
+                checks.append(Check(stated["spec_hash"], name_of(stated), finding, detail, is_other))
     return checks
 
 
-def hardware(tables: Tables, run: Mapping[Any, Any]) -> tuple[Any, ...]:
+def _hardware(tables: Tables, run: Mapping[Any, Any]) -> tuple[Any, ...]:
     """What decides how a run's sums are rounded: sort of device, its name, and threads of a processor."""
     (description,) = tables.table("environments", id=run["environment_id"])["description"]
     environment = json.loads(description)
@@ -161,7 +165,7 @@ def hardware(tables: Tables, run: Mapping[Any, Any]) -> tuple[Any, ...]:
     return sort, environment.get("processor"), environment.get("threads")
 
 
-def is_other_hardware(first: Sequence[Any], second: Sequence[Any]) -> bool:
+def _is_other(first: Sequence[Any], second: Sequence[Any]) -> bool:
     """Whether something that is known of both is another."""
     return any(mine != its for mine, its in zip(first, second, strict=True) if mine and its)
 

@@ -103,11 +103,6 @@ RUNS_PER_WORKER = 200
 methods, and a new one takes two or three seconds to start.
 """
 
-SILENCE = 300.0
-"""Seconds that a process has to start. It needs two or three; one that is still silent then will never
-answer, and holds up its slot alone.
-"""
-
 KILLED = -getattr(signal, "SIGKILL", 9)
 """Exit code of a process that the system has killed; no process ends so where there is no such signal."""
 
@@ -129,6 +124,7 @@ class Worker:
 
     def submit(self, order: Order) -> Future[RunResult]:
         """Begin an order."""
+        self.runs += 1
         return self._executor.submit(attempt, self._execute, order)
 
     def end(self, grace: float = 0.0) -> int:
@@ -153,31 +149,20 @@ def kills_for_memory() -> int:
     """
     count = 0
     for source in ("/proc/vmstat", "/sys/fs/cgroup/memory.events"):
-        try:
+        with suppress(OSError):
             lines = Path(source).read_text().splitlines()
-        except OSError:
-            continue
-        count += sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+            count += sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
     return count
 
 
 class LocalPool:
-    """A worker for each slot, and a thread that waits for it, so that the death of one touches one run.
-    ``kills`` counts the processes that the system has killed for want of memory.
-    """
+    """A worker for each slot, and a thread that waits for it, so that the death of one touches one run."""
 
-    def __init__(
-        self,
-        slots: int,
-        execute: Execute,
-        timeout: float | None,
-        silence: float = SILENCE,
-        kills: Callable[[], int] = kills_for_memory,
-    ) -> None:
+    def __init__(self, slots: int, execute: Execute, timeout: float | None) -> None:
         self._workers: list[Worker | None] = [None] * slots
         self._threads = ThreadPoolExecutor(slots, "worker")
-        self._execute, self._timeout, self._silence, self._kills = execute, timeout, silence, kills
-        self._stopped = False
+        self._execute, self._timeout = execute, timeout
+        self._is_stopped = False
         for slot in range(slots):  # they load what runs need while the sweep prepares
             with suppress(Exception):  # tried again, and said, with the slot's first run
                 self._workers[slot] = Worker(execute)
@@ -187,41 +172,36 @@ class LocalPool:
         return self._threads.submit(self._make, slot, order)
 
     def _make(self, slot: int, order: Order) -> RunResult | Lost:
-        kills = self._kills()
-        is_ready = False
+        kills = kills_for_memory()
         try:
             worker = self._workers[slot] = self._workers[slot] or Worker(self._execute)
-            if self._stopped:  # before it was among the workers, so that ``stop`` has not seen it
+            if self._is_stopped:  # before it was among the workers, so that ``stop`` has not seen it
                 worker.end()
                 return Lost("the sweep stopped")
-            worker.ready.result(self._silence)
-            is_ready = True
+            worker.ready.result()
             result = worker.submit(order).result(self._timeout)
         except TimeoutError:
             self._end(slot)
-            if not is_ready:
-                return Lost(f"the worker process did not take it up within {self._silence:g} s")
             seconds = self._timeout or 0.0
             reason = f"timed out after {seconds:g} s"
             return RunResult("failed", reason, seconds={"total": seconds}, device=order.device)
         except BrokenProcessPool:
             code = self._end(slot, grace=1.0)
-            if self._stopped:
+            if self._is_stopped:
                 return Lost("the sweep stopped")
-            if code == KILLED and self._kills() > kills:
+            if code == KILLED and kills_for_memory() > kills:
                 reason = "the system killed the worker for want of memory"
                 return RunResult("oom", reason, device=order.device)
             if code < 0:
                 return Lost(f"the worker process died (killed by signal {-code})")
             reason = f"the worker process died (exit code {code})"
-            return RunResult("failed", reason, device=order.device) if is_ready else Lost(reason)
+            return RunResult("failed", reason, device=order.device)
         except OSError as error:  # the system has no process, no memory or no file to give
             self._end(slot)
             return Lost(f"no worker process could be started ({error})")
         except Exception as error:  # the function or the order cannot be handed over
             self._end(slot)
             return outcome(error, order.device)
-        worker.runs += 1
         is_broken = result.state == "failed" and order.device != "cpu"  # some errors of a device stay
         if is_broken or result.state == "oom" or worker.runs == RUNS_PER_WORKER:
             self._end(slot)
@@ -234,10 +214,9 @@ class LocalPool:
 
     def stop(self) -> None:
         """End every process, also in the middle of a run."""
-        self._stopped = True
-        for worker in self._workers:
-            if worker is not None:
-                worker.end()
+        self._is_stopped = True
+        for worker in filter(None, self._workers):
+            worker.end()
         self._threads.shutdown(cancel_futures=True)
 
 

@@ -1,18 +1,11 @@
 """Seconds a round or of a whole run.
 
-Rounds: the stacked engine against the sequential reference and against FedAvg's, in one process, in turns, so
-that other work on the machine slows all of them. Beside each
-figure of the study's GCN stands the bound that the machine sets, max(bytes / copy bandwidth, operations /
-matrix rate), with both rates measured on the spot. Bytes count the traffic that no order of work
-avoids once a block fits the cache: every trained parameter is written once and read once a round
-(evaluation and averaging), its two moments are read and written once. A server's output layers
-count ten passes (generation, backward pass, gradient, Adam's four reads and three writes), or the
-first alone where the server does not learn.
+Rounds of the stacked engine, of the sequential reference and of FedAvg are timed in one process and in turns,
+so that other work on the machine slows all of them.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -23,7 +16,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 
 from bench.data import Family
@@ -32,14 +24,13 @@ from bench.engine.conditions import run_conditions
 from bench.engine.costs import peak_memory, reset_peak_memory
 from bench.engine.execute import run
 from bench.engine.methods import METHODS
-from bench.engine.result import RunResult
 from bench.engine.run import Run
 from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.federation.build import build
 from bench.federation.types import Federation
 from bench.nn.base import CLIENT_MODELS
 from bench.process import end_with_parent
-from bench.resolve import Overrides, check_fit, resolve
+from bench.resolve import Overrides, resolve
 from bench.spec import RunSpec
 from bench.timing.reference import SequentialClients
 
@@ -53,16 +44,17 @@ IMAGE_CLIENTS = (20,)
 BASE = "fedavg"
 """The method that the others are timed beside."""
 
-STUDIED = "gcn"
-"""The client model that the bound is for."""
-
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is timed, against the ``reference`` where there is one for it, and beside the method ``base``;
-    ``model`` is the client model where it is not the data set's own.
+    """What is timed.
+
+    Attributes:
+        model: the client model, if it is not the data set's own.
+        reference: whether the sequential reference is timed, too.
+        base: a method that is timed, too.
     """
 
     dataset: str
@@ -76,12 +68,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table of rounds; ``ratio`` is sequential over stacked seconds, ``factor`` those of the
-    method over those of the case's base.
+    """One line of the table of rounds.
 
-    The sequential reference trains whole models with cross-entropy only, and knows a few of them: a method
-    that asks for more has no such figures, and another model than the study's GCN has no bound.
-    ``dataset`` is what was measured.
+    Attributes:
+        dataset: what was measured.
+        sequential_seconds_per_round: of the reference; None if it lacks the client model, or trains in
+            another way than the method.
+        ratio: sequential over stacked seconds.
+        factor: the method's seconds over those of the case's base.
     """
 
     dataset: str
@@ -92,8 +86,6 @@ class Row:
     sequential_seconds_per_round: float | None
     ratio: float | None
     peak_mib: float
-    bound_seconds: float | None
-    bound_share: float | None
     factor: float | None = None
 
     def __str__(self) -> str:
@@ -115,60 +107,6 @@ class WholeRow:
         return f"{self.method} {self.clients}: {self.seconds:.2f} s a run"
 
 
-@dataclass(frozen=True)
-class Machine:
-    """Measured rates: bytes per second of a large copy (read and written), operations per second."""
-
-    bandwidth: float
-    matrix_rate: float
-
-
-def measure_machine(device: torch.device) -> Machine:
-    """Copy bandwidth and float32 matrix rate, the best of several tries each."""
-
-    def best(work: Callable[[], object]) -> float:
-        times = []
-        for _ in range(6):
-            _synchronise(device)
-            begin = time.perf_counter()
-            work()
-            _synchronise(device)
-            times.append(time.perf_counter() - begin)
-        return min(times)
-
-    source = torch.randn(32_000_000, device=device)
-    target = torch.empty_like(source)
-    square = torch.randn(2000, 2000, device=device)
-    copied_bytes = 2 * source.numel() * source.element_size()
-    return Machine(
-        bandwidth=copied_bytes / best(lambda: target.copy_(source)),
-        matrix_rate=2 * 2000**3 / best(lambda: square @ square),
-    )
-
-
-def bound(run: Run, federation: Federation, machine: Machine) -> float:
-    """Seconds that a round of the study's GCN cannot beat on this machine; call after some rounds."""
-    settings = run.spec.client
-    parameters = sum(map(math.prod, run.model.shapes.values()))
-    moved_bytes = 6 * 4 * parameters * len(federation)
-    operations = 0.0
-    for client in federation.clients:
-        nodes, words = len(client.ids), int(np.count_nonzero(client.features.data))
-        assert client.edges is not None
-        links = client.edges.shape[1] + nodes
-        hidden, classes = settings.hidden, federation.classes
-        forward = 2 * hidden * (words + 2 * links + nodes * hidden + nodes * classes)
-        backward = forward + 2 * hidden * (nodes * hidden + nodes * classes)
-        operations += run.spec.protocol.local_epochs * (forward + backward) + 2 * forward
-    if hasattr(run.method, "network"):
-        layers = list(run.method.network.out.values())
-        output = sum(layer.weight.numel() for layer in layers)
-        learns = any(layer.weight.grad is not None for layer in layers)
-        moved_bytes += (10 if learns else 1) * 4 * output
-        operations += (6 if learns else 2) * len(federation) * output
-    return max(moved_bytes / machine.bandwidth, operations / machine.matrix_rate)
-
-
 def _synchronise(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -177,12 +115,12 @@ def _synchronise(device: torch.device) -> None:
 def prepare(
     case: Case, roots: tuple[Path, ...], overrides: Overrides | None = None
 ) -> tuple[RunSpec, Federation]:
-    """The spec and the federation of the first of fifty partition seeds that is not refused.
+    """The spec, and the federation of the first of fifty partition seeds that is not refused.
 
-    Where a data set has no room for so many clients, that of the larger one that it names.
+    If all are refused, the data set is replaced by the larger one that it names.
 
     Raises:
-        RequestError: all are, and why the last one is; or there are no such data or names.
+        RequestError: there is no larger data set; or there are no such data or names.
     """
     spec = resolve(case.dataset, case.scenario, case.clients, case.method, 0, overrides)
     refusals = []
@@ -199,40 +137,11 @@ def prepare(
     raise refusals[-1]
 
 
-def check(
-    cases: Sequence[Case],
-    overrides: Overrides | None = None,
-    rounds: int | None = None,
-) -> None:
-    """Refuse what is known not to work before anything is measured; whole runs take no ``rounds``.
-
-    Raises:
-        RequestError: an unknown name or setting, a value that is not allowed, a method that does not run on
-            such data, or rounds that a run has not.
-    """
-    specs = []
-    for case in cases:
-        settings = _settings(case, overrides)
-        specs.append(resolve(case.dataset, case.scenario, case.clients, case.method, 0, settings))
-    check_fit(specs)
-    if rounds is not None:
-        for spec in specs:
-            _check_rounds(spec, rounds)
-
-
 def _settings(case: Case, overrides: Overrides | None) -> dict[str, Any]:
-    """The settings of a case: a method that trains a generator first does so for one epoch alone."""
+    """The settings of a case. A method that trains a generator first does so for one epoch."""
     warm_up = "warm_up_epochs" in METHODS.named(case.method).Hyper.model_fields
     model = {} if case.model is None else {"client.model": case.model}
     return {**({"method.warm_up_epochs": 1} if warm_up else {}), **(overrides or {}), **model}
-
-
-def _check_rounds(spec: RunSpec, rounds: int) -> None:
-    if not 1 <= rounds <= spec.protocol.rounds - WARM_UP_ROUNDS:
-        raise RequestError(
-            f"rounds: expected 1 or more which fit, with {WARM_UP_ROUNDS} to warm up, into a run of "
-            f"{spec.method} on {spec.dataset}, which has {spec.protocol.rounds}; got {rounds}"
-        )
 
 
 def apart(work: Callable[[Case], T], case: Case) -> T:
@@ -245,16 +154,14 @@ def apart(work: Callable[[Case], T], case: Case) -> T:
 def measure(
     case: Case,
     rounds: int,
-    machine: Machine,
     roots: tuple[Path, ...],
     device: str,
     threads: int,
     overrides: Overrides | None = None,
-    make_run: Callable[..., Run] = Run,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> Row:
-    """A line of the table: peak memory of the stacked engine alone in a fresh process (``apart``);
-    then median seconds, by the ``clock``, of either engine, and of the case's base, in turns.
+    """Measure a line of the table of rounds.
+
+    In a process of its own (``apart``) the peak of memory is that of the stacked engine alone.
 
     Raises:
         NotApplicableError: the method cannot run on this data set.
@@ -263,41 +170,40 @@ def measure(
     torch.set_num_threads(threads)
     settings = _settings(case, overrides)
     spec, federation = prepare(case, roots, settings)
-    _check_rounds(spec, rounds)
-    is_studied = spec.client.model == STUDIED
+    if not 1 <= rounds <= spec.protocol.rounds - WARM_UP_ROUNDS:
+        raise RequestError(
+            f"rounds: expected 1 or more which fit, with {WARM_UP_ROUNDS} to warm up, into a run of "
+            f"{spec.method} on {spec.dataset}, which has {spec.protocol.rounds}; got {rounds}"
+        )
     torch_device = torch.device(device)
     reset_peak_memory(torch_device)
-    runs = {"stacked": _warmed_run(make_run(spec, federation, device))}
+    runs = {"stacked": _warmed_run(Run(spec, federation, device))}
     mebibytes = peak_memory(torch_device) / 2**20
     if case.reference:
         with suppress(NotApplicableError):  # a method that asks for more than the reference does
-            sequential_run = make_run(spec, federation, device, clients_type=SequentialClients)
+            sequential_run = Run(spec, federation, device, clients_type=SequentialClients)
             runs["sequential"] = _warmed_run(sequential_run)
     if case.base is not None:
         general_settings = {key: value for key, value in settings.items() if not key.startswith("method.")}
         base = resolve(spec.dataset, spec.scenario, spec.clients, case.base, 0, general_settings)
-        runs["base"] = _warmed_run(make_run(base, federation, device))
+        runs["base"] = _warmed_run(Run(base, federation, device))
     times: dict[str, list[float]] = {name: [] for name in runs}
     for index in range(WARM_UP_ROUNDS, WARM_UP_ROUNDS + rounds):
         for name, loop in runs.items():
             _synchronise(torch_device)
-            begin = clock()
+            begin = time.perf_counter()
             loop.step(index)
             _synchronise(torch_device)
-            times[name].append(clock() - begin)
+            times[name].append(time.perf_counter() - begin)
     medians = {name: statistics.median(durations) for name, durations in times.items()}
     stacked_seconds, sequential_seconds = medians["stacked"], medians.get("sequential")
-    least_seconds = bound(runs["stacked"], federation, machine) if is_studied else None
     ratio = sequential_seconds / stacked_seconds if sequential_seconds else None
-    share = least_seconds / stacked_seconds if least_seconds else None
     factor = stacked_seconds / medians["base"] if "base" in medians else None
     subject = spec.dataset, case.method, spec.client.model, case.clients
-    return Row(*subject, stacked_seconds, sequential_seconds, ratio, mebibytes, least_seconds, share, factor)
+    return Row(*subject, stacked_seconds, sequential_seconds, ratio, mebibytes, factor)
 
 
-def measure_whole(
-    case: Case, roots: tuple[Path, ...], device: str, threads: int, run: Callable[..., RunResult] = run
-) -> WholeRow:
+def measure_whole(case: Case, roots: tuple[Path, ...], device: str, threads: int) -> WholeRow:
     """Median seconds of ``WHOLE_RUNS`` whole runs after one to warm up, and the highest peak memory.
 
     Raises:
@@ -347,7 +253,7 @@ def cases(
             scenario,
             name,
             count,
-            reference=not with_all or (images and name == BASE),
+            reference=not with_all,
             base=BASE if with_all and name != BASE else None,
         )
         for count in counts

@@ -1,16 +1,14 @@
-"""Tuned configurations for planned runs, and which stored runs are tuned."""
+"""Tuned configurations, and planned runs in them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 from bench import paths
-from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.spec import RunSpec
@@ -59,42 +57,20 @@ class Configurations:
         """The one for a run in its cell's default configuration, of the installed code if there is such a
         one; None where its cell was not tuned.
         """
-        fitting = [winner for winner in self._candidates(spec) if winner.fits(spec)]
+        winners = self.by_file.get(file_name(spec), ())
+        fitting = [winner for winner in winners if winner.fits(spec)]
         return next((winner for winner in fitting if winner.current), fitting[0] if fitting else None)
-
-    def behind(self, spec: RunSpec) -> Configuration | None:
-        """The one that a run was made with; None where it is not tuned, the search had its seed, or was
-        made by code of other numerics.
-
-        Budget, what was used of it, and validation accuracy, the default's too, are in its ``record``.
-        None, too, where the default configuration won: its runs are the default's, and shown as such.
-        """
-        return next((winner for winner in self._winners_for(spec) if not winner.fits(spec)), None)
-
-    def kept(self, spec: RunSpec) -> Configuration | None:
-        """The one whose search the default configuration won, for a run in it; None as in ``behind``."""
-        return next((winner for winner in self._winners_for(spec) if winner.fits(spec)), None)
-
-    def _winners_for(self, spec: RunSpec) -> Iterator[Configuration]:
-        """Those of the installed code whose winner the spec is, on a seed that the search did not have."""
-        for winner in self._candidates(spec):
-            cell = winner.apply(winner.record.spec).cell_on_any_partition
-            if winner.current and spec.seed not in winner.record.seeds and cell == spec.cell_on_any_partition:
-                yield winner
-
-    def _candidates(self, spec: RunSpec) -> tuple[Configuration, ...]:
-        """Those of the spec's cell; none where its method is not at hand, which alone knows the values."""
-        return self.by_file.get(file_name(spec), ()) if spec.method in METHODS.all() else ()
 
 
 def configurations(home: Path | None = None, shipped: Path | None = None) -> Configurations:
     """The files of ``BENCH_HOME/tuned`` and those that come with the suite, or of such a home and folder.
 
     Raises:
-        RequestError: one of them is damaged, or not of this suite's methods.
+        RequestError: one of them is damaged.
     """
     by_file: dict[str, tuple[Configuration, ...]] = {}
-    for folder, is_own in (((home or paths.home()) / "tuned", True), (shipped or _shipped(), False)):
+    suite = shipped or files("bench.results").joinpath("tuned")
+    for folder, is_own in (((home or paths.home()) / "tuned", True), (suite, False)):
         entries: Iterable[Any] = folder.iterdir() if folder.is_dir() else ()
         for file in sorted(entries, key=lambda entry: str(entry.name)):
             if not file.name.endswith(".json"):
@@ -103,24 +79,8 @@ def configurations(home: Path | None = None, shipped: Path | None = None) -> Con
                 configuration = Configuration(parse(file.read_bytes(), file.name), is_own)
             except OSError as error:
                 raise RequestError(f"tuned configuration {file.name}: {error.strerror}") from None
-            _check(configuration, file.name)
             by_file[file.name] = (*by_file.get(file.name, ()), configuration)
     return Configurations(by_file)
-
-
-def _check(configuration: Configuration, name: str) -> None:
-    """Whether a method that is at hand takes the winner's values."""
-    spec = configuration.record.spec
-    if spec.method not in METHODS.all():
-        return  # a plug-in's
-    try:
-        configuration.apply(spec)
-    except RequestError as error:
-        raise RequestError(f"tuned configuration {name}: {error}; run bench tune again") from None
-
-
-def _shipped() -> Traversable:
-    return files("bench.results").joinpath("tuned")
 
 
 def tuned(planned_runs: Iterable[Planned], winners: Configurations | None = None) -> list[Planned]:

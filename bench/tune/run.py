@@ -11,7 +11,7 @@ from bench.federation.build import build as build_federation
 from bench.store import Store
 from bench.store.store import Stored
 from bench.sweep.display import Reporter
-from bench.sweep.federations import Build, build_all
+from bench.sweep.execution import Build, build_all
 from bench.sweep.order import Execute
 from bench.sweep.plan import Plan, Step
 from bench.sweep.policy import Slots
@@ -71,11 +71,12 @@ class Searches:
         if search.hopeless:
             self.failed[title] = search.hopeless
         elif progress.ended:
-            try:
+            if progress.best is None:
+                count, reason = len(progress.trials), progress.trials[-1].reason
+                self.failed[title] = f"none of {count} trials gave a number: {reason}"
+            else:
                 result = record.record(search.tuning, search.federation_hash, progress.trials)
                 self.records.append((result, record.write(self._home / "tuned", result)))
-            except record.NoWinnerError as error:
-                self.failed[title] = str(error)
         else:
             return search.steps()
         self._open.remove(search)

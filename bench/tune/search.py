@@ -116,7 +116,8 @@ def _trial(tuning: Tuning, parameters: dict[str, Value], runs: Runs, share: floa
     if missing_specs:
         return missing_specs
     seed_runs = [runs[seed] for seed in tuning.seeds]
-    epochs = sum(_used_epochs(tuning, run) for run in seed_runs)
+    usual = tuning.run_epochs / len(tuning.seeds)  # of a run that cannot say what it used
+    epochs = sum(usual if run.client_epochs is None else run.client_epochs for run in seed_runs)
     failed_run = next((run for run in seed_runs if run.state != "searched"), None)
     state, validation, reason = "complete", None, ""
     if failed_run is not None:
@@ -136,11 +137,6 @@ def _trial(tuning: Tuning, parameters: dict[str, Value], runs: Runs, share: floa
         seconds=sum(run.seconds for run in seed_runs),
         reason=reason,
     )
-
-
-def _used_epochs(tuning: Tuning, run: TrialRun) -> float:
-    """Client epochs of a run; one that cannot say it is taken for a plain run to the end."""
-    return tuning.run_epochs / len(tuning.seeds) if run.client_epochs is None else run.client_epochs
 
 
 # As stored ---------------------------------------------------------------------------------------
@@ -260,15 +256,15 @@ def opened_searches(
     home: Path,
     tunings: Sequence[Tuning],
     width: int,
-    hashes: Mapping[FederationKey, str] | None = None,
+    hashes: Mapping[FederationKey, str] = {},
 ) -> tuple[list[Search], list[Stored]]:
     """The searches as they are stored, and what their runs took.
 
-    ``hashes`` are those of the federations that there are now; they are not looked at where it is None.
+    ``hashes`` are those of the federations that there are now; of others they are not looked at.
 
     Raises:
-        RequestError: as ``read``; the database holds runs that are reported, or cannot be written where there
-            are ``hashes``; as ``Search.check_total``; trials of an older version are at hand.
+        RequestError: as ``read`` and ``Search.check_total``; the database holds runs that are reported;
+            trials of an older version are at hand.
     """
     journal = home / "tuning" / "journal.log"
     if journal.exists():
@@ -276,9 +272,8 @@ def opened_searches(
             f"{journal} has trials of an older version, which cannot go on: delete it (winners in "
             f"{home / 'tuned'} stay as they are)"
         )
-    by_key = hashes or {}
-    searches = [Search(tuning, width, by_key.get(tuning.spec.federation_key, "")) for tuning in tunings]
-    history = list(stored_runs(database, write=hashes is not None, searches=True).values())
+    searches = [Search(tuning, width, hashes.get(tuning.spec.federation_key, "")) for tuning in tunings]
+    history = list(stored_runs(database, searches=True).values())
     if history:
         with open_store(database, create=False) as store:
             read(store, searches)

@@ -165,9 +165,3 @@ def test_no_file_and_another_kind_of_file_are_refused(name: str, tmp_path: Path,
     assert ended.refused
     assert ended.err.startswith("bench: FILE: ")
     assert str(tmp_path / name) in ended.err
-
-
-def test_a_gpu_that_is_none_is_refused_where_there_is_none_either(bench: Bench) -> None:
-    ended = bench("check-gpu --devices nonsense")
-    assert ended.code == 2
-    assert "nonsense" in ended.err

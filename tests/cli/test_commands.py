@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -99,12 +97,6 @@ def outcomes(calls: Sequence[Sequence[str]], home: Path) -> list[tuple[int, set[
     return [(code, set(packages)) for code, packages in ends]
 
 
-def test_a_package_that_does_work_is_one_of_those_that_the_suite_needs() -> None:
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    needed = {re.split("[>=]", requirement)[0].replace("-", "_") for requirement in project["dependencies"]}
-    assert needed >= WORK
-
-
 def test_help_imports_nothing_that_does_work(tmp_path: Path) -> None:
     paths = list(commands(app))
     assert ("runs", "list") in paths
@@ -113,40 +105,3 @@ def test_help_imports_nothing_that_does_work(tmp_path: Path) -> None:
     ):
         assert code == 0
         assert not packages & WORK, path
-
-
-WRONG = (
-    "sweep --gird quickstart",
-    "sweep -d cora -k ten",
-    "sweep -d cora --seed 3-1",
-    "sweep -d cora --jobs 0",
-    "sweep -d cora --timeout-seconds 0",
-    "sweep -d cora --rerun new",
-    "sweep -d cora --backend rya",
-    "sweep -d cora --backend slurm --slurm partition",
-    "sweep -d cora --data-root /nowhere",
-    "tune -d cora --jobs 0",
-    "tune -d cora --data-root /nowhere",
-    "report --study",
-    "report -k ten",
-    "runs list --state finished",
-    "runs show 1234567890123456789",
-    "runs status --watch --json",
-    "export -d cora",
-    "import",
-    "verify bundle --draw-seed -1",
-    "leaderboard serve --out site --own",
-    "data stats --data-root /nowhere",
-    "db backup",
-    "compare file.py",
-    "check-method",
-    "speed --rounds many",
-)
-
-
-def test_a_wrong_request_imports_nothing_that_does_work(tmp_path: Path) -> None:
-    ends = outcomes([words.split() for words in WRONG], tmp_path / "home")
-    for words, (code, packages) in zip(WRONG, ends, strict=True):
-        assert code == 2, words
-        assert not packages & WORK, words
-    assert not (tmp_path / "home").exists()

@@ -13,7 +13,6 @@ from stored_runs import MemoryStore, took
 
 from bench import engine
 from bench.compare import (
-    check_others,
     compare,
     find_study,
     own_method,
@@ -124,7 +123,7 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
         return Outcome({"done": 2}, 2)
 
     monkeypatch.setattr("bench.contract.checks.check", lambda method: iter(()))
-    monkeypatch.setattr("bench.store.store.stored_runs", lambda url, write: stored_like(runs[:1], "before"))
+    monkeypatch.setattr("bench.store.store.stored_runs", lambda url: stored_like(runs[:1], "before"))
     monkeypatch.setattr("bench.sweep.run.sweep", sweep)
     monkeypatch.setattr("bench.studies.shipped.opened_results", lambda url, **_: nullcontext(database))
     ended = bench(f"compare {EXAMPLE} -d cora -k 10 --seed 0-1 --out {tmp_path / 'out'}")
@@ -241,43 +240,6 @@ def test_a_method_alone_is_compared_with_nothing() -> None:
         compare(database, study, method, runs)
 
 
-def test_that_others_have_the_metric_is_asked_before_anything_runs() -> None:
-    """Runs of the method itself, of other cells and protocols, and unfinished runs do not count."""
-    method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
-    runs = planned_runs(study, method, CORA_10, {})
-    database = MemoryStore()
-    counts = np.full((10, 2, 2), 25)
-    database.add_run(runs[0].spec, [50] * 10, confusion=counts)
-    database.add("local", 0, [50] * 20, clients=20, confusion=np.full((20, 2, 2), 25))
-    database.add("local", 0, None, state="diverged")
-    with pytest.raises(RequestError, match="nothing to compare with"):
-        check_others(database, study, method, runs, "accuracy")
-    database.add("fedavg", 0, [50] * 10)
-    check_others(database, study, method, runs, "accuracy")
-    with pytest.raises(RequestError, match="--metric macro_f1: 1 of 1"):
-        check_others(database, study, method, runs, "macro_f1")
-    few = resolve("cora", "non-overlapping", 10, "fedper", 0, {"protocol.participation": 0.5})
-    database.add_run(few, [50] * 10, confusion=counts)
-    with pytest.raises(RequestError, match="--metric macro_f1: 1 of 1"):
-        check_others(database, study, method, runs, "macro_f1")
-    database.add("fedprox", 0, [50] * 10, confusion=counts)
-    missing = check_others(database, study, method, runs, "macro_f1")
-    assert "FedAvg" in missing
-    assert "FedProx" not in missing
-    assert check_others(database, study, method, runs, "accuracy") == ""
-
-
-def test_initial_models_that_a_method_chooses_for_itself_keep_nobody_out() -> None:
-    """FedPer starts from one common model, the example from the protocol's own ones."""
-    method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
-    runs = planned_runs(study, method, CORA_10, {})
-    fedper = resolve("cora", "non-overlapping", 10, "fedper", 0)
-    assert fedper.protocol.initial != runs[0].spec.protocol.initial
-    database = MemoryStore()
-    database.add_run(fedper, [50] * 10)
-    assert check_others(database, study, method, runs, "accuracy") == ""
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -289,8 +251,6 @@ def test_initial_models_that_a_method_chooses_for_itself_keep_nobody_out() -> No
         ("-d cora -k 11", "there is 10, 20"),
         ("", "-d cora,citeseer"),
         ("-d cora,coraca", "cora, coraca"),
-        ("-d cora --set protocol.rounds=8", "bench sweep --grid"),
-        ("-d cora -k 10 --metric roc_auc", "--metric roc_auc"),
     ],
 )
 def test_a_wrong_request_is_one_line_and_nothing_is_written(

@@ -34,7 +34,6 @@ def test_build_writes_the_site_of_a_database(bench: Bench, tmp_path: Path) -> No
         ("build --out {new} --db sqlite:////nowhere/bench.db --own", "nowhere"),
         ("build --ouT x", "--ouT"),
         ("build --out {new} --metric macro_f1", "--metric"),
-        ("serve --out {new}", "no leaderboard is there"),
         ("serve --out {other} --own", "--own"),
         ("serve --port 70000", "expected a number from 0 to 65535"),
     ],

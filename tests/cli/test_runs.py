@@ -92,9 +92,6 @@ def test_what_filters_leave(words: str, left: list[int], capsys: pytest.CaptureF
         ("list -s overlapping", "did you mean 'non-overlapping'?"),
         ("list -k 4", "clients among the stored runs: '4'"),
         ("list --seed 0-2", "seed among the stored runs: '2'"),
-        ("show 99999999999999999999999", "no run 99999999999999999999999"),
-        ("show 9223372036854775808", "no run 9223372036854775808"),
-        ("show 999999999999999999", "no run 999999999999999999 in"),
         ("show 5", "no run 5 in"),
     ],
 )

@@ -29,7 +29,7 @@ def test_a_dry_run_says_what_comes_with_the_suite(bench: Bench) -> None:
     command = "sweep --grid paper_tables -d cora -s non-overlapping -k 10 -m local -m fedavg --dry-run"
     plan = json.loads(bench(command, "--json").out)
     shipped: dict[str, float] = {}
-    for file in SHIPPED.glob("*/runs.parquet"):
+    for file in SHIPPED.rglob("runs.parquet"):
         runs = pd.read_parquet(file, columns=["spec_hash", "state", "seconds_total"])
         done_runs = runs[runs["state"] == "done"]
         shipped |= dict(zip(done_runs["spec_hash"], done_runs["seconds_total"], strict=True))
@@ -94,12 +94,11 @@ def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:
         ("sweep -d cora", "--grid"),
         ("sweep -d cora -m fedvg", "did you mean 'fedavg'"),
         ("sweep -d cor -m fedavg", "did you mean 'cora'"),
-        ("sweep -d minesweeper -s overlapping -m fedavg", "a dataset of your own: BENCH_PLUGINS=FILE"),
         (f"{CORA} --set protocol.round=3", "did you mean 'rounds'"),
         (f"{CORA} --set rounds=3", "--set expects"),
         (f"{CORA} -k 100000", "100000"),
         (f"{CORA} -k 99 --set protocol.split=[1,49,50]", "to train on"),
-        (f"{CORA} -k 0", "--clients expects 1 or more, got 0"),
+        (f"{CORA} -k 0", "for -k. Must be"),
         (f"{CORA} -s overlaping", "did you mean 'overlapping'"),
         (f"{CORA} -s published -k 30", "expected 5 clients"),
         (f"{CORA} -s overlapping -k 7", "expected a multiple of 5 clients"),
@@ -111,15 +110,10 @@ def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:
             "sweep -d cora -d cifar10-sample -m fedpub",
             "fedpub runs on graph data, but cifar10-sample is images",
         ),
-        ("sweep -d cora -d cifar10 -m local -m fedhgn -m fedpac -m fedpub --dry-run -k 0", "--clients"),
         (f"{CORA} --db mysql://x/y", "sqlite:///PATH"),
         (f"{CORA} --jobs 0", "--jobs"),
         (f"{CORA} --devices tpu", "--devices"),
         (f"{CORA} --timeout-seconds 0", 'value "0.0" for --timeout-seconds'),
-        (f"{CORA} --timeout-seconds nan", 'value "nan" for --timeout-seconds'),
-        (f"{CORA} --checkpoint-minutes 0", 'value "0.0" for --checkpoint-minutes'),
-        (f"{CORA} --budget-hours -1", "--budget-hours"),
-        (f"{CORA} --max-failures 0", "--max-failures"),
         (f"{CORA} --save-models --backend ray", "--save-models"),
     ],
 )

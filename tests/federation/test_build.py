@@ -261,7 +261,7 @@ def test_a_home_that_is_no_folder_is_refused(
 def shipped_federations() -> dict[str, set[tuple[FederationKey, str]]]:
     """By data set the federations of the results that ship, and their hashes."""
     federations: dict[str, set[tuple[FederationKey, str]]] = defaultdict(set)
-    for table in SHIPPED.glob("*/runs.parquet"):
+    for table in SHIPPED.rglob("runs.parquet"):
         runs = pd.read_parquet(table, columns=["spec", "partition_hash", "state"])
         runs = runs[runs["state"] == "done"].drop_duplicates("partition_hash")
         for text, digest in zip(runs["spec"], runs["partition_hash"], strict=True):

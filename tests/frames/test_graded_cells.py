@@ -22,12 +22,13 @@ from bench.grids import Filters, expand, load_grid
 from bench.report import tables
 from bench.report.captions import caption_and_fine_print
 from bench.report.notes import notes
+from bench.report.table import text_of
 from bench.reports.fedhgn import FedHGN
 from bench.resolve import resolve
 from bench.spec import Protocol, RunSpec
+from bench.store.tables import Tables
 from bench.studies.published import published
 from bench.studies.settings import PER_SEED, Column, settings_of
-from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.studies.verdicts import PublishedRuns
 
@@ -43,7 +44,7 @@ def usual(method: str, **hyper: float) -> UsualRuns:
 
 
 def board(
-    database: Source,
+    database: Tables,
     usual_runs: UsualRuns | None = None,
     study: type[Study] = ToyStudy,
     name: str = "table1",
@@ -375,8 +376,7 @@ def test_the_spread_between_partitions_stands_in_details() -> None:
         database.add("fedavg", seed, [70], **on_partition(123))
     table = tables.every_number(shown(ToyStudy, "table1", database))
     texts = {
-        title: dict(zip(table.columns, (entry.text for entry in entries if entry), strict=True))
-        for title, entries in table.rows
+        title: dict(zip(table.columns, map(text_of, entries), strict=True)) for title, entries in table.rows
     }
     assert (texts["Local"]["s_d"], texts["Local"]["Partitions"]) == ("3.00", "3")
     assert texts["FedAvg"]["Partitions"] == "1"

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 from plain_gcn import normalised
-from toy_federations import both_ways, copied, furthest, make_spec, play
+from toy_federations import copied, furthest, make_spec
 
 from bench.engine.run import Run
 from bench.engine.stacks import part
-from bench.federation.types import TRAIN, Client, Federation
+from bench.federation.types import TRAIN, Federation
 from bench.methods._homophily import (
     HOPS,
     Relations,
@@ -21,7 +21,7 @@ from bench.methods._homophily import (
     signed,
 )
 from bench.methods.adafgl import PERSONAL, AdaFGL
-from bench.nn.gcn import graphs, normalised_adjacency
+from bench.nn.gcn import normalised_adjacency
 
 
 def whole(federation: Federation, **settings: object) -> tuple[Run, AdaFGL]:
@@ -34,15 +34,6 @@ def known_of(it: Run, share: float) -> Relations:
     batch = it.clients.blocks[0].evaluation
     logits = 3 * torch.randn(*batch.labels.shape, 3, generator=torch.Generator().manual_seed(1))
     return relations(batch, logits.softmax(dim=2), share)
-
-
-def test_with_its_own_edges_alone_a_client_has_its_own_graph(federation: Federation) -> None:
-    it, _ = whole(federation)
-    known = known_of(it, 1.0)
-    for row, client in enumerate(federation.clients):
-        n = len(client.ids)
-        expected = normalised_adjacency(client.edges, n).toarray()  # type: ignore[arg-type]
-        np.testing.assert_allclose(known.propagation[row, :n, :n], expected, atol=1e-6)
 
 
 def test_like_predictions_are_joined(federation: Federation) -> None:
@@ -62,21 +53,6 @@ def test_like_predictions_are_joined(federation: Federation) -> None:
         expected = normalised(torch.from_numpy(mixture)).float()
         torch.testing.assert_close(known.propagation[row, :n, :n], expected, rtol=0, atol=1e-5)
     assert known.similar.any()
-
-
-def path(labels: list[int], apart: bool) -> Federation:
-    """Eight training nodes: two paths of four nodes each, or every node joined to one of another class."""
-    pairs = [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (6, 7)] if apart else [(0, 5), (1, 4), (2, 7), (3, 6)]
-    features = np.eye(8, dtype=np.float32)
-    client = Client(np.arange(8), np.array(labels), np.full(8, TRAIN, np.int8), features, both_ways(pairs))
-    return Federation("toy", "random", "graph", 3, (client, client), "paths")
-
-
-def test_reliability_is_one_among_equals_and_none_among_others() -> None:
-    labels = [0, 0, 0, 0, 1, 1, 1, 1]
-    for apart, expected in ((True, 1.0), (False, 0.0)):
-        it, _ = whole(path(labels, apart))
-        assert reliability(it.clients.blocks[0].evaluation).tolist() == [expected] * 2
 
 
 def test_reliability_by_plain_propagation(federation: Federation) -> None:
@@ -179,16 +155,3 @@ def test_cosines_have_no_diagonal_and_bear_zero_rows() -> None:
     expected = torch.zeros(1, 3, 3)
     expected[0, 0, 2] = expected[0, 2, 0] = 24 / 25
     torch.testing.assert_close(cosine(rows), expected)
-
-
-def test_padding_is_no_node(tiny: Federation) -> None:
-    it, _ = whole(tiny)
-    assert graphs(it.clients.blocks[0].evaluation.inputs).nodes.tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
-
-
-def test_both_branches_learn(federation: Federation) -> None:
-    it = play(
-        make_spec("adafgl", federation, rounds=8, local_epochs=5, client={"learning_rate": 0.02}), federation
-    )
-    right = it.correct()["trained", "train"].sum(axis=1)
-    assert right[-1] > right[0]

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from toy_federations import copied, make_spec, permuted, play, random_federation
+from toy_federations import copied, make_spec, play, random_federation
 
 from bench.engine.message import Message
 from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.methods.cfl import CFL
-from bench.resolve import resolve
 
 CLIENT = {"dropout": 0.0, "learning_rate": 0.02}
 ALWAYS = {"eps1": 1e9, "eps2": 0.0, "start_round": 0}
@@ -132,15 +131,6 @@ def test_splits_start_after_a_tenth_of_the_rounds(rounds: int, first: int) -> No
     assert parts(it, first + 1) == SPLIT
 
 
-def test_a_spec_names_the_first_round_where_it_is_given() -> None:
-    planned, given = (
-        resolve("cora", "non-overlapping", 5, "cfl", 0, settings).hyper
-        for settings in ({}, {"method.start_round": 20})
-    )
-    assert "start_round" not in planned
-    assert given == {**planned, "start_round": 20}
-
-
 def test_clusters_never_merge() -> None:
     toy = six()
     hyper = {"eps1": 1e9, "eps2": 0.0, "start_round": 0, "min_cluster": 1}
@@ -150,14 +140,6 @@ def test_clusters_never_merge() -> None:
     for before, after in pairwise(together):
         assert not (after & ~before).any()
     assert torch.equal(together[-1], torch.eye(6, dtype=torch.bool)), "ever smaller, down to single clients"
-
-
-def test_clients_in_another_order_are_in_the_same_clusters() -> None:
-    toy, order = six(), [5, 2, 0, 4, 1, 3]
-    spec = make_spec("cfl", toy, client=CLIENT, hyper=ALWAYS)
-    one, other = play(spec, toy), play(spec, permuted(toy, order))
-    straight = one.method.records["collaboration"][order][:, order]
-    assert torch.equal(other.method.records["collaboration"], straight)
 
 
 def test_the_absent_share_their_clusters_model() -> None:

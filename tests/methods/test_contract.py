@@ -151,8 +151,7 @@ def test_majority_is_at_its_own_level() -> None:
 @pytest.fixture
 def bytes_of(clients: Federation) -> Callable[..., tuple[int, int]]:
     def measure(method: str, rounds: int, **hyper: Any) -> tuple[int, int]:
-        spec = make_spec(method, clients, rounds=rounds, client={"hidden": 8}, hyper=hyper)
-        result = run(spec, clients)
+        result = run(subject(method).spec(rounds=rounds, hyper=hyper), clients)
         return result.bytes_up, result.bytes_down
 
     return measure
@@ -161,6 +160,7 @@ def bytes_of(clients: Federation) -> Callable[..., tuple[int, int]]:
 # with 30 features, 8 hidden units and 3 classes
 BACKBONE = 30 * 8 + 8 + 8 * 8 + 8
 WHOLE = BACKBONE + 8 * 3 + 3
+POLICY = 30 * 64 + 64 + 2 * (64 * 64 + 64) + 3 * (64 * 2 + 2)  # three hidden layers with exits
 FLOAT = 4
 N = len(SIZES)
 
@@ -171,11 +171,19 @@ TRAVELS: dict[str, tuple[int, int]] = {
     "fedprox": (WHOLE, WHOLE),
     "fedala": (WHOLE, WHOLE),
     "pfedhn": (WHOLE, WHOLE),
+    "fedrod": (WHOLE, WHOLE),
     "fedper": (BACKBONE, BACKBONE),
+    "fedrep": (BACKBONE, BACKBONE),
     "fedbabu": (BACKBONE, BACKBONE),
     "pfedhn_pc": (BACKBONE, BACKBONE),
     "pfedfda": (BACKBONE + 3 * 8 + 8 * 9 // 2, BACKBONE + 3 * 8 + 8 * 9 // 2),  # means, half a covariance
     "fedgta": (WHOLE + 2 * 3 * 6 + 1, WHOLE),  # two numbers a class and moment, six moments, a confidence
+    "fedpub": (WHOLE + 8, WHOLE),  # an embedding
+    "fedaux": (WHOLE + 8 + 8 * 3, WHOLE + 8 + 8 * 3),  # the readout's vector and weights
+    "fediih": (30 * 8 + 8 + 8 * 3 + 3 + 2 * 8, 30 * 8 + 8 + 8 * 3 + 3),  # one layer; a mean and a variance
+    "flow": (WHOLE + POLICY, WHOLE + POLICY),
+    "flow_released": (2 * WHOLE + POLICY, 2 * WHOLE + POLICY),
+    "fedhgn": (30 * 8 + 8 * 3, 30 * 8 + 8 * 3),  # two matrices
 }
 """Numbers that a client sends and is sent in a round."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from plain_gcn import normalised, plain_gcn
-from toy_federations import copied, furthest, make_spec, play
+from toy_federations import PLAIN, copied, furthest, make_spec, play
 
 from bench.engine.message import Message
 from bench.engine.method import Stack
@@ -29,7 +29,6 @@ from bench.methods._masks import MASK
 from bench.methods.cufl import CUFL, EASE, EDGES, REFERENCE, report
 from bench.nn.gcn import graphs
 
-PLAIN = {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0}
 SHORT = {"warm_up_epochs": 5}
 
 
@@ -100,34 +99,10 @@ def test_a_mask_takes_the_steps_of_adam() -> None:
     assert 0 < s.mean() < 1
 
 
-def test_hard_edges_come_in_later() -> None:
-    """Over 100 rounds, after the steps of the warm-up; rounds in which s passes 0.3, from 1."""
-    difficulty = torch.tensor([[0.0, 0.001, 0.01, 0.05, 0.2]], dtype=torch.float64)
-    state = grown(fresh(5), difficulty, 1e-3, 0.05)
-    passed: dict[int, int] = {}
-    for round in range(0, 100, 5):
-        state = grown(state, difficulty, pace(round, 100), 0.05)
-        for edge in range(5):
-            if state["s"][0, edge] > 0.3:
-                passed.setdefault(edge, round + 1)
-    assert (passed[0], passed[1], passed[3], passed[4]) == (1, 6, 66, 76)
-    assert passed[2] in (16, 21)
-
-
 def test_the_pace_ends_at_one() -> None:
     assert [pace(round, 9) for round in range(9)] == [1 / 7, 1 / 6, 1 / 5, 1 / 4, 1 / 3, 1 / 2, 1, 1, 1]
     assert pace(0, 100) == pytest.approx(1 / 67)
     assert pace(0, 1) == 1
-
-
-def test_the_released_rate_leaves_the_reference_graph_empty() -> None:
-    """Even an edge that every model expects with certainty stays far below the threshold."""
-    slow, fast = fresh(1), fresh(1)
-    for round in range(0, 100, 5):
-        slow = grown(slow, torch.zeros(1, 1), pace(round, 100), 5e-4)
-        fast = grown(fast, torch.zeros(1, 1), pace(round, 100), 0.05)
-    assert 0.04 < float(slow["s"]) < 0.1
-    assert float(fast["s"]) == 1
 
 
 def test_weights_are_shares_of_selections() -> None:

@@ -9,28 +9,18 @@ from plain_cnn import PlainObjective, of_module, plain_copy, plain_cross_entropy
 from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
 from torch import Tensor, nn
-from toy_federations import copied, furthest, make_spec, play
+from toy_federations import copied, furthest
 
 from bench.engine.execute import run
 from bench.engine.run import Run
 from bench.federation.types import Federation
 
 MU = 0.7
-CALM = {"dropout": 0.0}
 
 
 @pytest.fixture(scope="module")
 def images() -> Federation:
     return image_federation(12, 40, 41)
-
-
-def test_without_its_penalty_the_personal_model_is_local(images: Federation) -> None:
-    hyper = {"mu": 0.0, "personal_epochs": 3}
-    spec = image_spec("ditto", 3, rounds=2).model_copy(update={"hyper": hyper})
-    ditto, local = play(spec, images), play(image_spec("local", 3, rounds=2), images)
-    assert furthest({name: ditto.own[name] for name in local.own}, local.own) == 0
-    for key, counts in local.correct().items():
-        assert np.array_equal(counts, ditto.correct()[key])
 
 
 def near(sent: dict[str, Tensor], number: int) -> PlainObjective:
@@ -77,12 +67,6 @@ def test_both_models_equal_plain_networks(images: Federation) -> None:
             models = torch.stack([turned(name, of_module(network, name)).detach() for network in shared])
             mean = torch.einsum("i,i...->...", sizes / sizes.sum(), models)
             torch.testing.assert_close(value, mean.expand_as(value), rtol=1e-4, atol=1e-5)
-
-
-def test_the_average_is_that_of_fedavg_whatever_the_penalty(federation: Federation) -> None:
-    plain = play(make_spec("fedavg", federation, client=CALM, hyper={"weights": "samples"}), federation)
-    ditto = play(make_spec("ditto", federation, client=CALM, hyper={"mu": 5.0}), federation)
-    assert furthest(copied(ditto.method.broadcast().model), copied(plain.method.broadcast().model)) < 1e-5
 
 
 def test_received_is_the_clients_own_last_model(images: Federation) -> None:

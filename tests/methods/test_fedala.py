@@ -38,22 +38,14 @@ def on_images(**hyper: Any) -> RunSpec:
     return spec.model_copy(update={"hyper": {"weights": "samples", "layers": 1, **hyper}})
 
 
-def with_whole_weights(method: str, federation: Federation, **hyper: Any) -> Run:
-    hyper = {"weights": "samples", **hyper}
-    return play(make_spec(method, federation, client=CALM, rounds=4, hyper=hyper), federation)
-
-
 def test_weights_of_one_give_fedavg(federation: Federation) -> None:
-    ala = with_whole_weights("fedala", federation, eta=0.0)
-    plain = with_whole_weights("fedavg", federation)
+    ala, plain = (
+        play(make_spec(method, federation, client=CALM, hyper={"weights": "samples", **hyper}), federation)
+        for method, hyper in (("fedala", {"eta": 0.0}), ("fedavg", {}))
+    )
     assert furthest({name: ala.own[name] for name in plain.own}, plain.own) == 0
     for key, counts in plain.correct().items():
         assert np.array_equal(counts, ala.correct()[key])
-    assert furthest(plain.own, {**plain.own, **learnt(with_whole_weights("fedala", federation))}) > 1e-4
-
-
-def learnt(it: Run) -> dict[str, Tensor]:
-    return {name: it.own[name] for name in it.method.task.parameters}
 
 
 def passes_by_hand(
@@ -165,18 +157,3 @@ def test_order_of_clients_changes_nothing_on_all_of_their_data(federation: Feder
     spec = make_spec("fedala", federation, client=CALM, initial="common", hyper={"share": 1.0})
     straight, other = play(spec, federation), play(spec, permuted(federation, order))
     assert furthest({name: value[order] for name, value in straight.own.items()}, other.own) < 1e-5
-
-
-def test_absent_clients_keep_their_weights(federation: Federation) -> None:
-    spec = make_spec("fedala", federation, client=CALM, participation=0.4, hyper={"eta": 100.0})
-    it = Run(spec, federation)
-    it.warm_up()
-    it.step(0)
-    before = copied(it.own)
-    it.step(1)
-    present = it.participants(1).tolist()
-    for row in range(len(federation)):
-        assert it.own["adapted"][row] == float(row in present)
-        assert torch.equal(it.own["weights.head.weight"][row], before["weights.head.weight"][row]) == (
-            row not in present
-        )

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from toy_federations import copied, furthest, make_spec, permuted, play
+from toy_federations import PLAIN, copied, furthest, make_spec, play
 
 from bench.engine.run import Run
-from bench.federation.types import TRAIN, Federation
+from bench.federation.types import Federation
 
-PLAIN = {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0}
 N = 5
 
 
@@ -72,39 +71,6 @@ def test_attention_and_mixtures_in_every_round(federation: Federation, method: s
     assert kept["collaboration_by_round"][2][off].std() > 1e-3, "like models weigh more"
 
 
-@pytest.mark.parametrize("method", ["fedamp", "h_fedamp"])
-def test_local_objective_by_autograd(federation: Federation, method: str) -> None:
-    """F_i(w) + lambda / (2 alpha_K) ||w - u_i||^2 from the client's own w, plain gradient descent."""
-    strength, alpha, epochs = 1.5, 0.5, 3
-    few = permuted(federation, [1, 2, 4])
-    hyper = {"strength": strength, "alpha": alpha}
-    it = Run(make_spec(method, few, local_epochs=epochs, client=PLAIN, hyper=hyper), few)
-    names = list(it.model.shapes)
-    it.warm_up()
-    for round in range(2):
-        it.method.round = round
-        mixtures = copied(it.method.broadcast().extras)
-        w = {name: it.own[name].clone().requires_grad_() for name in names}
-        block = it.clients.blocks[0]
-        for _ in range(epochs):
-            block.inputs.begin_step()
-            logits = it.model.forward(w, block.inputs, lambda x, site: x).logits
-            loss = torch.zeros(())
-            for index, client in enumerate(few.clients):
-                train = np.flatnonzero(client.roles == TRAIN)
-                labels = torch.from_numpy(client.labels[train])
-                loss = loss + torch.nn.functional.cross_entropy(logits[index, train], labels)
-            near = [(w[name] - mixture).square().sum() for name, mixture in mixtures.items()]
-            assert len(near) == (len(names) if round else 0)
-            penalty = torch.stack(near).sum() if near else torch.zeros(())
-            gradients = torch.autograd.grad(loss + strength / (2 * alpha) * penalty, list(w.values()))
-            with torch.no_grad():
-                for value, gradient in zip(w.values(), gradients, strict=True):
-                    value -= 0.1 * gradient
-        it.step(round)
-        assert furthest(copied(it.own), {name: value.detach() for name, value in w.items()}) < 1e-5
-
-
 def test_as_released_mixtures_are_sent_to_no_effect(federation: Federation) -> None:
     released, drawn = (
         play(make_spec(method, federation, hyper={"alpha": 1.0, "sigma": 10.0}), federation)
@@ -112,30 +78,3 @@ def test_as_released_mixtures_are_sent_to_no_effect(federation: Federation) -> N
     )
     assert drawn.traffic.bytes_down == released.traffic.bytes_down > 0
     assert furthest(drawn.own, released.own) > 1e-3
-
-
-def test_h_fedamp_of_no_preference_mixes_uniformly(federation: Federation) -> None:
-    it = play(make_spec("h_fedamp", federation, hyper={"sigma": 0.0, "self_weight": 1 / N}), federation)
-    last = it.method.records["collaboration"]
-    assert torch.allclose(last, torch.full((N, N), 1 / N), atol=1e-6)
-    sent = it.method.broadcast().extras
-    for name, value in sent.items():
-        assert torch.allclose(value, it.own[name].mean(dim=0).expand_as(value), atol=1e-6)
-
-
-def test_a_strong_penalty_ends_near_the_mixture(federation: Federation) -> None:
-    """At the fixed point w - u = -gradient / lambda, and a step of rate .1 keeps 1 - .1 lambda of the way."""
-    apart = {}
-    for strength in (0.1, 5.0):
-        hyper = {"strength": strength, "sigma": 0.0}
-        spec = make_spec("h_fedamp", federation, client=PLAIN, hyper=hyper, rounds=2, local_epochs=20)
-        it = Run(spec, federation)
-        it.warm_up()
-        it.step(0)
-        it.method.round = 1
-        mixtures = copied(it.method.broadcast().extras)
-        it.step(1)
-        apart[strength] = sum(
-            float((it.own[name] - value).square().sum()) for name, value in mixtures.items()
-        )
-    assert apart[5.0] < 0.2 * apart[0.1]

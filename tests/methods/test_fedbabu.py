@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
 from toy_federations import furthest, make_spec, play
@@ -93,16 +92,3 @@ def test_a_head_that_starts_at_zero_is_refused(
     monkeypatch.setattr(GCN, "initial", headless)
     with pytest.raises(NotApplicableError):
         Run(make_spec("fedbabu", federation), federation)
-
-
-def test_a_fit_with_a_new_optimiser_steps_as_the_first_one_did(federation: Federation) -> None:
-    """Adam's first step has the learning rate's length in every entry, its later ones have not."""
-    it = Run(make_spec("fedavg", federation, client={"dropout": 0.0, "weight_decay": 0.0}), federation)
-    it.clients.begin_round(0)
-    start = {name: value.contiguous() for name, value in it.own.items()}
-    fits = []
-    for new in (False, True, False):
-        fitted = it.clients.fit(start, epochs=2, new_optimiser=new)
-        fits.append({name: value.clone() for name, value in fitted.items()})
-    assert furthest(fits[0], fits[1]) == 0
-    assert not torch.equal(fits[1]["head.bias"], fits[2]["head.bias"])

@@ -10,11 +10,10 @@ from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
 from torch import Tensor, nn
 from torch.nn import functional
-from toy_federations import copied, furthest, make_spec, play
+from toy_federations import copied, furthest, make_spec, play, uploads_of
 
 from bench import streams
 from bench.engine.batch import Batch
-from bench.engine.message import Message
 from bench.engine.method import Stack
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client, Federation
@@ -53,17 +52,6 @@ def test_masks_are_a_gumbel_softmax() -> None:
     assert mask.min() > 0
     assert mask.max() < 1
     assert mask.std() > 0.1
-
-
-def test_uniform_noise_chooses_as_a_softmax_does() -> None:
-    """The personal part is the larger one with the probability that a softmax gives it."""
-    models, gate = policies(1), torch.linspace(-2, 2, WIDTH).expand(1, 40_000, WIDTH)
-    noise = torch.rand(gate.shape, generator=torch.Generator().manual_seed(1))
-    larger = (personal_mask(models, gate, noise) > 0.5).float().mean(dim=(0, 1))
-    values = plain_policy(models, 0)(gate[0, :1]).view(2, WIDTH)
-    expected = torch.softmax(values, dim=0)[0]
-    assert expected.max() - expected.min() > 0.2
-    torch.testing.assert_close(larger, expected, rtol=0, atol=0.01)  # four standard errors
 
 
 def test_extreme_noise_gives_finite_gradients() -> None:
@@ -168,14 +156,7 @@ def test_two_rounds_equal_plain_networks(strength: float) -> None:
     images = image_federation(12, 40, 41)
     spec = image_spec("fedcp", 3, rounds=2, epochs=2).model_copy(update={"hyper": {"strength": strength}})
     it = Run(spec, images, block_size=2)
-    uploads: list[Message] = []
-    aggregate = it.method.aggregate
-
-    def watched(participants: Tensor, received: Stack, upload: Message) -> None:
-        uploads.append(upload)
-        aggregate(participants, received, upload)
-
-    it.method.aggregate = watched  # type: ignore[method-assign]
+    uploads = uploads_of(it)
     names = list(it.model.shapes)
     start = copied(it.own)
     assert (start["context"].norm(dim=1) - 1).abs().max() < 1e-6

@@ -52,20 +52,6 @@ def test_routing_node_by_node(factors: int, tiny: Federation) -> None:
     assert (((lengths - 1).abs() < 1e-5) | (lengths == 0)).all()
 
 
-def test_one_factor_is_a_normalised_sum_of_neighbours() -> None:
-    x = torch.tensor([[[1.0, 0.0]], [[0.0, 2.0]], [[3.0, 0.0]]])
-    edges = (torch.tensor([0, 1, 1, 2]), torch.tensor([1, 0, 2, 1]))
-    sums = torch.tensor([[[1.0, 1.0]], [[2.0, 1.0]], [[1.0, 1.0]]])
-    torch.testing.assert_close(route(x, edges, 5), normalised(sums))
-
-
-def test_factors_in_another_order_route_alike() -> None:
-    x = torch.randn(6, 3, 4, generator=torch.Generator().manual_seed(1))
-    edges = (torch.tensor([0, 1, 2, 3, 4, 5]), torch.tensor([1, 0, 3, 2, 5, 4]))
-    order = [2, 0, 1]
-    torch.testing.assert_close(route(x, edges, 4)[:, order], route(x[:, order], edges, 4))
-
-
 def test_factors_at_zero_have_no_gradient() -> None:
     x = torch.zeros(2, 1, 3, requires_grad=True)
     (slope,) = torch.autograd.grad(normalised(x).sum(), x)
@@ -138,14 +124,10 @@ def test_weights_follow_the_divergences_of_what_was_sent(federation: Federation)
         assert weights.std() > 0
 
 
-def test_what_travels_and_what_has_no_part(federation: Federation) -> None:
-    """W, b, head both ways, and mu and ln sigma^2 of 16 numbers up; nothing trains a second convolution."""
+def test_nothing_trains_a_second_convolution(federation: Federation) -> None:
     spec = make_spec("fediih", federation)
     start = Run(spec, federation).own
     it = play(spec, federation)
-    sent = sum(int(np.prod(it.method.task.shapes[name])) for name in USED)
-    assert it.traffic.bytes_down == 3 * len(federation) * sent * 4
-    assert it.traffic.bytes_up == it.traffic.bytes_down + 3 * len(federation) * 2 * 16 * 4
     unused = {name: value for name, value in it.own.items() if name not in USED}
     assert furthest(unused, {name: start[name] for name in unused}) == 0
 

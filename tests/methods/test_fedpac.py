@@ -14,10 +14,9 @@ from plain_cnn import spec as image_spec
 from scipy.optimize import minimize
 from torch import Tensor, nn
 from torch.nn import functional
-from toy_federations import copied, furthest, make_spec, play
+from toy_federations import copied, furthest, make_spec, play, uploads_of
 
 from bench.engine.execute import run
-from bench.engine.message import Message
 from bench.engine.method import Stack
 from bench.engine.run import Run
 from bench.federation.types import TEST, TRAIN, Client, Federation
@@ -118,14 +117,7 @@ def test_two_rounds_equal_plain_networks() -> None:
     spec = image_spec("fedpac", 3, rounds=2, epochs=2)
     spec = spec.model_copy(update={"hyper": {"strength": STRENGTH, "head_epochs": 1}})
     it = Run(spec, images)
-    uploads: list[Message] = []
-    aggregate = it.method.aggregate
-
-    def watched(participants: Tensor, received: Stack, upload: Message) -> None:
-        uploads.append(upload)
-        aggregate(participants, received, upload)
-
-    it.method.aggregate = watched  # type: ignore[method-assign]
+    uploads = uploads_of(it)
     networks = [plain_copy(it.own, number) for number in range(3)]
     counts = np.stack(
         [np.bincount(one.labels[one.roles == TRAIN], minlength=CLASSES) for one in images.clients]
@@ -219,15 +211,6 @@ def test_without_strength_there_is_nothing_to_align(federation: Federation) -> N
     pac = play(make_spec("fedpac", one, initial="common", hyper={"strength": 0.0, "head_epochs": 2}), one)
     rep = play(make_spec("fedrep", one, initial="common", hyper={"head_epochs": 2}), one)
     assert furthest(pac.own, rep.own) < 1e-5
-
-
-def test_heads_are_combined_and_kept_with_the_run(federation: Federation) -> None:
-    result = run(make_spec("fedpac", federation), federation)
-    weights = result.artefacts["collaboration"]
-    assert weights.shape == (5, 5)
-    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
-    assert weights.min() >= 0
-    assert (weights > 0.01).sum() > 5  # not everybody for itself
 
 
 def test_a_client_without_training_items_stops_nobody(federation: Federation) -> None:

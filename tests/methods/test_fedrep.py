@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from plain_cnn import federation as image_federation
 from plain_cnn import of_module, plain_copy, plain_epochs, turned
 from plain_cnn import spec as image_spec
-from torch import Tensor
-from toy_federations import copied, furthest, make_spec, play
 
-from bench.engine.clients import Clients
-from bench.engine.message import Message
-from bench.engine.method import Stack
 from bench.engine.run import Run
 from bench.federation.types import Federation
 
@@ -48,54 +41,3 @@ def test_head_then_base_equal_plain_networks(images: Federation) -> None:
                 mean = torch.einsum("i,i...->...", shares, torch.stack(values))
                 for value in values:
                     value.copy_(mean)
-
-
-class Phases(Clients):
-    """Clients that remember what their fits changed."""
-
-    def fit(self, stack: Stack, **options: Any) -> Stack:
-        before = copied(stack)
-        result = super().fit(stack, **options)
-        moved = {name for name, value in result.items() if not torch.equal(value, before[name])}
-        self.changed = [*getattr(self, "changed", []), moved]
-        return result
-
-
-def test_each_phase_leaves_the_others_weights_alone(images: Federation) -> None:
-    it = Run(image_spec("fedrep", 3, rounds=1), images, clients_type=Phases)
-    it.warm_up()
-    it.step(0)
-    assert isinstance(it.clients, Phases)
-    head, base = it.clients.changed
-    statistics = set(it.model.buffers)
-    assert head == set(it.method.task.head) | statistics
-    assert set(it.method.task.backbone) | statistics == base
-
-
-def test_the_head_never_leaves(federation: Federation) -> None:
-    it = Run(make_spec("fedrep", federation), federation)
-    uploads: list[Message] = []
-    aggregate = it.method.aggregate
-
-    def watched(participants: Tensor, received: Stack, upload: Message) -> None:
-        uploads.append(upload)
-        aggregate(participants, received, upload)
-
-    it.method.aggregate = watched  # type: ignore[method-assign]
-    it.warm_up()
-    heads = {name: it.own[name].clone() for name in it.method.task.head}
-    for round in range(2):
-        assert not set(it.method.broadcast().model) & set(heads)
-        it.step(round)
-        assert set(uploads[round].model) == set(it.method.task.backbone)
-        assert not uploads[round].extras
-        for name, before in heads.items():
-            assert (it.own[name] != before).flatten(1).any(dim=1).all(), "every client trains its own"
-            heads[name] = it.own[name].clone()
-
-
-def test_without_head_epochs_heads_stay_as_they_were_drawn(federation: Federation) -> None:
-    it = Run(make_spec("fedrep", federation, hyper={"head_epochs": 0}), federation)
-    heads = {name: it.own[name].clone() for name in it.method.task.head}
-    ended = play(it.spec, federation)
-    assert furthest({name: ended.own[name] for name in heads}, heads) == 0

@@ -11,7 +11,7 @@ from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
 from plain_gcn import dense_gcn
 from torch.nn.functional import cross_entropy, softmax
-from toy_federations import copied, furthest, make_spec, play
+from toy_federations import PLAIN, copied, furthest, make_spec, play
 
 from bench import streams
 from bench.engine.method import Clients, Message, Stack
@@ -19,8 +19,6 @@ from bench.engine.run import Run
 from bench.engine.stacks import part
 from bench.federation.types import TRAIN, Client, Federation
 from bench.methods.fedrod import PERSONAL
-
-PLAIN = {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0}
 
 
 def features(client: Client, w: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -63,7 +61,7 @@ def test_a_round_is_two_optimisers_steps(federation: Federation) -> None:
             assert furthest({name: value[row] for name, value in it.own.items()}, expected) < 1e-5
 
 
-def test_the_personal_head_starts_as_the_generic_one_and_never_leaves(federation: Federation) -> None:
+def test_the_personal_head_starts_as_the_generic_one(federation: Federation) -> None:
     it = Run(make_spec("fedrod", federation, initial="own"), federation)
     head = {name: it.method.task.common()[name] for name in it.method.task.head}
     assert furthest(part(PERSONAL, it.own), head) == 0
@@ -71,8 +69,6 @@ def test_the_personal_head_starts_as_the_generic_one_and_never_leaves(federation
     it.step(0)
     apart = [float((value[0] - value[1]).abs().max()) for value in part(PERSONAL, it.own).values()]
     assert min(apart) > 0
-    whole = sum(int(np.prod(shape)) for shape in it.method.task.shapes.values())
-    assert it.traffic.bytes_up == it.traffic.bytes_down == len(federation) * whole * 4
 
 
 def one_class(federation: Federation) -> Federation:

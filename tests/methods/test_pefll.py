@@ -39,20 +39,6 @@ def test_descriptions_are_means_over_training_nodes(federation: Federation) -> N
     assert abs(float(scaled.std()) - 1) < 1e-5
 
 
-def test_the_order_of_nodes_does_not_matter(federation: Federation) -> None:
-    client = federation.clients[2]
-    order = np.random.default_rng(0).permutation(len(client.ids))
-    place = np.argsort(order)
-    edges = place[client.edges]  # type: ignore[index]
-    edges = edges[:, np.lexsort((edges[1], edges[0]))]
-    turned = Client(
-        client.ids[order], client.labels[order], client.roles[order], client.features[order], edges
-    )
-    clients = Federation("toy", "random", "graph", 3, (client, turned), "turned")
-    _, method = started(clients)
-    torch.testing.assert_close(method.descriptions[0], method.descriptions[1], rtol=1e-4, atol=1e-6)
-
-
 def test_both_gradients_are_those_of_the_whole_chain(federation: Federation) -> None:
     """Of the mean over clients of <theta, theta - theta~>, the second factor held fixed."""
     it, method = started(federation)

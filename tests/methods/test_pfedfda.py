@@ -56,14 +56,6 @@ def test_the_head_gives_log_posteriors_of_gaussians() -> None:
     np.testing.assert_allclose(logits - logits[:, :1], densities - densities[:, :1], rtol=1e-8, atol=1e-8)
 
 
-def test_equal_shares_and_a_multiple_of_the_identity_is_the_nearest_mean() -> None:
-    z, _ = drawn(seed=1)
-    means = torch.randn(3, 3, dtype=torch.float64)
-    weights, bias = head(Gaussians(means, 0.7 * torch.eye(3).double()), torch.full((3,), 1 / 3).double())
-    nearest = torch.cdist(z, means).argmin(dim=1)
-    assert torch.equal((z @ weights + bias).argmax(dim=1), nearest)
-
-
 def test_statistics_of_a_client_by_loops() -> None:
     """Class 2 has no item and keeps the others' mean."""
     z, labels = drawn(classes=2)
@@ -108,15 +100,6 @@ def test_the_weights_are_the_best_of_all_pairs() -> None:
     of_means, of_covariance = (round(10 * weight) for weight in result.tolist())
     assert losses[of_means, of_covariance] == pytest.approx(min(losses.values()))
     assert 0 < float(result.min()) + float(result.max()) < 2, "the example does not sit in a corner"
-
-
-def test_own_statistics_weigh_more_the_worse_the_others_are() -> None:
-    """Beside means at zero most of the own ones is taken; beside those of far more items, little."""
-    z, labels = drawn(items=300, seed=5)
-    wrong = Gaussians(torch.zeros(3, 3).double(), torch.eye(3).double())
-    right = estimate(z, labels, wrong.means, 1e-3)
-    assert float(own_weights(z, labels, wrong, 1e-3)[0]) > 0.7
-    assert float(own_weights(z[:12], labels[:12], right, 1e-3)[0]) < 0.3
 
 
 def test_without_own_statistics_all_have_the_servers(federation: Federation) -> None:

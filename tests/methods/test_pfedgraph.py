@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from toy_federations import copied, furthest, make_spec, permuted, play
+from toy_federations import copied, make_spec, permuted, play
 
 from bench.engine.message import Message
 from bench.engine.run import Run
 from bench.engine.stacks import project_onto_simplex
 from bench.federation.types import TRAIN, Federation
-
-PLAIN = {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0}
 
 
 def sizes_of(federation: Federation) -> list[int]:
@@ -80,61 +78,6 @@ def test_two_rounds_follow_the_algorithm(federation: Federation) -> None:
         np.testing.assert_allclose(directions, graph @ unit, atol=1e-4)
         received = it.method.load(it.clients, it.own, sent)
         assert set(received) == set(names)
-
-
-@pytest.mark.parametrize(("method", "sign"), [("pfedgraph", -1), ("pfedgraph_released", 1)])
-def test_local_objective_by_autograd(federation: Federation, method: str, sign: int) -> None:
-    """F_i(w) -+ lambda <c_i, w> / ||w|| from the second round on; plain gradient descent."""
-    strength, epochs = 3.0, 3
-    few = permuted(federation, [1, 2, 4])
-    spec = make_spec(method, few, local_epochs=epochs, client=PLAIN, hyper={"attraction": strength})
-    it = Run(spec, few)
-    names = list(it.model.shapes)
-    it.warm_up()
-    for round in range(2):
-        sent = it.method.broadcast()
-        w = {name: sent.model[name].clone().requires_grad_() for name in names}
-        directions = [sent.extras[name].clone() for name in names if name in sent.extras]
-        assert len(directions) == (0 if round == 0 else len(names))
-        block = it.clients.blocks[0]
-        for _ in range(epochs):
-            block.inputs.begin_step()
-            logits = it.model.forward(w, block.inputs, lambda x, site: x).logits
-            loss = torch.zeros(())
-            for index, client in enumerate(few.clients):
-                train = np.flatnonzero(client.roles == TRAIN)
-                labels = torch.from_numpy(client.labels[train])
-                loss = loss + torch.nn.functional.cross_entropy(logits[index, train], labels)
-                if round:
-                    flat = torch.cat([w[name][index].flatten() for name in names])
-                    c = torch.cat([value[index].flatten() for value in directions])
-                    loss = loss + sign * strength * (c @ flat) / flat.norm()
-            gradients = torch.autograd.grad(loss, list(w.values()))
-            with torch.no_grad():
-                for value, gradient in zip(w.values(), gradients, strict=True):
-                    value -= 0.1 * gradient
-        it.step(round)
-        assert furthest(copied(it.own), {name: value.detach() for name, value in w.items()}) < 1e-5
-
-
-def angle_after(federation: Federation, method: str) -> float:
-    """Mean angle of a client's trained model to the c_i that it was sent, in the second round."""
-    hyper = {"attraction": 30.0, "alpha": 50.0}
-    spec = make_spec(method, federation, local_epochs=10, client=PLAIN, hyper=hyper)
-    it = Run(spec, federation)
-    it.warm_up()
-    it.step(0)
-    directions = copied(it.method.broadcast().extras)
-    it.step(1)
-    names = list(it.model.shapes)
-    c = numpy_vectors({name: directions[name] for name in names})
-    w = numpy_vectors({name: it.own[name] for name in names})
-    cosine = (c * w).sum(axis=1) / np.linalg.norm(c, axis=1) / np.linalg.norm(w, axis=1)
-    return float(np.arccos(cosine).mean())
-
-
-def test_attraction_aligns_and_the_released_sign_turns_away(federation: Federation) -> None:
-    assert angle_after(federation, "pfedgraph") < 0.8 * angle_after(federation, "pfedgraph_released")
 
 
 def test_the_directions_count_as_bytes(federation: Federation) -> None:

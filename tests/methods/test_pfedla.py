@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
-from toy_federations import copied, furthest, make_spec, play
+from toy_federations import copied, make_spec
 
 from bench.engine.message import Message
 from bench.engine.run import Run
@@ -69,31 +69,6 @@ def test_a_round_is_gradient_ascent_through_the_mixtures(federation: Federation,
             assert torch.allclose(method.networks[name], before - eta * gradient, atol=1e-5)
             moved = max(moved, float((eta * gradient).abs().max()))
         assert (moved > 1e-2) == (round > 0), "in the first round all models are one"
-
-
-def test_weights_of_every_layer_add_up_and_begin_near_uniform_ones(federation: Federation) -> None:
-    it = play(make_spec("pfedla", federation, client=CLIENT), federation)
-    by_round = torch.from_numpy(it.artefacts()["collaboration_by_round"])
-    assert by_round.shape == (3, 3, N, N)
-    assert torch.allclose(by_round.sum(dim=3), torch.ones(3, 3, N), atol=1e-6)
-    assert (by_round >= 0).all()
-    assert (by_round[0] * N).std() < 0.4
-    assert (by_round[0] * N).std() > 0.02
-    assert not torch.allclose(by_round[0, 0], by_round[0, 1], atol=1e-3), "layers have heads of their own"
-    assert not torch.allclose(by_round[0, :, 0], by_round[0, :, 1], atol=1e-4), "clients have embeddings"
-
-
-@pytest.mark.parametrize("normalisation", ["relu", "softmax"])
-def test_equal_heads_mix_uniformly(federation: Federation, normalisation: str) -> None:
-    it, method = pfedla(federation, normalisation=normalisation, learning_rate=0.0)
-    method.networks["heads"] = torch.full_like(method.networks["heads"], 0.5)
-    it.warm_up()
-    for round in range(3):
-        it.step(round)
-    last = method.records["collaboration"]
-    assert torch.allclose(last, torch.full_like(last, 1 / N), atol=1e-6)
-    average = play(make_spec("fedavg", federation, client=CLIENT), federation)
-    assert furthest(it.own, average.own) < 1e-5
 
 
 def test_a_client_whose_outputs_are_all_cut_keeps_its_layer(federation: Federation) -> None:

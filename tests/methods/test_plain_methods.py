@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 
-import numpy as np
 import pytest
 import torch
-from plain_cnn import BATCH, MODULES, RATE, federation, normalised, of_module, plain_copy, spec, turned
+from plain_cnn import (
+    MODULES,
+    federation,
+    of_module,
+    plain_copy,
+    plain_cross_entropy,
+    plain_epochs,
+    spec,
+    turned,
+)
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bench import streams
 from bench.engine.run import Run
-from bench.federation.types import TRAIN, Client
+from bench.federation.types import Client
 
 SIZES = (12, 40, 41, 70)
 ROUNDS = 3
@@ -23,8 +30,6 @@ ETA = 100.0
 """FedAGHN's rate for p and q, so large that three rounds move both."""
 
 Network = nn.Sequential
-Pull = Callable[[Network], None]
-"""Adds to the gradients of a network."""
 
 
 def modules(network: Network) -> list[list[nn.Parameter]]:
@@ -33,53 +38,28 @@ def modules(network: Network) -> list[list[nn.Parameter]]:
 
 
 def plain_training(
-    network: Network,
-    client: Client,
-    stream: Sequence[int],
-    epochs: int = EPOCHS,
-    pull: Pull | None = None,
-    layers: Collection[str] = tuple(MODULES),
+    network: Network, client: Client, stream: tuple[int, int, int], target: Network | None = None
 ) -> Network:
-    """A trained copy; ``stream`` is the client's number, the round, and the how-manieth fit of the round."""
-    network = deepcopy(network).train()
-    trained = [value for name in layers for value in network[MODULES[name]].parameters()]
-    number, round, call = stream
-    positions = np.flatnonzero(client.roles == TRAIN)
-    for epoch in range(epochs):
-        order = streams.generator(5, "order", number, round, call, epoch).permutation(positions)
-        for first in range(0, max(len(order) - BATCH, 0) + 1, BATCH):
-            batch = order[first : first + BATCH]
-            network.zero_grad()
-            logits = network(normalised(client.features[batch]))
-            functional.cross_entropy(logits, torch.from_numpy(client.labels[batch])).backward()
-            if pull is not None:
-                pull(network)
-            with torch.no_grad():
-                for value in trained:
-                    assert value.grad is not None
-                    value -= RATE * value.grad
+    """A trained copy, which half the squared distance to a network's parameters pulls towards it."""
+    network = deepcopy(network)
+    goals = [] if target is None else [value.detach().clone() for value in target.parameters()]
+
+    def objective(network: Network, images: Tensor, labels: Tensor) -> Tensor:
+        loss = plain_cross_entropy(network, images, labels)
+        for value, goal in zip(network.parameters(), goals, strict=bool(goals)):
+            loss = loss + (value - goal).square().sum() / 2
+        return loss
+
+    plain_epochs(network, client, stream, EPOCHS, objective=objective)
     return network
 
 
-def towards(target: Network, strength: float) -> Pull:
-    """The gradient of strength / 2 times the squared distance to a network's parameters."""
-    fixed = [value.detach().clone() for value in target.parameters()]
-
-    def pull(network: Network) -> None:
-        for value, goal in zip(network.parameters(), fixed, strict=True):
-            assert value.grad is not None
-            value.grad += strength * (value.detach() - goal)
-
-    return pull
-
-
-def loaded(own: Network, values: Sequence[Tensor], layers: Collection[str] = tuple(MODULES)) -> Network:
-    """The client's network, running statistics and all, with other parameters in some layers."""
+def loaded(own: Network, values: Sequence[Tensor]) -> Network:
+    """The client's network, running statistics and all, with other parameters."""
     network = deepcopy(own)
     with torch.no_grad():
-        for name, parameters, new in zip(MODULES, modules(network), values, strict=True):
-            if name in layers:
-                nn.utils.vector_to_parameters(new, parameters)
+        for parameters, new in zip(modules(network), values, strict=True):
+            nn.utils.vector_to_parameters(new, parameters)
     return network
 
 
@@ -92,12 +72,6 @@ def weighted_mean(networks: Sequence[Network], shares: Sequence[float]) -> list[
     """A mean over networks, layer by layer."""
     pairs = list(zip(networks, shares, strict=True))
     return [sum((share * vectors(one)[layer] for one, share in pairs), torch.zeros(())) for layer in range(6)]
-
-
-def sample_shares(clients: Sequence[Client]) -> list[float]:
-    """Every client's share of all training images."""
-    counts = [client.count(TRAIN) for client in clients]
-    return [count / sum(counts) for count in counts]
 
 
 def plain_fedaghn(start: list[Network], clients: Sequence[Client]) -> list[Network]:
@@ -143,45 +117,12 @@ def plain_fedaghn(start: list[Network], clients: Sequence[Client]) -> list[Netwo
     return own
 
 
-def plain_ditto(start: list[Network], clients: Sequence[Client]) -> list[Network]:
-    """The personal models: lambda = 1, five epochs, towards the average as it was received."""
-    shares = sample_shares(clients)
-    personal, own = start, start
-    for round in range(ROUNDS):
-        average = weighted_mean(own, shares)
-        received = [loaded(network, average) for network in own]
-        personal = [
-            plain_training(network, client, (i, round, 0), epochs=5, pull=towards(received[i], 1.0))
-            for i, (network, client) in enumerate(zip(personal, clients, strict=True))
-        ]
-        own = [plain_training(received[i], client, (i, round, 1)) for i, client in enumerate(clients)]
-    return personal
-
-
-def plain_fedrep(start: list[Network], clients: Sequence[Client]) -> list[Network]:
-    """Five epochs of the head on the averaged body, then the body's local epochs."""
-    shares = sample_shares(clients)
-    body = tuple(MODULES)[:-1]
-    own = start
-    for round in range(ROUNDS):
-        average = weighted_mean(own, shares)
-        heads = [
-            plain_training(loaded(network, average, body), client, (i, round, 0), epochs=5, layers=("fc",))
-            for i, (network, client) in enumerate(zip(own, clients, strict=True))
-        ]
-        own = [
-            plain_training(network, client, (i, round, 1), layers=body)
-            for i, (network, client) in enumerate(zip(heads, clients, strict=True))
-        ]
-    return own
-
-
 def plain_h_fedamp(start: list[Network], clients: Sequence[Client]) -> list[Network]:
     """omega = .05, sigma = 100, factor 1: from its own model, near its mixture; none in the first round."""
     own = start
     for round in range(ROUNDS):
         whole = [torch.cat(vectors(network)).double() for network in own]
-        pulls: list[Pull | None] = [None] * len(own)
+        targets: list[Network | None] = [None] * len(own)
         if round:
             for i in range(len(own)):
                 others = [j for j in range(len(own)) if j != i]
@@ -189,27 +130,24 @@ def plain_h_fedamp(start: list[Network], clients: Sequence[Client]) -> list[Netw
                 rest = 0.95 * torch.softmax(100 * torch.stack(cosine), dim=0)
                 shares = dict(zip([i, *others], [0.05, *rest.tolist()], strict=True))
                 mixture = weighted_mean(own, [shares[j] for j in range(len(own))])
-                pulls[i] = towards(loaded(own[i], mixture), 1.0)
+                targets[i] = loaded(own[i], mixture)
         own = [
-            plain_training(network, client, (i, round, 0), pull=pulls[i])
+            plain_training(network, client, (i, round, 0), targets[i])
             for i, (network, client) in enumerate(zip(own, clients, strict=True))
         ]
     return own
 
 
-Loop = Callable[[list[Network], Sequence[Client]], list[Network]]
-PLAIN: dict[str, tuple[Loop, str, dict[str, float]]] = {
-    "fedaghn": (plain_fedaghn, "", {"method.learning_rate": ETA}),
-    "h_fedamp": (plain_h_fedamp, "", {}),
-    "fedrep": (plain_fedrep, "", {}),
-    "ditto": (plain_ditto, "", {}),
+PLAIN: dict[str, tuple[Callable[[list[Network], Sequence[Client]], list[Network]], dict[str, float]]] = {
+    "fedaghn": (plain_fedaghn, {"method.learning_rate": ETA}),
+    "h_fedamp": (plain_h_fedamp, {}),
 }
-"""The loop of a method, what the names of the models that predict begin with, and settings."""
+"""The loop of a method, and settings."""
 
 
 def difference(method: str, sizes: Sequence[int]) -> float:
     """The largest between the engine and the loop: clients' parameters and running statistics."""
-    loop, prefix, settings = PLAIN[method]
+    loop, settings = PLAIN[method]
     toy = federation(*sizes)
     it = Run(spec(method, len(toy), rounds=ROUNDS, epochs=EPOCHS).with_settings(settings), toy)
     start = [plain_copy(it.method.task.common(), number) for number in range(len(toy))]
@@ -217,7 +155,7 @@ def difference(method: str, sizes: Sequence[int]) -> float:
     for round in range(ROUNDS):
         it.step(round)
     apart = [
-        (it.own[prefix + name][number] - turned(name, of_module(network, name).detach())).abs().max()
+        (it.own[name][number] - turned(name, of_module(network, name).detach())).abs().max()
         for number, network in enumerate(loop(start, toy.clients))
         for name in it.model.shapes
     ]
@@ -229,8 +167,8 @@ def test_a_method_equals_a_plain_loop_over_clients(method: str) -> None:
     """Three rounds, on the first of three federations on which no rounding parts the two.
 
     Where two numbers are equal but for their last digit, max-pooling takes one or the other: on some
-    processors Ditto's models of one client of the first federation go ways of their own, 1e-2 apart after
-    three rounds. What is wrong in a method is so on all three.
+    processors models of one client of the first federation go ways of their own, 1e-2 apart after three
+    rounds. What is wrong in a method is so on all three.
     """
     differences = (difference(method, [size + more for size in SIZES]) for more in range(3))
     assert any(apart < 5e-5 for apart in differences)

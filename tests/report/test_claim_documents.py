@@ -62,7 +62,7 @@ def document(*runs: tuple[int, float]) -> Document | None:
 def texts(document: Document, number: int) -> Any:
     """The texts of a table: the list of claims, or the places."""
     table = (*document.views, *document.details)[number]
-    return [[entry.text for entry in entries] for _, entries in table.rows]
+    return [list(cells) for _, cells in table.rows]
 
 
 def test_every_claim_has_its_answer_the_deciding_place_or_what_is_to_be_run() -> None:

@@ -8,7 +8,7 @@ from study_cells import shown
 from toy_study import ToyStudy
 
 from bench.report.notes import OWN_RUNS, notes
-from bench.studies.source import MergedSource
+from bench.studies.source import merged
 
 
 def filled(*methods: str) -> MemoryStore:
@@ -32,7 +32,7 @@ def filled(*methods: str) -> MemoryStore:
 def test_runs_of_ones_own_are_named_beside_shipped_ones(
     own: tuple[str, ...], shipped: tuple[str, ...], expected: set[str]
 ) -> None:
-    source = MergedSource(filled(*own), [("bundle", filled(*shipped))])
+    source = merged(filled(*own), [("bundle", filled(*shipped))])
     own_notes = [note for note in notes(shown(ToyStudy, "table1", source)) if note.startswith(OWN_RUNS)]
     assert len(own_notes) == (1 if expected else 0)
     titles = {line.title or line.method for line in ToyStudy.lines}
@@ -43,7 +43,7 @@ def test_runs_of_ones_own_are_named_beside_shipped_ones(
 def test_a_cell_of_own_and_shipped_seeds_says_which_are_whose() -> None:
     own = MemoryStore()
     own.add("local", 1, [70] * 10)
-    source = MergedSource(own, [("bundle", filled("local", "fedavg"))])
+    source = merged(own, [("bundle", filled("local", "fedavg"))])
     (note,) = [note for note in notes(shown(ToyStudy, "table1", source)) if note.startswith(OWN_RUNS)]
     assert "seeds 1 of 0-1" in note
     assert "Local" in note

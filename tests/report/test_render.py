@@ -5,10 +5,12 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import astuple, replace
 from math import nan
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from stored_runs import CORA, MemoryStore
 from study_cells import csv_rows, one, plan_of, report_of, shown, spec
@@ -23,7 +25,7 @@ from bench.report.captions import describe
 from bench.report.document import Report
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
 from bench.report.request import Request
-from bench.report.table import Entry, Table, Value, table_of
+from bench.report.table import Cell, Table, Value, rank_of
 from bench.report.tables import verdict_map, views
 from bench.report.terminal import beside, brief, remarks, show, text_of
 from bench.reports.fedsheafhn import FedSheafHN
@@ -116,7 +118,7 @@ def test_missing_cells_are_a_dash_with_their_reason_in_the_notes(built: Report, 
     document = built.documents[0]
     flow = next(entries for label, entries in document.views[0].rows if label == "Flow")
     (value,) = flow
-    assert value is not None
+    assert isinstance(value, Value)
     assert (value.text, value.verdict) == ("-", "failed")
     note = "failed (seed 0: Key_Error: 100% of {x} & y): Flow (Cora, 10 clients)"
     assert note in document.notes
@@ -285,9 +287,15 @@ def test_markdown_cannot_break_out_of_a_table() -> None:
     assert escape_markdown("a|b\n<script>*x*") == r"a\|b \<script\>\*x\*"
 
 
+def table_of(heads: Iterable[tuple[str, str]], rows: dict[str, list[Cell]], stub: str = "M") -> Table:
+    columns = pd.MultiIndex.from_tuples(list(heads))
+    return Table("t", "T", pd.DataFrame(rows.values(), pd.Index(rows, name=stub), columns, dtype=object))
+
+
 def small() -> Table:
-    rows = [("A", [Value(90, rank=1), Value(-1.5)]), ("B|", [Value(80, rank=2), Value(nan)])]
-    return table_of("t", "T", "Method", [("Cora", "10"), ("Pub_Med", "20")], rows)
+    rows: dict[str, list[Cell]] = {"A": [Value(90, rank=1), Value(-1.5)]}
+    rows["B|"] = [Value(80, rank=2), Value(nan)]
+    return table_of([("Cora", "10"), ("Pub_Med", "20")], rows, "Method")
 
 
 def test_best_is_bold_and_second_underlined() -> None:
@@ -315,8 +323,7 @@ def test_what_stands_beside_a_number_is_in_brackets_or_below_it() -> None:
     beside = {"published": 89.5, "published_std": 0.2, "difference": 0.5, "low": 0.1, "high": 0.9}
     value = Value(90, 1, rank=1, verdict="reproduced", **beside)
     lost = Value(nan, published=80, verdict="failed")
-    rows = [("A", [value, lost]), ("B", [None, Entry("1")])]
-    table = table_of("t", "T", "M", [("", "a"), ("", "b")], rows)
+    table = table_of([("", "a"), ("", "b")], {"A": [value, lost], "B": [None, "1"]})
     assert markdown_table(table).splitlines()[2:] == [
         r"| A | **90.00 ± 1.00** (89.50 ± 0.20, +0.50 \[+0.10, +0.90\] =) | - (80.00, failed) |",
         "| B |  | 1 |",
@@ -327,7 +334,7 @@ def test_what_stands_beside_a_number_is_in_brackets_or_below_it() -> None:
         r" & {\scriptsize +0.50 [+0.10, +0.90] =} & {\scriptsize failed} \\",
     ]
     # Without an interval what stands below a number fits one line.
-    ungraded = table_of("t", "T", "M", [("", "a")], [("A", [lost]), ("B", [Entry("1")])])
+    ungraded = table_of([("", "a")], {"A": [lost], "B": ["1"]})
     assert latex_table(ungraded).splitlines()[4:7] == [
         r"A & - \\",
         r" & {\scriptsize 80.00, failed} \\",
@@ -347,18 +354,17 @@ def test_latex_has_the_intervals_of_grades_that_markdown_and_csv_have(written: P
 
 
 def test_wide_tables_are_cut_between_groups_and_within_wider_ones() -> None:
-    entries = [Entry(str(number)) for number in range(5)]
-    table = table_of("t", "T", "M", zip("aabbc", "12345", strict=True), [("r", entries)])
+    table = table_of(zip("aabbc", "12345", strict=True), {"r": list("01234")})
     blocks = list(table.blocks(4))
     assert [block.groups for block in blocks] == [[("a", 2), ("b", 2)], [("c", 1)]]
-    assert [entry.text for block in blocks for entry in block.rows[0][1] if entry] == list("01234")
+    assert [cell for block in blocks for cell in block.rows[0][1]] == list("01234")
     assert [block.columns for block in table.blocks(1)] == [[number] for number in "12345"]
     assert [block.groups for block in table.blocks(1)] == [[(name, 1)] for name in "aabbc"]
 
 
 def test_a_block_leaves_out_rows_that_have_no_place_in_its_columns() -> None:
-    rows = [("a", [Entry("1"), None]), ("b", [Entry("2"), Entry("3")]), ("c", [None, Entry("-")])]
-    first, second = table_of("t", "T", "M", [("x", "1"), ("y", "2")], rows).blocks(1)
+    rows: dict[str, list[Cell]] = {"a": ["1", None], "b": ["2", "3"], "c": [None, "-"]}
+    first, second = table_of([("x", "1"), ("y", "2")], rows).blocks(1)
     assert [label for label, _ in first.rows] == ["a", "b"]
     assert [label for label, _ in second.rows] == ["b", "c"]  # c was to be run there
 
@@ -368,7 +374,7 @@ def test_ties_share_a_place(tmp_path: Path) -> None:
     for method, right in (("local", 72), ("fedavg", 72), ("fedper", 70), ("fedprox", 60)):
         source.add(method, 0, [right])
     view = report(tmp_path, source=source).documents[0].views[0]
-    places = {label: values[0].rank for label, values in view.rows if values[0]}
+    places = {label: rank_of(values[0]) for label, values in view.rows}
     assert [places[name] for name in ("Local", "FedAvg", "FedPer", "FedProx")] == [1, 1, 2, 0]
 
 

@@ -24,7 +24,7 @@ def test_spread_over_clients_and_seeds() -> None:
     spread_document = spread_of(database)
     assert spread_document is not None
     (table,) = spread_document.details
-    rows = {label.partition(",")[0]: [entry.text for entry in row] for label, row in table.rows}
+    rows = {label.partition(",")[0]: list(row) for label, row in table.rows}
     assert table.columns == [
         "Seeds",
         "Mean",
@@ -51,7 +51,7 @@ def test_clients_of_other_partitions_are_not_set_against_local() -> None:
     database.add("fedper", 2, [10, 10], partition_hash="q")
     spread_document = spread_of(database)
     assert spread_document is not None
-    rows = {label: row[-1].text for label, row in spread_document.views[0].rows}
+    rows = {label: row[-1] for label, row in spread_document.views[0].rows}
     assert (rows["FedAvg"], rows["FedPer"]) == ("1.00", "-")
 
 

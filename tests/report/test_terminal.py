@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
+import pandas as pd
 from rich.console import Console
 from stored_runs import MemoryStore
 from study_cells import shown
 
 from bench.grids import Filters, expand, load_grid
-from bench.report.table import Value, table_of
+from bench.report.table import Table, Value, rank_of
+from bench.report.table import text_of as text_of_cell
 from bench.report.tables import document_of
 from bench.report.terminal import rich_table
 from bench.reports.fedpub import FedPubProtocol
@@ -19,8 +21,9 @@ from bench.reports.fedsheafhn import FedSheafHN
 
 def printed(groups: Sequence[str]) -> str:
     """Four columns of a table under these headings, in 80 columns."""
-    heads = zip(groups, ("Self", "Similar", "Other", "Round"), strict=True)
-    table = table_of("name", "Measured", "Method", heads, [("FedAGHN", [Value(0.25)] * 4)])
+    columns = pd.MultiIndex.from_arrays([groups, ("Self", "Similar", "Other", "Round")])
+    body = pd.DataFrame([[Value(0.25)] * 4], pd.Index(["FedAGHN"], name="Method"), columns)
+    table = Table("name", "Measured", body)
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(rich_table(table))
     return console.export_text()
@@ -70,10 +73,12 @@ def test_a_table_without_published_numbers_has_its_points_side_by_side() -> None
         for database in [both] * (epochs in (3, 5)) + [one] * (epochs == 5):
             database.add_run(run.spec, [60 + epochs + run.spec.seed] * 20)
     (side_by_side,) = document_of(shown(FedSheafHN, "local_epochs", both)).printed
-    assert [(value.text, value.rank) for _, row in side_by_side.rows for value in row if value] == [
+    assert [
+        (text_of_cell(value), rank_of(value)) for _, row in side_by_side.rows for value in row if value
+    ] == [
         ("63.50 ± 0.71", 1),  # 63 and 64
         ("65.50 ± 0.71", 1),
     ]
     (alone,) = document_of(shown(FedSheafHN, "local_epochs", one)).printed
-    assert [value.text for _, row in alone.rows for value in row if value] == ["65.50 ± 0.71"]
+    assert [text_of_cell(value) for _, row in alone.rows for value in row if value] == ["65.50 ± 0.71"]
     assert "5" in alone.columns[0]

@@ -18,9 +18,9 @@ from bench.report.score import judged_once
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedaghn.measures import shares, stage_round
 from bench.store.bundle import SHIPPED, Bundle, write_bundle
+from bench.store.tables import Tables
 from bench.studies.published import published
 from bench.studies.settings import Column
-from bench.studies.source import Source
 
 GROUPS = np.arange(20) // 4
 TOGETHER = (GROUPS[:, None] == GROUPS[None, :]).astype(float)
@@ -89,7 +89,7 @@ def database(best: int, weights: np.ndarray, alike: Sequence[int] = ()) -> Memor
     return made
 
 
-def best_round(source: Source, run: int, stage: str = "trained") -> int | None:
+def best_round(source: Tables, run: int, stage: str = "trained") -> int | None:
     read = client_rows(source, [run], "accuracy", stage, "test", "best_val")
     return best_rounds(source, [run], stage, read).get(run)
 

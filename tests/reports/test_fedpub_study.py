@@ -18,7 +18,7 @@ from bench.reports.fedpub.study import COMMITTED_RUNS
 from bench.store.bundle import SHIPPED, Bundle
 from bench.studies.published import published
 from bench.studies.settings import Column
-from bench.studies.source import MergedSource
+from bench.studies.source import merged
 
 BOARDS = ("fedpub_protocol", "fedpub_protocol_large")
 
@@ -180,7 +180,7 @@ def test_the_committed_clients_are_ours_in_their_order() -> None:
     """Every published value is a whole number of the test nodes of the client with its number: in another
     order of clients with unequal numbers of nodes it is not.
     """
-    source = MergedSource(None, [("shipped", Bundle(SHIPPED / "released_heads"))])
+    source = merged(None, [("shipped", Bundle(SHIPPED / "released_heads"))])
     found = shown(FedPubProtocol, "committed_clients", source)
     run = found.results.members.query("seed == 0 and is_done")["run"].iloc[0]
     rows = found.results.clients_at("trained", "best_val")

@@ -17,7 +17,7 @@ from bench.errors import RequestError
 from bench.site.folder import method_page
 from bench.site.leaderboard import build
 from bench.store import open_store
-from bench.studies.source import MergedSource
+from bench.studies.source import merged
 
 
 def test_every_run_has_a_link(site: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_database_without_runs_is_refused(tmp_path: Path) -> None:
         open_store(url, create=False) as store,
         pytest.raises(RequestError, match="the database has no runs yet"),
     ):
-        build(MergedSource(store, []), {"tiny": Tiny}, COMPETITORS, tmp_path / "deep" / "site")
+        build(merged(store, []), {"tiny": Tiny}, COMPETITORS, tmp_path / "deep" / "site")
     assert not (tmp_path / "deep").exists()
 
 

@@ -14,7 +14,7 @@ from bench import __version__
 from bench.site import run_shards
 from bench.spec import RunSpec
 from bench.store import open_store
-from bench.studies.source import MergedSource
+from bench.studies.source import merged
 
 COMMAND = "bench sweep -d cora -s non-overlapping -k 10 -m fedavg --seed 2 --set protocol.rounds=3"
 
@@ -58,7 +58,7 @@ def test_runs_are_whole_where_few_are_in_memory_at_a_time(
 ) -> None:
     monkeypatch.setattr(run_shards, "BLOCK", 4)
     with open_store(database, create=False) as store:
-        assert run_shards.write(MergedSource(store, []), tmp_path, {}, {}) == len(store.runs())
+        assert run_shards.write(merged(store, []), tmp_path, {}, {}) == len(store.runs())
     found = {path.name: loaded(path) for path in tmp_path.iterdir()}
     assert set(found) == {path.name for path in (site / "data").glob("runs-*.js")}
     for name, shard in found.items():

@@ -3,7 +3,6 @@
 import hashlib
 import io
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -65,12 +64,8 @@ CELLS: list[tuple[str, str, Any]] = [
     (RUNS, "seconds_total", float("nan")),
     (RUNS, "seconds_total", -0.5),
     (RUNS, "environment", "e" * 64),
-    (RUNS, "partition_hash", "elsewhere"),
     (RESULTS, "run", 3),
     (RESULTS, "run", -1),
-    (RESULTS, "stage", "sent"),
-    (RESULTS, "split", "all"),
-    (RESULTS, "rule", "luck"),
     (RESULTS, "client", 2),
     (RESULTS, "client", -1),
     (RESULTS, "client", 1),  # a second time
@@ -85,7 +80,6 @@ CELLS: list[tuple[str, str, Any]] = [
     (CURVES, "rows", 4),
     (CURVES, "clients", 3),
     (CURVES, "stage", "trained"),  # a second time
-    (CURVES, "stage", "sent"),
     (CURVES, "correct", [0, 1, 2, 0, 1, 12]),  # of 11 samples
     (CURVES, "correct", [0, 1, -2, 0, 1, 2]),
     (CURVES, "correct", []),
@@ -158,11 +152,7 @@ def with_spec(change: Callable[[dict[str, Any]], Any]) -> Callable[[pa.Table], p
         (lambda tree: tree.update(seed=True), "seed"),
         (lambda tree: tree["protocol"].update(rounds=0), "protocol.rounds"),
         (lambda tree: tree["client"].update(dropout=float("nan")), "spec"),
-        (lambda tree: tree.pop("protocol") and None, "spec"),  # a default that is not written out
         (lambda tree: json.dumps(tree), "spec"),  # with spaces
-        (lambda tree: json.dumps(tree).replace('"hyper":{}', f'"hyper":{{"mu":{"9" * 5000}}}'), "spec"),
-        (lambda tree: "cora", "spec"),
-        (lambda tree: "[" * 100_000, "spec"),
     ],
 )
 def test_a_wrong_spec(bundle: Path, change: Callable[[dict[str, Any]], Any], about: str) -> None:
@@ -198,12 +188,9 @@ def test_a_wrong_table(bundle: Path, file: str) -> None:
 def test_a_file_that_is_damaged_or_foreign(bundle: Path) -> None:
     path = bundle / RESULTS
     data = path.read_bytes()
-    for wrong in (data[:-1], data + b"\0", data[:50] + bytes([data[50] ^ 1]) + data[51:], b""):
+    for wrong in (data[:-1], data[:50] + bytes([data[50] ^ 1]) + data[51:]):
         path.write_bytes(wrong)
-        refused(bundle, RESULTS)
-    with path.open("r+b") as file:
-        file.truncate(2**40)  # a terabyte of nothing, which is not read
-    refused(bundle, RESULTS, "damaged")
+        refused(bundle, RESULTS, "damaged")
     path.write_text("no table")
     sign(bundle, RESULTS, rows=0)
     refused(bundle, RESULTS, "Parquet")
@@ -220,12 +207,6 @@ def test_what_is_no_regular_file(bundle: Path, tmp_path: Path) -> None:
     path.symlink_to(tmp_path / "elsewhere")
     refused(bundle, CURVES, "link")
     path.unlink()
-    os.mkfifo(path)
-    refused(bundle, CURVES, "regular")
-    path.unlink()
-    path.mkdir()
-    refused(bundle, CURVES, "regular")
-    path.rmdir()
     (tmp_path / "elsewhere").rename(path)
     Bundle(bundle)
     (bundle / "readme.sh").write_text("echo")
@@ -255,7 +236,6 @@ def test_a_wrong_table_of_contents(bundle: Path, change: Callable[[Any], Any], a
         (lambda tree: tree["files"][CURVES].update(sha256="x"), CURVES),
         (lambda tree: tree["files"][RUNS].update(bytes=2**40), RUNS),
         (lambda tree: tree["environments"][0]["description"].update(threads=2), RUNS),
-        (lambda tree: tree["partitions"][0].update(clients=5), RUNS),
     ],
 )
 def test_a_table_that_is_not_what_its_contents_say(
@@ -271,13 +251,10 @@ def test_no_json(bundle: Path) -> None:
     for text in (
         "{",
         '{"format": NaN}',
-        "[]",
-        "[" * 100_000,
-        "\udcff",
         kept.replace('"threads": 1', '"threads": 1e999'),
     ):
         assert text != kept
-        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+        path.write_text(text)
         refused(bundle, MANIFEST)
 
 

@@ -27,7 +27,7 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.selection import RULES
 from bench.spec import RunSpec
-from bench.store import migrate, open_store
+from bench.store import open_store
 from bench.store.bundle import Bundle, write_bundle
 from bench.store.bundle_import import Finding, ImportInfo, import_bundle, is_choice_of, mark
 
@@ -46,18 +46,6 @@ def bundle(tmp_path: Path) -> Path:
 
 
 # What is written ----------------------------------------------------------------------------------
-
-
-def test_what_was_imported_is_exported_in_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
-    assert take(tmp_path / "new.db", bundle) == ImportInfo(3, 0, 0)
-    assert migrate.check(f"sqlite:///{tmp_path / 'new.db'}") == migrate.HEAD
-    with open_store(f"sqlite:///{tmp_path / 'new.db'}", create=False) as store:
-        write_bundle(store, store.runs(), tmp_path / "again")
-    for path in bundle.iterdir():
-        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
-    before = dump(tmp_path / "new.db")
-    assert take(tmp_path / "new.db", bundle) == ImportInfo(0, 0, 3)
-    assert dump(tmp_path / "new.db") == before
 
 
 def test_an_imported_run_says_where_it_is_from(bundle: Path, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_database_of_0_2_0_is_brought_up_to_date(tmp_path: Path) -> None:
             raw.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM new.{table}")
     raw.close()
     before = path.read_bytes()
-    with pytest.raises(RequestError, match=r"0005.*bench db upgrade"):
+    with pytest.raises(RequestError, match=r"0005.*db upgrade"):
         open_store(url, create=False)
     assert path.read_bytes() == before
     assert migrate.upgrade(url) == ("0005", migrate.HEAD)
@@ -79,8 +79,8 @@ def set_revision(path: Path, revision: str) -> None:
     raw.close()
 
 
-@pytest.mark.parametrize(("revision", "words"), [("0004", "0.2.0 first"), ("9999", "upgrade bench")])
-def test_a_schema_before_the_chain_or_after_it_is_refused(tmp_path: Path, revision: str, words: str) -> None:
+@pytest.mark.parametrize("revision", ["0004", "9999"])
+def test_a_schema_before_the_chain_or_after_it_is_refused(tmp_path: Path, revision: str) -> None:
     path, url = tmp_path / "other.db", url_of(tmp_path / "other.db")
     old_database(path)
     set_revision(path, revision)
@@ -91,7 +91,7 @@ def test_a_schema_before_the_chain_or_after_it_is_refused(tmp_path: Path, revisi
         lambda url: open_store(url, create=True),
         lambda url: open_store(url, create=False),
     ):
-        with pytest.raises(RequestError, match=f"{revision}.*{words}") as error:
+        with pytest.raises(RequestError, match=f"{revision}.*db upgrade") as error:
             attempt(url)
         assert "\n" not in str(error.value)
     assert path.read_bytes() == before

@@ -16,6 +16,7 @@ from bench.report import tables
 from bench.report.document import Document
 from bench.report.notes import notes
 from bench.report.request import Request
+from bench.report.table import rank_of, text_of
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.reports.fedsheafhn.measures import EPOCHS_TO_LEVEL, NEW_LESS_TRAINED, OF_TRAINED_CLIENTS
@@ -247,7 +248,7 @@ def test_choices_show_validation_beside_test() -> None:
 def marks(document: Document) -> dict[str, list[tuple[str, int]]]:
     """Text and place of the entries of the main table's rows."""
     (view,) = document.views
-    return {name: [(entry.text, entry.rank) for entry in entries] for name, entries in view.rows}
+    return {name: [(text_of(entry), rank_of(entry)) for entry in entries] for name, entries in view.rows}
 
 
 def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
@@ -367,9 +368,9 @@ def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
         (table,) = tables.views(board, board.cells)
         place = table.headings.index("Cora, 20 clients")
         return {
-            title: (entries[place].text, entries[place].rank)
+            title: (text_of(entries[place]), rank_of(entries[place]))
             for title, entries in table.rows
-            if entries[place] is not None and entries[place].text not in ("-", "")
+            if text_of(entries[place]) not in ("-", "")
         }
 
     every = {
@@ -395,9 +396,7 @@ def test_main_tables_count_the_planned_seeds() -> None:
     board = shown(FedSheafHN, "table1", database)
     table = tables.every_number(board)
     place = table.columns.index("Seeds")
-    seeds = {
-        title: entries[place].text for title, entries in table.rows if entries[1].text.endswith(": accuracy")
-    }
+    seeds = {title: entries[place] for title, entries in table.rows if str(entries[1]).endswith(": accuracy")}
     assert seeds == {"Local": "5", "FedAvg": "3 of 5", "FedAvg + fine-tuning": "3 of 5"}
     (noted,) = [note for note in notes(board) if note.startswith("3 of 5 planned seeds: ")]
     assert "FedAvg" in noted

@@ -22,8 +22,9 @@ from bench.report.terminal import beside, brief, remarks, text_of
 from bench.resolve import resolve
 from bench.spec import Protocol, RunSpec
 from bench.store.bundle import write_bundle
+from bench.store.tables import Tables
 from bench.studies import shipped
-from bench.studies.source import MergedSource
+from bench.studies.source import merged
 from bench.studies.study import STUDIES
 
 
@@ -35,7 +36,7 @@ def filled(*runs: tuple[str, int, int | None], **options: Any) -> MemoryStore:
     return database
 
 
-def values(source: MergedSource) -> list[tuple[str, int, str, float | None]]:
+def values(source: Tables) -> list[tuple[str, int, str, float | None]]:
     """Method, seed, origin and accuracy, if any, of every run, sorted."""
     runs = source.runs()
     rows = source.client_results(runs["id"], stage="trained", split="test", rule="last")
@@ -48,7 +49,7 @@ def values(source: MergedSource) -> list[tuple[str, int, str, float | None]]:
 def test_seeds_of_ones_own_take_the_place_of_those_shipped_and_leave_the_others() -> None:
     own = filled(("local", 7, 10), ("local", 1, 11))
     bundle = filled(("local", 0, 20), ("local", 1, 30), ("fedavg", 0, 40))
-    assert values(MergedSource(own, [("b", bundle)])) == [
+    assert values(merged(own, [("b", bundle)])) == [
         ("fedavg", 0, "b", 0.4),
         ("local", 0, "b", 0.2),
         ("local", 1, "", 0.11),
@@ -62,14 +63,14 @@ def test_seeds_of_ones_own_take_the_place_of_those_shipped_and_leave_the_others(
 def test_results_on_other_clients_or_of_other_numbers_are_not_mixed(kind: dict[str, Any]) -> None:
     own = filled(("local", 7, 10), **kind)
     bundle = filled(("local", 0, 20), ("local", 7, 30), ("fedavg", 0, 40))
-    assert values(MergedSource(own, [("b", bundle)])) == [("fedavg", 0, "b", 0.4), ("local", 7, "", 0.1)]
+    assert values(merged(own, [("b", bundle)])) == [("fedavg", 0, "b", 0.4), ("local", 7, "", 0.1)]
 
 
 @pytest.mark.parametrize("state", ["failed", "oom", "not_applicable"])
 def test_a_run_that_came_to_no_result_takes_no_place(state: str) -> None:
     own = filled(("local", 0, None), ("local", 5, None), state=state)
     bundle = filled(("local", 0, 20))
-    assert values(MergedSource(own, [("b", bundle)])) == [
+    assert values(merged(own, [("b", bundle)])) == [
         ("local", 0, "b", 0.2),
         ("local", 5, "", None),  # nothing is shipped of this seed
     ]
@@ -77,15 +78,15 @@ def test_a_run_that_came_to_no_result_takes_no_place(state: str) -> None:
 
 def test_a_run_that_diverged_is_a_result() -> None:
     own, bundle = filled(("local", 0, None), state="diverged"), filled(("local", 0, 20))
-    assert values(MergedSource(own, [("b", bundle)])) == [("local", 0, "", None)]
+    assert values(merged(own, [("b", bundle)])) == [("local", 0, "", None)]
 
 
 def test_other_settings_are_another_cell() -> None:
     own = filled(("local", 0, 10), protocol=Protocol(rounds=5))
     own.add("fedavg", 0, None, clients=1, state="failed")
     bundle = filled(("local", 0, 20), ("fedavg", 1, 30))
-    merged = MergedSource(own, [("b", bundle)])
-    assert sorted(zip(merged.runs()["method"], merged.runs()["origin"], strict=True)) == [
+    source = merged(own, [("b", bundle)])
+    assert sorted(zip(source.runs()["method"], source.runs()["origin"], strict=True)) == [
         ("fedavg", ""),
         ("fedavg", "b"),
         ("local", ""),
@@ -102,7 +103,7 @@ def test_runs_that_were_not_made_here_stand_back(correct: int | None, options: d
     own = filled(("local", 7, correct), ("fedper", 0, correct), **options)
     own.add("fedavg", 0, [15], clients=1)
     bundle = filled(("local", 0, 20), ("fedavg", 1, 40))
-    assert values(MergedSource(own, [("b", bundle)])) == [
+    assert values(merged(own, [("b", bundle)])) == [
         ("fedavg", 0, "", 0.15),
         ("fedavg", 1, "b", 0.4),
         ("fedper", 0, "", correct and 0.5),  # nothing is shipped of it
@@ -116,7 +117,7 @@ def test_a_partition_for_every_seed_is_one_cell() -> None:
     for seed in (0, 1, 2):
         bundle.add("local", seed, [2], clients=1, protocol=Protocol(partition_seed=seed))
         bundle.add("local", seed, [3], clients=1)
-    assert [value[1:] for value in values(MergedSource(own, [("b", bundle)]))] == [
+    assert [value[1:] for value in values(merged(own, [("b", bundle)]))] == [
         (0, "", 0.01),
         (0, "b", 0.03),
         (1, "b", 0.02),
@@ -128,7 +129,7 @@ def test_a_partition_for_every_seed_is_one_cell() -> None:
 
 def test_a_spec_in_two_bundles_is_taken_from_the_first() -> None:
     first, second = filled(("local", 0, 10)), filled(("local", 0, 20), ("local", 1, 30))
-    assert values(MergedSource(None, [("a", first), ("b", second)])) == [
+    assert values(merged(None, [("a", first), ("b", second)])) == [
         ("local", 0, "a", 0.1),
         ("local", 1, "b", 0.3),
     ]
@@ -140,22 +141,22 @@ def test_ids_lead_to_the_run_they_name() -> None:
     own.add("local", 1, [[2], [20]], clients=1)
     bundle.add("local", 1, [[9], [90]], clients=1)  # the spec is one's own
     bundle.add("fedavg", 0, [[3], [30]], clients=1)
-    merged = MergedSource(own, [("b", bundle)])
-    runs = merged.runs()
+    source = merged(own, [("b", bundle)])
+    runs = source.runs()
     assert list(runs["id"]) == [1, 2, 3]
     assert list(runs["method"]) == ["local", "local", "fedavg"]
-    curves = merged.curves([3, 1, 2, 4, 0], "test")
+    curves = source.curves([3, 1, 2, 4, 0], "test")
     assert {key: curve.tolist() for key, curve in curves.items()} == {
         (run, stage): [[run], [10 * run]] for run in (1, 2, 3) for stage in ("received", "trained")
     }
-    rows = merged.client_results([3, 1, 99], stage="received", split="test", rule="last")
+    rows = source.client_results([3, 1, 99], stage="received", split="test", rule="last")
     assert dict(zip(rows["run_id"], rows["value"], strict=True)) == {1: 0.1, 3: 0.3}
-    assert list(merged.environments()["id"]) == [1]
+    assert list(source.environments()["id"]) == [1]
     assert set(runs["environment_id"]) == {1}
-    assert merged.artefacts([4, 0], "loss") == {}
-    assert list(merged.runs(method="fedavg", origin="b")["id"]) == [3]
+    assert source.artefacts([4, 0], "loss") == {}
+    assert list(source.runs(method="fedavg", origin="b")["id"]) == [3]
     with pytest.raises(RequestError, match=r"column of runs 'orgin'.*did you mean 'origin'"):
-        merged.runs(orgin="b")
+        source.runs(orgin="b")
 
 
 def test_environments_are_told_apart() -> None:
@@ -163,9 +164,9 @@ def test_environments_are_told_apart() -> None:
         filled((method, 0, 1), environment={"python": python})
         for method, python in (("local", "3.11"), ("fedavg", "3.12"), ("fedper", "3.11"))
     )
-    merged = MergedSource(own, [("b", first), ("c", second)])
-    texts = merged.environments().set_index("id")["description"].map(json.loads)
-    used = dict(zip(merged.runs()["method"], merged.runs()["environment_id"].map(texts), strict=True))
+    source = merged(own, [("b", first), ("c", second)])
+    texts = source.environments().set_index("id")["description"].map(json.loads)
+    used = dict(zip(source.runs()["method"], source.runs()["environment_id"].map(texts), strict=True))
     assert {method: text["python"] for method, text in used.items()} == {
         "local": "3.11",
         "fedavg": "3.12",

@@ -14,7 +14,7 @@ from bench.grids import Planned
 from bench.store import open_store
 from bench.store.store import stored_runs
 from bench.sweep.display import Display
-from bench.sweep.federations import Build
+from bench.sweep.execution import Build
 from bench.sweep.order import Execute
 from bench.sweep.plan import Level, Plan, make_plan
 from bench.sweep.policy import Limits, Slots
@@ -34,7 +34,7 @@ class Scripted:
         return self.database or f"sqlite:///{self.folder / 'bench.db'}"
 
     def plan(self, planned: list[Planned], rerun: Level | None = None) -> Plan:
-        stored = stored_runs(self.url, write=True)
+        stored = stored_runs(self.url)
         return make_plan(planned, stored, lambda dataset: "", rerun).timed(stored.values(), "cpu")
 
     def sweep(

@@ -18,63 +18,17 @@ from typing import Any, get_args
 
 import pytest
 from fake_execute import outcome
-from fake_runs import cpu, grid, stored
+from fake_runs import grid, stored
 from processes import wait_for
 from scripted import Scripted
 
 from bench.engine.states import State
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
-from bench.spec import RunSpec
 from bench.store import Store, connect, open_store
 from bench.store.store import Stored, now
-from bench.sweep import claims, fingerprint
+from bench.sweep import claims, fingerprint, run
 from bench.sweep.claims import LEASE, Claims
-
-
-def test_a_failure_does_not_replace_what_another_sweep_has_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not even where that is stored at the last moment."""
-    real = Store.save
-
-    def save(store: Store, spec: RunSpec, *result: Any) -> Stored:
-        real(store, spec, outcome(spec))
-        return real(store, spec, *result)
-
-    work = Scripted(tmp_path)
-    planned = expand(grid(methods=("local",), seeds=(0, 1)))
-    stale_plan = work.plan(planned)
-    assert stale_plan.counts == {"missing": 2}
-    work.sweep(planned[:1])  # the other sweep does the first run, and later the second, too
-    monkeypatch.setattr(Store, "save", save)
-    result = work.sweep(planned, {"*": ["raise"]}, slots=cpu(1), plan=stale_plan)
-    assert (result.counts, result.ran) == ({"done": 2}, 1)
-    assert {row["state"] for row in work.stored().values()} == {"done"}
-    assert len(work.attempts("local 3 0")) == 1, "done by the other one: not run again"
-    assert "local cora non-overlapping 3 seed 0: done in another sweep" in work.lines
-
-
-def test_what_another_sweep_is_at_is_waited_for(tmp_path: Path) -> None:
-    work = Scripted(tmp_path)
-    planned = expand(grid(methods=("local",), seeds=(0, 1)))
-    first = planned[0].spec
-    assert first is not None
-    with open_store(work.url, create=True) as store:
-        other = Claims(store)  # of this very process, which is alive
-        assert other.take(first.hash)
-        released: list[float] = []
-
-        def release() -> None:
-            wait_for((tmp_path / "ended" / "local 3 1").exists)
-            released.append(time.monotonic())
-            other.__exit__()
-
-        thread = threading.Thread(target=release)
-        thread.start()
-        assert work.sweep(planned, slots=cpu(1)).counts == {"done": 2}
-        thread.join()
-        assert work.attempts("local 3 0")[0]["began"] > released[0]
 
 
 def test_claims_of_dead_sweeps_on_this_host_hold_up_nobody(tmp_path: Path) -> None:
@@ -107,10 +61,13 @@ class DoneMeanwhile(Claims):
         return super().take(spec_hash, *more)
 
 
-def test_what_another_sweep_has_done_is_not_tried_again(tmp_path: Path) -> None:
+def test_what_another_sweep_has_done_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "Claims", DoneMeanwhile)
     work = Scripted(tmp_path)
     planned = expand(grid(methods=("local",), seeds=(0,)))
-    result = work.sweep(planned, {"*": ["oom", "done"]}, make_claims=DoneMeanwhile)
+    result = work.sweep(planned, {"*": ["oom", "done"]})
     assert (result.counts, result.ran) == ({"done": 1}, 0)
     assert len(work.attempts("local 3 0")) == 1
     assert "local cora non-overlapping 3 seed 0: done in another sweep" in work.lines
@@ -150,7 +107,8 @@ def test_claims_are_renewed_between_any_two_runs_that_are_stored(
     assert "saved saved" not in " ".join(done)
 
 
-def test_a_claim_that_is_lost_is_said_once(tmp_path: Path) -> None:
+def test_a_claim_that_is_lost_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "Claims", partial(Claims, renew_seconds=0.1))
     work = Scripted(tmp_path)
     (tmp_path / "attempts").mkdir()
 
@@ -163,8 +121,7 @@ def test_a_claim_that_is_lost_is_said_once(tmp_path: Path) -> None:
     thread = threading.Thread(target=take_over)
     thread.start()
     planned = expand(grid(methods=("local",), seeds=(0,)))
-    renewing = partial(Claims, renew_seconds=0.1)
-    assert work.sweep(planned, {"*": ["done 2"]}, make_claims=renewing).counts == {"done": 1}
+    assert work.sweep(planned, {"*": ["done 2"]}).counts == {"done": 1}
     thread.join()
     said = "local cora non-overlapping 3 seed 0: no longer claimed, another sweep may be at it, too"
     assert work.lines.count(said) == 1

@@ -4,40 +4,34 @@ import errno
 import os
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from fake_execute import chatty, faulty
+from toy_federations import random_federation, tiny_federation
 
 from bench.engine.execute import run
 from bench.engine.result import RunResult
 from bench.engine.states import FAILURES
 from bench.errors import NoDataError, NotApplicableError
 from bench.federation.build import build
+from bench.federation.identity import federation_hash
+from bench.federation.types import Federation
 from bench.resolve import resolve
-from bench.spec import RunSpec
 from bench.sweep import fingerprint
-from bench.sweep.execution import execute, run_checkpoint
-from bench.sweep.order import Checkpoints, Order, attempt
+from bench.sweep.execution import build_all, execute, run_checkpoint
+from bench.sweep.order import Order, attempt
 
-
-def majority() -> RunSpec:
-    return resolve("cora", "non-overlapping", 3, "majority", 0)
-
-
-def test_the_outcome_says_which_code_made_it() -> None:
-    spec = resolve("cora", "non-overlapping", 3, "majority", 0)
-    result = attempt(execute, Order(spec, (), "cpu", 1))
-    assert result.state == "done", result.traceback
-    assert result.code == fingerprint.code("majority")
+MAJORITY = resolve("cora", "non-overlapping", 3, "majority", 0)
+LOCAL = resolve("cora", "non-overlapping", 3, "local", 0, {"protocol.rounds": 2})
 
 
 def test_a_checkpoint_is_of_one_kind_of_device_and_so_many_threads(tmp_path: Path) -> None:
-    spec = resolve("cora", "non-overlapping", 3, "local", 0)
-    federation = build(*spec.federation_key)
+    federation = build(*LOCAL.federation_key)
 
     def identity(device: str, threads: int) -> str:
-        wanted = Order(spec, (), device, threads, 1, Checkpoints(tmp_path, 1.0))
-        checkpoint = run_checkpoint(spec, federation, wanted)
+        checkpoint = run_checkpoint(federation, Order(LOCAL, (), device, threads, checkpoint=tmp_path))
         assert checkpoint is not None
         return checkpoint.identity
 
@@ -58,9 +52,9 @@ def test_a_gpu_is_ready_before_its_run_and_multiplies_whole_floats(monkeypatch: 
         assert not torch.backends.cudnn.allow_tf32
         return RunResult("done")
 
-    assert execute(Order(majority(), (), "cuda:0", 1), run=run).state == "done"
+    assert execute(Order(MAJORITY, (), "cuda:0", 1), run=run).state == "done"
     is_ready.clear()
-    result = execute(Order(majority(), (), "cpu", 1), run=lambda *_: RunResult("done"))
+    result = execute(Order(MAJORITY, (), "cpu", 1), run=lambda *_: RunResult("done"))
     assert (result.state, is_ready) == ("done", [])
 
 
@@ -70,7 +64,7 @@ def test_a_gpu_is_ready_before_its_run_and_multiplies_whole_floats(monkeypatch: 
         ("run", NoDataError("x"), "no_data", False),
         ("run", NotApplicableError("x"), "not_applicable", False),
         ("run", RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "oom", False),
-        ("run", ValueError("x"), "failed", True),
+        ("run", ValueError("x\ny"), "failed", True),
         ("run", SystemExit("x"), "failed", True),
         ("run", OSError(errno.EIO, "x"), "failed", False),
         ("run", MemoryError("x"), "oom", False),
@@ -83,27 +77,27 @@ def test_only_what_the_run_itself_raises_is_its_methods_doing(
     def boom(*_: object, **__: object) -> None:
         raise error
 
-    result = attempt(partial(execute, **{place: boom}), Order(majority(), (), "cpu", 1))
+    result = attempt(partial(execute, **{place: boom}), Order(MAJORITY, (), "cpu", 1))
     assert (result.state, result.raised) == (state, raised)
     assert ("in boom" in result.traceback) == (state in FAILURES)
     assert "\n" not in result.reason
 
 
-@pytest.mark.parametrize("other", ["federation_hash", "source"])
+@pytest.mark.parametrize("other", ["", "federation_hash", "source"])
 def test_no_run_is_made_on_other_clients_or_by_other_sources_than_the_sweeps(other: str) -> None:
-    code = fingerprint.code("majority").source
-    here = {"federation_hash": build(*majority().federation_key).hash, "source": code}
-    results = [
-        attempt(execute, Order(majority(), (), "cpu", 1, **wanted)) for wanted in (here, {other: "0" * 64})
-    ]
-    assert [(result.state, result.raised) for result in results] == [("done", False), ("failed", False)]
+    """A federation's file that cannot be read is built again."""
+    code = fingerprint.code("majority")
+    wanted = {"federation_hash": build(*MAJORITY.federation_key).hash, "source": code.source}
+    if other:
+        wanted[other] = "0" * 64
+    result = attempt(execute, Order(MAJORITY, (), "cpu", 1, federation=Path("gone"), **wanted))
+    assert (result.state, result.raised) == ("failed" if other else "done", False)
+    assert result.code == (None if other else code)
 
 
 def test_what_cannot_be_read_now_stays_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that fails for a moment fails the run, and costs none of the rounds that it holds."""
-    spec = resolve("cora", "non-overlapping", 3, "local", 0, {"protocol.rounds": 2})
-    wanted = Order(spec, (), "cpu", 1, 1, Checkpoints(tmp_path, 1e-9))
-    saved = wanted.checkpoints.path(spec.hash) if wanted.checkpoints else tmp_path
+    saved = tmp_path / "saved.pt"
     saved.write_text("rounds of days")
     real = Path.read_bytes
 
@@ -114,17 +108,13 @@ def test_what_cannot_be_read_now_stays_saved(tmp_path: Path, monkeypatch: pytest
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", stale)
-        result = attempt(execute, wanted)
+        result = attempt(execute, Order(LOCAL, (), "cpu", 1, checkpoint=saved, minutes=1e-9))
     assert (result.state, result.raised) == ("failed", False)
     assert str(saved) in result.reason
     assert saved.read_text() == "rounds of days"
 
 
-def test_numbers_do_not_depend_on_the_blocks_of_a_retry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
-    monkeypatch.delenv("BENCH_DATA", raising=False)
+def test_numbers_do_not_depend_on_the_blocks_of_a_retry() -> None:
     spec = resolve("cora", "non-overlapping", 5, "fedavg", 0, {"protocol.rounds": 2})
     sizes: list[int | None] = []
 
@@ -139,3 +129,50 @@ def test_numbers_do_not_depend_on_the_blocks_of_a_retry(
         for key, counts in usual.correct.items():
             assert (result.correct[key] == counts).all()
     assert sizes == [None, 2, 1, 1], "five clients in one block; halves, quarters, and one at least"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_under_its_log_fails_no_run(capfd: pytest.CaptureFixture[str]) -> None:
+    order = Order(LOCAL, (), "cpu", 1, log=Path("/dev/full"))
+    assert attempt(chatty, order).state == "done"
+    failed = attempt(faulty, order)
+    assert (failed.state, failed.reason) == ("failed", "ValueError: first line")
+    print("seen again")
+    assert "seen again" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("built", [random_federation(), tiny_federation()])
+def test_what_a_worker_reads_is_what_was_built(built: Federation, tmp_path: Path) -> None:
+    federations, _ = build_all([LOCAL], (), lambda *_, **__: built, tmp_path)
+    shared = federations[LOCAL.federation_key]
+    read: list[Federation] = []
+
+    def run(spec: object, federation: Federation, *_: object) -> RunResult:
+        read.append(federation)
+        return RunResult("done")
+
+    execute(Order(LOCAL, (), "cpu", 1, federation=shared.file, federation_hash=shared.hash), run=run)
+    assert read[0] is not built
+    assert content_hash(read[0]) == content_hash(built)
+
+
+def content_hash(federation: Federation) -> str:
+    """Over ids, roles, labels and edges, of arrays as they are now."""
+    features = federation.clients[0].features.toarray().tobytes().hex()
+    return federation_hash("toy", "by hand", 2, federation.clients, features)
+
+
+def test_every_distinct_federation_is_built_once() -> None:
+    keys = []
+
+    def counted(*key: Any, roots: tuple[Path, ...]) -> Federation:
+        keys.append(key)
+        return tiny_federation()
+
+    specs = [
+        resolve("cora", "non-overlapping", clients, "local", seed) for clients in (3, 5) for seed in (0, 1)
+    ]
+    federations, missing_data = build_all(specs, (), counted)
+    assert keys == list(federations) == [specs[0].federation_key, specs[2].federation_key]
+    assert {shared.file for shared in federations.values()} == {None}, "nobody asked for files"
+    assert missing_data == {}

@@ -25,17 +25,20 @@ def status(old: Stored | None, lacking=have) -> tuple[str, bool, bool]:
 def test_status_of_stored_runs() -> None:
     now = {"method": 2, "numerics": engine.NUMERICS}
     assert status(None) == ("missing", True, False)
-    assert status(stored("done", **now)) == ("done", False, False)
     assert status(stored("done", **now, source="other")) == ("done", False, True)
-    assert status(stored("diverged", **now)) == ("diverged", False, False)
-    assert status(stored("not_applicable", **now)) == ("not_applicable", False, False)
-    assert status(stored("failed", **now)) == ("failed", True, False)
-    assert status(stored("oom", **now)) == ("oom", True, False)
-    assert status(stored("no_data", **now)) == ("missing", True, False)
-    assert status(stored("done", **{**now, "method": 1})) == ("stale", True, False)
-    assert status(stored("done", **{**now, "numerics": engine.NUMERICS - 1})) == ("stale", True, False)
-    assert status(stored("diverged", **{**now, "method": 1})) == ("stale", True, False)
-    assert status(stored("done", **{**now, "method": 3})) == ("done", False, False), "newer is not stale"
+    for state, expected, to_run in (
+        ("done", "done", False),
+        ("diverged", "diverged", False),
+        ("not_applicable", "not_applicable", False),
+        ("failed", "failed", True),
+        ("oom", "oom", True),
+        ("no_data", "missing", True),
+    ):
+        assert status(stored(state, **now)) == (expected, to_run, False)
+    older_engine = {"method": 2, "numerics": engine.NUMERICS - 1}
+    for older in (stored("done", 1), stored("diverged", 1), stored("done", **older_engine)):
+        assert status(older) == ("stale", True, False)
+    assert status(stored("done", 3)) == ("done", False, False), "newer is not stale"
 
 
 def test_data_that_is_not_at_hand() -> None:

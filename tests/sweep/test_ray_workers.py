@@ -160,9 +160,3 @@ def test_an_interrupt_leaves_what_ran_stored_and_no_process(tmp_path: Path) -> N
     wait_for(lambda: not alive(processes), 20)
     kept = stored_numbers(database)
     assert 1 <= len(kept) < 4, out
-    here = bench(tmp_path)
-    assert here.wait(120) == 0
-    with_ray, alone = stored_numbers(database), tmp_path / "alone"
-    assert len(with_ray) == 4
-    assert bench(alone).wait(120) == 0
-    assert with_ray == stored_numbers(f"sqlite:///{alone / 'bench.db'}")

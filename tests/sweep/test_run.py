@@ -1,52 +1,177 @@
-"""Running a plan in worker processes: failures, resuming, what is redone, and what is never written."""
+"""Sweeps in worker processes: how runs end, what is tried again, what is redone, and what stops a sweep."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from fake_execute import by_other_code, instant, told
-from fake_runs import (
-    FakeFederation,
-    grid,
-    no_citeseer,
-    stored_numbers,
-    too_many_clients,
-)
+from fake_runs import FakeFederation, cpu, grid, no_citeseer, stored_numbers, too_many_clients
+from processes import wait_for, workers_below
 from scripted import Scripted
 from sqlalchemy import create_engine, insert, text, update
+from stored_runs import done, save
 
 from bench.engine.methods import METHODS
 from bench.engine.result import Code, RunResult
+from bench.engine.states import FAILURES
 from bench.environment import describe
 from bench.errors import NoDataError, RequestError
 from bench.grids import Planned, expand
-from bench.store import open_store
+from bench.resolve import resolve
+from bench.store import Store, open_store
 from bench.store.models import ImportedBundle, Run
 from bench.store.store import now
-from bench.sweep import fingerprint
+from bench.sweep import fingerprint, workers
+from bench.sweep.claims import Claims
+from bench.sweep.plan import Step
 from bench.sweep.policy import Limits, Slots
 from bench.sweep.run import Outcome
+from bench.sweep.status import sweeps
 
 
 @pytest.fixture
 def work(tmp_path: Path) -> Scripted:
-    return Scripted(tmp_path / "work")
+    (tmp_path / "attempts").mkdir()
+    return Scripted(tmp_path)
+
+
+def local_runs(*seeds: int, method: str = "local", clients: tuple[int, ...] = (3,)) -> list[Planned]:
+    return expand(grid(methods=(method,), seeds=seeds, clients=clients))
+
+
+def begun(work: Scripted) -> set[str]:
+    return {path.name for path in (work.folder / "attempts").iterdir()}
+
+
+# How a run ends -------------------------------------------------------------------------------------
+
+LOST = "the worker process died (killed by signal 9)"
+ENDS = [
+    # tries, state, blocks of each try, reason, whether what was saved of the run stays
+    (["done"], "done", [1], "", False),
+    (["raise"], "failed", [1], "ValueError: seed 0", False),
+    (["leave"], "failed", [1], "SystemExit: left", False),
+    (["disk"], "failed", [1], "OSError: [Errno 5] Input/output error", True),
+    (["unready"], "failed", [1], "ValueError: half a file", True),
+    (["exit 3"], "failed", [1], "the worker process died (exit code 3)", True),
+    (["signal 9"], "failed", [1, 1, 2, 4], f"{LOST}, 4 times", True),
+    (["signal 9", "signal 9", "signal 9", "done"], "done", [1, 1, 2, 4], "", False),
+    (["oom", "oom", "done"], "done", [1, 1, 2], "", False),
+    (["oom"], "oom", [1, 1, 2, 4], "MemoryError: no more; tried 4 times, at last in blocks of 1/4", True),
+]
+
+
+def test_every_way_in_which_a_run_can_end(work: Scripted) -> None:
+    """One sweep, each run of a kind of its own; what has not ended well is done by the next."""
+    planned = local_runs(0, clients=tuple(range(3, 3 + len(ENDS))))
+    keys = [f"local {run.spec.clients} 0" for run in planned]
+    saved = {key: files(work.folder, run.spec.hash) for key, run in zip(keys, planned, strict=True)}
+    states = [state for _, state, *_ in ENDS]
+    outcome = work.sweep(planned, {key: tries for key, (tries, *_) in zip(keys, ENDS, strict=True)})
+    assert outcome.counts == {state: states.count(state) for state in states}
+    assert outcome.failed == sum(states.count(state) for state in FAILURES)
+    for key, (tries, state, shrinks, reason, stays) in zip(keys, ENDS, strict=True):
+        row, attempts = work.stored()[key], work.attempts(key)
+        assert (row["state"], row["reason"]) == (state, reason), tries
+        assert [attempt["shrink"] for attempt in attempts] == shrinks, tries
+        if shrinks != [1]:
+            assert len({attempt["pid"] for attempt in attempts}) == len(shrinks), "a fresh process each time"
+        assert [path.exists() for path in saved[key]] == [stays, False, True], tries
+        log = work.folder / "logs" / f"{row['spec_hash']}.log"
+        assert log.exists() == (state in FAILURES), "only failed runs leave a log"
+        if log.exists():
+            assert log.read_text().startswith("output of attempt 1\n")
+            assert row["traceback"].endswith(f"log: logs/{log.name} in BENCH_HOME\n")
+    assert "raise ValueError" in work.stored()[keys[1]]["traceback"]
+    assert work.stored()[keys[-1]]["peak_memory"] > 10 * 2**20
+    assert work.sweep(planned).counts == {"done": len(ENDS)}
+    assert work.logs() == set()
+
+
+def files(home: Path, spec_hash: str) -> tuple[Path, Path, Path]:
+    """What was saved of a run, what a killed worker left half-written of it, and that of another run."""
+    folder = home / "checkpoints"
+    folder.mkdir(exist_ok=True)
+    paths = (folder / f"{spec_hash}.pt", folder / f"{spec_hash}.4711.tmp", folder / "other.4711.tmp")
+    for file in paths:
+        file.write_text("rounds of days")
+    return paths
+
+
+def test_a_run_that_hangs_is_stopped_and_the_rest_goes_on(work: Scripted) -> None:
+    result = work.sweep(local_runs(0, 1, 2), {"local 3 1": ["hang"]}, limits=Limits(timeout=2))
+    assert result.counts == {"failed": 1, "done": 2}
+    row = work.stored()["local 3 1"]
+    assert (row["reason"], row["seconds_total"]) == ("timed out after 2 s", 2)
+    assert len(work.attempts("local 3 1")) == 1
+
+
+def overlaps(work: Scripted, attempt: dict[str, float], ended: float, other: str) -> bool:
+    return work.attempts(other)[0]["began"] < ended and work.ended(other) > attempt["began"]
+
+
+def test_a_kind_of_run_that_ran_out_of_memory_is_alone_from_then_on(work: Scripted) -> None:
+    script = {"local 3 0": ["oom", "oom", "done 0.3"], "local 3 1": ["done 0.5"], "local 3 2": ["done 0.2"]}
+    assert work.sweep(local_runs(0, 1, 2), script).counts == {"done": 3}
+    tries = work.attempts("local 3 0")
+    for other in ("local 3 1", "local 3 2"):
+        assert not overlaps(work, tries[1], work.ended("local 3 0"), other), "the second and third try"
+    assert not overlaps(work, work.attempts("local 3 2")[0], work.ended("local 3 2"), "local 3 1")
+
+
+@pytest.mark.slow
+def test_a_run_that_must_be_alone_on_its_node_waits_for_no_other_node(work: Scripted) -> None:
+    script = {"local 3 0": ["done 6"], "local 3 1": ["oom", "done"]}
+    slots = Slots(("cpu",) * 2, 1, elsewhere=True)
+    assert work.sweep(local_runs(0, 1), script, slots).counts == {"done": 2}
+    assert work.attempts("local 3 1")[1]["began"] < work.ended("local 3 0")
+
+
+@pytest.mark.slow
+def test_a_kill_by_the_system_for_want_of_memory_is_out_of_memory(
+    work: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kills = iter(range(1000))
+    monkeypatch.setattr(workers, "kills_for_memory", lambda: next(kills))
+    script = {"local 3 0": ["signal 9", "signal 9", "done"], "local 3 1": ["signal 9"]}
+    script["local 3 2"] = ["signal 15"]  # no want of memory, whatever the counter says
+    assert work.sweep(local_runs(0, 1, 2), script).counts == {"done": 1, "oom": 1, "failed": 1}
+    row = work.stored()["local 3 1"]
+    assert row["reason"].startswith("the system killed the worker for want of memory; tried 4 times")
+    assert work.stored()["local 3 2"]["state"] == "failed"
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After some errors every later call of the process to its device fails."""
+    monkeypatch.setattr("bench.sweep.run.describe", lambda device, threads: {})  # a mere name here
+    for device, processes in (("cuda:0", 2), ("cpu", 1)):
+        (tmp_path / device).mkdir()
+        work = Scripted(tmp_path / device)
+        result = work.sweep(local_runs(0, 1, 2), {"local 3 0": ["raise"]}, Slots((device,), 1))
+        assert result.counts == {"done": 2, "failed": 1}
+        assert len({work.attempts(f"local 3 {seed}")[0]["pid"] for seed in range(3)}) == processes
+
+
+# What is run and stored -----------------------------------------------------------------------------
 
 
 def test_first_call_runs_everything_second_call_nothing(work: Scripted) -> None:
     planned = expand(grid())
     assert work.sweep(planned, execute=instant) == Outcome({"done": 4}, 4)
     assert [line[:6] for line in work.lines] == ["[1/4] ", "[2/4] ", "[3/4] ", "[4/4] "]
-    assert sorted(line.split("]")[1].split(":")[0] for line in work.lines) == [
-        f" {method} cora non-overlapping 3 seed {seed}" for method in ("fedavg", "local") for seed in (0, 1)
-    ]
-    assert all("done 0.5 s, test " in line for line in work.lines)
     before = stored_numbers(work.url)
     assert set(before) == {plan.spec.hash for plan in planned}
 
@@ -57,15 +182,9 @@ def test_first_call_runs_everything_second_call_nothing(work: Scripted) -> None:
     assert stored_numbers(work.url) == before
 
 
-def test_one_run_for_methods_that_read_the_same_run(work: Scripted) -> None:
-    planned = expand(grid(methods=("fedavg", "fedavg_ft"), seeds=(0,)))
-    assert work.sweep(planned) == Outcome({"done": 2}, 1)
-
-
 def test_a_wrong_request_is_refused_before_anything_is_written(work: Scripted) -> None:
-    planned = expand(grid(clients=(5, 20)))
     with pytest.raises(RequestError, match="at most 10, got 20"):
-        work.sweep(planned, build=too_many_clients)
+        work.sweep(expand(grid(clients=(5, 20))), build=too_many_clients)
     assert not work.is_begun
 
 
@@ -75,8 +194,6 @@ def test_missing_data_is_a_state_unless_there_is_nothing_else(work: Scripted) ->
     assert not work.is_begun
     both = expand(grid(datasets=("cora", "citeseer")))
     assert work.sweep(both, build=no_citeseer) == Outcome({"done": 4, "no_data": 4}, 4)
-    with open_store(work.url, create=False) as store:
-        assert set(store.runs(state="no_data")["reason"]) == {"missing citeseer.x"}
     # Once the data are there, they are run.
     assert work.sweep(both) == Outcome({"done": 8}, 4)
 
@@ -85,46 +202,64 @@ def test_nothing_that_says_nothing_replaces_a_result(work: Scripted, monkeypatch
     """No data for an older run that is to be redone: the older one stays, and stays to be redone."""
     planned = expand(grid(datasets=("cora", "citeseer"), methods=("local",)))
     assert work.sweep(planned).counts == {"done": 4}
-    before = stored_numbers(work.url)
     method = METHODS.named("local")
     monkeypatch.setattr(method, "numerics", method.numerics + 1)
     fingerprint.code.cache_clear()
     assert work.sweep(planned, build=no_citeseer, execute=instant).counts == {"done": 2, "stale": 2}
-    assert stored_numbers(work.url) == before
     assert work.sweep(planned, execute=instant).counts == {"done": 4}
-    with open_store(work.url, create=False) as store:
-        assert set(store.runs()["method_numerics"]) == {method.numerics}
     fingerprint.code.cache_clear()
+
+
+def test_a_level_is_redone_and_nothing_else(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = expand(grid(methods=("local", "fedavg", "fedprox"), seeds=(0, 1)))
+    work.sweep(planned[:5], {"local 3 1": ["raise"]})
+    # local gets a new version, fedavg other sources; one run of fedprox is missing.
+    real = fingerprint.code
+    monkeypatch.setattr(METHODS.named("local"), "numerics", METHODS.named("local").numerics + 1)
+    real.cache_clear()
+
+    def code(method: str, *others: str) -> Code:
+        return replace(real(method), source="other") if method == "fedavg" else real(method)
+
+    monkeypatch.setattr(fingerprint, "code", code)
+    assert work.plan(planned).counts == {"stale": 1, "done": 3, "failed": 1, "missing": 1}
+    names = {
+        level: {f"{step.planned.method} {step.spec.seed}" for step in work.plan(planned, level).to_run}
+        for level in (None, "stale", "failed", "changed")
+    }
+    real.cache_clear()
+    assert names == {
+        None: {"local 0", "local 1", "fedprox 1"},
+        "stale": {"local 0"},
+        "failed": {"local 1"},
+        "changed": {"fedavg 0", "fedavg 1"},
+    }
 
 
 def test_what_made_a_run_is_what_its_worker_had(work: Scripted) -> None:
     """Files may be edited while a sweep lasts; a new worker has what is there then."""
-    assert work.sweep(expand(grid()), execute=by_other_code).counts == {"done": 4}
-    with open_store(work.url, create=False) as store:
-        columns = store.runs()[["method_numerics", "engine_numerics", "source_hash"]]
-    assert {tuple(row) for row in columns.itertuples(index=False)} == {(7, 8, "edited")}
+    assert work.sweep(local_runs(0), execute=by_other_code).counts == {"done": 1}
+    row = work.stored()["local 3 0"]
+    assert (row["method_numerics"], row["engine_numerics"], row["source_hash"]) == (7, 8, "edited")
 
 
 def test_workers_are_told_device_and_threads(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    assert work.sweep(expand(grid()), slots=Slots(("cpu",), 2), execute=told).ran == 4
+    assert work.sweep(local_runs(0), slots=Slots(("cpu",), 2), execute=told).ran == 1
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "MKL_NUM_THREADS" not in os.environ
-    with open_store(work.url, create=False) as store:
-        runs, environments = store.runs(), store.environments()
-    assert set(runs["device"]) == {"cpu"}
-    assert set(runs["peak_memory"]) == {2}, "the threads passed to the run"
-    assert set(runs["bytes_up"]) == {2}, "OMP_NUM_THREADS of the worker"
-    assert set(runs["bytes_down"]) == {1}, "an interrupt must reach the parent alone"
-    assert json.loads(environments["description"][0])["threads"] == 2
+    row = work.stored()["local 3 0"]
+    assert (row["device"], row["peak_memory"]) == ("cpu", 2), "the threads passed to the run"
+    assert row["bytes_up"] == 2, "OMP_NUM_THREADS of the worker"
+    assert row["bytes_down"] == 1, "an interrupt must reach the parent alone"
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_a_machine_that_was_lost_elsewhere_is_never_said_to_be_this_one(
     work: Scripted, elsewhere: bool
 ) -> None:
-    work.sweep(expand(grid(methods=("local",), seeds=(0,))), {"*": ["exit 3"]}, Slots(("cpu",), 1, elsewhere))
+    work.sweep(local_runs(0), {"*": ["exit 3"]}, Slots(("cpu",), 1, elsewhere))
     with open_store(work.url, create=False) as store:
         (description,) = map(json.loads, store.environments()["description"])
     assert description == ({} if elsewhere else describe("cpu", 1))
@@ -135,21 +270,14 @@ def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
     return FakeFederation(hash="another")
 
 
-def local_runs(*seeds: int, method: str = "local", clients: int = 3) -> list[Planned]:
-    return expand(grid(methods=(method,), seeds=seeds, clients=(clients,)))
-
-
 def test_a_sweep_does_not_mix_clients(work: Scripted) -> None:
     assert work.sweep(local_runs(0)).counts == {"done": 1}
-    with pytest.raises(RequestError, match=r"seed 0 is stored, made on other clients \(p\).*now \(another\)"):
-        work.sweep(local_runs(0, 1), build=other_federation)
-    assert work.stored().keys() == {"local 3 0"}, "nothing is written"
-    assert work.sweep(local_runs(0, 1)).counts == {"done": 2}
-    for planned in (local_runs(2), local_runs(0, method="fedavg")):  # of a plan of its own
-        with pytest.raises(RequestError, match=r"^local .* seed 0 is stored.*; use another --db$"):
+    for planned in (local_runs(0, 1), local_runs(2), local_runs(0, method="fedavg")):
+        text = r"^local .* seed 0 is stored, made on other clients \(p\) .*now \(another\); use another --db$"
+        with pytest.raises(RequestError, match=text):
             work.sweep(planned, build=other_federation)
-    assert work.stored().keys() == {"local 3 0", "local 3 1"}
-    assert work.sweep(local_runs(0, clients=4), build=other_federation).counts == {"done": 1}, "another one"
+    assert work.stored().keys() == {"local 3 0"}, "nothing is written"
+    assert work.sweep(local_runs(0, clients=(4,)), build=other_federation).counts == {"done": 1}
 
 
 def test_what_others_ran_on_other_clients_does_not_keep_ones_own_from_being_made(work: Scripted) -> None:
@@ -161,124 +289,148 @@ def test_what_others_ran_on_other_clients_does_not_keep_ones_own_from_being_made
     assert work.sweep(local_runs(1), build=other_federation).counts == {"done": 1}
 
 
-SIX = expand(grid(methods=("local",), seeds=tuple(range(6))))
-
-
 def test_what_is_made_again_may_be_on_other_clients(work: Scripted) -> None:
-    planned = expand(grid(methods=("local",), seeds=(0,)))
-    work.sweep(planned)
+    work.sweep(local_runs(0))
     with create_engine(work.url).begin() as connection:
         connection.execute(text("UPDATE runs SET partition_hash = 'earlier', source_hash = 'earlier'"))
     with pytest.raises(RequestError, match=r"made on other clients \(earlier\)"):
-        work.sweep(expand(grid(methods=("local",), seeds=(1,))))
-    assert work.sweep(planned, rerun="changed").counts == {"done": 1}
+        work.sweep(local_runs(1))
+    assert work.sweep(local_runs(0), rerun="changed").counts == {"done": 1}
     assert work.stored()["local 3 0"]["partition_hash"] == "p"
 
 
-def begun(work: Scripted) -> set[str]:
-    return {path.name for path in (work.folder / "attempts").iterdir()}
+# Other sweeps, and what follows ---------------------------------------------------------------------
 
 
-def test_a_failure_does_not_replace_the_run_that_was_to_be_redone(
-    work: Scripted, monkeypatch: pytest.MonkeyPatch
+class Following:
+    """Asks for one more run once a run has ended, wherever that was made."""
+
+    def __init__(self, first: Planned, second: Planned) -> None:
+        self._first = first.spec.hash
+        self._steps = [Step(second, "missing", to_run=True)]
+
+    def __call__(self, store: Store, states: Mapping[str, str]) -> list[Step]:
+        steps, self._steps = (self._steps, []) if self._first in states else ([], self._steps)
+        return steps
+
+
+def test_what_follows_a_run_that_another_sweep_was_at_is_run(work: Scripted) -> None:
+    """And nothing that was saved of it stays."""
+    first, second = local_runs(0, 1)
+    saved = files(work.folder, first.spec.hash)
+    with open_store(work.url, create=True) as store:
+        other = Claims(store)  # of this very process, which is alive
+        assert other.take(first.spec.hash)
+
+        def end() -> None:
+            time.sleep(1.5)  # until this sweep has seen the claim
+            store_like_this_code(store, first, 1.0)
+            other.__exit__()
+
+        plan = work.plan([first])
+        with meanwhile(end):
+            work.sweep([], plan=plan, follow_up=Following(first, second))
+    assert begun(work) == {"local 3 1"}
+    assert [path.exists() for path in saved] == [False, False, True]
+
+
+def store_like_this_code(store: Store, run: Planned, seconds: float) -> None:
+    code = fingerprint.code("local")
+    numerics = {"method_numerics": code.method_numerics, "engine_numerics": code.engine_numerics}
+    save(store, run.spec, done(3, seconds={"total": seconds}, partition_hash="p"), **numerics)
+
+
+# What stops a sweep ---------------------------------------------------------------------------------
+
+SIX = local_runs(*range(6))
+
+
+def test_the_first_failure_stops_the_sweep_and_what_runs_is_kept(work: Scripted) -> None:
+    script = {"local 3 0": ["raise"], "local 3 1": ["after local 3 0"]}
+    result = work.sweep(SIX, script, limits=Limits(failures=1))
+    assert result.counts == {"failed": 1, "done": 1, "missing": 4}
+    assert (result.left, result.failed) == ({"stopped after 1 failed": 4}, 1)
+    assert begun(work) == {"local 3 0", "local 3 1"}
+    assert "4 left: stopped after 1 failed" in work.lines
+
+
+def test_nothing_starts_that_would_end_after_the_budget(work: Scripted) -> None:
+    spec = resolve("cora", "non-overlapping", 3, "local", 99)
+    with open_store(work.url, create=True) as store:
+        store_like_this_code(store, Planned(spec, "local"), 3600)
+    both = expand(grid(methods=("local", "fedavg"), seeds=(0, 1)))
+    result = work.sweep(both, limits=Limits(budget=1800))
+    # Runs of fedavg, whose time is unknown, may start; local is known to take an hour.
+    assert result.counts == {"missing": 2, "done": 2}
+    assert begun(work) == {"fedavg 3 0", "fedavg 3 1"}
+    assert (result.left, result.failed) == ({"not to be done within the budget of 0.5 h": 2}, 0)
+    assert work.sweep(both, limits=Limits(budget=7200)).counts == {"done": 4}
+
+
+def test_a_method_whose_first_three_runs_fail_is_held_back(work: Scripted) -> None:
+    planned = expand(grid(methods=("local", "fedavg"), seeds=(0,), clients=(3, 4, 5, 6, 7)))
+    # fedavg succeeds once, which holds nothing back.
+    script = {f"{run.method} {run.spec.clients} 0": ["raise"] for run in planned}
+    result = work.sweep(planned, {**script, "fedavg 3 0": ["done"]}, cpu(1))
+    assert result.counts == {"failed": 7, "done": 1, "missing": 2}
+    ((reason, count),) = result.left.items()
+    assert count == 2
+    assert reason.startswith("local is held back: its first 3 runs failed, the last with ValueError")
+    assert any(line.startswith("2 left: local is held back") for line in work.lines)
+    assert work.sweep(planned).counts == {"done": 10}, "mended"
+
+
+def test_what_no_run_has_raised_holds_nothing_back(work: Scripted) -> None:
+    script = {"local 3 0": ["exit 3"], "local 4 0": ["unready"], "local 5 0": ["disk"]}
+    result = work.sweep(local_runs(0, clients=(3, 4, 5, 6)), script, cpu(1))
+    assert (result.counts, result.left) == ({"failed": 3, "done": 1}, {})
+
+
+@contextmanager
+def meanwhile(act: Callable[[], None]) -> Iterator[None]:
+    """Something happens while a sweep runs in the main thread, which hears signals."""
+    thread = threading.Thread(target=act)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_one_interrupt_finishes_and_stores_what_runs(work: Scripted) -> None:
+    def act() -> None:
+        wait_for(lambda: work.attempts("local 3 1"))
+        interrupt()
+
+    with meanwhile(act), pytest.raises(KeyboardInterrupt):
+        work.sweep(SIX, {"*": ["done 2"]})
+    assert any("running to be finished and stored; Ctrl-C again stops now" in line for line in work.lines)
+    kept = work.stored().keys()
+    assert kept == begun(work), "every run that had begun is stored"
+    assert f"{6 - len(kept)} left: interrupted" in work.lines
+    assert sweeps(work.url) == []
+    assert not workers_below(os.getpid())
+    assert work.sweep(SIX).ran == 6 - len(kept)
+    assert [len(work.attempts(key)) for key in work.stored()] == [1] * 6, "what was stored is not run again"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_two_interrupts_or_a_request_to_terminate_stop_at_once(
+    work: Scripted, number: signal.Signals
 ) -> None:
-    planned = SIX[:2]
-    work.sweep(planned)
-    before = stored_numbers(work.url)
-    real = fingerprint.code("local")
-    monkeypatch.setattr(fingerprint, "code", lambda *_: replace(real, source="edited"))
-    result = work.sweep(planned, {"local 3 0": ["raise"]}, rerun="changed")
-    assert (result.counts, result.failed) == ({"done": 2}, 1)
-    assert stored_numbers(work.url) == before
-    assert {key: row["source_hash"] for key, row in work.stored().items()} == {
-        "local 3 0": real.source,
-        "local 3 1": "edited",
-    }
+    def act() -> None:
+        wait_for(lambda: work.attempts("local 3 1"))
+        if number == signal.SIGINT:
+            interrupt()
+            wait_for(lambda: any("Ctrl-C again stops now" in line for line in work.lines))
+        os.kill(os.getpid(), number)
 
-
-def test_rerun_redoes_exactly_one_level(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-
-    planned = expand(grid(methods=("local", "fedavg", "fedprox"), seeds=(0, 1)))
-    work.sweep(planned[:5], {"local 3 1": ["raise"]})
-    # local gets a new version, fedavg other sources; one run of fedprox is missing.
-    real = fingerprint.code
-    monkeypatch.setattr(METHODS.named("local"), "numerics", METHODS.named("local").numerics + 1)
-    real.cache_clear()
-    other = {"fedavg": "other sources"}
-
-    def code(method: str, *others: str) -> Code:
-        new_code = real(method)
-        return replace(new_code, source=other.get(method, new_code.source))
-
-    monkeypatch.setattr(fingerprint, "code", code)
-    plan = work.plan(planned)
-    assert plan.counts == {"stale": 1, "done": 3, "failed": 1, "missing": 1}
-    names = {
-        level: {f"{step.planned.method} {step.spec.seed}" for step in work.plan(planned, level).to_run}
-        for level in (None, "stale", "failed", "changed")
-    }
-    assert names == {
-        None: {"local 0", "local 1", "fedprox 1"},
-        "stale": {"local 0"},
-        "failed": {"local 1"},
-        "changed": {"fedavg 0", "fedavg 1"},
-    }
-    starts = {key: len(work.attempts(key)) for key in begun(work)}
-    assert work.sweep(planned, rerun="changed").ran == 2
-    again = {key: len(work.attempts(key)) - number for key, number in starts.items()}
-    assert {key for key, number in again.items() if number} == {"fedavg 3 0", "fedavg 3 1"}
-    assert work.plan(planned, "changed").to_run == []
-    assert work.sweep(planned, rerun="failed").ran == 1
-    assert work.sweep(planned, rerun="stale").counts == {"done": 5, "missing": 1}
-    real.cache_clear()
-
-
-def saved(home: Path) -> dict[str, float]:
-    """What the only checkpoint says of the run: the round that it follows and the seconds until then."""
-    (path,) = (home / "checkpoints").glob("*.pt")
-    state = torch.load(path, weights_only=True)
-    return {"round": state["round"], "seconds": state["total"]}
-
-
-@pytest.mark.parametrize(
-    ("word", "state", "stays"),
-    [
-        pytest.param("hang", "failed", True, marks=pytest.mark.slow),
-        ("signal 9", "failed", True),
-        ("exit 3", "failed", True),
-        ("unready", "failed", True),
-        ("disk", "failed", True),
-        pytest.param("oom", "oom", True, marks=pytest.mark.slow),
-        ("raise", "failed", False),
-        ("leave", "failed", False),
-        ("done", "done", False),
-    ],
-)
-def test_what_was_saved_stays_until_the_run_or_its_method_ends_it(
-    tmp_path: Path, word: str, state: str, stays: bool
-) -> None:
-    planned = expand(grid(methods=("local",), seeds=(0,)))
-    saved, half, other = files(tmp_path, planned[0].spec.hash)
-    outcome = Scripted(tmp_path).sweep(planned, {"*": [word]}, limits=Limits(timeout=5))
-    assert (outcome.counts, saved.exists()) == ({state: 1}, stays)
-    assert (half.exists(), other.exists()) == (False, True)
-
-
-def test_what_another_sweep_has_done_needs_nothing_saved(tmp_path: Path) -> None:
-    planned = expand(grid(methods=("local",), seeds=(0, 1)))
-    work = Scripted(tmp_path)
-    before = work.plan(planned)
-    work.sweep(planned[:1])
-    saved, half, other = files(tmp_path, planned[0].spec.hash)
-    assert work.sweep(planned, plan=before).ran == 1
-    assert [path.exists() for path in (saved, half, other)] == [False, False, True]
-
-
-def files(home: Path, spec_hash: str) -> tuple[Path, Path, Path]:
-    """What was saved of a run, what a killed worker left half-written of it, and that of another run."""
-    folder = home / "checkpoints"
-    folder.mkdir(exist_ok=True)
-    paths = (folder / f"{spec_hash}.pt", folder / f"{spec_hash}.4711.tmp", folder / "other.4711.tmp")
-    for file in paths:
-        file.write_text("rounds of days")
-    return paths
+    with meanwhile(act), pytest.raises(KeyboardInterrupt):
+        work.sweep(SIX, {"*": ["hang"]})
+    assert not workers_below(os.getpid())
+    assert work.stored() == {}
+    assert sweeps(work.url) == []

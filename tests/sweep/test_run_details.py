@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from stored_runs import MemoryStore
 
 from bench import registry
-from bench.cli.main import main
 from bench.errors import RequestError
 from bench.grids import Filters, expand
 from bench.grids.expand import ad_hoc
 from bench.resolve import parse_overrides, resolve
 from bench.selection import RULES
 from bench.spec import RunSpec
-from bench.studies.source import MergedSource
+from bench.studies.source import merged
 from bench.sweep.run_details import cell, command, run_detail, run_list
 
 NAME = "cora/non-overlapping/10/fedprox"
@@ -55,7 +54,7 @@ def planned(command: str) -> set[str]:
 
 
 def test_the_commands_make_exactly_the_runs_of_the_cell() -> None:
-    source = MergedSource(database(), [])
+    source = merged(database(), [])
     runs, parts = source.runs(), cell(source, NAME)
     assert [(part["seeds"], part["states"]) for part in parts] == [
         ([0, 1, 4], {"done": 3}),
@@ -64,6 +63,12 @@ def test_the_commands_make_exactly_the_runs_of_the_cell() -> None:
     wanted = set(runs.loc[runs["method"] == "fedprox", "spec_hash"])
     assert planned(parts[0]["command"]) | planned(parts[1]["command"]) == wanted
     assert planned(parts[0]["command"]).isdisjoint(planned(parts[1]["command"]))
+    assert [run["test"] for run in parts[0]["runs"]] == [1.0] * 3
+    assert [(run["seed"], run["state"], run["test"]) for run in parts[1]["runs"]] == [
+        (0, "failed", None),
+        (1, "failed", None),
+    ]
+    assert {run["spec_hash"] for part in parts for run in part["runs"]} == wanted
 
 
 @pytest.mark.parametrize(
@@ -102,24 +107,6 @@ def test_for_readers_elsewhere_a_plug_in_is_named_though_it_is_loaded_here(
         registry.forget()
 
 
-def test_a_cell_says_of_every_run_what_a_run_says_of_itself() -> None:
-    fake = MemoryStore()
-    for seed, correct in ((1, [90, 100, 80]), (0, [10, 30, 20])):  # of 100 each
-        fake.add_run(resolve("cora", "non-overlapping", 3, "local", seed), correct)
-    fake.add_run(resolve("cora", "non-overlapping", 3, "local", 2), None, state="failed")
-    (part,) = cell(MergedSource(fake, []), "cora/non-overlapping/3/local")
-    stored = fake.runs().set_index("seed")
-    assert [(run["seed"], run["state"], run["test"]) for run in part["runs"]] == [
-        (0, "done", 20.0),
-        (1, "done", 90.0),
-        (2, "failed", None),
-    ]
-    for run in part["runs"]:
-        row = stored.loc[run["seed"]]
-        for name in ("spec_hash", "partition_hash", "device"):
-            assert run[name] == row[name]
-
-
 def test_areas_under_the_roc_curve_are_no_accuracies() -> None:
     fake = MemoryStore()
     areas = {
@@ -142,20 +129,7 @@ def test_areas_under_the_roc_curve_are_no_accuracies() -> None:
 )
 def test_names_that_are_no_cell(name: str, message: str) -> None:
     with pytest.raises(RequestError, match=message):
-        cell(MergedSource(database(), []), name)
-
-
-@pytest.mark.slow
-def test_cells_that_come_with_the_suite_have_commands_too(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
-    with pytest.raises(SystemExit) as end:
-        main(["runs", "show", "cora/non-overlapping/10/fedavg"])
-    assert end.value.code == 0
-    first = capsys.readouterr().out.splitlines()[:2]
-    assert "done (cora)" in first[0]
-    assert first[1].startswith("  bench sweep -d cora -s non-overlapping -k 10 -m fedavg --seed 0,1,")
+        cell(merged(database(), []), name)
 
 
 @settings(max_examples=60, deadline=None)

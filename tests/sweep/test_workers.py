@@ -1,4 +1,4 @@
-"""Worker processes: how their ends become outcomes, and what is left of them."""
+"""Worker processes: how they end, what is left of them, and what may be asked of them."""
 
 import errno
 import gc
@@ -9,38 +9,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import pytest
-from fake_execute import WhileTakenUp, faulty, frozen, instant
-from fake_runs import (
-    cpu,
-    grid,
-)
+from fake_execute import Loaded, faulty, frozen, instant
+from fake_runs import grid
 from processes import wait_for, workers_below
-from scripted import Scripted
 
+from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.environment import describe
 from bench.errors import RequestError
 from bench.grids import expand
 from bench.resolve import resolve
-from bench.spec import RunSpec
 from bench.sweep import fingerprint, workers
 from bench.sweep.order import Execute, Order
+from bench.sweep.policy import Placement, check
 from bench.sweep.workers import LocalPool, Lost, Worker, choose, cores
 
 PLANNED = expand(grid(methods=("local",), seeds=(0, 1, 2)))
-
-
-def order(*roots: Path) -> Order:
-    spec = PLANNED[0].spec
-    return Order(spec, tuple(map(str, roots)), "cpu", 1)
+ORDER = Order(PLANNED[0].spec, (), "cpu", 1)
 
 
 @contextmanager
-def one(execute: Execute, timeout: float | None = None, **options: Any) -> Iterator[LocalPool]:
-    workers = LocalPool(1, execute, timeout, **options)
+def one(execute: Execute, timeout: float | None = None) -> Iterator[LocalPool]:
+    workers = LocalPool(1, execute, timeout)
     try:
         yield workers
     finally:
@@ -48,28 +41,14 @@ def one(execute: Execute, timeout: float | None = None, **options: Any) -> Itera
     assert not workers_below(os.getpid())
 
 
-def test_a_run_whose_worker_dies_whenever_it_takes_it_up_fails_and_others_go_on(tmp_path: Path) -> None:
-    (tmp_path / "script").write_text("9 11 9 9")
-    work = Scripted(tmp_path)
-    outcome = work.sweep(PLANNED, slots=cpu(1), execute=WhileTakenUp(tmp_path / "script"))
-    assert outcome.counts == {"failed": 1, "done": 2}
-    assert sum("killed by signal 11" in line for line in work.lines) == 1
-    assert not workers_below(os.getpid())
-
-
-def test_what_is_silent_is_killed_and_lost(tmp_path: Path) -> None:
-    (tmp_path / "script").write_text(str(int(signal.SIGSTOP)))
-    with one(WhileTakenUp(tmp_path / "script"), silence=0.5) as workers:
-        assert isinstance(workers.start(0, order()).result(timeout=60), Lost)
-        assert not workers_below(os.getpid())
-
-
 def test_a_worker_that_dies_between_two_runs_loses_none(tmp_path: Path) -> None:
-    with one(instant) as workers:
+    """It has loaded what runs need before there is a run."""
+    with one(Loaded(tmp_path / "loaded")) as pool:
+        wait_for((tmp_path / "loaded").exists)
         for _ in range(2):
-            result = workers.start(0, order()).result()
+            result = pool.start(0, ORDER).result()
             if isinstance(result, Lost):  # its death was seen when the next run was handed over
-                result = workers.start(0, order()).result()
+                result = pool.start(0, ORDER).result()
             assert isinstance(result, RunResult)
             assert result.state == "done"
             (process,) = workers_below(os.getpid())
@@ -83,25 +62,19 @@ def test_a_process_that_cannot_be_started_loses_the_run(monkeypatch: pytest.Monk
     with monkeypatch.context() as patch:
         patch.setattr(workers, "Worker", none)
         pool = LocalPool(1, instant, None)
-        assert isinstance(pool.start(0, order()).result(), Lost)
-    assert isinstance(pool.start(0, order()).result(), RunResult)
+        assert isinstance(pool.start(0, ORDER).result(), Lost)
+    assert isinstance(pool.start(0, ORDER).result(), RunResult)
     pool.stop()
 
 
 def test_a_function_that_cannot_be_handed_over_fails_every_run() -> None:
-    with one(lambda order: instant(order)) as workers:
+    with one(lambda order: instant(order)) as pool:
         for _ in range(2):
-            result = workers.start(0, order()).result()
+            result = pool.start(0, ORDER).result()
             assert isinstance(result, RunResult)
             assert result.state == "failed"
             assert "<lambda>" in result.reason
         assert not workers_below(os.getpid())
-
-
-def test_workers_load_before_there_is_a_run(tmp_path: Path) -> None:
-    with one(WhileTakenUp(tmp_path / "script")) as workers:
-        wait_for((tmp_path / "script").exists)
-        assert isinstance(workers.start(0, order()).result(), RunResult)
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="this system holds no signals back")
@@ -113,20 +86,16 @@ def test_an_interrupt_while_a_process_still_imports_does_not_end_it(
             for child in workers_below(os.getpid()):
                 child.send_signal(signal.SIGINT)
             time.sleep(0.05)
-        assert isinstance(pool.start(0, order()).result(60.0), RunResult)
+        assert isinstance(pool.start(0, ORDER).result(60.0), RunResult)
     assert "KeyboardInterrupt" not in capfd.readouterr().err
 
 
-def majority() -> RunSpec:
-    return resolve("cora", "non-overlapping", 3, "majority", 0)
-
-
 def test_garbage_collection_passes_by_what_a_worker_has_imported_and_by_nobody_elses() -> None:
-    wanted = Order(majority(), (), "cpu", 1)
+    wanted = Order(resolve("cora", "non-overlapping", 3, "majority", 0), (), "cpu", 1)
     before = gc.get_freeze_count()
     assert frozen(wanted).bytes_up <= before
-    with one(frozen, 60.0) as workers:
-        result = workers.start(0, wanted).result()
+    with one(frozen, 60.0) as pool:
+        result = pool.start(0, wanted).result()
         assert isinstance(result, RunResult)
         assert result.bytes_up > 10_000
 
@@ -163,8 +132,8 @@ def test_slots_on_gpus() -> None:
 
 
 def on_node(execute: Execute, seed: int) -> RunResult | Lost:
-    spec = expand(grid(methods=("local",), seeds=(seed,)))[0].spec
-    return workers.attempt_on_node(execute, workers.order_for_node(Order(spec, (), "cpu", 1)), 60, False)
+    order = workers.order_for_node(Order(PLANNED[seed].spec, (), "cpu", 1))
+    return workers.attempt_on_node(execute, order, 60, False)
 
 
 def test_a_run_comes_back_with_the_machine_that_made_it() -> None:
@@ -187,3 +156,31 @@ def test_a_node_is_told_folders_and_sources_of_this_machine(
     order = workers.order_for_node(Order(PLANNED[0].spec, ("raw", "/data"), "cpu", 1))
     assert order.roots == (str(tmp_path / "raw"), "/data")
     assert order.source == fingerprint.code("local").source
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--address auto", "--address goes with --backend ray"),
+        ("--slurm partition=gpu", "--slurm goes with --backend slurm"),
+        ("--backend slurm --address auto", "--address goes with --backend ray, got --backend slurm"),
+        ("--backend ray --devices cuda:1", "--devices expects cpu or cuda with --backend ray"),
+        ("--backend slurm --slurm partition", "'partition'"),
+        ("--backend slurm --slurm =3", "'=3'"),
+        ("--backend slurm --slurm mem_gb=", "'mem_gb='"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_with_and_without_the_extras(
+    options: str, words: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["sweep", "-d", "cora", "-m", "local", *options.split()])
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+    assert not home.exists()
+
+
+@pytest.mark.parametrize("engine", ["ray", "slurm"])
+def test_a_missing_extra_is_named(engine: Literal["ray", "slurm"]) -> None:
+    with pytest.raises(RequestError, match=rf"^--backend .*: pip install 'pfl-bench\[{engine}\]'$"):
+        check(Placement(backend=engine), lambda name: None)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from plain_cnn import federation, spec
 from plain_gcn import dense_gcn
 from toy_federations import copied, furthest, make_spec, play, random_federation
 
-from bench.engine.clients import Clients
 from bench.engine.run import Run
 from bench.errors import NotApplicableError
 from bench.federation.types import TRAIN, Federation
@@ -30,18 +28,6 @@ def test_blocks_equal_one_client_after_the_other(some_federation: Federation, me
         assert furthest(stacked.own, sequential.own) < 1e-5
         for key, counts in stacked.correct().items():
             assert np.array_equal(counts, sequential.correct()[key]), key
-
-
-def test_the_federation_of_these_tests_has_the_hard_cases(some_federation: Federation) -> None:
-    clients = some_federation.clients
-    assert len({len(client.ids) for client in clients}) == len(clients)
-    assert clients[1].edges is not None
-    degrees = np.bincount(clients[1].edges[0], minlength=len(clients[1].ids))
-    assert (degrees == 0).sum() >= 2
-    assert set(clients[1].ids) & set(clients[2].ids)
-    run = Run(make_spec("local", some_federation), some_federation, block_size=2)
-    laid_out_dense = {block.inputs.dense is not None for block in run.clients.blocks}  # type: ignore[attr-defined]
-    assert laid_out_dense == {isinstance(clients[0].features, np.ndarray)}
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
@@ -87,15 +73,3 @@ def test_extra_losses_are_not_for_the_reference(some_federation: Federation) -> 
     spec = make_spec("fedprox", some_federation)
     with pytest.raises(NotApplicableError, match="cross-entropy only"):
         play(spec, some_federation, clients_type=SequentialClients)
-
-
-@pytest.mark.parametrize("model", ["cnn", pytest.param("resnet18", marks=pytest.mark.slow)])
-def test_rounds_equal_those_of_the_reference_for_speed(model: str) -> None:
-    """One epoch of few steps: a difference of one digit grows from step to step."""
-    toy = federation(12, 40)
-    request = spec("fedavg", len(toy), rounds=2, epochs=1).with_settings({"client.model": model})
-    stacked, plain = (play(request, toy, clients_type=kind) for kind in (Clients, SequentialClients))
-    assert furthest(stacked.own, plain.own) < 1e-5
-    np.testing.assert_allclose(stacked.loss, plain.loss, rtol=1e-4)
-    for key, counts in stacked.correct().items():
-        assert np.array_equal(counts, plain.correct()[key])

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from bench.grids import Planned
 from bench.resolve import resolve
 from bench.sweep.plan import make_plan
 from bench.sweep.run import refuse_tuned_elsewhere
-from bench.tune import apply
 from bench.tune.apply import configurations, tuned
 from bench.tune.record import Trial, best_of, parse, write
 
@@ -33,11 +31,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def shipped(tmp_path: Path) -> Path:
     """A folder in the place of what comes with the suite."""
     folder = tmp_path / "shipped"
     folder.mkdir()
-    monkeypatch.setattr(apply, "_shipped", lambda: folder)
     return folder
 
 
@@ -82,61 +79,44 @@ def test_the_winner_by_hand() -> None:
     assert best_of(some[4:]) is None
 
 
-def _set(*path: Any, value: Any) -> Callable[[dict[str, Any]], None]:
-    def change(tree: dict[str, Any]) -> None:
-        for key in path[:-1]:
-            tree = tree[key]
-        tree[path[-1]] = value
-
-    return change
-
-
-def _lucky(tree: dict[str, Any]) -> None:
-    tree["trials"][3] |= {"state": "complete", "validation": 1.0}
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_set("format", value=2), "format"),
-        (_set("winner", "validation", value=0.99), "the winner is not the trial of best validation"),
-        (_lucky, "the winner is not the trial of best validation"),
-        (_set("trials", 1, "validation", value=1.5), "trials.1.validation"),
-        (_set("trials", 1, "test", value=0.5), "Extra inputs"),
-        (_set("cell", value={}), "cell|Field required"),
-        (_set("cell", "clients", value=4), "it is that of local-cora-non-overlapping-4.json"),
-        (_set("seeds", value=[]), "seeds"),
-        (_set("clients", value=""), "clients"),
-        (_set("stage", value="guessed"), "stage"),
+        ({"format": 2}, "format"),
+        (
+            {"winner": {"number": 0, "overrides": {}, "validation": 0.99}},
+            "the winner is not",
+        ),
+        ({"test": 0.5}, "Extra inputs"),
+        ({"cell": {}}, "cell|Field required"),
+        ({"seeds": []}, "seeds"),
+        ({"clients": ""}, "clients"),
+        ({"trials": []}, "trials"),
     ],
 )
 def test_a_record_that_does_not_agree_with_itself_is_refused(
-    home: Path, change: Callable[[dict[str, Any]], None], message: str
+    home: Path, change: dict[str, Any], message: str
 ) -> None:
-    tree = json.loads((home / "tuned" / NAME).read_text())
-    change(tree)
+    tree = json.loads((home / "tuned" / NAME).read_text()) | change
     with pytest.raises(RequestError, match=message) as caught:
         parse(json.dumps(tree).encode(), NAME)
     assert "\n" not in str(caught.value)
     assert NAME in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [b"", b"{", b"[" * 100_000, b"\xff\xfe", b"null", b'{"format": NaN}', b'{"format": 1e999}', b"0" * 100],
-)
-def test_files_that_are_no_records(text: bytes) -> None:
-    with pytest.raises(RequestError, match="run bench tune again") as caught:
-        parse(text, NAME)
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 500
-
-
-def test_half_a_file(home: Path) -> None:
+def test_a_record_under_another_cells_name_is_refused(home: Path) -> None:
     text = (home / "tuned" / NAME).read_bytes()
-    for share in (0.1, 0.5, 0.99):
-        with pytest.raises(RequestError):
-            parse(text[: int(share * len(text))], NAME)
+    with pytest.raises(RequestError, match=f"it is that of {NAME}; rename it"):
+        parse(text, "fedavg-cora-non-overlapping-3.json")
+
+
+def test_files_that_are_no_records(home: Path) -> None:
+    half = (home / "tuned" / NAME).read_bytes()[:500]
+    for text in (b"", b"[" * 100_000, b"\xff\xfe", b"null", b'{"format": NaN}', half):
+        with pytest.raises(RequestError, match="run bench tune again") as caught:
+            parse(text, NAME)
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 500
 
 
 def test_a_record_that_cannot_be_written_leaves_what_was_there(home: Path, tmp_path: Path) -> None:
@@ -153,7 +133,7 @@ def test_a_record_that_cannot_be_written_leaves_what_was_there(home: Path, tmp_p
 
 
 def test_planned_runs_get_the_winner_of_their_cell(home: Path, shipped: Path) -> None:
-    known = configurations(home)
+    known = configurations(home, shipped)
     best = parse((home / "tuned" / NAME).read_bytes(), NAME).winner.overrides
     every = [planned("local", 0), planned("local", 1), planned("majority"), planned("fedavg_ft")]
     runs = tuned(every, known)
@@ -166,7 +146,7 @@ def test_planned_runs_get_the_winner_of_their_cell(home: Path, shipped: Path) ->
 
 
 def test_the_partition_may_differ_and_nothing_else(home: Path, shipped: Path) -> None:
-    known = configurations(home)
+    known = configurations(home, shipped)
     (other,) = tuned([planned("local", **{"protocol.partition_seed": 5})], known)
     assert other.spec.protocol.partition_seed == 5
     for change in ({"protocol.rounds": 7}, {"client.hidden": 64}, {"protocol.split": [60, 20, 20]}):
@@ -177,7 +157,7 @@ def test_the_partition_may_differ_and_nothing_else(home: Path, shipped: Path) ->
 
 
 def test_a_configuration_of_other_clients_is_not_applied(home: Path, shipped: Path) -> None:
-    known = configurations(home)
+    known = configurations(home, shipped)
     plan = make_plan(tuned([planned("local"), planned("fedavg")], known), {}, lambda dataset: "")
     key = plan.steps[0].spec.federation_key
     refuse_tuned_elsewhere(plan, {key: "fake"})
@@ -201,15 +181,15 @@ def test_a_configuration_of_other_numerics_is_not_applied(
     (tmp_path / "tuned" / NAME).write_text(json.dumps(tree))
     text = r"local cora non-overlapping 3 \(tuned by code of other numerics\): run bench tune for them"
     with pytest.raises(RequestError, match=text) as caught:
-        tuned([planned("local")], configurations(tmp_path))
+        tuned([planned("local")], configurations(tmp_path, shipped))
     assert "\n" not in str(caught.value)
     shutil.copy(home / "tuned" / NAME, shipped / NAME)
-    (run,) = tuned([planned("local")], configurations(tmp_path))
-    assert run.spec == tuned([planned("local")], configurations(home))[0].spec
+    (run,) = tuned([planned("local")], configurations(tmp_path, shipped))
+    assert run.spec == tuned([planned("local")], configurations(home, shipped))[0].spec
 
 
 def test_cells_without_a_configuration_are_named(home: Path, shipped: Path) -> None:
-    known = configurations(home)
+    known = configurations(home, shipped)
     methods = ["fedper", "pfedhn", "fggp", "pfedgraph", "fedpub", "flow", "fedsheafhn"]
     with pytest.raises(RequestError) as caught:
         tuned([planned(name, seed) for seed in (0, 1) for name in ["local", *methods]], known)
@@ -222,90 +202,35 @@ def test_cells_without_a_configuration_are_named(home: Path, shipped: Path) -> N
 
 def test_seeds_of_the_search_are_not_reported(home: Path, shipped: Path) -> None:
     with pytest.raises(RequestError, match="seed 1001 was used to tune local on cora"):
-        tuned([planned("local", 1001)], configurations(home))
-
-
-def test_which_runs_are_tuned(home: Path, shipped: Path) -> None:
-    known = configurations(home)
-    (run,) = tuned([planned("fedprox", 4)], known)
-    winner = known.behind(run.spec)
-    assert winner is not None
-    assert winner.own
-    assert (winner.record.budget.trials, winner.record.used.trials) == (5, 5)
-    overrides = winner.record.winner.overrides
-    assert overrides != tuning("fedprox").default, "else the next lines show nothing"
-    assert known.behind(planned("fedprox", 4).spec) is None, "the default configuration"  # type: ignore[arg-type]
-    assert known.behind(run.spec.model_copy(update={"seed": 1000})) is None, "a seed of the search"
-    assert known.behind(run.spec.model_copy(update={"method": "fedper", "hyper": {}})) is None
+        tuned([planned("local", 1001)], configurations(home, shipped))
 
 
 def test_where_the_default_won_its_runs_are_the_defaults(tmp_path: Path, shipped: Path) -> None:
     record = finished(tmp_path, tuning(trials=1))
     assert record.winner.overrides == tuning().default
-    known = configurations(tmp_path)
-    (same,) = tuned([planned("local")], known)
+    (same,) = tuned([planned("local")], configurations(tmp_path, shipped))
     assert same.spec == planned("local").spec
-    for change in ({}, {"protocol.partition_seed": 5}):
-        spec = planned("local", **change).spec
-        assert known.behind(spec) is None
-        kept = known.kept(spec)
-        assert kept is not None
-        assert kept.record == record
-        assert known.kept(spec.model_copy(update={"seed": record.seeds[0]})) is None, "the search's own seed"
-
-
-def test_where_another_configuration_won_the_default_did_not(tmp_path: Path, shipped: Path) -> None:
-    record = finished(tmp_path, tuning(trials=5))
-    assert record.winner.overrides != tuning().default
-    known = configurations(tmp_path)
-    plain = planned("local").spec
-    (winner,) = tuned([planned("local")], known)
-    assert known.kept(plain) is None
-    assert known.kept(winner.spec) is None
-    assert known.behind(winner.spec) is not None
 
 
 def test_ones_own_configuration_comes_before_the_suites(home: Path, shipped: Path, tmp_path: Path) -> None:
     shutil.copy(home / "tuned" / NAME, shipped / NAME)
-    theirs = configurations(tmp_path)
-    plain = planned("local").spec
-    winner = theirs.of(plain)
-    assert winner is not None
-    assert not winner.own
-    longer = replace(tuning("local", trials=7))
-    finished(tmp_path, longer)
-    both = configurations(tmp_path).of(plain)
-    assert both is not None
-    assert (both.own, both.record.budget.trials) == (True, 7)
-    other = tuning("local", trials=3)
-    other = replace(
-        other,
-        spec=other.spec.model_copy(
-            update={
-                "protocol": other.spec.protocol.model_copy(update={"rounds": ROUNDS, "initial": "common"})
-            }
-        ),
-    )
-    finished(tmp_path, other)  # one's own is for other settings now: the suite's is used where it fits
-    winner = configurations(tmp_path).of(plain)
-    assert winner is not None
-    assert not winner.own
+    longer, other = tuning("local", trials=7), tuning("local", trials=3)
+    protocol = other.spec.protocol.model_copy(update={"initial": "common"})
+    other = replace(other, spec=other.spec.model_copy(update={"protocol": protocol}))
+    found = []
+    for search in (None, longer, other):  # the last is for other settings: the suite's is used where it fits
+        if search is not None:
+            finished(tmp_path, search)
+        winner = configurations(tmp_path, shipped).of(planned("local").spec)
+        assert winner is not None
+        found.append((winner.own, winner.record.budget.trials))
+    assert found == [(False, 5), (True, 7), (False, 5)]
 
 
 def test_a_damaged_file_among_others_is_named(home: Path, shipped: Path) -> None:
     (shipped / "fedper-cora-non-overlapping-3.json").write_text("{}")
     with pytest.raises(RequestError, match=r"fedper-cora-non-overlapping-3\.json"):
-        configurations(home)
-
-
-def test_a_search_of_a_method_that_is_not_at_hand_harms_nobody(home: Path, shipped: Path) -> None:
-    tree = json.loads((home / "tuned" / NAME).read_text())
-    tree["cell"]["method"] = "my_own"
-    (shipped / "my_own-cora-non-overlapping-3.json").write_text(json.dumps(tree))
-    known = configurations(home)
-    assert "my_own-cora-non-overlapping-3.json" in known.by_file
-    spec = planned("local").spec
-    assert known.behind(spec.model_copy(update={"method": "my_own"})) is None, "its runs stay as they are"
+        configurations(home, shipped)
 
 
 def test_a_costly_search_is_whole_too(tmp_path: Path) -> None:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,14 +13,10 @@ from sqlalchemy import create_engine, text
 
 from bench.engine.result import RunResult
 from bench.errors import NoDataError, NotApplicableError, RequestError
-from bench.grids import Planned
 from bench.store import open_store
 from bench.store.bundle import write_bundle
 from bench.store.store import stored_runs
-from bench.sweep.display import Reporter
 from bench.sweep.order import Order
-from bench.sweep.plan import Plan, Step
-from bench.sweep.run import sweep
 from bench.tune.record import Record, parse
 from bench.tune.run import Searches, tune
 from bench.tune.search import opened_searches
@@ -185,13 +176,10 @@ def rows(home: Path) -> list[tuple[Any, ...]]:
     ("statement", "message"),
     [
         ("update runs set method_numerics = method_numerics - 1", "code of other numerics"),
-        ("update runs set engine_numerics = engine_numerics + 1", "code of other numerics"),
         (
             "update runs set spec = replace(spec, '0.5', '0.3') where id = 1",
             "is not the one that it was stored",
         ),
-        ("update runs set spec = '{' where id = 1", "is not the one that it was stored"),
-        ("update runs set spec = json_object('a', 1) where id = 2", "is not the one that it was stored"),
         (
             "update runs set partition_hash = 'another'",
             r"other clients \(another\) than there are now \(fake\)",
@@ -226,7 +214,7 @@ def test_trials_of_an_older_version_are_named(tmp_path: Path) -> None:
 def test_a_database_of_searches_serves_no_report(tmp_path: Path) -> None:
     run(tmp_path, [tuning(trials=1)])
     with pytest.raises(RequestError, match="it holds those of searches"):
-        stored_runs(url(tmp_path), write=False)
+        stored_runs(url(tmp_path))
     with (
         pytest.raises(RequestError, match="no run to export"),
         open_store(url(tmp_path), create=False) as store,
@@ -254,75 +242,3 @@ def test_a_full_disk_ends_in_one_line_and_the_same_request_goes_on(tmp_path: Pat
 def plain(record: Record) -> list[dict[str, Any]]:
     """The trials without what depends on the clock."""
     return [trial.model_dump(exclude={"seconds"}) for trial in record.trials]
-
-
-def test_a_sweep_of_other_runs_follows_nothing_up(tmp_path: Path) -> None:
-    """Without a follow-up a sweep ends with its plan; with one it does what that asks for."""
-    search = tuning(trials=1)
-    asked: list[set[str]] = []
-    first, second = search.specs(search.default)
-
-    def step(spec: Any) -> Step:
-        return Step(Planned(spec, spec.method), "missing", to_run=True)
-
-    def once(store: Any, states: Any) -> list[Step]:
-        asked.append(set(states))
-        return [step(second)] if asked.count({first.hash}) == 1 and set(states) == {first.hash} else []
-
-    arguments = (Plan((step(first),)), url(tmp_path), (), cpu(), Reporter(print), answer, any_federation)
-    outcome = sweep(*arguments, make_pool=Here, follow_up=once)
-    assert outcome.ran == 2
-    assert asked[-1] == {first.hash, second.hash}
-    assert set(stored(tmp_path)["spec_hash"]) == {first.hash, second.hash}
-
-
-# In a process of its own -----------------------------------------------------------------------
-
-
-def start(home: Path, log: Path, trials: int, seconds: float, slots: int = 1) -> subprocess.Popen[str]:
-    log.mkdir(parents=True, exist_ok=True)
-    script = Path(__file__).with_name("tune_script.py")
-    words = [str(script), str(home), str(log), str(seconds), str(trials), str(slots)]
-    return subprocess.Popen(
-        [sys.executable, *words], stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
-
-
-def wait_for(log: Path, count: int) -> None:
-    deadline = time.monotonic() + 120
-    while len(list(log.iterdir())) < count:
-        assert time.monotonic() < deadline, "the search does not get on"
-        time.sleep(0.01)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_a_killed_search_goes_on_where_it_was(tmp_path: Path) -> None:
-    """Killed twice, interrupted once: the same trials as in one go, and hardly a run is made again."""
-    home, log = tmp_path / "home", tmp_path / "log"
-    for count, how in ((3, signal.SIGKILL), (12, signal.SIGKILL), (20, signal.SIGINT)):
-        process = start(home, log, 6, 0.1)
-        wait_for(log, count)
-        os.kill(process.pid, how)
-        process.communicate(timeout=60)
-        assert not list(home.glob("tuned/*"))
-    last = start(home, log, 6, 0.0)
-    assert last.communicate(timeout=120)[0].splitlines()[-1] == "2 {}"
-    for method in ("local", "fedprox"):
-        whole, _ = go_on(tuning(method, trials=6))
-        record = read(home, f"{method}-cora-non-overlapping-3.json")
-        assert [trial.parameters for trial in record.trials] == [trial.parameters for trial in whole.trials]
-    runs = len(stored(home))
-    # A kill loses what runs, and what has ended a moment ago and was not stored yet.
-    assert runs <= len(list(log.iterdir())) <= runs + 2 * 2
-
-
-@pytest.mark.slow
-def test_two_that_run_one_search_share_its_runs_and_both_end_with_the_winner(tmp_path: Path) -> None:
-    home, log = tmp_path / "home", tmp_path / "log"
-    first = start(home, log, 6, 0.2)
-    wait_for(log, 2)
-    second = start(home, log, 6, 0.2)
-    for process in (first, second):
-        assert process.communicate(timeout=120)[0].splitlines()[-1] == "2 {}"
-    assert len(list(log.iterdir())) == len(stored(home)), "no run is made twice"
