@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from stored_runs import MemoryStore
+from stored_runs import MemoryStore, result_of
+from stored_runs import database as stored
 
 import bench
+from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.frames import cache
 from bench.frames.whole_frames import frames_of_studies, whole_frame
 from bench.resolve import resolve
+from bench.spec import RunSpec
 from bench.store import open_store
 from bench.studies.shipped import opened_results
 
@@ -26,13 +29,22 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+COUNTS = {0: [[10, 30], [70, 80]], 1: [[10, 30], [72, 82]]}
+"""Two clients of a hundred test samples each, by seed."""
+
+FAILED = resolve("cora", "non-overlapping", 10, "fedavg", 0)
+
+
+def local(seed: int) -> RunSpec:
+    return resolve("cora", "non-overlapping", 10, "local", seed)
+
+
 def database() -> MemoryStore:
-    """Two clients of a hundred test samples each."""
+    """The runs of ``COUNTS``, and one that failed."""
     found = MemoryStore()
-    for seed, correct in ((0, [70, 80]), (1, [72, 82])):
-        spec = resolve("cora", "non-overlapping", 10, "local", seed)
-        found.add_run(spec, [[10, 30], correct])
-    found.add_run(resolve("cora", "non-overlapping", 10, "fedavg", 0), None, state="failed", reason="x")
+    for seed, correct in COUNTS.items():
+        found.add_run(local(seed), correct)
+    found.add_run(FAILED, None, state="failed", reason="x")
     return found
 
 
@@ -93,11 +105,12 @@ def test_ranks_are_those_of_the_studies(every: dict[str, pd.DataFrame]) -> None:
 
 @pytest.fixture
 def kept(home: Path, every: dict[str, pd.DataFrame]) -> None:
-    """A home in which the frames were collected already, so that nothing has to be run."""
+    """A home with the same runs, whose cells were collected already."""
+    runs = [(local(seed), result_of(correct)) for seed, correct in COUNTS.items()]
+    stored(home / "bench.db", [*runs, (FAILED, RunResult(state="failed", reason="x"))])
     folder = home / cache.FOLDER / cache.stamp(None, True)
     folder.mkdir(parents=True)
-    for name, table in every.items():
-        table.to_parquet(folder / f"{name}.parquet")
+    every["cells"].to_parquet(folder / "cells.parquet")
 
 
 def test_a_notebook_reads_them_without_torch(kept: None) -> None:
@@ -182,19 +195,10 @@ def test_a_name_that_no_run_has_is_refused_with_the_nearest_one(
 
 
 def test_names_that_no_run_has_together_leave_an_empty_frame(kept: None) -> None:
-    assert {"done", "failed"} <= set(bench.runs(own=True)["state"])
     assert set(bench.runs(own=True)["origin"]) == {"own"}
     together = bench.runs(own=True, method="local", state="failed")
     assert together.empty
     assert list(together) == list(bench.runs(own=True))
-
-
-@pytest.mark.slow
-def test_frames_are_read_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = bench.runs(dataset="facebook")
-    assert len(rows)
-    monkeypatch.setenv("BENCH_HOME", "/proc/home")  # a folder in which nobody can make one
-    pd.testing.assert_frame_equal(bench.runs(dataset="facebook"), rows)
 
 
 def test_a_report_does_not_count_as_unchanged_where_its_pages_look_different() -> None:

@@ -20,7 +20,7 @@ CEILINGS = {
     "bench/engine": 2846,
     "bench/federation": 2200,
     "bench/figures": 1620,
-    "bench/frames": 2439,
+    "bench/frames": 2370,
     "bench/grids": 574,
     "bench/nn": 1351,
     "bench/report": 3465,

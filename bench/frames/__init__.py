@@ -1,14 +1,13 @@
 """Results as pandas frames: ``bench.cells``, ``bench.ranks``, ``bench.runs``, ``bench.clients`` and
 ``bench.curves``; ``docs/notebook.ipynb`` shows all of them.
 
-They are of the user's own database and of the results that come with the suite. What was collected is kept
-under ``BENCH_HOME/frames`` for as long as neither results nor code change; cells and ranks of the suite's
-results alone come with it.
+They are of the user's own database and of the results that come with the suite. Cells and ranks are kept
+under ``BENCH_HOME/frames`` for as long as neither results nor code change; those of the suite's results alone
+come with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -16,9 +15,6 @@ import pandas as pd
 from bench.errors import unknown
 from bench.frames.cache import kept
 from bench.metric_names import ACCURACY, METRICS, Metric
-
-MOST_NAMES = 100
-"""Different texts that a column of names has at most."""
 
 
 def cells(
@@ -104,27 +100,12 @@ def curves(
 def _read(
     name: str, db: str | None, own: bool, filters: dict[str, Any], metric: Metric = ACCURACY
 ) -> pd.DataFrame:
-    import pyarrow.parquet as pq
+    from bench.frames.whole_frames import matching, whole_frame
+    from bench.studies.shipped import opened_results
 
     if metric not in METRICS:
         raise unknown("metric", metric, METRICS)
-    with kept(name, db, own, metric) as file:
-        columns = pq.read_schema(file).names
-        conditions = []
-        for column, value in filters.items():
-            if column not in columns:
-                raise unknown(f"column of {name}:", column, columns)
-            conditions.append((column, "in", list(value)) if _is_several(value) else (column, "==", value))
-        frame = pd.read_parquet(file, filters=conditions or None)
-        for column, value in filters.items() if metric == ACCURACY else ():  # few clients have the others
-            missing = {*(value if _is_several(value) else [value])}.difference(frame[column].unique())
-            for choice in missing:
-                known = set(pd.read_parquet(file, columns=[column])[column].unique())
-                # Not of hashes and the like, of which there are many.
-                if isinstance(choice, str) and choice not in known and 0 < len(known) <= MOST_NAMES:
-                    raise unknown(f"{column} among the {name}:", choice, known)
-        return frame
-
-
-def _is_several(value: object) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    if name in ("cells", "ranks"):
+        return matching(name, kept(name, db, own, metric), filters)
+    with opened_results(db, own) as source:
+        return whole_frame(name, source, metric, filters)

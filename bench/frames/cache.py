@@ -1,4 +1,4 @@
-"""The frames that are kept as files: collected once, for as long as neither results nor code change."""
+"""Cells and ranks as files: collected once, for as long as neither results nor code change."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
-from tempfile import TemporaryDirectory
+
+import pandas as pd
 
 from bench import paths
 from bench.metric_names import ACCURACY, Metric
@@ -26,45 +26,30 @@ TOGETHER = 60
 """Seconds within which the files of one installation are written."""
 
 
-@contextmanager
-def kept(name: str, db: str | None, own: bool, metric: Metric) -> Iterator[Path]:
-    """The file of a frame of these results, collected now if it is not there; older ones go.
-
-    Where nothing can be kept it is collected into a temporary folder.
+def kept(name: str, db: str | None, own: bool, metric: Metric) -> pd.DataFrame:
+    """The frame ``cells`` or ``ranks`` of these results, collected now if it is not kept; older ones go.
 
     Raises:
         RequestError: as ``bench.frames.whole_frames.whole_frame``, or a database that cannot be read.
     """
-    stem = name if metric == ACCURACY else f"{name}-{metric}"
     shipped_file = shipped(name, db, own) if metric == ACCURACY else None
     if shipped_file is not None:
-        yield shipped_file
-        return
+        return pd.read_parquet(shipped_file)
     folder = paths.home() / FOLDER / stamp(db, own)
-    file = folder / f"{stem}.parquet"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        with TemporaryDirectory() as temporary_folder:
-            file = Path(temporary_folder) / file.name
-            _collect(name, db, own, metric, file)
-            yield file
-        return
+    file = folder / f"{name if metric == ACCURACY else f'{name}-{metric}'}.parquet"
     if not file.is_file():
+        from bench.frames.whole_frames import frames_of_studies
+        from bench.studies.shipped import opened_results
+
+        with opened_results(db, own) as source:
+            frame = frames_of_studies(source, metric)[name]
+        folder.mkdir(parents=True, exist_ok=True)
         with replacing_file(file) as temporary_file:
-            _collect(name, db, own, metric, temporary_file)
+            frame.to_parquet(temporary_file, index=False)
         for old_folder in folder.parent.glob(f"{folder.name.partition('-')[0]}-*"):
             if old_folder != folder:
                 shutil.rmtree(old_folder, ignore_errors=True)
-    yield file
-
-
-def _collect(name: str, db: str | None, own: bool, metric: Metric, file: Path) -> None:
-    from bench.frames.whole_frames import whole_frame
-    from bench.studies.shipped import opened_results
-
-    with opened_results(db, own) as source:
-        whole_frame(name, source, metric).to_parquet(file, index=False)
+    return pd.read_parquet(file)
 
 
 def shipped(name: str, db: str | None, own: bool, folder: Path = SHIPPED_FOLDER) -> Path | None:
@@ -85,8 +70,6 @@ def ship() -> None:
 
     Not compressed, so that git can keep of a new version what has changed.
     """
-    import pandas as pd
-
     from bench.frames.whole_frames import frames_of_studies
     from bench.studies.shipped import opened_results
 

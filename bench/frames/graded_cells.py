@@ -8,6 +8,7 @@ averaged, set beside what is printed, and graded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ import pandas as pd
 
 from bench.frames.members import costs, joined, members_frame, states
 from bench.frames.places import places_frame
-from bench.frames.printed import bars, beside_published, margin_of, published_runs, readings_of
+from bench.frames.printed import beside_published, printed_runs, readings_of
 from bench.frames.spread import UNKNOWN, between_partitions, drawn, pools_of, with_spread
 from bench.frames.stored_runs import DEFAULT, OTHER, TUNED, UsualRuns, first_usual, runs_frame, usual_frame
 from bench.frames.values import StoredMembers, accuracy_by_run, check_kept, client_rows
@@ -180,7 +181,6 @@ def collect(
             metric.
     """
     by_name = {study.name: study for study in studies}
-    margins = {name: margin_of(study) for name, study in by_name.items()}
     all_plans = plans or plans_of(by_name)
     plans = {name: all_plans[name] for name in by_name}
     hashes = {digest for experiments in all_plans.values() for plan in experiments for digest in plan.hashes}
@@ -200,7 +200,7 @@ def collect(
     places = places.merge(states(places, members), on="place")
     cells, measures = asked_cells(by_name, plans, places, metric)
     cells = without_empty(beside_published(by_name, plans, cells))
-    cells = cells.assign(**published_runs(by_name, cells), bar=bars(by_name, cells, settings))
+    cells = cells.join(printed_runs(by_name, cells, settings))
     readings = readings_of(cells)
 
     done = runs[runs["state"] == "done"]
@@ -229,6 +229,7 @@ def collect(
     measured_values = pd.concat(values, ignore_index=True)
     readings = readings.merge(averaged(measured_values), on=VALUE, how="left")
     readings = readings.merge(pd.concat(evidence), on="reading", how="left")
+    margins = {name: study.margin for name, study in by_name.items()}
     graded = agreed(judged(completed(readings, margins)))
     shown = cells_frame(graded, costs(members))
     frames = runs, places, members, measured_values, shown
@@ -287,51 +288,38 @@ def asked_cells(
     measure_printed, primary, not_comparable, stage, rule, order.
     """
     measures: dict[Measure, int] = {}
-    measure_rows, comparison_rows = [], []
-    documents = 0
-    for name, experiments in plans.items():
+    experiments = [(name, plan.experiment) for name, study_plans in plans.items() for plan in study_plans]
+    rows = []
+    for document_number, (name, experiment) in enumerate(experiments):
         study = studies[name]
-        for plan in experiments:
-            experiment, documents = plan.experiment, documents + 1
-            document = {"study": name, "document": experiment.name}
-            known = [
-                measure
-                for declared in experiment.measures or study.measures
-                if (measure := measure_of_metric(declared, metric)) is not None
-            ]
-            known = [] if all(measure.is_extra for measure in known) else known
-            for position, measure in enumerate(known):
-                reading = measure.reading or study.primary
-                measure_rows.append(
-                    document
-                    | {
-                        "measure_number": measures.setdefault(measure, len(measures)),
-                        "position": position,
-                        "suffix": "" if position == 0 or measure.is_extra else f" ({measure.title})",
-                        "measure": measure.name,
-                        "metric": measure.metric,
-                        "measure_printed": measure.printed,
-                        "primary": not measure.is_extra,
-                        "not_comparable": experiment.reduced or measure.not_comparable_reason,
-                        "stage": reading.stage,
-                        "rule": reading.rule,
-                        "primary_stage": study.primary.stage,
-                    }
-                )
-            for number, comparison in enumerate(experiment.comparisons):
-                comparison_rows.append(
-                    {
-                        **document,
-                        "document_number": documents,
-                        "comparison_number": number,
-                        "label": comparison.label,
-                    }
-                )
-    cells = places.merge(pd.DataFrame(comparison_rows), on=DOCUMENT).merge(
-        pd.DataFrame(measure_rows), on=DOCUMENT
-    )
-    cells["table"] = cells["label"] + cells["suffix"]
-    cells = _in_order(_read_as_lines_are(cells))
+        declared = [measure_of_metric(one, metric) for one in experiment.measures or study.measures]
+        known = [measure for measure in declared if measure is not None]
+        if all(measure.is_extra for measure in known):
+            continue
+        for (number, comparison), (position, measure) in product(
+            enumerate(experiment.comparisons), enumerate(known)
+        ):
+            reading = measure.reading or study.primary
+            is_named = position > 0 and not measure.is_extra
+            row = {
+                "study": name,
+                "document": experiment.name,
+                "document_number": document_number,
+                "comparison_number": number,
+                "measure_number": measures.setdefault(measure, len(measures)),
+                "position": position,
+                "table": comparison.label + (f" ({measure.title})" if is_named else ""),
+                "measure": measure.name,
+                "metric": measure.metric,
+                "measure_printed": measure.printed,
+                "primary": not measure.is_extra,
+                "not_comparable": experiment.reduced or measure.not_comparable_reason,
+                "stage": reading.stage,
+                "rule": reading.rule,
+                "primary_stage": study.primary.stage,
+            }
+            rows.append(row)
+    cells = _in_order(_read_as_lines_are(places.merge(pd.DataFrame(rows), on=DOCUMENT)))
     cells["order"] = cells.index
     return cells, list(measures)
 

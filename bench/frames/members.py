@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
-from bench.frames.stored_runs import TUNED, WHERE
+from bench.frames.stored_runs import TUNED, WHERE, rows_of, with_text_as_objects
 from bench.studies.study import Study
 
 
@@ -64,50 +65,37 @@ def _control(studies: Mapping[str, Study], members: pd.DataFrame, runs: pd.DataF
 def states(places: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
     """What became of the runs of every place.
 
-    runs, lost             how many there are, and how many of them have no numbers
+    runs, lost, planned    how many runs there are, how many of them have no numbers, how many are planned
     done_seeds             the seeds that have numbers
     state, state_reason    "": some have numbers; ``not_run``; else the most frequent state (equal ones by
                            name), with the first run that ended so
     missing                which of the planned seeds have no numbers
     """
-    lost = members[~members["is_done"]]
-    frequent = lost.groupby(["place", "state"]).size().rename("number").reset_index()
-    frequent = frequent.sort_values(["number", "state"], ascending=[False, True]).drop_duplicates("place")
-    first = lost.drop_duplicates(["place", "state"]).merge(frequent, on=["place", "state"]).set_index("place")
-    lines = first["reason"].map(lambda reason: next(iter(str(reason).strip().splitlines()), ""))
-    first["failure"] = "seed " + first["seed"].astype(str) + lines.where(lines == "", ": " + lines)
-
-    found = places[["place", "seeds"]].set_index("place")
-    found["runs"] = members.groupby("place").size().reindex(found.index, fill_value=0)
-    found["lost"] = lost.groupby("place").size().reindex(found.index, fill_value=0)
-    found["planned"] = found["seeds"].map(len)
-    seeds = members.groupby("place")["seed"].agg(set).reindex(found.index)
-    done_seeds = members[members["is_done"]].groupby("place")["seed"].agg(tuple).reindex(found.index)
-    found["done_seeds"] = [seeds if isinstance(seeds, tuple) else () for seeds in done_seeds]
-    was_run = [
-        len(run.intersection(seeds)) if isinstance(run, set) else 0
-        for run, seeds in zip(seeds, found["seeds"], strict=True)
-    ]
-    found["was_run"] = was_run
-    first = first.reindex(found.index)
-    unrun = found["was_run"].astype(str) + " of " + found["planned"].astype(str) + " planned seeds"
-    failed = (
-        found["lost"].astype(str)
-        + " of "
-        + found["runs"].astype(str)
-        + " runs without numbers ("
-        + first["state"].astype(str)
-        + ", "
-        + first["failure"].astype(str)
-        + ")"
-    )
-    found["missing"] = joined(
-        unrun.where(found["was_run"] < found["planned"], ""), failed.where(found["lost"] > 0, "")
-    )
-    has_numbers = found["runs"] > found["lost"]
-    found["state"] = first["state"].fillna("not_run").mask(has_numbers, "")
-    found["state_reason"] = first["failure"].fillna("").mask(has_numbers, "")
-    return found.reset_index().drop(columns=["seeds", "was_run"])
+    runs_by_place = defaultdict(list)
+    for run in rows_of(members[["place", "seed", "state", "reason"]]):
+        runs_by_place[run.place].append(run)
+    rows = []
+    for place, planned in zip(places["place"], places["seeds"], strict=True):
+        runs = runs_by_place[place]
+        lost = [run for run in runs if run.state != "done"]
+        done_seeds = tuple(run.seed for run in runs if run.state == "done")
+        run_seeds = {run.seed for run in runs}.intersection(planned)
+        missing = []
+        if len(run_seeds) < len(planned):
+            missing.append(f"{len(run_seeds)} of {len(planned)} planned seeds")
+        state, failure = "not_run", ""
+        if lost:
+            counts = Counter(run.state for run in lost)
+            state = min(counts, key=lambda name: (-counts[name], name))
+            first = next(run for run in lost if run.state == state)
+            failure = ": ".join([f"seed {first.seed}", *str(first.reason).strip().splitlines()[:1]])
+            missing.append(f"{len(lost)} of {len(runs)} runs without numbers ({state}, {failure})")
+        if done_seeds:
+            state, failure = "", ""
+        counted = len(runs), len(lost), len(planned)
+        rows.append((place, *counted, done_seeds, "; ".join(missing), state, failure))
+    names = ["place", "runs", "lost", "planned", "done_seeds", "missing", "state", "state_reason"]
+    return with_text_as_objects(pd.DataFrame(rows, columns=names))
 
 
 def joined(first: pd.Series[str], second: pd.Series[str]) -> pd.Series[str]:

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from dataclasses import astuple
 from typing import Any
 
 import pandas as pd
 
-from bench.errors import RequestError
 from bench.frames.stored_runs import WHERE, rows_of
-from bench.registry import blaming
 from bench.studies.experiment import Plans
 from bench.studies.published import Published, published
 from bench.studies.settings import Column, Settings, difference_text
 from bench.studies.study import Study
-from bench.studies.verdicts import PublishedRuns
 
 PUBLISHED = ["study", "paper", "printed_table", "printed_method", "printed_setting", "metric"]
 """What a published value is looked up by, beside where it was measured."""
 
 PRINTED_WHERE = ["printed_dataset", "printed_scenario", "printed_clients"]
+
+VALUE = ["paper", "printed", "published_mean", "published_std", "status"]
+"""What cells have of a published value."""
+
+PRINTED_NAMES = {
+    **{name: f"printed_{name}" for name in ("table", "dataset", "scenario", "clients", "method", "setting")},
+    **{name: f"published_{name}" for name in ("mean", "std")},
+}
+"""Names of a published value's fields beside cells."""
 
 EVERYBODY = {"protocol.participation": 1.0}
 """What papers mean that state nothing else: all clients train in every round."""
@@ -32,28 +38,16 @@ def published_frame(studies: Mapping[str, Study]) -> pd.DataFrame:
     printed (its number in ``PAPER.csv``, from 0), published_mean, published_std, status.
     """
     rows = [
-        {
-            "study": name,
-            "paper": paper,
-            "printed": number,
-            "printed_table": value.table,
-            "printed_dataset": value.dataset,
-            "printed_scenario": value.scenario,
-            "printed_clients": value.clients,
-            "printed_method": value.method,
-            "printed_setting": value.setting,
-            "metric": value.metric,
-            "published_mean": value.mean,
-            "published_std": value.std,
-            "status": value.status,
-        }
+        (name, number, value)
         for name, study in studies.items()
         for paper in study.papers
         for number, value in enumerate(published(paper, study.published))
     ]
-    return pd.DataFrame(rows).astype(
-        {"printed_clients": float, "published_mean": float, "published_std": float}
-    )
+    values = pd.DataFrame([value for _, _, value in rows]).rename(columns=PRINTED_NAMES)
+    values["study"] = [name for name, _, _ in rows]
+    values["printed"] = [number for _, number, _ in rows]
+    numbers = ["printed_clients", "published_mean", "published_std"]
+    return values[[*PUBLISHED, *PRINTED_WHERE, *VALUE[1:]]].astype(dict.fromkeys(numbers, float))
 
 
 def beside_published(studies: Mapping[str, Study], plans: Plans, cells: pd.DataFrame) -> pd.DataFrame:
@@ -73,8 +67,7 @@ def beside_published(studies: Mapping[str, Study], plans: Plans, cells: pd.DataF
     )
     if targets.empty:
         nothing = pd.Series(pd.NA, cells.index)
-        none = pd.Series(float("nan"), cells.index)
-        numbers = {"printed": none, "published_mean": none, "published_std": none}
+        numbers = dict.fromkeys(VALUE[1:4], math.nan)
         return cells.assign(paper=nothing, status=nothing, **numbers, published_on="")
     printed = published_frame(studies)
     targets["paper"] = [target.paper for target in targets["target"]]
@@ -93,10 +86,9 @@ def beside_published(studies: Mapping[str, Study], plans: Plans, cells: pd.DataF
     asked = asked[["order", "target", "dataset", *PUBLISHED[:3], *PRINTED_WHERE, *PUBLISHED[3:]]]
     asked = asked.explode("printed_setting", ignore_index=True)
     found = asked.merge(printed, on=[*PUBLISHED, *PRINTED_WHERE]).drop_duplicates("order")
-    value = ["paper", "printed", "published_mean", "published_std", "status"]
-    cells = cells.merge(found[["order", *value]], on="order", how="left")
+    cells = cells.merge(found[["order", *VALUE]], on="order", how="left")
     without_value = asked[asked["order"].isin(cells.loc[cells["printed"].isna(), "order"])]
-    titles = _published_elsewhere(studies, without_value, cells, printed)
+    titles = _published_elsewhere(studies, without_value, printed)
     cells["published_on"] = (
         cells["order"].map(titles).astype(object).fillna("").where(cells["state"] == "", "")
     )
@@ -110,13 +102,11 @@ def _printed_where(study: Study, row: Any) -> tuple[str, str, int | None]:
 
 
 def _published_elsewhere(
-    studies: Mapping[str, Study], asked: pd.DataFrame, cells: pd.DataFrame, printed: pd.DataFrame
+    studies: Mapping[str, Study], asked: pd.DataFrame, printed: pd.DataFrame
 ) -> dict[Any, str]:
     """Cell's order -> titles of the data sets on which the published tables have its line, point and measure;
     none where the column's own is one of them, with other clients.
     """
-    names = {order: row.published_name for order, row in zip(cells["order"], cells["row"], strict=True)}
-    asked = asked.assign(printed_method=asked["order"].map(names))
     found = asked.drop(columns=PRINTED_WHERE).merge(printed, on=PUBLISHED)
     titles: dict[Any, str] = {}
     for order, part in found.groupby("order"):
@@ -130,51 +120,29 @@ def _published_elsewhere(
     return titles
 
 
-def published_runs(studies: Mapping[str, Study], cells: pd.DataFrame) -> pd.DataFrame:
-    """The runs behind the published value of every measured cell: n_p, redrawn, population."""
-    rows: list[PublishedRuns] = []
-    for row in rows_of(cells[["study", *WHERE, "paper", "printed", "state"]]):
-        study = studies[row.study]
+def printed_runs(
+    studies: Mapping[str, Study], cells: pd.DataFrame, settings: Mapping[int, Settings]
+) -> pd.DataFrame:
+    """What is known of the runs behind the published value of every measured cell.
+
+    n_p, redrawn, population   as in ``PublishedRuns``
+    bar                        why the value is no target for the cell's runs; "": it is one
+    """
+    known = ["place", *WHERE, "line_object", "point_object", "state", "not_comparable"]
+    rows = []
+    for row in rows_of(cells[["study", "paper", "printed", *known]]):
         if pd.isna(row.printed) or row.state:
-            rows.append(PublishedRuns(1))
+            rows.append((1, False, False, ""))
             continue
-        with _named_errors(study):
-            runs = study.published_runs(target_of(study, row), Column(row.dataset, row.scenario, row.clients))
-            if not isinstance(runs, PublishedRuns):
-                raise RequestError(f"published_runs: expected PublishedRuns, got {runs!r}")
-        rows.append(runs)
-    numbers = {name: [getattr(runs, name) for runs in rows] for name in ("n", "redrawn", "population")}
-    return pd.DataFrame(numbers, cells.index).rename(columns={"n": "n_p"})
+        study, column = studies[row.study], Column(row.dataset, row.scenario, row.clients)
+        target = published(row.paper, study.published)[int(row.printed)]
+        runs = study.published_runs(target, column)
+        bar = row.not_comparable or _bar(study, target, column, row, settings[row.place])
+        rows.append((*astuple(runs), bar))
+    return pd.DataFrame(rows, cells.index, ["n_p", "redrawn", "population", "bar"])
 
 
-def target_of(study: Study, row: Any) -> Published:
-    """The published value beside a row of cells."""
-    return published(row.paper, study.published)[int(row.printed)]
-
-
-def bars(studies: Mapping[str, Study], cells: pd.DataFrame, settings: Mapping[int, Settings]) -> list[str]:
-    """Why the published value is no target for the runs of a cell; "": it is one, or there are no runs."""
-    asked = [
-        "study",
-        "place",
-        *WHERE,
-        "line_object",
-        "point_object",
-        "paper",
-        "printed",
-        "state",
-        "not_comparable",
-    ]
-    return [
-        ""
-        if pd.isna(row.printed) or row.state
-        else row.not_comparable or _bar(studies[row.study], row, settings[row.place])
-        for row in rows_of(cells[asked])
-    ]
-
-
-def _bar(study: Study, row: Any, settings: Settings) -> str:
-    target, column = target_of(study, row), Column(row.dataset, row.scenario, row.clients)
+def _bar(study: Study, target: Published, column: Column, row: Any, settings: Settings) -> str:
     barred = study.barred(target, column, settings)
     if barred:
         return barred
@@ -200,25 +168,3 @@ def readings_of(cells: pd.DataFrame) -> pd.DataFrame:
     others = others.assign(stage=pd.Series(stages, others.index, dtype=object)).explode("stage")
     readings = pd.concat([cells, others.dropna(subset="stage")]).sort_values("order", kind="stable")
     return readings.reset_index(drop=True).rename_axis("reading").reset_index()
-
-
-@contextmanager
-def _named_errors(study: Study) -> Iterator[None]:
-    """Errors in what a study says of itself, with its name."""
-    try:
-        with blaming(type(study)):
-            yield
-    except RequestError as error:
-        raise RequestError(f"study {study.name}: {error}") from None
-
-
-def margin_of(study: Study) -> float:
-    """The study's equivalence margin in points.
-
-    Raises:
-        RequestError: it is no positive number.
-    """
-    with _named_errors(study):
-        if not 0 < study.margin < math.inf:
-            raise RequestError(f"equivalence margin: expected a positive number, got {study.margin!r}")
-        return float(study.margin)

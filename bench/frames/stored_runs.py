@@ -27,6 +27,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bench.dataset import DATASETS
@@ -132,17 +133,13 @@ def runs_frame(
     for cell, family in drawn[["cell", "family"]].drop_duplicates("family").itertuples(index=False):
         settings[family] = {**fixed_settings[cell], PARTITION_SEED: PER_SEED}
     runs["cell"] = runs["family"].where(is_drawn, runs["cell"])
-    runs["special"] = runs["cell"].map({cell: is_special(values) for cell, values in settings.items()})
-    runs["newcomers"] = runs["cell"].map(
-        {cell: any(key.startswith("newcomers.") for key in values) for cell, values in settings.items()}
-    )
+    cell_settings = runs["cell"].map(settings)
+    runs["special"] = cell_settings.map(is_special)
+    runs["newcomers"] = cell_settings.map(lambda one: any(key.startswith("newcomers.") for key in one))
     references = _reference_settings(runs, settings, usual, usual_settings)
-    runs["setting"] = runs["cell"].map(
-        {cell: difference_text(settings[cell], reference) for cell, reference in references.items()}
-    )
-    runs["setting"] = (
-        runs["setting"].astype(object).fillna("")
-    )  # of special runs, which have no line in a main table
+    differences = {cell: difference_text(settings[cell], other) for cell, other in references.items()}
+    texts = [differences.get(cell, "") for cell in runs["cell"]]  # special runs have no line in a main table
+    runs["setting"] = pd.Series(texts, runs.index, dtype=object)
     runs["counted"] = _is_counted(runs, usual)
     shown = runs["spec_hash"].isin(experiment_hashes).groupby(runs["cell"]).transform("all")
     runs["listed"] = ~runs["special"] & ~((runs["setting"] != "") & shown)
@@ -217,16 +214,15 @@ def _is_counted(runs: pd.DataFrame, usual: pd.DataFrame) -> pd.Series[bool]:
     """Leave out further seeds of usual settings where all planned seeds have numbers, so that nobody looks at
     a grade and goes on until it is another one.
     """
-    usual = usual[usual["seeds"].map(len) > 0]
-    seeds = usual.set_index([*WHERE, "method"])["seeds"].explode().rename("seed").reset_index()
-    merged = runs[[*WHERE, "method", "seed"]].merge(
-        seeds.astype({"seed": runs["seed"].dtype}), how="left", indicator=True
-    )
-    is_planned = (merged["_merge"] == "both") & (runs["setting"] == "") & ~runs["special"]
-    counts = usual.assign(number=usual["seeds"].map(len))[[*WHERE, "method", "number"]]
-    number = runs[[*WHERE, "method"]].merge(counts, how="left")["number"]
+    seeds = runs[[*WHERE, "method"]].merge(usual[[*WHERE, "method", "seeds"]], how="left")["seeds"]
+    planned = [known if isinstance(known, tuple) else () for known in seeds]
+    number = np.array([len(known) for known in planned])
+    is_in_plan = np.array([seed in known for seed, known in zip(runs["seed"], planned, strict=True)])
+    is_usual = (runs["setting"] == "") & ~runs["special"]
+    is_planned = is_usual & is_in_plan
     with_numbers = (is_planned & (runs["state"] == "done")).groupby(runs["cell"]).transform("sum")
-    return is_planned | (with_numbers != number) | (runs["setting"] != "") | runs["special"]
+    is_counted: pd.Series[bool] = is_planned | (number == 0) | (with_numbers != number) | ~is_usual
+    return is_counted
 
 
 def _with_searches(

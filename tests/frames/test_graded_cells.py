@@ -15,7 +15,6 @@ from toy_study import FOREIGN, PlannedToy, ToyStudy
 
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
-from bench.errors import RequestError
 from bench.frames.graded_cells import collect
 from bench.frames.stored_runs import UsualRuns
 from bench.grids import Filters, expand, load_grid
@@ -30,7 +29,6 @@ from bench.store.tables import Tables
 from bench.studies.published import published
 from bench.studies.settings import PER_SEED, Column, settings_of
 from bench.studies.study import Study
-from bench.studies.verdicts import PublishedRuns
 
 
 def usual(method: str, **hyper: float) -> UsualRuns:
@@ -349,23 +347,6 @@ def test_the_majority_class_on_the_same_clients_tells_what_is_uninformative() ->
     database.add("majority", 3, [67])
     cell = one(board(database), "fedper")
     assert (cell.verdict, cell.control) == ("uninformative", 67.0)
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        ("margin", math.nan),
-        ("published_runs", lambda *_: PublishedRuns(0)),
-        ("published_runs", lambda *_: 3),
-    ],
-)
-def test_a_study_with_a_wrong_rule_is_refused_by_name(name: str, wrong: object) -> None:
-    study = type("Wrong", (ToyStudy,), {name: wrong})
-    database = MemoryStore()
-    for seed in (0, 1):
-        database.add("local", seed, [70])
-    with pytest.raises(RequestError, match=r"^study toy: "):
-        board(database, study=study)
 
 
 def test_the_spread_between_partitions_stands_in_details() -> None:
