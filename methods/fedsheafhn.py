@@ -3,7 +3,7 @@
 Two versions of the paper exist; equation and section numbers are the final version's. Beside the
 method as the paper means it stand three variants: what the paper prints with the sign of its update
 corrected, the update with the printed sign, and what the released code computes.
-``docs/findings.md`` keeps the evidence.
+``docs/evidence.md`` keeps the evidence.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class FedSheafHN(Method):
       dropout noise (``generation_dropout``).
     - The output starts at a Glorot-initialised backbone (``start_at_model``), to which clients add
       parts scaled by ``output_scale``; the release has torch's default weights and biases.
-    Defaults were fixed once, by validation accuracy (``docs/findings.md``, grid ``fedsheafhn_choices``).
+    Defaults were fixed once, by validation accuracy (``docs/evidence.md``, grid ``fedsheafhn_choices``).
     """
 
     name = "fedsheafhn"

@@ -57,7 +57,7 @@ class Flow(FedAvg):
 
     What paper and code leave open for graphs, and what is done here:
     - A and B are halves, as in the release's EMNIST part; ``data = "all"`` uses all training nodes in
-      both phases, as its CIFAR parts do. ``docs/findings.md`` compares them.
+      both phases, as its CIFAR parts do. ``docs/evidence.md`` compares them.
     - An instance is a node, the gated layers are both convolutions and the head, and a message
       carries the mixed state of the neighbour that sends it. T_c steps in each of the phases.
     - psi has three hidden layers of ``policy_width``, exit k after hidden layer k; the released one
