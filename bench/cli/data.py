@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -145,15 +145,15 @@ def stats(
     if dataset and tables[0].missing_reason:
         raise NoDataError(f"{dataset}: {tables[0].missing_reason}")
     if as_json:
-        rows = [asdict(statistic) for entry in tables for statistic in entry.statistics]
+        rows = [row for entry in tables for row in entry.records]
         print(json.dumps(rows, indent=1))
     screen = console(WIDTH, errors=as_json)
     for entry in tables:
-        columns, words = entry.columns, {"clients", "quantity"}
+        texts, words = entry.texts, {"clients", "quantity"}
         if entry.missing_reason:
             say(f"{entry.dataset}: {entry.missing_reason}", screen)
         elif not as_json:
-            screen.print(table([*columns], entry.rows, {*columns} - words, words, entry.title, gap=1))
+            screen.print(table([*texts], texts.values.tolist(), {*texts} - words, words, entry.title, gap=1))
             for note in entry.notes:
                 say(note, screen)
     for reason in left_out.values():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -239,25 +239,17 @@ def _pages(panels: Sequence[Panel]) -> Iterator[tuple[str, list[Panel]]]:
 
 
 def heading_of(quantity: str, panels: Sequence[Panel]) -> str:
-    """What panels show: the quantity, of how many seeds, with intervals where some are drawn, and published
-    values where there are some.
-    """
+    """What panels show: the quantity, of how many seeds, and published values where there are some."""
     numbers = [panel.data["n"] for panel in panels if "n" in panel.data]
     if not numbers:
         return f"{quantity}: mean over seeds"
-    counts = {int(n) for column in numbers for n in column if n}
-    words = []
-    if counts:
-        low, high = min(counts), max(counts)
-        seeds = f"{low} to {high} seeds" if high > low else f"{high} seed{'s' if high > 1 else ''}"
-        words.append(f"mean of {seeds}" if high > 1 else seeds)
-    tables = [panel.data for panel in panels if "low" in panel.data]
-    if any((data["low"].notna() & (data["n"] > 0)).any() for data in tables):
-        words.append("95 % interval")
-    if any((column == 0).any() for column in numbers):
-        is_beside = any((column == 0).any() and (column > 0).any() for column in numbers)
-        words.append("beside published values" if is_beside else "published values where nothing was run")
-    return f"{quantity}: {', '.join(words)}"
+    counts = {int(n) for column in numbers for n in column}
+    measured = counts - {0}
+    if not measured:
+        return f"{quantity}: published values where nothing was run"
+    low, high = min(measured), max(measured)
+    seeds = f"{low} to {high} seeds" if high > low else f"{high} seed{'s' * (high > 1)}"
+    return f"{quantity}: mean of {seeds}{', beside published values' * (0 in counts)}"
 
 
 def clients(shown: Shown) -> list[Figure]:
@@ -373,22 +365,8 @@ def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def megabytes(shown: Shown) -> list[Figure]:
-    """Accuracy against what clients and server exchange."""
-    meaning = "the megabytes that a run exchanges in both directions, mean over seeds"
-    return _costs(shown, "megabytes", "Megabytes exchanged", meaning)
-
-
-def seconds(shown: Shown) -> list[Figure]:
-    """Accuracy against what a run takes."""
-    meaning = (
-        "the seconds that a run takes, median over seeds, evaluation included (machines may be shared, and "
-        "differ between runs)"
-    )
-    return _costs(shown, "seconds", "Seconds", meaning)
-
-
-def _costs(shown: Shown, cost: str, label: str, meaning: str) -> list[Figure]:
+def costs(shown: Shown, cost: str, label: str, meaning: str) -> list[Figure]:
+    """Accuracy against the column ``cost`` of the cells, with the Pareto front."""
     lines = shown.lines[shown.lines["is_competitor"]]
     data = lines.dropna(subset=cost)
     panels = [
@@ -504,18 +482,21 @@ def _with_published(shown: Shown, measure: Measure, panel: Panel) -> Panel:
     """A panel of curves as one of that measure, with its published values as markers."""
     column = panel.data[WHERE].iloc[0]
     rows = shown.rows[(shown.rows[WHERE] == column).all(axis=1) & (shown.rows["measure"] == measure.name)]
-    printed = _published(rows.dropna(subset="x"))
-    lines = printed["line_number"].unique()
-    printed = printed.rename(columns={"x": "round"})
-    printed["method"] += " (published)"
-    marks = [
-        Mark(f"{mark.method} (published)", f"{mark.label}, published", replace(mark.look, dashes="none"))
-        for mark in map(shown.marks.__getitem__, lines)
-    ]
+    printed = _published(rows.dropna(subset="x")).rename(columns={"x": "round"})
+    printed, marks = _beside(shown, printed, "none")
     curves = [replace(mark, look=replace(mark.look, marker="")) for mark in panel.marks]
     rows = with_intervals(printed[[*WHERE, "method", "round", *SPREAD]].astype({"std": float}))
     data = pd.concat([panel.data, rows], ignore_index=True).assign(measure=measure.name)
     return replace(panel, title=measure.title, data=data, marks=(*curves, *marks))
+
+
+def _beside(shown: Shown, printed: pd.DataFrame, dashes: style.Dashes) -> tuple[pd.DataFrame, list[Mark]]:
+    """Published values as rows and marks of their own, beside those of the lines measured."""
+    marks = [
+        Mark(f"{mark.method} (published)", f"{mark.label}, published", replace(mark.look, dashes=dashes))
+        for mark in map(shown.marks.__getitem__, printed["line_number"].unique())
+    ]
+    return printed.assign(method=printed["method"] + " (published)"), marks
 
 
 def epochs(shown: Shown) -> list[Figure]:
@@ -591,11 +572,8 @@ def measures(shown: Shown) -> list[Figure]:
             rows = shown.rows[(shown.rows["panel"] == number) & (shown.rows["measure"] == measure.name)]
             printed = _published(rows.dropna(subset="x"))
             printed = printed[printed.groupby("line_number")["x"].transform("size") > 1]
-            marks = [shown.marks[line] for line in measured["line_number"].unique()]
-            for mark in map(shown.marks.__getitem__, printed["line_number"].unique()):
-                look = replace(mark.look, dashes=style.DASHES[-1])
-                marks.append(Mark(f"{mark.method} (published)", f"{mark.label}, published", look))
-            printed = printed.assign(method=printed["method"] + " (published)")
+            printed, published_marks = _beside(shown, printed, style.DASHES[-1])
+            marks = [shown.marks[line] for line in measured["line_number"].unique()] + published_marks
             data = pd.concat([measured, printed]).sort_values("line_number", kind="stable")
             data = data[[*WHERE, "method", "x", *SPREAD]].rename(columns={"x": axis})
             frame = with_intervals(data.astype({"std": float})).assign(measure=measure.name)
@@ -653,29 +631,28 @@ def _best_rounds(shown: Shown) -> pd.Series[Any]:
     return pd.Series([by_round[member][best[member]] for member in known], known, dtype=object)
 
 
+def _collaboration(shown: Shown, kind: str, when: str, panels: Iterable[Panel]) -> list[Figure]:
+    caption = (
+        f"Weights with which models were mixed {when}: how much of the model of the client below goes into "
+        "that of the client at the side; mean over seeds where they share the partition, else the first "
+        "seed's. Clients stand in the federation's order, each panel has its own scale. No stage, rule or "
+        "average plays a part."
+    )
+    return shown.figures(kind, f"Who learns from whom {when.partition(',')[0]}", caption, list(panels))
+
+
 def collaboration(shown: Shown) -> list[Figure]:
     """The last collaboration matrix of every method that keeps one, in every column."""
-    caption = (
-        "Weights of the collaboration matrix after the last round: how much of the model of the client below "
-        "goes into that of the client at the side; mean over seeds where they share the partition, else the "
-        "first seed's, and over layers where every layer has its own. Clients stand in the federation's "
-        "order, each panel has its own scale. No stage, rule or average plays a part."
-    )
-    quantity = "Who learns from whom after the last round"
     panels = _weights(shown, shown.members(shown.lines).artefacts(ARTEFACT))
-    return shown.figures("collaboration", quantity, caption, list(panels.values()))
+    when = "after the last round, mean over layers where every layer has its own"
+    return _collaboration(shown, "collaboration", when, panels.values())
 
 
 def collaboration_best(shown: Shown) -> list[Figure]:
     """What the models of the best round were mixed with, of every method that keeps it by round."""
-    caption = (
-        "Weights with which models were mixed before the round of best mean validation accuracy: how much of "
-        "the model of the client below goes into that of the client at the side; mean over seeds, and over "
-        "layers where each has its own. Each panel has its own scale."
-    )
-    quantity = "Who learns from whom in the best round"
     panels = _weights(shown, _best_rounds(shown))
-    return shown.figures("collaboration_best", quantity, caption, list(panels.values()))
+    when = "before the round of best mean validation accuracy, mean over layers where every layer has its own"
+    return _collaboration(shown, "collaboration_best", when, panels.values())
 
 
 def collaboration_layers(shown: Shown) -> list[Figure]:
@@ -690,14 +667,12 @@ def collaboration_layers(shown: Shown) -> list[Figure]:
         of_layer = pd.Series([array[layer] for array in layered], layered.index, dtype=object)
         for place, panel in _weights(shown, of_layer, name, layer=layer + 1).items():
             by_place.setdefault(place, []).append(panel)
-    caption = (
-        f"Weights by layer before the round of best mean validation accuracy, the first {BORDER} and last "
-        f"{BORDER} layers, mean over seeds; a layer is a module with its weight and bias, normalisation too. "
-        "Each panel has its own scale."
+    when = (
+        f"before the round of best mean validation accuracy, by layer, the first {BORDER} and last {BORDER} "
+        "(a layer is a module with its weight and bias, normalisation too)"
     )
-    quantity = "Who learns from whom in the best round, by layer"
     panels = [panel for place in sorted(by_place) for panel in by_place[place]]
-    return shown.figures("collaboration_layers", quantity, caption, panels)
+    return _collaboration(shown, "collaboration_layers", when, panels)
 
 
 DRAWINGS: dict[str, Callable[[Shown], list[Figure]]] = {
@@ -706,8 +681,19 @@ DRAWINGS: dict[str, Callable[[Shown], list[Figure]]] = {
     "clients": clients,
     "differences": differences,
     "stages": stages,
-    "megabytes": megabytes,
-    "seconds": seconds,
+    "megabytes": partial(
+        costs,
+        cost="megabytes",
+        label="Megabytes exchanged",
+        meaning="the megabytes that a run exchanges in both directions, mean over seeds",
+    ),
+    "seconds": partial(
+        costs,
+        cost="seconds",
+        label="Seconds",
+        meaning="the seconds that a run takes, median over seeds, evaluation included (machines may be "
+        "shared, and differ between runs)",
+    ),
     "collaboration": collaboration,
     "points": points,
     "measures": measures,

@@ -1,5 +1,5 @@
-"""Captions: what a reader must know of a table: what it measures, and how, on which clients and where its
-runs were made.
+"""Captions and notes: what a reader must know of a table: what it measures, and how, on which clients and
+where its runs were made, why cells are missing, and whose runs they are.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
+from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.frames.graded_cells import Results
-from bench.frames.spread import OWN, POOLED, SPLIT
-from bench.frames.stored_runs import WHERE, mark, parts_of
+from bench.frames.stored_runs import WHERE, mark, parts_of, rows_of
 from bench.frames.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS
 from bench.grids.grid import PARTITION_SEED
 from bench.report.document import Document, DocumentCells
@@ -22,7 +22,6 @@ from bench.studies.measures import Measure
 from bench.studies.settings import PER_SEED, Column, Settings
 from bench.studies.study import Study
 from bench.studies.wording import AVERAGES, RULES, STAGES, enumeration, ranges, reading_text
-from bench.tune.apply import Configuration
 from bench.tune.record import Record
 
 LEGEND = (
@@ -50,6 +49,11 @@ IN_CAPTION = 3
 
 SIDE_BY_SIDE = 5
 """Values of a part of the protocol that a caption names; of more it names the first and the last."""
+
+OWN_RUNS = "runs of your own, beside those that come with the suite"
+
+NAMED = 3
+"""Up to so many columns a note names."""
 
 Protocol = tuple[int, int, str, str]
 """Rounds, local epochs, split and partition seed."""
@@ -123,7 +127,6 @@ def _fine_print(shown: DocumentCells) -> list[str]:
         primary = shown.cells[shown.cells["primary"]]
         margins = sorted(primary["margin"].dropna().unique())
         lines += [f"{LEGEND} Margin: {_either(margins)} points." if margins else LEGEND]
-        lines += [tolerances(study, primary)]
     return lines
 
 
@@ -148,41 +151,31 @@ def runs_of(cells: pd.DataFrame, results: Results, default_searches: bool = Fals
     # Lines of several methods may show the same runs.
     runs = runs.sort_values("order", kind="stable").drop_duplicates(["document", "method", "setting", "run"])
     settings = {place: results.settings[place] for place in runs["place"].unique()}
-    protocols = {place: protocol_of(values) for place, values in settings.items()}
     partition_seeds = runs["place"].map({place: values[PARTITION_SEED] for place, values in settings.items()})
     kinds = METHODS.all()
     trains = pd.Series([name not in kinds or kinds[name].trains for name in runs["method"]], runs.index)
-    is_tuned = runs["main"] & runs["search"].notna() & (default_searches | (runs["setting"] != ""))
-    searches = [results.searches[number] for number in runs.loc[is_tuned, "search"]]
-    return runs.assign(
-        protocol=runs["place"].map(protocols),
+    runs = runs.assign(
+        protocol=runs["place"].map({place: protocol_of(values) for place, values in settings.items()}),
         draw=runs["seed"].where(partition_seeds == PER_SEED, partition_seeds),
         is_usual=trains & ((runs["setting"] == "") | ~runs["main"]),
-        search_mark=_by_run(runs, is_tuned, _marks(runs[is_tuned], searches)),
-        budget=_by_run(runs, is_tuned, _budgets(runs[is_tuned], searches)),
+        search_mark="",
+        budget="",
     )
-
-
-def _by_run(runs: pd.DataFrame, mask: pd.Series[bool], texts: Sequence[str]) -> pd.Series[Any]:
-    return pd.Series(texts, runs.index[mask], dtype=object).reindex(runs.index, fill_value="")
-
-
-def _marks(runs: pd.DataFrame, searches: Sequence[Configuration]) -> list[str]:
-    """The marks of searches behind runs: those of their lines, which cells of several searches may share."""
+    is_tuned = runs["main"] & runs["search"].notna() & (default_searches | (runs["setting"] != ""))
+    tuned = runs[is_tuned]
+    searches = [results.searches[number] for number in tuned["search"]]
+    is_elsewhere = tuned["partition_hash"] != [search.record.clients for search in searches]
+    is_elsewhere = is_elsewhere.groupby(tuned["place"]).transform("any")
     marks = []
-    for setting, search in zip(runs["setting"], searches, strict=True):
+    for setting, search in zip(tuned["setting"], searches, strict=True):
         used, granted = search.record.used.trials, search.record.budget.trials
+        # Cells of several searches may share the mark of their line.
         marks.append(setting.partition(";")[0] or mark(search.own, used, used, granted))
-    return marks
-
-
-def _budgets(runs: pd.DataFrame, searches: Sequence[Configuration]) -> list[str]:
-    """What searches were allowed, and whether some of a cell's runs are on other clients than its search."""
-    clients = pd.Series([search.record.clients for search in searches], runs.index, dtype=object)
-    is_elsewhere = (runs["partition_hash"] != clients).groupby(runs["place"]).transform("any")
-    return [
+    runs.loc[is_tuned, "search_mark"] = marks
+    runs.loc[is_tuned, "budget"] = [
         budget(search.record, elsewhere) for search, elsewhere in zip(searches, is_elsewhere, strict=True)
     ]
+    return runs
 
 
 def budget(record: Record, on_other_clients: bool) -> str:
@@ -331,17 +324,112 @@ def describe(environment: Mapping[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def tolerances(study: Study, cells: pd.DataFrame) -> str:
-    """Which columns' verdicts allow for the spread between partitions, and where that is from."""
-    places: dict[str, list[str]] = {OWN: [], POOLED: [], SPLIT: []}
-    spread = cells[cells["s_d"].notna()]
-    for (source, *where), part in parts_of(spread, ["s_d_source", *WHERE]):
-        title = study.column_title(Column(*where))
-        places[source].append(f"{title}: {ranges(part['partitions'])}" if source == OWN else title)
-    heads = {
-        OWN: "from their own partitions",
-        POOLED: "pooled over the study's cells",
-        SPLIT: "from draws of the split alone",
+def notes(shown: DocumentCells) -> tuple[str, ...]:
+    """Why cells are missing or not comparable: one note a verdict and reason, or version of numbers, with
+    its lines and their columns, or how many they are; and whose runs they are where a table has the user's
+    and others. Columns of which nothing was run are named once.
+    """
+    cells = shown.cells
+    columns = cells.sort_values("column_number").drop_duplicates("column_number")
+    titles = {
+        row.column_number: _title(shown, Column(row.dataset, row.scenario, row.clients))
+        for row in rows_of(columns)
     }
-    parts = [f"{head}: {'; '.join(places[source])}" for source, head in heads.items() if places[source]]
-    return f"Spread between partitions (s_d): {'; '.join(parts) or 'in no verdict'}."
+    first = cells[cells["primary"] & (cells["comparison_number"] == 0)]
+    members = shown.results.members
+    members = members[members["place"].isin(cells.loc[cells["primary"], "place"])]
+    texts = _older_numerics(members), _own_runs(members)
+    remarks = _remarks(first[first["is_run_column"]], *texts)
+    where = remarks["column_number"].map(titles).astype(object)
+    remarks = remarks.assign(where=where.where(remarks["point"] == "", where + ", " + remarks["point"]))
+    count = int(columns["is_run_column"].sum()) * len(shown.experiment.points)
+    lines = [f"{head}: {_where(part, count)}" for head, part in remarks.groupby("head")]
+    idle = [titles[number] for number in columns.loc[~columns["is_run_column"], "column_number"]]
+    if idle:
+        lines.append(f"nothing run yet: {'; '.join(idle)}")
+    if other_runs := _other_runs(shown):
+        lines.append(
+            f"{other_runs} further runs of these columns stand in the tables of their experiments, "
+            "were made under attack or with newcomers, or have further seeds beside all planned ones"
+        )
+    return tuple(lines)
+
+
+def _title(shown: DocumentCells, column: Column) -> str:
+    return f"{shown.study.title_of(column.dataset)}, {shown.place_of(column)}"
+
+
+def _remarks(
+    cells: pd.DataFrame, older_numerics: Mapping[int, str], own_runs: Mapping[int, str]
+) -> pd.DataFrame:
+    """What is to be said of cells besides their numbers: a row a remark, with its ``head``, in the order of
+    lines, columns and points; ``older_numerics`` and ``own_runs`` are by place.
+    """
+    no_grade = cells["no_grade"].astype(object)
+    states = cells["verdict"].where(no_grade == "", cells["verdict"] + " (" + no_grade + ")")
+    heads = (
+        states.where((no_grade != "") | (cells["n"] == 0), ""),
+        cells["missing"],
+        [older_numerics.get(place, "") for place in cells["place"]],
+        [own_runs.get(place, "") for place in cells["place"]],
+    )
+    remarks = pd.concat([cells.assign(head=pd.Series(head, cells.index, dtype=object)) for head in heads])
+    order = ["line_number", "column_number", "point_number"]
+    return remarks[remarks["head"] != ""].sort_values(order, kind="stable")
+
+
+def _where(remarks: pd.DataFrame, column_count: int) -> str:
+    """The lines of a remark with the columns that they have in common."""
+    lines_by_columns: dict[str, list[str]] = {}
+    for title, part in remarks.groupby("line", sort=False):
+        columns = part["where"].unique()
+        is_short = len(columns) <= NAMED
+        place = "; ".join(columns) if is_short else f"{len(columns)} of {column_count} columns"
+        lines_by_columns.setdefault(place, []).append(str(title))
+    return "; ".join(f"{', '.join(titles)} ({place})" for place, titles in lines_by_columns.items())
+
+
+def _older_numerics(members: pd.DataFrame) -> dict[int, str]:
+    """Which runs of a place were made by code of older numbers; nothing of a method that is not at hand."""
+    done = members[members["is_done"]]
+    oldest = done.groupby("place").agg(
+        method=("method", "first"), of_method=("method_numerics", "min"), of_engine=("engine_numerics", "min")
+    )
+    kinds, texts = METHODS.all(), {}
+    for row in rows_of(oldest):
+        current = kinds[row.method].numerics if row.method in kinds else 0
+        versions = (("method", row.of_method, current), ("engine", row.of_engine, NUMERICS))
+        parts = [f"{name} numerics {version}, now {now}" for name, version, now in versions if version < now]
+        if parts:
+            texts[row.Index] = f"older numbers ({' and '.join(parts)}; a sweep makes them again)"
+    return texts
+
+
+def _own_runs(members: pd.DataFrame) -> dict[int, str]:
+    """Which runs of a place are the user's, made here and neither shipped nor imported; nothing where all
+    runs of the table are.
+    """
+    is_own = (members["origin"] == "") & (members["bundle"] == "")
+    if is_own.all():
+        return {}
+    texts = {}
+    has_own = members[["place", "seed"]].assign(is_own=is_own)[
+        members["place"].isin(members["place"][is_own])
+    ]
+    for place, part in parts_of(has_own, "place"):
+        own_seeds = part.loc[part["is_own"], "seed"].tolist()
+        if part["is_own"].all():
+            texts[place] = OWN_RUNS
+        else:
+            texts[place] = f"{OWN_RUNS} (seeds {ranges(own_seeds)} of {ranges(part['seed'].tolist())})"
+    return texts
+
+
+def _other_runs(shown: DocumentCells) -> int:
+    """Number of runs of a main table's columns and methods that have no line in it."""
+    places, runs, members = shown.results.places, shown.results.runs, shown.results.members
+    is_here = (places["study"] == shown.study.name) & (places["document"] == shown.experiment.name)
+    found = places[is_here & places["found"]]
+    candidates = runs[runs["method"].isin(found["reads"])].merge(found[WHERE].drop_duplicates(), on=WHERE)
+    shown_runs = members.loc[members["place"].isin(found["place"]), "run"]
+    return int((~candidates["run"].isin(shown_runs)).sum())

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from itertools import groupby
 
+import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from bench.frames.stored_runs import rows_of
 from bench.frames.verdicts import LEVEL, STATES
 from bench.report.document import Document
 from bench.report.table import listing
-from bench.studies.dataset_tables import SHARES, Statistic, published_rows
+from bench.studies.dataset_tables import SHARES, WHOLE, published_statistics, settings
 from bench.studies.study import Study
 
 CLOSE = 0.02
@@ -32,28 +32,31 @@ LEGEND = (
 )
 
 
-def judge_statistic(row: Statistic, partitions: int) -> str:
-    """The verdict on a statistic, empty without a published value; a deviation is of ``partitions`` draws."""
-    if row.published is None:
-        return ""
-    if row.measured is None:
-        return STATES["no_data"]
-    difference = row.measured - row.published
-    unit = 1e-3 if row.quantity in SHARES else 1.0
-    if abs(difference) <= unit / 2 * (1 + 1e-9):
-        return "reproduced"
-    tolerance = 0.0 if row.scenario == "global" else CLOSE * abs(row.published)
-    if row.deviation is not None and partitions > 1:
+def judged(rows: pd.DataFrame, partitions: int) -> list[str]:
+    """The verdicts on statistics, empty without a published value; a deviation is of ``partitions`` draws."""
+    difference = (rows["measured"] - rows["published"]).to_numpy(float)
+    unit = rows["quantity"].isin(SHARES).map({True: 1e-3, False: 1.0}).to_numpy(float)
+    tolerance = CLOSE * rows["published"].abs().where(rows["scenario"] != WHOLE[0], 0.0)
+    if partitions > 1:
         quantile = float(stdtrit(partitions - 1, (1 + LEVEL) / 2))
-        tolerance = quantile * row.deviation * math.sqrt(1 + 1 / partitions)
-    return "compatible" if abs(difference) <= tolerance else "above" if difference > 0 else "below"
+        one_more = quantile * rows["deviation"].astype(float) * math.sqrt(1 + 1 / partitions)
+        tolerance = one_more.fillna(tolerance)
+    conditions = [
+        rows["published"].isna(),
+        rows["measured"].isna(),
+        abs(difference) <= unit / 2 * (1 + 1e-9),
+        abs(difference) <= tolerance.to_numpy(float),
+        difference > 0,
+    ]
+    names = ["", STATES["no_data"], "reproduced", "compatible", "above"]
+    return [str(name) for name in np.select(conditions, names, "below")]
 
 
 @cache
-def shipped_statistics() -> tuple[Statistic, ...]:
-    """The measured statistics that come with the suite."""
+def shipped_statistics() -> pd.DataFrame:
+    """The measured statistics that come with the suite, a frame of ``bench.studies.dataset_tables``."""
     rows = json.loads((files("bench.results") / "dataset_statistics.json").read_text(encoding="utf-8"))
-    return tuple(Statistic(**row) for row in rows)
+    return pd.DataFrame(rows)
 
 
 def dataset_document(study: Study) -> Document | None:
@@ -61,52 +64,39 @@ def dataset_document(study: Study) -> Document | None:
     description = study.data_table
     if description is None:
         return None
-    targets = [row for paper in study.papers for row in published_rows(paper, study.published)]
-    if not targets:
+    values = pd.concat([published_statistics(paper, study.published) for paper in study.papers])
+    if values.empty:
         return None
-    statistics: dict[tuple[str, str, int, str], Statistic] = {}
-    for row in shipped_statistics():
-        if row.paper == description.paper:
-            name = description.names.get(row.dataset, row.dataset)
-            scenario = description.scenarios.get(row.scenario, row.scenario)
-            statistics.setdefault((name, scenario, row.clients, row.quantity), row)
-    records, views = [], []
-    for (paper, table), values in groupby(targets, lambda target: (target[0].paper, target[0].table)):
-        rows = []
-        for value, mean in values:
-            key = value.dataset, value.scenario, value.clients or 1, value.metric
-            row = replace(statistics.get(key, Statistic(*key, None, None)), published=mean)
-            verdict, measured = judge_statistic(row, description.partitions), row.measured
-            difference = None if measured is None or not mean else 100 * (measured / mean - 1)
+    measured = shipped_statistics()
+    rows = description.beside(measured[measured["paper"] == description.paper], values, "right")
+    rows["verdict"] = judged(rows, description.partitions)
+    rows["setting"] = settings(rows)
+    views = []
+    for (paper, table), part in rows.groupby(["paper", "table"], sort=False):
+        lines = []
+        for row in rows_of(part):
+            difference = 100 * (row.measured / row.published - 1) if row.published else math.nan
             texts = {
-                "Measured": "-" if measured is None else _text(measured, value.metric),
-                "Published": _text(mean, value.metric),
-                "Difference": "-" if difference is None else f"{difference:+.1f} %",
-                "Verdict": verdict,
+                "Measured": _text(row.measured, row.quantity),
+                "Published": _text(row.published, row.quantity),
+                "Difference": "-" if pd.isna(difference) else f"{difference:+.1f} %",
+                "Verdict": row.verdict,
             }
             title = study.title_of(row.dataset)
-            rows.append((f"{title}, {row.setting}, {value.metric.replace('_', ' ')}", texts))
-            records.append(
-                {
-                    "paper": paper,
-                    "table": table,
-                    "dataset": value.dataset,
-                    "scenario": value.scenario,
-                    "clients": str(value.clients or ""),
-                    "quantity": value.metric,
-                    "measured": measured,
-                    "deviation": row.deviation,
-                    "published": mean,
-                    "verdict": verdict,
-                }
-            )
+            lines.append((f"{title}, {row.setting}, {row.quantity.replace('_', ' ')}", texts))
         name = f"{paper}_{table}".lower().replace(" ", "_")
-        views.append(listing(name, f"{study.paper_title(paper)}, {table}", "Statistic", rows))
+        views.append(listing(name, f"{study.paper_title(paper)}, {table}", "Statistic", lines))
     caption = (
         "Statistics of the data sets as the papers print them. Counts of clients are means over them, "
         "heterogeneity is a median over pairs.",
         "Measured by 'bench data stats --json', from files; what the report reads comes with the suite.",
     )
+    record = rows.assign(
+        dataset=rows["printed_dataset"],
+        scenario=rows["printed_scenario"],
+        clients=rows["clients"].astype(str).mask(rows["printed_scenario"] == WHOLE[0], ""),
+    )
+    names = ["paper", "table", "dataset", "scenario", "clients", "quantity", "measured", "deviation"]
     return Document(
         study,
         "datasets",
@@ -116,10 +106,12 @@ def dataset_document(study: Study) -> Document | None:
         tuple(views),
         tuple(views),
         fine_print=(LEGEND,),
-        records={f"{study.name}_datasets": pd.DataFrame(records)},
+        records={f"{study.name}_datasets": record[[*names, "published", "verdict"]]},
     )
 
 
 def _text(value: float, quantity: str) -> str:
     """A statistic with the digits that papers print."""
+    if pd.isna(value):
+        return "-"
     return f"{value:.3f}" if quantity in SHARES else f"{value:,.0f}"

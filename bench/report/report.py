@@ -17,13 +17,12 @@ from bench.frames.stored_runs import WHERE, UsualRuns
 from bench.frames.values import check_kept, client_rows
 from bench.grids import load_grid
 from bench.metric_names import ACCURACY, TITLES
-from bench.report.claim_documents import claim_document
+from bench.report.claims import claim_document
 from bench.report.dataset_documents import dataset_document
 from bench.report.document import Document, DocumentCells, Part, Report
 from bench.report.ranking import ranking_document
-from bench.report.reproduction import reproduction
 from bench.report.request import Request, asked_plans
-from bench.report.score import headline, judged_once, leaders, scores, verdict_counts
+from bench.report.score import headline, judged_once, leaders, reproduction, scores, verdict_counts
 from bench.report.spread import spread
 from bench.report.tables import document_of, verdict_map
 from bench.report.tuned import tuned_document

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,13 +12,15 @@ import scipy  # its stats, slow to import, are loaded with the first test
 
 from bench.frames.graded_cells import Results
 from bench.frames.ranking import TASK, Ranking
-from bench.frames.spread import OWN, POOLED, SAME_CLIENTS, SPLIT
-from bench.frames.stored_runs import WHERE
+from bench.frames.spread import SAME_CLIENTS, SPLIT
 from bench.frames.verdicts import GRADES, NOT_COMPARABLE, STATES, graded
-from bench.report.document import Score
+from bench.report.captions import LEGEND, statistic
+from bench.report.document import Document, Score
+from bench.report.table import Table, listing
 from bench.statistics.paired import of_one
-from bench.statistics.summary import kendall
+from bench.statistics.summary import LEAST_METHODS, kendall
 from bench.studies.published import published
+from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.wording import enumeration
 
@@ -31,6 +34,9 @@ ALWAYS = [*GRADES, NOT_COMPARABLE, STATES["not_run"]]
 """Verdicts that a score names even where no cell has them."""
 
 ORDER = [*GRADES, NOT_COMPARABLE, *STATES.values(), NO_TABLE]
+
+PRINTED = ("score", "placebos", "clients", "signs")
+"""Tables of the score that a terminal shows."""
 
 OWN_RUNS = "the method's own"
 
@@ -160,85 +166,50 @@ def sign_tests(judged: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreements(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataFrame:
-    """Kendall's tau of measured and published order in every published column of the tables that compare
-    methods, over its comparable methods: columns paper, table, beside, dataset, scenario, clients, point,
-    methods and tau.
+    """Kendall's tau of measured and published order in every column of the tables that compare methods, over
+    its comparable methods: columns paper, table, beside, dataset, scenario, clients, point, methods and tau.
 
     Comparable is a cell that has a grade; of a reduced experiment every measured one. A method has one line,
     that which is ranked. Tau is missing for too few.
     """
-    reduced = [experiment.name for experiment in study.experiments if experiment.reduced]
-    lines = results.places.set_index("place")["line_object"]
-    is_ranked = cells["place"].map({place: line.ranked for place, line in lines.items()})
-    is_comparable = cells["verdict"].isin(GRADES) | cells["document"].isin(reduced)
-    has_both = (cells["n"] > 0) & cells["published_mean"].notna()
+    experiments = {experiment.name: experiment for experiment in study.experiments if experiment.competes}
+    reduced = [name for name, experiment in experiments.items() if experiment.reduced]
+    places = results.places[["place", "line_object", "column_number", "inner"]]
     compared = cells[
-        cells["primary"]
+        cells["document"].isin(experiments)
+        & cells["primary"]
         & (cells["position"] == 0)
         & cells["usual"]
-        & is_ranked.astype(bool)
-        & is_comparable
-        & has_both
-    ]
-    of_column = dict(list(compared.groupby(["document", "comparison_number", *TASK])))
-    columns = results.places[results.places["place"].isin(cells["place"])].sort_values("column_number")
+        & (cells["verdict"].isin(GRADES) | cells["document"].isin(reduced))
+        & (cells["n"] > 0)
+        & cells["published_mean"].notna()
+    ].merge(places, on="place")
+    compared = compared[np.array([line.ranked for line in compared["line_object"]], bool)]
+    compared = compared.assign(document_number=compared["document"].map(list(experiments).index))
+    compared = compared.sort_values(["document_number", "comparison_number", "column_number", "inner"])
     rows = []
-    for experiment in study.experiments:
-        is_shown = (columns["document"] == experiment.name) & (columns["study"] == study.name)
-        shown_columns = columns.loc[is_shown & experiment.competes, WHERE].drop_duplicates()
-        for number, comparison in enumerate(experiment.comparisons):
-            for where in shown_columns.itertuples(index=False, name=None) if comparison.targets else ():
-                for point in experiment.points:
-                    pairs = of_column.get((experiment.name, number, *where, point.label), compared[:0])
-                    rows.append(
-                        {
-                            "paper": comparison.targets[0].paper,
-                            "table": comparison.targets[0].table,
-                            "beside": comparison.label,
-                            **dict(zip(WHERE, where, strict=True)),
-                            "point": point.label,
-                            "methods": len(pairs),
-                            "tau": kendall(pairs["mean"].tolist(), pairs["published_mean"].tolist()),
-                        }
-                    )
+    for (document, number, *task), pairs in compared.groupby(
+        ["document", "comparison_number", *TASK], sort=False
+    ):
+        comparison = experiments[document].comparisons[number]
+        target = comparison.targets[0]
+        tau = kendall(pairs["mean"].tolist(), pairs["published_mean"].tolist())
+        rows.append((target.paper, target.table, comparison.label, *task, len(pairs), tau))
     names = ["paper", "table", "beside", *TASK, "methods", "tau"]
     return pd.DataFrame(rows, columns=names).astype({"tau": float})
 
 
-def spread_note(study: Study, cells: pd.DataFrame, judged: pd.DataFrame) -> str:
-    """How many compatible cells of each paper rest on the spread between partitions, and on how much of it
-    that was measured elsewhere; empty without any.
-    """
-    sources = _pooled_over(study, cells[cells["study"] == study.name])
-    notes = []
-    for paper, compatible in judged[judged["verdict"] == "compatible"].groupby("paper", sort=False):
-        resting = compatible[compatible["rests_on_spread"]]
-        pooled = resting[resting["s_d_source"] == POOLED]
-        foreign = [
-            sources[scenario]
-            for dataset, scenario in zip(pooled["dataset"], pooled["scenario"], strict=True)
-            if dataset not in sources[scenario]
-        ]
-        titles = sorted({study.title_of(name) for datasets in foreign for name in datasets})
-        pooled_text = f", {len(foreign)} of them by that of {enumeration(titles)}" if titles else ""
-        notes.append(f"{study.paper_title(str(paper))}: {len(resting)} of {len(compatible)}{pooled_text}")
-    if not notes:
+def spread_note(study: Study, judged: pd.DataFrame) -> str:
+    """How many compatible cells of each paper rest on the spread between partitions; empty without any."""
+    compatible = judged[judged["verdict"] == "compatible"]
+    counts = [
+        f"{study.paper_title(str(paper))}: {part.sum()} of {len(part)}"
+        for paper, part in compatible.groupby("paper", sort=False)["rests_on_spread"]
+    ]
+    if not counts:
         return ""
-    return (
-        "Compatible cells that would be above or below without the spread between partitions, and how many "
-        f"of these have that of other data sets, pooled: {'; '.join(notes)}."
-    )
-
-
-def _pooled_over(study: Study, cells: pd.DataFrame) -> dict[str, set[str]]:
-    """Scenario -> the data sets over whose cells its spread between partitions is pooled."""
-    tables = [experiment.name for experiment in study.experiments if experiment.competes]
-    is_pooled = (cells["s_d_source"] == OWN) & (cells["setting"] == "") & cells["document"].isin(tables)
-    own = cells[is_pooled]
-    of_scenario = {str(scenario): set(part) for scenario, part in own.groupby("scenario")["dataset"]}
-    return {
-        scenario: of_scenario.get(scenario, set(own["dataset"])) for scenario in cells["scenario"].unique()
-    }
+    text = "Compatible cells that would be above or below without the spread between partitions"
+    return f"{text}: {'; '.join(counts)}."
 
 
 def headline(ranking: Ranking | None, all_scores: Iterable[Score]) -> tuple[str, ...]:
@@ -330,26 +301,20 @@ def leaders(ranking: Ranking | None) -> str:
 def published_sentence(all_scores: Iterable[Score]) -> str:
     """How many published values were measured, and how many of these agree."""
     known_scores = list(all_scores)
-    counts: Counter[str] = sum((Counter(dict(score.counts)) for score in known_scores), Counter())
     if not known_scores:
         return ""
+    counts: Counter[str] = sum((Counter(dict(score.counts)) for score in known_scores), Counter())
     published_count, measured_count = sum(score.published for score in known_scores), counts.total()
     if not counts:
         return f"Of {published_count:,} published values none is measured under its protocol yet."
-    agreeing_count = sum(score.agreeing for score in known_scores)
-    outcomes = (
-        (agreeing_count, "agrees", "agree", "with the published one"),
-        (counts["above"], "lies", "lie", "above it"),
-        (counts["below"], "lies", "lie", "below it"),
-        (counts["uninformative"] + counts["not comparable"], "cannot", "cannot", "be judged"),
-    )
-    parts = [
-        f"{count:,} {singular if count == 1 else plural} {rest}"
-        for count, singular, plural, rest in outcomes
-        if count
-    ]
-    verb = "is" if measured_count == 1 else "are"
-    subject = f"Of {published_count:,} published values {measured_count:,} {verb}"
+    outcomes = {
+        "agree with the published one": sum(score.agreeing for score in known_scores),
+        "lie above it": counts["above"],
+        "lie below it": counts["below"],
+        "cannot be judged": counts["uninformative"] + counts["not comparable"],
+    }
+    parts = [f"{count:,} {words}" for words, count in outcomes.items() if count]
+    subject = f"Of {published_count:,} published values {measured_count:,} are"
     if measured_count == published_count:
         subject = f"All {published_count:,} published values are"
     return f"{subject} measured, of which {enumeration(parts)}."
@@ -362,3 +327,117 @@ def agreement_by_paper(all_scores: Iterable[Score]) -> str:
         return ""
     parts = [f"{count:,} of {title}" for title, count in agreeing.most_common()]
     return f"The values that agree: {enumeration(parts)}."
+
+
+def reproduction(study: Study, results: Results, cells: pd.DataFrame, is_whole: bool) -> Document | None:
+    """The score of a study's papers; None for fewer than two published cells."""
+    judged = judged_once(study, cells)
+    if len(judged) < 2:
+        return None
+    counts = verdict_counts(study, judged, is_whole)
+    counts = counts[[name for name in ORDER if name in ALWAYS or counts[name].any()]]
+    grades, taus = placebos(study, judged), agreements(study, results, cells)
+    signs = sign_tests(judged)
+    rounded_signs = signs.rename(study.title_of, level="dataset").assign(
+        mean=[f"{value:+.2f}" for value in signs["mean"]], p=[f"{value:.2g}" for value in signs["p"]]
+    )
+    views: tuple[Table, ...] = (
+        _table(study, "score", "Reproduction score", "Verdict", _score(study, counts, grades, taus)),
+        _table(study, "tables", "Verdicts by table", "Table", _by_table(study, judged, counts)),
+        _table(
+            study,
+            "placebos",
+            "Grades with other methods' runs in place of the method's own",
+            "Runs",
+            counted(grades, ["paper", "runs"], "grade", GRADES),
+        ),
+        _table(
+            study,
+            "clients",
+            "Values measured on drawn clients and on the paper's own, of which the latter count",
+            "Clients",
+            counted(on_both(study, cells), ["paper", "clients"], "grade", [*GRADES, NOT_COMPARABLE]),
+        ),
+        _table(study, "signs", "Which side of the published value cells lie on", "Data set", rounded_signs),
+        _table(study, "tau", "Order of methods", "Column", _tau_table(study, taus)),
+    )
+    views = tuple(view for view in views if view.rows)
+    filter_note = "" if is_whole else " Only the cells that the report's filters leave."
+    fine_print = (
+        "Experiments are read as their own tables say.",
+        LEGEND,
+        f"Placebos: what {study.title_of(study.baseline)} and {study.title_of(study.control)} would score "
+        "beside the published values of the other methods that have a grade. Sign tests are two-sided, over "
+        "cells with a grade, which share clients and are not independent.",
+        "Kendall's tau-b of measured and published order of the methods whose cells have a grade (of a "
+        f"reduced protocol: that were measured), in every column with at least {LEAST_METHODS} of them, in "
+        "tables that rank methods: 1 the same order, -1 the opposite. Its mean counts every column alike.",
+        *filter(None, [spread_note(study, judged)]),
+    )
+    return statistic(
+        study,
+        "reproduction",
+        "Reproduction score",
+        "How many published values come out, on which side the others lie, and what placebos would score.",
+        judged,
+        results,
+        (
+            "Every published value once, beside the runs in the usual setting; shares of all of a paper's "
+            f"published cells.{filter_note}",
+        ),
+        fine_print,
+        views=views,
+        printed=tuple(view for view in views if view.name in PRINTED),
+        records={
+            "score": counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells"),
+            "placebos": grades.value_counts(sort=False).rename("cells").reset_index(),
+            "signs": signs.reset_index(),
+            "tau": taus.drop(columns="beside"),
+        },
+    )
+
+
+def _table(study: Study, name: str, title: str, stub: str, data: pd.DataFrame) -> Table:
+    """A frame of numbers or texts as a table; its index names the rows, a paper first where it has levels."""
+    if data.index.nlevels > 1:
+        data = data.rename(study.paper_title, level=0)
+    labels = [", ".join(map(str, row)) if isinstance(row, tuple) else str(row) for row in data.index]
+    rows = data.rename(columns=str).astype(str).to_dict("records")
+    return listing(name, title, stub, zip(labels, rows, strict=True))
+
+
+def _score(study: Study, counts: pd.DataFrame, grades: pd.DataFrame, taus: pd.DataFrame) -> pd.DataFrame:
+    """A column a paper: its published cells by verdict, what placebos reproduce, and Kendall's tau."""
+    score = {}
+    for paper, verdicts in counts.iterrows():
+        total = int(verdicts.sum())
+        rows: dict[str, Any] = {"published cells": str(total)}
+        rows |= {str(name): f"{n} ({100 * n / total:.1f} %)" for name, n in verdicts.items()}
+        of_paper = grades[(grades["paper"] == paper) & (grades["runs"] != OWN_RUNS)]
+        for runs, part in of_paper.groupby("runs", sort=False)["grade"]:
+            rows[f"placebo: reproduced by {runs} runs"] = f"{(part == 'reproduced').sum()} of {len(part)}"
+        known_taus = taus.loc[taus["paper"] == paper, "tau"].dropna()
+        rows["Kendall's tau, mean"] = f"{known_taus.mean():+.2f}" if len(known_taus) else "-"
+        rows["columns with tau"] = str(len(known_taus))
+        score[study.paper_title(str(paper))] = rows
+    return pd.DataFrame(score).fillna("-")
+
+
+def _by_table(study: Study, judged: pd.DataFrame, counts: pd.DataFrame) -> pd.DataFrame:
+    """Verdicts of each printed table."""
+    verdicts = counts.columns.drop(NO_TABLE, errors="ignore")
+    by_table = counted(judged, ["paper", "printed_table"], "verdict", verdicts)
+    by_table.insert(0, "cells", by_table.sum(axis=1))
+    return by_table
+
+
+def _tau_table(study: Study, taus: pd.DataFrame) -> pd.DataFrame:
+    """Tau of every column with an order to compare."""
+    shown = taus[taus["methods"] >= LEAST_METHODS]
+    names = shown[["beside", "dataset", "scenario", "clients", "point"]].itertuples(index=False, name=None)
+    index = [
+        ", ".join(filter(None, (comparison, study.column_title(Column(*column)), point)))
+        for comparison, *column, point in names
+    ]
+    tau = ["-" if pd.isna(value) else f"{value:+.2f}" for value in shown["tau"]]
+    return pd.DataFrame({"Methods": shown["methods"].tolist(), "Kendall's tau": tau}, index)

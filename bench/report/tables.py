@@ -15,10 +15,9 @@ from bench.frames.stored_runs import rows_of
 from bench.frames.verdicts import AGREEING, NOT_COMPARABLE
 from bench.grids.experiment import Line
 from bench.grids.grid import PARTITION_SEED
-from bench.report.captions import caption_and_fine_print
+from bench.report.captions import caption_and_fine_print, notes
 from bench.report.document import Document, DocumentCells
 from bench.report.grades import GRADES, grade_look
-from bench.report.notes import notes
 from bench.report.table import LABEL_WIDTH, Cell, Table, Value, listing, text_of
 from bench.studies.measures import Measure
 from bench.studies.settings import Column

@@ -17,7 +17,7 @@ from bench.report.tables import places
 from bench.statistics.paired import ALPHA, REGION, compare
 from bench.studies.settings import Column
 from bench.studies.study import Study
-from bench.studies.wording import gap, label, number
+from bench.studies.wording import gap, number
 
 DEFAULT_WON = "default won"
 
@@ -161,7 +161,7 @@ BUDGET = ["trials_granted", "client_epochs_granted"]
 def _notes(study: Study, board: pd.DataFrame, pairs: pd.DataFrame) -> Iterator[str]:
     """Competitors of which one of the two is missing, and searches that were granted unequal budgets."""
     for where, part in pairs.groupby(WHERE):
-        place = label(study, Column(*where))
+        place = f"{study.title_of(where[0])} {where[2]}"
         others = board[(board[WHERE] == list(where)).all(axis=1) & ~board["method"].isin(part["method"])]
         for kind, is_other in (("tuned", others["usual"]), ("default", others["search"].notna())):
             if is_other.any():

@@ -1,7 +1,14 @@
 """The studies' tables of data sets: every statistic measured here beside the published one.
 
 A study describes its table by a ``DataTable``; published values are the rows ``dataset_stats`` and
-``hyperedge_stats`` of its paper's file under ``results/published``.
+``hyperedge_stats`` of its paper's file under ``results/published``. A frame of statistics has a row a number
+and these columns:
+
+dataset, scenario, clients   where it is of: ``global`` and 1 for the whole data set
+quantity                     what it counts
+measured, published          missing where a value is not defined or not published
+deviation                    standard deviation (ddof 1) of a ``measured`` that is a mean over partitions
+paper                        whose description it is
 """
 
 from __future__ import annotations
@@ -9,9 +16,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
+
+import pandas as pd
 
 from bench import paths
 from bench.data import Data, Family, Graph, Images
@@ -21,21 +30,20 @@ from bench.federation.build import federate
 from bench.federation.identity import data_checksum, features_checksum
 from bench.federation.prepared import Prepared, prepare
 from bench.federation.scenario import Split
-from bench.federation.statistics import (
-    clustering,
-    graph_statistics,
-    image_statistics,
-)
+from bench.federation.statistics import clustering, graph_statistics, image_statistics
 from bench.sources import Sources
-from bench.studies.published import Published, published
+from bench.studies.published import published
+from bench.studies.wording import number
 
-Setting = tuple[str, int]
-"""Scenario and number of clients."""
+COLUMNS = ["dataset", "scenario", "clients", "quantity", "measured", "published", "deviation", "paper"]
 
-Measured = tuple[Setting, str, float | None, float | None]
-"""A setting, a quantity, its value (or mean over partitions) and, of a mean, the standard deviation."""
+PRINTED = ["printed_dataset", "printed_scenario", "clients", "quantity"]
+"""What names a published statistic."""
 
-WHOLE: Setting = ("global", 1)
+Measured = tuple[str, int, str, float | None, float | None]
+"""Scenario, number of clients, quantity, value, and of a mean over partitions the standard deviation."""
+
+WHOLE = ("global", 1)
 """The whole data set, as the published files call it."""
 
 SHARES = ("clustering", "heterogeneity", "training_ratio")
@@ -48,69 +56,48 @@ QUANTITIES: Mapping[Family, tuple[str, ...]] = {
 """What ``ClientMeans`` states of data of a family, whole and of the clients of a setting."""
 
 
-@dataclass(frozen=True)
-class Statistic:
-    """One number of a paper's table; ``clients`` is 1 and ``scenario`` ``global`` for the whole data set.
-
-    ``measured`` may be a mean over partitions, with its standard ``deviation`` (ddof 1). None where a
-    value is not defined or not published.
-    """
-
-    dataset: str
-    scenario: str
-    clients: int
-    quantity: str
-    measured: float | None
-    published: float | None
-    deviation: float | None = None
-    paper: str = ""
-
-    @property
-    def setting(self) -> str:
-        """Scenario and number of clients as tables print them."""
-        return "whole" if (self.scenario, self.clients) == WHOLE else f"{self.scenario} {self.clients}"
-
-
-def _number(value: float | None, quantity: str) -> str:
-    if value is None:
-        return "-"
-    if quantity in SHARES:
-        return f"{value:.3f}"
-    return f"{value:,.0f}" if value.is_integer() else f"{value:,.1f}"
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DatasetTable:
-    """The statistics of one data set as a paper prints them; without any, ``missing_reason`` says why."""
+    """The ``statistics`` of one data set as a paper prints them; without any, ``missing_reason`` says why."""
 
     dataset: str
     title: str = ""
-    statistics: tuple[Statistic, ...] = ()
+    statistics: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=COLUMNS))
     notes: tuple[str, ...] = ()
     missing_reason: str = ""
 
-    @cached_property
-    def columns(self) -> dict[str, list[str]]:
-        """Heading -> texts: measured numbers beside published ones (``publ.``), with standard deviations
-        where there are some; what neither side has is left out.
-        """
-        rows = [row for row in self.statistics if row.measured is not None or row.published is not None]
-        texts_by_name = {
-            "clients": [row.setting for row in rows],
-            "quantity": [row.quantity.replace("_", " ") for row in rows],
-            "measured": [
-                _number(row.measured, row.quantity) if row.deviation is None else f"{row.measured:,.1f}"
-                for row in rows
-            ],
-            "std": ["" if row.deviation is None else f"{row.deviation:,.1f}" for row in rows],
-            "publ.": [_number(row.published, row.quantity) for row in rows],
-        }
-        return {name: texts for name, texts in texts_by_name.items() if set(texts) - {"", "-"}}
+    @property
+    def records(self) -> list[dict[Any, Any]]:
+        """The statistics row by row, None where a number is missing."""
+        return self.statistics.astype(object).where(self.statistics.notna(), None).to_dict("records")
 
     @property
-    def rows(self) -> list[tuple[str, ...]]:
-        """The texts row by row."""
-        return list(zip(*self.columns.values(), strict=True))
+    def texts(self) -> pd.DataFrame:
+        """Measured numbers beside published ones (``publ.``), with standard deviations where there are some;
+        columns that nothing has are left out.
+        """
+        rows = self.statistics.dropna(subset=["measured", "published"], how="all")
+        has_std = rows["deviation"].notna()
+        texts = {
+            "clients": settings(rows),
+            "quantity": rows["quantity"].str.replace("_", " "),
+            "measured": list(map(_number, rows["measured"], rows["quantity"], has_std)),
+            "std": ["" if pd.isna(value) else f"{value:,.1f}" for value in rows["deviation"]],
+            "publ.": list(map(_number, rows["published"], rows["quantity"])),
+        }
+        return pd.DataFrame({name: column for name, column in texts.items() if {*column} - {"", "-"}})
+
+
+def settings(rows: pd.DataFrame) -> pd.Series[str]:
+    """Scenario and number of clients as tables print them."""
+    texts = rows["scenario"] + " " + rows["clients"].astype(str)
+    return texts.mask((rows["scenario"] == WHOLE[0]) & (rows["clients"] == WHOLE[1]), "whole")
+
+
+def _number(value: float, quantity: str, is_mean: bool = False) -> str:
+    if quantity in SHARES and not is_mean:
+        return number(value, ".3f")
+    return number(value, ",.1f" if is_mean or value % 1 else ",.0f")
 
 
 @runtime_checkable
@@ -121,22 +108,17 @@ class ReadWithoutFeatures(Protocol):
         """The graph with features of no width."""
 
 
-def published_rows(paper: str, folder: Path) -> Iterator[tuple[Published, float]]:
-    """The statistics of data sets that a paper prints, by its file in a folder, each with its number."""
-    for value in published(paper, folder):
-        if value.study in ("dataset_stats", "hyperedge_stats") and value.mean is not None:
-            yield value, value.mean
-
-
 @cache
-def published_statistics(paper: str, folder: Path) -> dict[tuple[str, str, int, str], float]:
-    """Published value by (data set's published name, scenario, clients, quantity), from the paper's file in a
-    folder.
+def published_statistics(paper: str, folder: Path) -> pd.DataFrame:
+    """The statistics of data sets that a paper prints, by its file in a folder: the columns ``PRINTED``,
+    paper, table, published.
     """
-    return {
-        (row.dataset, row.scenario, row.clients or 1, row.metric): mean
-        for row, mean in published_rows(paper, folder)
-    }
+    rows = [
+        (row.dataset, row.scenario, row.clients or 1, row.metric, row.paper, row.table, row.mean)
+        for row in published(paper, folder)
+        if row.study in ("dataset_stats", "hyperedge_stats") and row.mean is not None
+    ]
+    return pd.DataFrame(rows, columns=[*PRINTED, "paper", "table", "published"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,15 +150,26 @@ class DataTable(ABC):
         """What is said below the table of a data set of that family."""
         return ()
 
-    def beside_published(self, prepared_data: Prepared, sources: Sources, folder: Path) -> list[Statistic]:
-        """All numbers with the values that the paper's file in a folder has of them."""
-        dataset, rows = prepared_data.dataset.name, []
-        name, published_values = self.names.get(dataset, dataset), published_statistics(self.paper, folder)
-        for (scenario, clients), quantity, value, deviation in self.statistics(prepared_data, sources):
-            key = (name, self.scenarios.get(scenario, scenario), clients, quantity)
-            numbers = value, published_values.get(key), deviation
-            rows.append(Statistic(dataset, scenario, clients, quantity, *numbers, self.paper))
-        return rows
+    def beside(
+        self, measured: pd.DataFrame, values: pd.DataFrame, how: Literal["left", "right"] = "left"
+    ) -> pd.DataFrame:
+        """Measured statistics beside published ``values``: all of the former, or with ``right`` of the
+        latter, by the suite's names where something was measured.
+        """
+        names = {
+            "printed_dataset": measured["dataset"].replace(dict(self.names)),
+            "printed_scenario": measured["scenario"].replace(dict(self.scenarios)),
+        }
+        rows = measured.drop(columns=["published", "paper"], errors="ignore").assign(**names)
+        if how == "right":
+            rows = rows.drop_duplicates(PRINTED)
+        else:
+            values = values.drop_duplicates(PRINTED, keep="last")
+        rows = rows.merge(values, on=PRINTED, how=how)
+        return rows.assign(
+            dataset=rows["dataset"].fillna(rows["printed_dataset"]),
+            scenario=rows["scenario"].fillna(rows["printed_scenario"]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +183,7 @@ class ClientMeans(DataTable):
     ``most`` are images of one client; ``edges`` are counted in both directions.
     """
 
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[tuple[str, int], ...] = ()
     clients: int = 0
     family: Family = "graph"
     left_out: frozenset[str] = frozenset()
@@ -214,7 +207,9 @@ class ClientMeans(DataTable):
     def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Measured]:
         """All of the data set that is here, then the settings."""
         kind, data = prepared_data.dataset, prepared_data.data
-        values_by_setting: dict[Setting, Mapping[str, float | None]] = {WHOLE: _whole_counts(prepared_data)}
+        values_by_setting: dict[tuple[str, int], Mapping[str, float | None]] = {
+            WHOLE: _whole_counts(prepared_data)
+        }
         statistics_of = graph_statistics if isinstance(data, Graph) else image_statistics
         for scenario, clients in self.settings or [(name, self.clients) for name in kind.scenarios]:
             if scenario in self.left_out:
@@ -224,9 +219,9 @@ class ClientMeans(DataTable):
                 scenario = self.scenarios.get(scenario, scenario)
             federation = federate(prepared_data, scenario, clients, kind.protocol.partition_seed, split)
             values_by_setting[scenario, clients] = statistics_of(federation)
-        for setting, values in values_by_setting.items():
+        for (scenario, clients), values in values_by_setting.items():
             for quantity in QUANTITIES[self.family]:
-                yield setting, quantity, values.get(quantity), None
+                yield scenario, clients, quantity, values.get(quantity), None
 
 
 def _whole_counts(prepared_data: Prepared) -> dict[str, float | None]:
@@ -272,12 +267,15 @@ def dataset_tables(
     tables = []
     try:
         prepared_data = _prepared_data(dataset, roots, sources)
+        title = f"{prepared_data.dataset.title} ({dataset})"
         for description, folder in descriptions.items():
             if description.applies(prepared_data.data):
-                statistics = tuple(description.beside_published(prepared_data, sources, folder))
-                title = f"{prepared_data.dataset.title} ({dataset})"
+                rows = description.statistics(prepared_data, sources)
+                measured = pd.DataFrame(rows, columns=[*COLUMNS[1:5], "deviation"]).assign(dataset=dataset)
+                values = published_statistics(description.paper, folder)
+                statistics = description.beside(measured, values).assign(paper=description.paper)
                 remarks = tuple(description.remarks(prepared_data.dataset.family))
-                tables.append(DatasetTable(dataset, title, statistics, remarks))
+                tables.append(DatasetTable(dataset, title, statistics[COLUMNS], remarks))
     except NoDataError as error:
         return [DatasetTable(dataset, missing_reason=f"not at hand: {error}")]
     return tables or [DatasetTable(dataset, missing_reason="no published statistics")]

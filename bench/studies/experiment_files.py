@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib.resources.abc import Traversable
@@ -14,6 +15,7 @@ from bench.grids.expand import combinations
 from bench.grids.experiment import ExperimentFile, Line
 from bench.grids.files import grid_name, parse_experiment
 from bench.grids.grid import ColumnMatch
+from bench.studies.claims import Claims, read_claims
 from bench.studies.experiment import Experiment
 from bench.studies.measures import MEASURES, Measure
 from bench.studies.settings import Column
@@ -39,6 +41,18 @@ def read(
         for name in names
         for experiment in _tables(folder / f"{name}.toml", name, rows, measures_by_name)
     )
+
+
+def read_study(
+    folder: Traversable, measures: Iterable[Measure] = ()
+) -> tuple[tuple[Line, ...], tuple[Experiment, ...], tuple[Claims, ...]]:
+    """What ``study.toml`` in a folder names: the lines of a study's main tables, and in the order of their
+    documents the files in ``experiments`` and ``claims``; ``measures`` are the study's own.
+    """
+    content = tomllib.loads((folder / "study.toml").read_text(encoding="utf-8"))
+    lines = TypeAdapter(tuple[Line, ...]).validate_json(json.dumps(content["lines"]))
+    experiments = read(folder / "experiments", content["experiments"], lines, measures)
+    return lines, experiments, read_claims(folder / "claims", content.get("claims", ()), measures)
 
 
 def _tables(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import cache
@@ -51,7 +50,7 @@ def _number(text: str, factor: int) -> float | None:
     # Decimal: 0.5353 becomes 53.53 and not 53.529999999999994
     number = float(Decimal(text) * factor) if text else None
     if number is not None and not isfinite(number):
-        raise ValueError(text)
+        raise ValueError(f"{text} is no finite number")
     return number
 
 
@@ -72,42 +71,21 @@ def published(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
     """Every printed value of a paper, in the order of its tables, from ``PAPER.csv`` in a folder.
 
     Raises:
-        RequestError: there is no such paper, or its file lacks a column, has a value that is no number, or
-            two values of one place.
+        RequestError: there is no such paper, its file cannot be read, or has two values of one place.
     """
     papers = sorted(file.stem for file in folder.glob("*.csv"))
     if paper not in papers:
         raise unknown("paper", paper, papers)
-    values: list[Published] = []
-    lines: dict[tuple[object, ...], int] = {}
-    for line, row in enumerate(rows_of(folder / f"{paper}.csv", COLUMNS, "numbers"), 2):
-        try:
-            value = _value(row)
-        except (ValueError, ArithmeticError):
-            raise RequestError(
-                f"published numbers {paper}.csv: line {line}: not a number, or no finite one"
-            ) from None
-        first_line = lines.setdefault(tuple(getattr(value, name) for name in PLACE), line)
-        if first_line != line:
-            raise RequestError(
-                f"published numbers {paper}.csv: line {line}: a second value of what line {first_line} has: "
-                "one table, data set, scenario, number of clients, method, setting and metric"
-            )
-        values.append(value)
-    return tuple(values)
-
-
-def rows_of(file: Path, columns: Iterable[str], subject: str) -> list[dict[str, str]]:
-    """The rows of a CSV file with these columns.
-
-    Raises:
-        RequestError: it lacks one of them, or is no text.
-    """
+    file, line = folder / f"{paper}.csv", 1
+    values: dict[tuple[object, ...], Published] = {}
     try:
-        rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
-    except UnicodeDecodeError:
-        raise RequestError(f"published {subject} {file.name}: not a text file in UTF-8") from None
-    for name in columns:
-        if name not in (rows.fieldnames or ()):
-            raise RequestError(f"published {subject} {file.name}: the column '{name}' is missing")
-    return list(rows)
+        for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines()):
+            line += 1
+            value = _value(row)
+            place = tuple(getattr(value, name) for name in PLACE)
+            if place in values:
+                raise ValueError(f"a second value of {', '.join(map(str, place))}")
+            values[place] = value
+    except (KeyError, ValueError, ArithmeticError) as error:
+        raise RequestError(f"published numbers {file.name}: line {line}: {error}") from None
+    return tuple(values.values())

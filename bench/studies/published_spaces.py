@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable
 
-from bench.studies.published import rows_of
 from bench.studies.study import STUDIES, Study
 from bench.tune.tuning import Tuning, Value
 
 FILE = "hyperparameters.csv"
 
-COLUMNS = ("paper", "component", "name", "values", "method", "setting")
-"""Columns of the file: the values of one hyper-parameter of a paper's component, as printed, separated by
-semicolons. ``method`` and ``setting`` (a dotted key as ``--set`` takes it) are the suite's for it, both empty
-where it has none.
-"""
-
 
 def printed_settings(study: Study) -> list[dict[str, str]]:
     """What the papers of a study's tables print of settings that the suite has, from the file in the study's
-    folder of published numbers, if there is one.
-
-    Raises:
-        RequestError: the file lacks a column.
+    folder of published numbers, if there is one: the values of one hyper-parameter of a paper's component a
+    row, as printed, separated by semicolons. ``method`` and ``setting`` (a dotted key as ``--set`` takes it)
+    are the suite's for it, both empty where it has none.
     """
     file = study.published / FILE
-    rows = rows_of(file, COLUMNS, "settings") if file.is_file() else []
+    rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines()) if file.is_file() else ()
     return [row for row in rows if row["paper"] in study.papers and row["setting"]]
 
 

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from bench.studies.published import Published
-from bench.studies.settings import Column, Reading
-from bench.studies.study import Study
+from bench.studies.settings import Reading
 
 STAGES = {"received": "the model received from the server", "trained": "the model after local training"}
 
@@ -48,18 +46,6 @@ def signed(difference: float | None, digits: int = 2) -> str:
 def gap(difference: float) -> str:
     """``+1.23``; what is printed as zero has no minus sign: ``+0.00``."""
     return signed(round(difference, 2) + 0.0)
-
-
-def published_text(target: Published | None, digits: int = 2) -> str:
-    """A published value as text: its numbers, its status (``OOM``), or ``-``."""
-    if target is None:
-        return "-"
-    return target.status if target.mean is None else with_std(target.mean, target.std, digits)
-
-
-def label(study: Study, column: Column) -> str:
-    """``Cora 10``."""
-    return f"{study.title_of(column.dataset)} {column.clients}"
 
 
 def reading_text(reading: Reading) -> str:

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, ClassVar
 
-from bench.grids.experiment import Line
-from bench.studies.claims import read_claims
 from bench.studies.dataset_tables import ClientMeans
-from bench.studies.experiment_files import read
+from bench.studies.experiment_files import read_study
 from bench.studies.published import Published
 from bench.studies.settings import Column, Reading
 from bench.studies.study import Study
@@ -19,41 +17,6 @@ from .measures import MEASURES
 
 PAPER = "fedaghn"
 
-LINES = (
-    Line("local", "Local"),
-    Line("fedavg", "FedAvg", stage="received"),
-    Line("fedavg_ft", "FedAvg-FT", reads="fedavg", stage="trained"),
-    Line("fedprox", "FedProx", stage="received"),
-    Line("fedprox_ft", "FedProx-FT", reads="fedprox", stage="trained"),
-    Line("ditto", "Ditto"),
-    Line("fedrep", "FedRep"),
-    Line("pfedhn", "pFedHN"),
-    Line("fedcp", "FedCP"),
-    Line("fedpac", "FedPAC"),
-    Line("cfl", "CFL"),
-    Line("fedamp", "FedAMP"),
-    Line("h_fedamp", "H-FedAMP"),
-    Line("pfedla", "pFedLA"),
-    Line("fedala", "FedALA"),
-    Line("fedaghn", "FedAGHN"),
-    Line("fedaghn_descent", "FedAGHN, descent"),
-    Line("majority", "Majority class"),
-)
-"""The methods as the paper prints them; the one with the other sign of p and q is ours."""
-
-EXPERIMENTS = (
-    "fedaghn_main",
-    "heterogeneity",
-    "fedaghn_ablation",
-    "case_study",
-    "collaboration_weights",
-    "self_weight",
-    "fedaghn_reduced",
-    "fedaghn_ablation_reduced",
-    "case_study_reduced",
-    "collaboration_weights_reduced",
-)
-"""Files of experiments, in the order of their documents: those of the whole protocol come first."""
 
 ROUNDS = {"cifar100_resnet18": 80, "tinyimagenet_resnet18": 40}
 """Rounds by the published name of a data set; 200 for all others (appendix C.3)."""
@@ -66,11 +29,9 @@ class FedAGHN(Study):
     title = "FedAGHN"
     proposed = "fedaghn"
     grids = ("fedaghn_main", "heterogeneity", "case_study", "fedaghn_reduced", "case_study_reduced")
-    lines = LINES
-    experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES, MEASURES)
+    lines, experiments, claims = read_study(files(__package__), MEASURES)
     primary = Reading("trained", "best_val")
     readings = (Reading("trained", "client_best_val"),)
-    claims = read_claims(files(__package__) / "claims", ("groups", "claims", "controls"), MEASURES)
     data_table = ClientMeans(PAPER, clients=20, family="images")
     datasets: ClassVar[Mapping[str, str]] = {
         "cifar10-sample": "cifar10",

@@ -48,40 +48,34 @@ class PartitionCounts(DataTable):
 
     def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Measured]:
         """The whole data set, then the counts that hang on the partition, by number of clients."""
-        kind, data = prepared_data.dataset, prepared_data.data
+        dataset, data = prepared_data.dataset(), prepared_data.data
         assert isinstance(data, Graph | Hypergraph)
         assert data.hyperedges is not None
-        for quantity, value in self._whole_counts(prepared_data, sources).items():
-            yield WHOLE, quantity, float(value), None
-        for clients in self.clients.get(kind.family, ()):
-            counts: dict[str, list[int]] = {}
-            for seed in range(self.partitions):
-                ids = scenarios.parse(self.scenario).draw(data, clients, seed, kind.protocol.split).ids
-                holder = holders(ids, len(data.labels))
-                counts.setdefault("border_hyperedges", []).append(border_hyperedges(data.hyperedges, holder))
-                if isinstance(data, Graph):
-                    crossing = cross_client_edges(data.edges, holder)
-                    counts.setdefault("cross_client_edges", []).append(crossing)
-            for quantity, values in counts.items():
-                mean, deviation = float(np.mean(values)), float(np.std(values, ddof=1))
-                yield (self.scenario, clients), quantity, mean, deviation
-
-    def _whole_counts(self, prepared_data: Prepared, sources: Sources) -> dict[str, float]:
-        kind, data = prepared_data.dataset(), prepared_data.data
-        assert isinstance(data, Graph | Hypergraph)
-        assert data.hyperedges is not None
-        counts: dict[str, float] = {"nodes": len(data.labels)}
+        whole: dict[str, float] = {"nodes": len(data.labels)}
         if isinstance(data, Graph):
-            counts["edges"] = data.edges.shape[1] // 2
-        if isinstance(kind, CleanedOnLoading):
-            counts["hyperedges"] = len(kind.raw_hyperedges(sources))
-            counts["cleaned_hyperedges"] = len(data.hyperedges)
-        else:
-            counts["hyperedges"] = len(data.hyperedges)
-        counts["classes"] = data.classes
-        counts["features"] = data.features.shape[1]
-        counts["training_ratio"] = kind.protocol.split[0] / 100
-        return counts
+            whole["edges"] = data.edges.shape[1] // 2
+        whole["hyperedges"] = len(data.hyperedges)
+        if isinstance(dataset, CleanedOnLoading):
+            whole["hyperedges"] = len(dataset.raw_hyperedges(sources))
+            whole["cleaned_hyperedges"] = len(data.hyperedges)
+        whole["classes"] = data.classes
+        whole["features"] = data.features.shape[1]
+        whole["training_ratio"] = dataset.protocol.split[0] / 100
+        for quantity, value in whole.items():
+            yield *WHOLE, quantity, float(value), None
+        for clients in self.clients.get(dataset.family, ()):
+            border, crossing = [], []
+            for seed in range(self.partitions):
+                scenario = scenarios.parse(self.scenario)
+                ids = scenario.draw(data, clients, seed, dataset.protocol.split).ids
+                holder = holders(ids, len(data.labels))
+                border.append(border_hyperedges(data.hyperedges, holder))
+                if isinstance(data, Graph):
+                    crossing.append(cross_client_edges(data.edges, holder))
+            for quantity, counts in (("border_hyperedges", border), ("cross_client_edges", crossing)):
+                if counts:
+                    mean, deviation = float(np.mean(counts)), float(np.std(counts, ddof=1))
+                    yield self.scenario, clients, quantity, mean, deviation
 
     def remarks(self, family: Family) -> Sequence[str]:
         """How counts were averaged, and the family's own remark."""

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, ClassVar
 
-from bench.grids.experiment import Line
-from bench.studies.claims import read_claims
-from bench.studies.experiment_files import read
+from bench.studies.experiment_files import read_study
 from bench.studies.published import Published
 from bench.studies.settings import Column, Reading, Settings
 from bench.studies.study import Study
@@ -42,41 +40,6 @@ NAMES = {
 }
 """Our name of a data set -> its name in the published file, where they differ."""
 
-STAND_IN = "fedsage_plus"
-"""The published name of the paper's FedSage+, which has no generator."""
-
-
-LINES = (
-    Line("local_hgnn", "Local HGNN"),
-    Line("local_hgnn_hc", "Local HGNN with HC"),
-    Line("fedsage", "FedSage"),
-    Line("fedgcn_0hop", "FedGCN (0-hop)"),
-    Line("fedhgn", "FedHGN w/o HC, released"),
-    Line("fedsage_plus_standin", "FedSage+ stand-in", published=STAND_IN),
-    Line("fedgcn_2hop", "FedGCN (2-hop)"),
-    Line("fedcog", "FedCog"),
-    Line("fedhgn_hc", "FedHGN with HC"),
-    Line("global_hgnn", "Global HGNN", ranked=False),
-    Line("fedhgn_trim1", "FedHGN w/o HC, single nodes kept"),
-    Line("fedsage_plus", "FedSage+ with a generator", published="none"),
-    Line("majority", "Majority class"),
-)
-"""Rows of the main tables."""
-
-EXPERIMENTS = (
-    "fedhgn_tables",
-    "fedhgn_simple",
-    "fedhgn_fedcog",
-    "fedhgn_convergence",
-    "fedhgn_trimming",
-    "fedhgn_repeats",
-    "fedhgn_masks",
-    "fedhgn_longer",
-    "fedhgn_cost",
-    "fedhgn_privacy",
-)
-"""Files of experiments, in the order of their documents."""
-
 
 class FedHGN(Study):
     """Local and federated HGNN with and without hyperedge completion, against one global model."""
@@ -84,7 +47,7 @@ class FedHGN(Study):
     name = "fedhgn"
     title = "FedHGN"
     grids = ("fedhgn_tables", "fedhgn_simple")
-    lines = LINES
+    lines, experiments, claims = read_study(files(__package__), MEASURES)
     primary = Reading("trained", "client_best_val")
     readings = (Reading("received", "best_val"), Reading("trained", "best_val"))
     average = "samples"
@@ -109,8 +72,6 @@ class FedHGN(Study):
         },
     )
     proposed = "fedhgn_hc"
-    claims = read_claims(files(__package__) / "claims", ("claims",), MEASURES)
-    experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES, MEASURES)
     remarks = (
         "'Released' drops a border hyperedge with a single own node, as the authors' code does; 'single "
         "nodes kept' is what the paper's text says.",

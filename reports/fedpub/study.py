@@ -10,54 +10,13 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, ClassVar
 
-from bench.grids.experiment import Line
-from bench.studies.experiment_files import read
+from bench.studies.experiment_files import read_study
 from bench.studies.published import Published
 from bench.studies.settings import Column, Reading
 from bench.studies.study import Study
 from bench.studies.verdicts import PublishedRuns
 
 from .measures import MEASURES
-
-LINES = (
-    Line("local", "Local"),
-    Line("fedavg", "FedAvg"),
-    Line("fedprox", "FedProx"),
-    Line("fedper", "FedPer"),
-    Line("fedbabu", "FedBABU"),
-    Line("fedrod", "FedRoD"),
-    Line("pfedfda", "pFedFDA"),
-    Line("fedsage_plus", "FedSage+"),
-    Line("pfedhn", "pFedHN"),
-    Line("pefll", "PeFLL"),
-    Line("fggp", "FGGP"),
-    Line("pfedgraph", "pFedGraph"),
-    Line("fedpub", "FED-PUB"),
-    Line("flow", "Flow"),
-    Line("fedgta", "FedGTA"),
-    Line("fedgta_labels", "FedGTA (labels alone)"),
-    Line("adafgl", "AdaFGL"),
-    Line("fedsheafhn", "FedSheafHN"),
-    Line("fedaux", "FedAux"),
-    Line("fedaux_control", "FedAux (control)"),
-    Line("fediih", "FedIIH"),
-    Line("fediih_average", "FedIIH (control)"),
-    Line("cufl", "CUFL"),
-    Line("cufl_released", "CUFL (as released)"),
-    Line("cufl_average", "CUFL (control)"),
-    Line("majority", "Majority class"),
-)
-"""The graph methods of the suite; a control stands below the method whose part it leaves out."""
-
-EXPERIMENTS = (
-    "fedpub_protocol",
-    "fedpub_protocol_large",
-    "fedpub_learning_rate",
-    "fedpub_partitions",
-    "fedpub_committed_clients",
-    "fedpub_committed_rounds",
-)
-"""Files of experiments, in the order of their documents."""
 
 COMMITTED_RUNS = "committed runs"
 """Table of the runs that FedAux's repository holds, of FedAux and of FED-PUB, seed 42 each."""
@@ -96,8 +55,7 @@ class FedPubProtocol(Study):
     title = "FED-PUB's protocol"
     shared_protocol = True
     grids = ()  # FedSheafHN's say what is usual on these clients
-    lines = LINES
-    experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES, MEASURES)
+    lines, experiments, claims = read_study(files(__package__), MEASURES)
     primary = Reading("trained", "best_val")
     readings = (Reading("received", "best_val"),)
     scenarios: ClassVar[Mapping[str, str]] = {"published-fresh": "non-overlapping"}

@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, ClassVar
 
-from bench.grids.experiment import Line
-from bench.studies.claims import read_claims
 from bench.studies.dataset_tables import ClientMeans
-from bench.studies.experiment_files import read
+from bench.studies.experiment_files import read_study
 from bench.studies.published import Published
 from bench.studies.settings import Column, Reading, Settings
 from bench.studies.study import Study
@@ -80,51 +78,6 @@ def is_calibrated(target: Published, column: Column) -> bool:
     return target.method == "local" and column.dataset != "cora" and column.scenario.startswith("published")
 
 
-LINES = (
-    Line("local", "Local"),
-    Line("fedavg", "FedAvg", printed_stages=("trained", "received")),
-    Line("fedprox", "FedProx"),
-    Line("fedper", "FedPer"),
-    Line("fedsage_plus", "FedSage+"),
-    Line("pfedhn", "pFedHN"),
-    Line("fggp", "FGGP"),
-    Line("pfedgraph", "pFedGraph"),
-    Line("fedpub", "FED-PUB"),
-    Line("flow", "Flow"),
-    Line("fedsheafhn", "FedSheafHN"),
-    Line("majority", "Majority class"),
-    Line("fedavg_ft", "FedAvg + fine-tuning", reads="fedavg", stage="trained"),
-)
-"""Rows of the main tables."""
-
-EXPERIMENTS = (
-    "paper_tables",
-    "main_published",
-    "released_settings",
-    "published_splits",
-    "fedpub_table",
-    "fedpub_calibration",
-    "fedpub_split",
-    "fedpub_factors",
-    "fedpub_training",
-    "weight_decay",
-    "initial_models",
-    "released_variants",
-    "variance",
-    "ablation",
-    "collaboration_gnn",
-    "server_cost",
-    "convergence",
-    "new_clients",
-    "local_epochs",
-    "malicious",
-    "participation",
-    "robust",
-    "fedsheafhn_choices",
-)
-"""Files of experiments, in the order of their documents."""
-
-
 SCENARIOS = {
     "published": "non-overlapping",
     "published-fresh": "non-overlapping",
@@ -140,7 +93,7 @@ class FedSheafHN(Study):
     title = "FedSheafHN"
     grids = ("paper_tables", "quickstart")
     split_grids = ("published_splits",)
-    lines = LINES
+    lines, experiments, claims = read_study(files(__package__), MEASURES)
     data_table = ClientMeans(
         "fedsheafhn_final",
         settings=(
@@ -181,8 +134,6 @@ class FedSheafHN(Study):
 
     scenarios: ClassVar[Mapping[str, str]] = SCENARIOS
     proposed = "fedsheafhn"
-    claims = read_claims(files(__package__) / "claims", ("claims", "controls", "client_settings"), MEASURES)
-    experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES, MEASURES)
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
         """Five runs on one partition (captions of Tables 1 and 2), whose deviation the released code takes by

@@ -19,8 +19,7 @@ from bench.frames.graded_cells import collect
 from bench.frames.stored_runs import UsualRuns
 from bench.grids import Filters, expand, load_grid
 from bench.report import tables
-from bench.report.captions import caption_and_fine_print
-from bench.report.notes import notes
+from bench.report.captions import caption_and_fine_print, notes
 from bench.report.table import text_of
 from bench.reports.fedhgn import FedHGN
 from bench.resolve import resolve

@@ -17,9 +17,19 @@ from study_cells import plan_of
 from bench.frames.graded_cells import Results, collect
 from bench.grids import expand, load_grid
 from bench.grids.grid import ColumnMatch
-from bench.report.claims import FAILS, HOLDS, OPEN, UNMEASURED, answered, claims_about, deciding, verdict
+from bench.report.claims import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    UNMEASURED,
+    answered,
+    claim_document,
+    claims_about,
+    deciding,
+    verdict,
+)
+from bench.report.document import Document
 from bench.reports.fedaghn import FedAGHN
-from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.spec import RunSpec
 from bench.studies.claims import Claim, Claims
@@ -268,26 +278,6 @@ def test_a_claim_about_what_a_filter_leaves_out_is_not_answered_with_the_rest() 
         assert len(claims_about(Images(), cells, listed)) == shown
 
 
-@pytest.mark.parametrize("study", [FedAGHN, FedHGN, FedSheafHN])
-def test_the_studys_claims_name_tables_lines_points_and_clients_that_there_are(study: type[Study]) -> None:
-    plans = {experiment.name: plan_of(study, experiment.name) for experiment in study.experiments}
-    for claim in (claim for listed in study.claims for claim in listed.claims):
-        for name in (*claim.tables, *claim.reduced):
-            titles = {study().line_title(line) for line in plans[name].lines}
-            points = {point.label for point in plans[name].experiment.points}
-            columns = [
-                column
-                for column in plans[name].columns
-                if claim.only.has(column.dataset, column.scenario, column.clients)
-            ]
-            assert titles.issuperset((*claim.first, *claim.second)), claim.text
-            assert points.issuperset(claim.points or ()), claim.text
-            assert columns, claim.text
-            if claim.second_clients:
-                others = {replace(column, clients=claim.second_clients) for column in columns}
-                assert others & {*plans[name].columns}, claim.text
-
-
 def test_the_registered_groups_hold_every_method_of_the_main_table_once() -> None:
     titles = {
         FedAGHN().line_title(line) for line in plan_of(FedAGHN, WHOLE).lines if line.method != "majority"
@@ -295,3 +285,59 @@ def test_the_registered_groups_hold_every_method_of_the_main_table_once() -> Non
     alone_above_shared, personalised_above_alone, *_ = FedAGHN.claims[0].claims
     groups = [*alone_above_shared.first, *alone_above_shared.second, *personalised_above_alone.first]
     assert sorted(groups) == sorted(titles)
+
+
+def seconds(text: str, high: float, *clients: int) -> Claim:
+    """That FedSheafHN's server takes fewer seconds a round, in federations of so many clients."""
+    only = ColumnMatch(clients=clients)
+    limits = (0.0, high)
+    return Claim(text, ("FedSheafHN",), (), ("server_cost",), range=limits, only=only, measure=SERVER_SECONDS)
+
+
+FEW = Claims(
+    "few",
+    "Few",
+    (
+        seconds("less than two", 2.0, 20, 100),
+        seconds("less than one, with 100 clients", 1.0, 100),
+        seconds("less than two, with 50 clients", 2.0, 50),
+    ),
+)
+
+
+def document(*runs: tuple[int, float]) -> Document | None:
+    """The claims beside runs of two seeds on Cora, by number of clients and seconds a round of the first."""
+    database, specs = MemoryStore(), {run.spec.hash: run.spec for run in expand(load_grid("server_cost"))}
+    for (column, line, _), planned in plan_of(FedSheafHN, "server_cost").runs.items():
+        for clients, first in runs:
+            if (column.dataset, line.title, column.clients) == ("cora", "FedSheafHN", clients):
+                for number, digest in enumerate(planned.hashes[:2]):
+                    total = (first + number / 100) * specs[digest].protocol.rounds
+                    database.add_run(specs[digest], [50] * clients, seconds={"server": total})
+    database.add("local", 0, [70] * 5, dataset="pubmed", clients=5)
+    results = collect(database, [Cost()])
+    return claim_document(Cost(), results, results.cells, FEW)
+
+
+def texts(document: Document, number: int) -> Any:
+    """The texts of a table: the list of claims, or the places."""
+    table = (*document.views, *document.details)[number]
+    return [list(cells) for _, cells in table.rows]
+
+
+def test_every_claim_has_its_answer_the_deciding_place_or_what_is_to_be_run() -> None:
+    found = document((20, 0.5), (100, 1.5))
+    assert found is not None
+    first, second, third = texts(found, 0)
+    assert (first[0], second[0], third[0]) == (HOLDS, FAILS, UNMEASURED)
+    # Both places hold; 1.505 is nearer to the end of the range than 0.505.
+    assert "100" in first[1]
+    assert "1.505" in first[1].replace("+", "") or "1.51" in first[1]
+    assert "server_cost" in third[1]
+    measured = [row[0] for row in texts(found, 1) if row[0] != UNMEASURED]
+    assert measured == [HOLDS, HOLDS, FAILS]
+    assert found.summary.startswith("1 of 3 hold")
+
+
+def test_there_is_none_without_runs() -> None:
+    assert document() is None

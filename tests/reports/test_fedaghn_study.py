@@ -26,14 +26,6 @@ GROUPS = np.arange(20) // 4
 TOGETHER = (GROUPS[:, None] == GROUPS[None, :]).astype(float)
 
 
-def test_clusters_that_are_the_groups_share_a_quarter_each() -> None:
-    assert shares(TOGETHER / 4, GROUPS) == pytest.approx((0.25, 0.25, 0.0))
-
-
-def test_a_uniform_mixture_weighs_everybody_alike() -> None:
-    assert shares(np.full((3, 20, 20), 1 / 20), GROUPS) == pytest.approx((0.05, 0.05, 0.05))
-
-
 def test_weights_are_averaged_over_layers_and_obey_the_identity() -> None:
     rng = np.random.default_rng(0)
     weights = rng.dirichlet(np.ones(20), (6, 20))
@@ -196,19 +188,6 @@ def test_collaboration_weights_are_read_from_runs_of_the_case_study() -> None:
         ("collaboration_weights_reduced", "case_study_reduced"),
     ):
         assert plan_of(FedAGHN, name).hashes <= plan_of(FedAGHN, home).hashes
-
-
-def test_a_point_that_stands_in_some_columns_plans_nothing_elsewhere(tmp_path: Path) -> None:
-    file = tmp_path / "grid.toml"
-    file.write_text(
-        'title = "t"\nseeds = 0\nlines = ["local"]\n'
-        'points = [{ label = "a" }, { label = "b", only = { dataset = "cora" }, '
-        'settings = { "protocol.rounds" = 3 } }]\n'
-        '[[columns]]\ndatasets = ["cora", "citeseer"]\nscenario = "non-overlapping"\nclients = 10\n',
-        encoding="utf-8",
-    )
-    runs = [(run.spec.dataset, run.variant) for run in expand(load_grid(str(file)))]
-    assert sorted(runs) == [("citeseer", ""), ("cora", ""), ("cora", "protocol.rounds=3")]
 
 
 def test_reduced_tables_name_and_read_their_methods_as_the_whole_one_does() -> None:

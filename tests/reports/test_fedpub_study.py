@@ -12,7 +12,7 @@ from bench.engine.methods import METHODS
 from bench.frames.graded_cells import collect
 from bench.frames.ranking import rank
 from bench.grids import Filters, expand, load_grid
-from bench.report.notes import notes
+from bench.report.captions import notes
 from bench.reports.fedpub import FedPubProtocol
 from bench.reports.fedpub.study import COMMITTED_RUNS
 from bench.store.bundle import SHIPPED, Bundle

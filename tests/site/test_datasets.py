@@ -11,6 +11,7 @@ from bench.dataset import DATASETS
 from bench.report.dataset_documents import shipped_statistics
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.site.folder import dataset_page
+from bench.studies.dataset_tables import settings
 
 
 @pytest.fixture(scope="module")
@@ -20,16 +21,14 @@ def page(site: Path) -> Page:
 
 def test_measured_statistics_stand_beside_published_ones_with_a_verdict(page: Page) -> None:
     rows = {(row["Clients"], row["Quantity"]): row for row in records(page.tables[0])}
-    measured = {
-        (row.setting, row.quantity.replace("_", " ")): row
-        for row in shipped_statistics()
-        if (row.paper, row.dataset) == ("fedsheafhn_final", "cora")
-        and None not in (row.measured, row.published)
-    }
+    shipped = shipped_statistics().dropna(subset=["measured", "published"])
+    shipped = shipped[(shipped["paper"] == "fedsheafhn_final") & (shipped["dataset"] == "cora")]
+    places = zip(settings(shipped), shipped["quantity"].str.replace("_", " "), strict=True)
+    measured = dict(zip(places, shipped.to_dict("records"), strict=True))
     assert set(rows) == set(measured)
     for place, row in measured.items():
         shown = [float(rows[place][name].replace(",", "")) for name in ("Measured", "Published")]
-        assert shown == pytest.approx([row.measured, row.published], abs=0.06)
+        assert shown == pytest.approx([row["measured"], row["published"]], abs=0.06)
         verdict = rows[place]["Verdict"].split(maxsplit=1)[1]
         assert (verdict == "above") <= (shown[0] > shown[1])
         assert (verdict == "below") <= (shown[0] < shown[1])

@@ -6,22 +6,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from stored_runs import CORA, MemoryStore
+from stored_runs import MemoryStore
 from study_cells import CORA_20, NON, cells_of, experiments, one, plan_of, printed_beside, shown, spec
 
 from bench.frames.graded_cells import values_of
 from bench.frames.stored_runs import usual_frame
 from bench.grids import expand, load_grid, plan
 from bench.report import tables
+from bench.report.captions import notes
 from bench.report.document import Document
-from bench.report.notes import notes
 from bench.report.request import Request
 from bench.report.table import rank_of, text_of
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.reports.fedsheafhn.measures import EPOCHS_TO_LEVEL, NEW_LESS_TRAINED, OF_TRAINED_CLIENTS
 from bench.resolve import resolve
-from bench.spec import Attack, Newcomers, Protocol, RunSpec
+from bench.spec import Attack, Newcomers, RunSpec
 from bench.studies.experiment import Experiment
 from bench.studies.measures import Measure
 from bench.studies.published import published
@@ -469,9 +469,3 @@ def test_a_run_of_an_optional_section_has_its_settings_and_others_have_none() ->
         "attack.tau": 5.0,
     }
     assert (is_special(more), is_special(settings_of(plain))) == (True, False)
-
-
-def test_more_local_epochs_leave_the_rounds() -> None:
-    assert spec("local_epochs", "local", 0, local_epochs=20).protocol == Protocol(
-        rounds=CORA.rounds, local_epochs=20
-    )

@@ -151,7 +151,7 @@ def test_a_reduced_experiment_is_compared_by_order_alone(tmp_path: Path) -> None
     taus = agreements(study(), results, results.cells).set_index(["dataset", "point"])
     assert taus["tau"].isna().all()  # two methods have no order to speak of
     assert taus.loc[("cora", "GraphSAGE"), "methods"] == 2
-    assert taus.loc[("citeseer", "GCN"), "methods"] == 0
+    assert set(taus.index) == {("cora", "GCN"), ("cora", "GraphSAGE")}  # nothing of CiteSeer is printed
 
 
 def test_a_point_is_run_in_its_own_columns(tmp_path: Path) -> None:

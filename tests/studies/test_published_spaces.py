@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from toy_study import ToyStudy
 
-from bench.errors import RequestError
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.resolve import resolve
 from bench.studies.published_spaces import printed_settings, published_lines
@@ -34,12 +32,6 @@ def test_a_study_has_the_rows_of_its_papers_that_the_suite_has_a_setting_for(tmp
         )
     )
     assert [(row["component"], row["values"]) for row in found] == [("client", "0.1;0.2")]
-
-
-def test_a_study_without_the_file_has_none_and_a_column_may_not_be_missing(tmp_path: Path) -> None:
-    assert printed_settings(type("Bare", (ToyStudy,), {"published": tmp_path})()) == []
-    with pytest.raises(RequestError, match="'values'"):
-        printed_settings(study_with(tmp_path / "a", "paper,component,name,method,setting\n"))
 
 
 def test_every_setting_of_the_shipped_papers_is_one_of_the_method_named() -> None:

@@ -7,7 +7,7 @@ from stored_runs import MemoryStore
 from study_cells import shown
 from toy_study import ToyStudy
 
-from bench.report.notes import OWN_RUNS, notes
+from bench.report.captions import OWN_RUNS, notes
 from bench.studies.source import merged
 
 
