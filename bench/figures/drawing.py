@@ -9,6 +9,7 @@ import shutil
 import signal
 import textwrap
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
+from unicodedata import east_asian_width
 
 import matplotlib as mpl
 import pandas as pd
@@ -50,10 +52,11 @@ KEPT_DAYS = 60
 
 
 def wrapped(text: str, width: float, size: float) -> str:
-    """A text in lines of about so many inches at a font size in points."""
-    room = max(10, int(width * 72 / (0.58 * size)))
+    """A text in lines of about so many inches at a font size in points; wide signs count twice."""
+    share_wide = sum(east_asian_width(sign) in "WF" for sign in text) / max(len(text), 1)
+    room = width * 72 / (0.58 * size * (1 + share_wide))
     lines = text.replace(" %", "\N{NO-BREAK SPACE}%").split("\n")
-    return "\n".join(textwrap.fill(line, room) for line in lines)
+    return "\n".join(textwrap.fill(line, max(10, int(room))) for line in lines)
 
 
 def draw(figure: Figure) -> Canvas:
@@ -153,8 +156,9 @@ def _with_small_drawings(panel: Panel) -> Canvas:
 class Drawings:
     """Draws figures in so many processes, while the caller goes on making others. A context manager.
 
-    ``folder`` keeps drawings from one report to the next: what is there is not drawn again. None: nothing is
-    kept. Further processes are started for ``many`` figures. ``pdf``: as PDF, too.
+    ``folder`` keeps drawings from one report to the next: what is there is not drawn again. None, or a folder
+    that cannot be written: nothing is kept. Further processes are started for ``many`` figures. ``pdf``: as
+    PDF, too.
     """
 
     def __init__(
@@ -164,11 +168,10 @@ class Drawings:
         self._many = many
         self._kinds = ("png", "pdf") if pdf else ("png",)
         self._stack = ExitStack()
-        self._is_kept = folder is not None
-        self._folder = folder or Path(self._stack.enter_context(TemporaryDirectory()))
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._cache = folder if folder and _can_be_written(folder) else None
+        self._folder = self._cache or Path(self._stack.enter_context(TemporaryDirectory()))
         self._digests: dict[Figure, str] = {}
-        self._queue: list[tuple[Figure, Path, tuple[str, ...]]] = []
+        self._queue: list[tuple[Figure, list[str], Path, tuple[str, ...]]] = []
         self._pool: ProcessPoolExecutor | None = None
         self._jobs: list[Future[None]] = []
 
@@ -188,7 +191,8 @@ class Drawings:
             return
         digest = self._digests[figure] = _digest(figure)
         if not all((self._folder / f"{digest}.{kind}").is_file() for kind in self._kinds):
-            self._queue.append((figure, self._folder / digest, self._kinds))
+            fonts = style.families([figure.title, *_texts(figure)])
+            self._queue.append((figure, fonts, self._folder / digest, self._kinds))
         if self._workers > 1 and (self._pool or len(self._queue) >= self._many):
             self._pool = self._pool or ProcessPoolExecutor(
                 self._workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
@@ -213,8 +217,8 @@ class Drawings:
                 drawing = self._folder / f"{self._digests[figure]}.{kind}"
                 os.utime(drawing)
                 shutil.copyfile(drawing, f"{stem}.{kind}")
-        if self._is_kept:
-            _forget(self._folder)
+        if stems and self._cache:
+            _forget(self._cache)
         return [Path(f"{stem}.{kind}") for stem in stems.values() for kind in (*self._kinds, "csv")]
 
 
@@ -224,8 +228,18 @@ def save(figure: Figure, folder: Path) -> list[Path]:
         return drawings.save({figure: folder / figure.name})
 
 
-def _draw_files(figure: Figure, stem: Path, kinds: Sequence[str]) -> None:
-    with mpl.rc_context(rc=style.RC):
+def _can_be_written(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        TemporaryDirectory(dir=folder).cleanup()
+    except OSError:
+        return False
+    return True
+
+
+def _draw_files(figure: Figure, fonts: Sequence[str], stem: Path, kinds: Sequence[str]) -> None:
+    with mpl.rc_context(rc={**style.RC, "font.family": fonts}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # said once, by ``style.families``
         canvas = draw(figure)
         for kind in kinds:
             part = stem.with_suffix(f".{os.getpid()}.part")
@@ -248,6 +262,13 @@ def _forget(folder: Path) -> None:
 def _csv(figure: Figure) -> bytes:
     data = pd.concat([panel.data for panel in figure.panels], ignore_index=True)
     return data.to_csv(index=False, float_format="%.4f", lineterminator="\n").encode()
+
+
+def _texts(figure: Figure) -> list[str]:
+    """What is written on a figure."""
+    labels = [mark.label for panel in figure.panels for mark in panel.marks]
+    options = [str(option) for panel in figure.panels for option in panel.options.values()]
+    return [figure.title, *(panel.title for panel in figure.panels), *labels, *options]
 
 
 def _digest(figure: Figure) -> str:

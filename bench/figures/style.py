@@ -1,14 +1,17 @@
-"""One look for all figures: colours that colour-blind readers tell apart."""
+"""One look for all figures: colours that colour-blind readers tell apart, and fonts that have all signs."""
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
+
+from matplotlib.font_manager import findfont, fontManager, get_font
 
 if TYPE_CHECKING:
     from bench.grids.experiment import Line
@@ -30,8 +33,10 @@ HUES = ("#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#332288", "#8822
 DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
 
+FONT = "DejaVu Sans"
+
 RC: Any = {
-    "font.family": "DejaVu Sans",
+    "font.family": FONT,
     "font.size": 8,
     "figure.titlesize": 10,
     "axes.titlesize": 8.5,
@@ -128,3 +133,27 @@ def looks_of(study: Study, lines: tuple[Line, ...]) -> Mapping[Line, Look]:
             free_looks = [look for look in _every_look(HUES) if look not in looks.values()]
             looks[line] = min(free_looks, key=lambda look: counts[look.colour])
     return looks
+
+
+@cache
+def _signs(path: str) -> frozenset[str]:
+    return frozenset(map(chr, get_font(path).get_charmap()))
+
+
+def families(texts: Iterable[str]) -> list[str]:
+    """Fonts that together have all signs of texts: ``FONT``, then others that are installed."""
+    return _families(frozenset("".join(texts)) - _signs(findfont(FONT)) - {"\n"})
+
+
+@cache
+def _families(signs: frozenset[str]) -> list[str]:
+    names, missing = [FONT], set(signs)
+    for font in sorted(fontManager.ttflist, key=lambda font: ("Sans" not in font.name, font.name)):
+        if font.name.startswith("Last Resort"):  # matplotlib's own, with a box for every sign
+            continue
+        if missing and (found := missing & _signs(font.fname)):
+            names.append(font.name)
+            missing -= found
+    if missing:
+        print(f"figures: no installed font has {' '.join(sorted(missing))}", file=sys.stderr)
+    return names

@@ -98,6 +98,14 @@ def test_drawings_that_no_report_shows_are_forgotten(tmp_path: Path) -> None:
     assert len(list(kept.iterdir())) == 1
 
 
+def test_without_a_folder_that_can_be_written_nothing_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("no folder", encoding="utf-8")
+    with Drawings(tmp_path / "home" / "figures") as shown:
+        paths = shown.save({figure(60.0): tmp_path / "curve"})
+    assert [path.name for path in paths] == ["curve.png", "curve.csv"]
+    assert all(path.stat().st_size for path in paths)
+
+
 def test_a_drawing_depends_on_its_rows_words_and_looks_and_on_what_is_installed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -78,3 +78,19 @@ def test_the_look_of_an_unknown_method_is_the_same_in_every_process(before: str)
     )
     other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert other.stdout.strip() == str(style.look_of("a_new_method", Study))
+
+
+def test_signs_that_the_usual_font_lacks_are_in_another_that_is_installed() -> None:
+    sign = "\N{MATHEMATICAL SCRIPT CAPITAL A}"  # matplotlib comes with STIX, which has it
+    assert style.families(["Accuracy ±1 %\n"]) == [style.FONT]
+    first, *others = style.families(["Accuracy", sign])
+    assert first == style.FONT
+    assert len(others) == 1
+
+
+def test_signs_that_no_font_has_are_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        assert style.families(["\U0001fffe", "abc"]) == [style.FONT]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert "\U0001fffe" in lines[0]
