@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from bench.data import Data, Family, Graph, Hypergraph, Images
 from bench.errors import RequestError
@@ -76,19 +75,12 @@ def _problem(data: Data, sort: type[Data]) -> str:
     if not isinstance(data, sort):
         return f"{sort.__name__}, got {type(data).__name__}"
     items = data.pixels if isinstance(data, Images) else data.features
-    what, sides = ("pixels", 4) if isinstance(data, Images) else ("features", 2)
-    if not (isinstance(items, np.ndarray) or sparse.issparse(items)) or len(items.shape) != sides:
-        return (
-            f"{what} in an array of {sides} dimensions, got {getattr(items, 'shape', type(items).__name__)}"
-        )
     if isinstance(data, Images) and items.dtype != np.uint8:
         return f"pixels of 0 to 255 as uint8, got {items.dtype}"
     values = items if isinstance(items, np.ndarray) else items.data
     if not isinstance(data, Images) and not np.isfinite(values).all():
         return "finite features, got some that are not (NaN or infinite)"
     labels = data.labels
-    if not isinstance(labels, np.ndarray) or labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
-        return f"labels in a line of whole numbers, got {getattr(labels, 'dtype', type(labels).__name__)}"
     if not len(labels) == items.shape[0] > 0:
         return f"a label for every item, got {len(labels):,} for {items.shape[0]:,}"
     if labels.min() < 0 or labels.max() >= data.classes:
