@@ -165,11 +165,14 @@ class Sources:
                 self._obtain(file)
             except NoDataError as error:
                 names = ", ".join(file.path for file in missing_files[place:])
+                paths_of_others = [root / name for root in self.roots for name in file.also]
+                others = [path for path in paths_of_others if os.path.isfile(path)]
+                other_text = f" ({others[0]} is another file)" if others else ""
                 alternative = f" (or {file.archive.path})" if file.archive else ""
+                roots = ", ".join(map(str, self.roots))
                 raise NoDataError(
-                    f"missing {names}; {error}; put what is missing{alternative} at that path below one of "
-                    f"{', '.join(map(str, self.roots))}, or name the folder that has it with --data-root or "
-                    "BENCH_DATA"
+                    f"missing {names}{other_text}; {error}; put what is missing{alternative} at that path "
+                    f"below one of {roots}, or name the folder that has it with --data-root or BENCH_DATA"
                 ) from None
         return [self._checked_path(file) for file in files]
 

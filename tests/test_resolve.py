@@ -94,27 +94,21 @@ def test_methods_that_train_nothing_run_one_round() -> None:
         ({"clients": 0}, ["clients", "at least 1", "0"]),
         ({"seed": -2}, ["seed", "-2"]),
         ({"seed": 2**63}, ["seed", str(2**63)]),
-        ({"overrides": {"protocol.partition_seed": 2**63}}, ["protocol.partition_seed", str(2**63)]),
         ({"overrides": {"protocol.rounds": 2**63}}, ["protocol.rounds", str(2**63)]),
         ({"overrides": {"protocol.round": 3}}, ["protocol.round", "'rounds'"]),
         ({"overrides": {"method.mux": 3}}, ["method.mux", "'mu'"]),
         ({"overrides": {"clients.dropout": 0.3}}, ["clients.dropout", "'client'"]),
         ({"overrides": {"protocol.rounds": "many"}}, ["protocol.rounds", "'many'"]),
         ({"overrides": {"protocol.rounds": 0}}, ["protocol.rounds", "0"]),
-        ({"overrides": {"protocol.participation": 0}}, ["protocol.participation", "0"]),
-        ({"overrides": {"protocol.participation": 1.5}}, ["protocol.participation", "1.5"]),
         ({"overrides": {"protocol.participation": float("nan")}}, ["protocol.participation", "nan"]),
         ({"overrides": {"protocol.participation": 0.04}}, ["protocol.participation", "0.04", "10 clients"]),
         (
             {"overrides": {"protocol.participation": 0.2, "newcomers.ratio": 0.8}},
             ["protocol.participation", "0.2", "2 clients"],
         ),
-        ({"overrides": {"client.optimizer_state": "half"}}, ["client.optimizer_state", "'keep'", "'half'"]),
         ({"overrides": {"protocol.rounds": 2.5}}, ["protocol.rounds", "2.5"]),
         ({"overrides": {"client.dropout": 1}}, ["client.dropout", "0.99"]),
-        ({"overrides": {"client.optimizer": "adamw"}}, ["client.optimizer", "'adam'", "'adamw'"]),
         ({"overrides": {"method.mu": -1}}, ["method.mu", "-1"]),
-        ({"overrides": {"method.mu": float("nan")}}, ["method.mu", "nan"]),
         ({"overrides": {"protocol.split": [1, 2]}}, ["protocol.split"]),
         ({"overrides": {"protocol.initial": "a\nb"}}, ["protocol.initial"]),
         (
@@ -122,23 +116,14 @@ def test_methods_that_train_nothing_run_one_round() -> None:
             ["attack.ratio: 0.96 of 10 clients is"],
         ),
         ({"overrides": {"attack.ratio": 0.04}}, ["attack.ratio: 0.04 of 10 clients"]),
-        ({"overrides": {"attack.ratio": 1.0}}, ["attack.ratio", "less than 1"]),
-        ({"overrides": {"attack.tau": 0}}, ["attack.tau: ", "got 0"]),
         ({"overrides": {"attack.tau": 5.0}}, ["attack.ratio: expected beside attack.tau"]),
-        ({"overrides": {"attack.kind": "sign-flip"}}, ["attack.kind", "'same' or 'gaussian'"]),
         ({"overrides": {"attack.share": 0.2}}, ["attack.share", "ratio"]),
         ({"overrides": {"newcomers.epochs": 9}}, ["newcomers.ratio: expected beside newcomers.epochs"]),
         ({"overrides": {"newcomers.ratio": 0.96}}, ["newcomers.ratio: 0.96"]),
-        ({"overrides": {"newcomers.ratio": 0.2, "newcomers.epochs": 0}}, ["newcomers.epochs: ", "got 0"]),
         ({"overrides": {"newcomers.ratio": 0.2, "attack.ratio": 0.2}}, ["two experiments"]),
-        ({"overrides": {"protocol.local_epochs": 0}}, ["protocol.local_epochs: ", "got 0"]),
         (
             {"method": "fedsheafhn", "overrides": {"method.collaboration": "transformer"}},
             ["method.collaboration", "'sheaf', 'gcn', 'gat' or 'none'"],
-        ),
-        (
-            {"method": "fedsheafhn", "overrides": {"method.attention": "heads"}},
-            ["method.attention", "'qkv', 'matrix' or 'none'"],
         ),
     ],
 )
@@ -156,11 +141,6 @@ def test_a_wrong_request_is_one_line(request_: dict[str, Any], says: list[str]) 
     assert "\n" not in message
     for part in says:
         assert part in message
-
-
-def test_a_key_of_another_method_is_refused() -> None:
-    with pytest.raises(RequestError, match="mu"):
-        on_cora("fedavg", method__mu=0.1)
 
 
 def test_overrides_are_read_as_toml_else_as_text() -> None:

@@ -126,7 +126,7 @@ def test_other_places_count_only_if_the_bytes_fit(tmp_path: Path) -> None:
     put(tmp_path / "one" / "a.bin", b"of another data set")
     right = put(tmp_path / "two" / "a.bin")
     assert Sources((tmp_path / "one", tmp_path / "two"), download=False).get(file) == right
-    with pytest.raises(NoDataError):
+    with pytest.raises(NoDataError, match=r"one/a\.bin is another file"):
         Sources((tmp_path / "one",), download=False).get(file)
 
 

@@ -155,37 +155,6 @@ def test_participants_are_the_rounded_share(share: float, clients: int, count: i
     assert Protocol(participation=share).participants(clients) == count
 
 
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("protocol.rounds", 0),
-        ("protocol.participation", 0.0),
-        ("protocol.participation", 1.5),
-        ("protocol.participation", float("nan")),
-        ("client.optimizer_state", "half"),
-        ("protocol.local_epochs", 0),
-        ("protocol.partition_seed", -1),
-        ("protocol.split", [40.0, 60.0]),
-        ("protocol.initial", "mine"),
-        ("client.hidden", 0),
-        ("client.dropout", 1.0),
-        ("client.dropout", -0.1),
-        ("client.learning_rate", 0.0),
-        ("client.learning_rate", float("nan")),
-        ("client.weight_decay", float("inf")),
-        ("client.batch_size", 0),
-        ("client.rate", 0.1),
-        ("clients", 0),
-        ("seed", -1),
-    ],
-)
-def test_values_out_of_range_are_refused(path: str, value: Any) -> None:
-    tree = json.loads(json.dumps(BASE))
-    set_path(tree, path, value)
-    with pytest.raises(ValidationError):
-        RunSpec.model_validate(tree)
-
-
 def test_the_federation_key_is_what_decides_the_clients() -> None:
     spec = RunSpec.model_validate(BASE)
     assert spec.federation_key == ("cora", "non-overlapping", 10, 123, (40.0, 30.0, 30.0))

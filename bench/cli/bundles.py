@@ -166,10 +166,8 @@ def verify(
     source = Bundle(SHIPPED / bundle, name=bundle.as_posix()) if is_shipped else Bundle(bundle)
     url = db or paths.default_database()
     database = Database(url)
-    is_imported = False
-    if db is not None or not database.empty():
-        with open_store(url, create=False) as store:
-            is_imported = source.hash in set(store.bundles()["hash"])
+    if db is not None:
+        database.check()
     all_runs = drawable(source, filters.columns)
     runs = draw(source, sample, seed, filters.columns)
     methods = sorted(set(all_runs["method"]))
@@ -180,7 +178,7 @@ def verify(
         checks = make_again(source, runs, roots, slots, Display(console(errors=True)))
     result = outcome(checks)
     state = None
-    if is_imported and result != "incomplete":
+    if result != "incomplete" and not database.empty():
         findings = {
             check.spec_hash: check.finding
             for check in checks
@@ -204,6 +202,5 @@ def verify(
         if count := len(filter_known_runs(source.runs(), filters.columns)) - len(all_runs):
             share_text += f", {count:,} more ran out of memory and cannot be verified"
         mark_text = f"marked {state} in {database.name}" if state else "nothing marked"
-        mark_text += "" if is_imported else f": it was not imported into {database.name}"
         print(f"{source.name}: {result}, {share_text}: {counted(checks)}; {mark_text}")
     return 0 if result == "agreed" else 1

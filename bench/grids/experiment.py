@@ -95,12 +95,15 @@ class ExperimentFile(Grid):
         """Either columns and lines, or settings with methods.
 
         Raises:
-            ValueError: one without the other, or both ways.
+            ValueError: one without the other, or both ways, or a line twice.
         """
         if bool(self.columns) != bool(self.lines) or bool(self.lines) == bool(self.settings):
             raise ValueError("expected columns and lines, or settings and methods")
         if not self.methods and any(setting.methods is None for setting in self.settings):
             raise ValueError("the key 'methods' is missing")
+        for place, line in enumerate(self.parts):
+            if line in self.parts[:place]:
+                raise ValueError(f"a line stands twice: {line.title or line.method}")
         return self
 
     @property

@@ -18,6 +18,10 @@ FOLDER = "experiments"
 """Where a study, a package, keeps the files of its experiments."""
 
 
+UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
+"""What pydantic calls an unknown key, of a model and of a data class."""
+
+
 def grid_names() -> list[str]:
     """Names of the grids that come with the suite."""
     return sorted(_files_by_name())
@@ -90,8 +94,8 @@ def parse_experiment(text: str, name: str) -> ExperimentFile:
     try:
         return ExperimentFile.model_validate_json(tree)
     except ValidationError as error:
-        # Of what may be a name or a table the error within the table says more.
-        detail = max(error.errors(), key=lambda detail: len(detail["loc"]))
+        # An unknown key is often a missing one, misspelt; an error within a table says more than one of it.
+        detail = max(error.errors(), key=lambda detail: (detail["type"] in UNKNOWN_KEY, len(detail["loc"])))
         place = ".".join(map(str, detail["loc"]))
         raise RequestError(f"grid {name}: {place}: {detail['msg']}") from None
 

@@ -125,7 +125,7 @@ class Bundle(Tables):
                 _read_bytes(folder, name, stated)
         else:
             tables = {name: self._rows(name) for name in SCHEMAS}
-            check_rows(folder, {**tables, "environments": environments})
+            check_rows(folder, {**tables, "environments": environments, "partitions": partitions})
         environments.insert(0, "id", range(1, len(environments) + 1))
         self._tables = {"environments": environments, "partitions": partitions}
         self._tables["runs"] = _runs(self._rows("runs"), environments)

@@ -103,8 +103,8 @@ def refuse(folder: Path, file: str, problem: str) -> NoReturn:
 
 
 def check_rows(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
-    """Check the specs, and what is said of the rows of every file, and of ``environments``, which stand in
-    ``bundle.json``.
+    """Check the specs, and what is said of the rows of every file, and of ``environments`` and
+    ``partitions``, which stand in ``bundle.json``.
 
     Raises:
         RequestError: naming the first row of which something does not hold.
@@ -131,6 +131,8 @@ def check_rows(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
     require("runs", (runs.select_dtypes("number") >= 0).all(axis=1), "no negative number")
     known = environments.loc[environments["description"].map(sha256) == environments["hash"], "hash"]
     require("runs", runs["environment"].isin(known), f"an environment of {MANIFEST}, with its hash")
+    described = ["", *tables["partitions"]["hash"]]
+    require("runs", runs["partition_hash"].isin(described), f"no partition_hash or one of {MANIFEST}")
     for table in list(SCHEMAS)[1:]:
         is_done = tables[table]["run"].map(runs["state"]) == "done"
         require(table, is_done, "a run of this bundle that is done")

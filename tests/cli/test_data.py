@@ -72,16 +72,6 @@ def test_fetch_prints_the_paths_or_says_what_is_missing(root: Path, capsys: Capt
     assert line.startswith("core: embedded")
 
 
-@pytest.mark.parametrize("command", ["fetch", "verify"])
-def test_an_unknown_data_set_gets_the_nearest_name(command: str) -> None:
-    with pytest.raises(RequestError, match="unknown dataset 'pubmet': did you mean 'pubmed'"):
-        call(f"{command} -d pubmet")
-
-
-def test_the_whole_group_is_registered(capsys: Capture) -> None:
-    assert {"fetch", "verify", "stats", "classes", "export", "import"} <= set(app)
-
-
 @pytest.fixture
 def data_app() -> Callable[..., object]:
     return partial(app, result_action="return_value")
@@ -309,10 +299,3 @@ def test_export_takes_another_seed_and_split(
     data_app(["export", str(path), *request])
     with np.load(path) as file:
         assert file["hash"].item() == build("toy", "overlapping", 5, 7, (20.0, 40.0, 40.0)).hash
-
-
-def test_a_wrong_export_writes_nothing(data_app: Callable[..., object], tmp_path: Path) -> None:
-    path = tmp_path / "file.npz"
-    with pytest.raises(RequestError, match="did you mean 'non-overlapping'"):
-        data_app(["export", str(path), "-d", "cora", "-s", "non-overlaping", "-k", "10"])
-    assert not path.exists()

@@ -207,12 +207,3 @@ def test_a_grid_is_its_file_and_counts_its_runs(bench: Bench) -> None:
 def test_a_description_fits_80_columns(words: str, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert max(map(len, bench(words).out.splitlines())) <= 80
-
-
-@pytest.mark.parametrize(
-    ("words", "meant"), [("datasets croa", "cora"), ("grids weigth_decay", "weight_decay")]
-)
-def test_a_name_that_is_none_is_refused_with_the_nearest(words: str, meant: str, bench: Bench) -> None:
-    ended = bench(words)
-    assert ended.refused
-    assert f"did you mean '{meant}'?" in ended.err

@@ -166,10 +166,10 @@ def test_filters_that_match_nothing(small: Grid, filters: Filters, message: str)
 BAD = {
     "not TOML": ("title = ", "not valid TOML"),
     "line of the mistake": ('title = "x"\nseeds = [0,,]', "line 2"),
-    "unknown key": (SMALL.replace("seeds =", "seed ="), "seeds: Field required"),
+    "unknown key": (SMALL.replace("seeds =", "seed ="), "seed: Extra inputs"),
     "unknown key of a setting": (
         SMALL.replace("scenario =", "scenarios =", 1),
-        "settings.0.scenario: Field required",
+        "settings.0.scenarios: Extra",
     ),
     "unknown key of a match": (
         SMALL.replace("match = { method", "match = { methods"),

@@ -64,6 +64,7 @@ CELLS: list[tuple[str, str, Any]] = [
     (RUNS, "seconds_total", float("nan")),
     (RUNS, "seconds_total", -0.5),
     (RUNS, "environment", "e" * 64),
+    (RUNS, "partition_hash", "elsewhere"),
     (RESULTS, "run", 3),
     (RESULTS, "run", -1),
     (RESULTS, "client", 2),
