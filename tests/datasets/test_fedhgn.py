@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -18,10 +15,8 @@ from scipy import sparse
 from bench.data import Graph, Hypergraph
 from bench.dataset import DATASETS
 from bench.datasets._fedhgn import CleanedHypergraph
-from bench.errors import NoDataError, RequestError
-from bench.sources import Sources
 
-from .raw_data import load_whole, sets_of, sources_of, write
+from .raw_data import load_whole, sets_of, sources_of
 
 ARRAYS = Path(__file__).resolve().parents[3] / "shared" / "data" / "hypergraph"
 
@@ -37,7 +32,6 @@ TRAINING = {
 }
 
 WHOLE = ("cora-whole", "citeseer-whole", "facebook")
-RAW = tuple(name for name in TRAINING if DATASETS.named(name).files)
 
 
 @pytest.mark.parametrize("name", TRAINING)
@@ -51,14 +45,6 @@ def test_protocol_of_the_study(name: str) -> None:
     assert kind.family == ("graph" if simple else "hypergraph")
     assert kind.scenarios == (("label-dirichlet", "non-overlapping") if simple else ("label-dirichlet",))
     assert (kind.client.model, kind.client.hidden) == ("gcn" if simple else "hgnn", 16)
-
-
-@pytest.mark.parametrize("name", RAW)
-def test_raw_files_come_from_a_fixed_commit(name: str) -> None:
-    for file in DATASETS.named(name).files:
-        assert file.url is not None
-        assert re.match(r"https://github\.com/[\w-]+/[\w-]+/raw/[0-9a-f]{40}/\S+$", file.url), file.url
-        assert Path(file.url).name == Path(file.path).name
 
 
 # Facts 1.1 and the data's own notes: nodes, features, hyperedges listed (before cleaning) and used, largest,
@@ -165,32 +151,3 @@ def test_loaders_arrive_at_the_independent_arrays(
             seen.add(members)
             first_of_each.append(members)
     assert sets_of(data) == first_of_each
-
-
-@pytest.mark.parametrize("name", RAW)
-def test_a_file_with_other_content_is_refused(name: str, tmp_path: Path) -> None:
-    for file in DATASETS.named(name).files:
-        write(tmp_path, {file.path: "0\t0\n"})
-    with pytest.raises(RequestError, match="sha256") as caught:
-        DATASETS.named(name)().load(Sources((tmp_path,), download=False))
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", RAW)
-def test_missing_files_are_named(name: str, tmp_path: Path) -> None:
-    with pytest.raises(NoDataError) as caught:
-        DATASETS.named(name)().load(Sources((tmp_path,), download=False))
-    for file in DATASETS.named(name).files:
-        assert file.path in str(caught.value)
-
-
-def test_a_run_on_a_wrong_file_ends_with_one_line_and_writes_nothing(tmp_path: Path, home: Path) -> None:
-    write(tmp_path, {"hypergraph/imdb4k/movie_metadata.csv": "director_name,plot_keywords\n"})
-    arguments = ["data", "stats", "-d", "imdb4k", "--data-root", str(tmp_path)]
-    code = "import sys; from bench.cli.main import main; main(sys.argv[1:])"
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert re.match(r"bench: \S*movie_metadata\.csv is damaged or another version: ", done.stderr)
-    assert not home.exists()

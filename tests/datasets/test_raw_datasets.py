@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bench.data import Graph
-from bench.dataset import DATASETS
-from bench.errors import RequestError
-from bench.sources import Sources
 
 from .raw_data import load
 
@@ -37,14 +33,3 @@ def test_nothing_is_written_into_the_data_root(name: str, data_root: Path) -> No
     load(name, data_root)
     after = {path: path.stat().st_mtime_ns for path in data_root.rglob("*") if "tiny" not in path.parts[-1]}
     assert after == before
-
-
-@pytest.mark.parametrize("name", ["pubmed", "coraca", "cifar10-sample"])
-def test_a_changed_pickle_is_refused_before_it_is_opened(name: str, tmp_path: Path) -> None:
-    for file in DATASETS.named(name).files:
-        path = tmp_path / file.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(pickle.dumps({}))
-    with pytest.raises(RequestError, match="sha256") as caught:
-        DATASETS.named(name)().load(Sources((tmp_path,), download=False))
-    assert "\n" not in str(caught.value)
