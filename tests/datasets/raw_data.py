@@ -13,14 +13,6 @@ from bench.dataset import DATASETS, Dataset
 from bench.sources import Sources
 
 
-def load(name: str, root: Path) -> Data:
-    kind = DATASETS.named(name)
-    sources = Sources((root,), download=False)
-    if not any(sources.at_hand(file) for file in kind.files):
-        pytest.skip(f"the data root has no raw files of {name}")
-    return kind().load(sources)
-
-
 def sources_of(name: str, root: Path) -> Sources:
     sources = Sources((root,), download=False)
     if not all(sources.at_hand(file) for file in DATASETS.named(name).files):
@@ -28,8 +20,12 @@ def sources_of(name: str, root: Path) -> Sources:
     return sources
 
 
+def load(name: str, root: Path) -> Data:
+    return DATASETS.named(name)().load(sources_of(name, root))
+
+
 def load_whole(name: str, root: Path) -> Graph | Hypergraph:
-    data = DATASETS.named(name)().load(sources_of(name, root))
+    data = load(name, root)
     assert isinstance(data, Graph | Hypergraph)
     return data
 

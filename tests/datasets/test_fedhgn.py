@@ -32,7 +32,6 @@ TRAINING = {
 }
 
 WHOLE = ("cora-whole", "citeseer-whole", "facebook")
-RAW = tuple(name for name in TRAINING if DATASETS.named(name).files)
 
 
 @pytest.mark.parametrize("name", TRAINING)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.datasets.imdb import films_by_name, word_counts
+from bench.datasets.imdb import films_by_name
 
 from .raw_data import load_whole, sets_of, write
 
@@ -31,10 +31,6 @@ def test_imdb_films_words_and_names(by_hand: Path) -> None:
     np.testing.assert_allclose(data.features.toarray(), expected, rtol=1e-6)
     # Directors Ynez and Zoe, then actors Ann and Bob; Ynez has one film.
     assert sets_of(data) == [(0, 1), (0, 2), (0, 1, 2)]
-
-
-def test_imdb_without_a_common_word_has_no_features() -> None:
-    assert word_counts(["one two", "three"]).shape == (2, 0)
 
 
 def test_a_film_is_once_in_the_list_of_a_name() -> None:

@@ -85,10 +85,3 @@ def test_an_array_of_python_2_is_read(tmp_path: Path) -> None:
     read = read_pickle(file)
     assert read.dtype == np.uint8
     assert read.tolist() == [7, 255]
-
-
-def test_a_damaged_pickle_is_one_line(tmp_path: Path) -> None:
-    file = tmp_path / "data.pickle"
-    file.write_bytes(pickle.dumps({"a": np.arange(100)}, 4)[:-40])
-    with pytest.raises(RequestError, match=r"data\.pickle is refused.*replace it"):
-        read_pickle(file)

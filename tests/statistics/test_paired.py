@@ -1,4 +1,3 @@
-import itertools
 from collections.abc import Iterable
 
 import numpy as np
@@ -131,40 +130,6 @@ def test_without_common_seeds_there_is_no_test() -> None:
     (found,) = compared(a=plain([[70, 80]]), b=plain([[60, 75]], first_seed=5)).to_dict("records")
     assert (found["units"], found["verdict"]) == (0, "no test")
     assert np.isnan(found["difference"])
-
-
-def holm(values: list[float]) -> list[float]:
-    """Holm's correction, step by step."""
-    order = sorted(range(len(values)), key=lambda place: values[place])
-    corrected = [0.0] * len(values)
-    highest = 0.0
-    for step, place in enumerate(order):
-        highest = max(highest, min(1.0, values[place] * (len(values) - step)))
-        corrected[place] = highest
-    return corrected
-
-
-@pytest.mark.slow
-@settings(max_examples=8, deadline=None)
-@given(st.integers(2, 4), st.integers(2, 6), st.integers(0, 10_000))
-def test_all_pairs_are_corrected_together_and_mirror_each_other(
-    methods: int, clients: int, seed: int
-) -> None:
-    draw = np.random.default_rng(seed)
-    scores = {
-        f"m{number}": plain((60 + 3 * number + draw.normal(0, 4, (2, clients))).tolist())
-        for number in range(methods)
-    }
-    found = compared(**scores)
-    assert found.index.tolist() == list(itertools.combinations(scores, 2))
-    assert found["p_holm"].tolist() == pytest.approx(holm(found["p"].tolist()))
-    mirrored = compared(**dict(reversed(list(scores.items()))))
-    opposites = {"better": "worse", "worse": "better"}
-    for (first, second), pair in found.iterrows():
-        other = mirrored.loc[(second, first)]
-        assert other["difference"] == pytest.approx(-pair["difference"])
-        assert other["p"] == pytest.approx(pair["p"])
-        assert other["verdict"] == opposites.get(pair["verdict"], pair["verdict"])
 
 
 def judged(difference: float, half: float, corrected: float) -> str:
