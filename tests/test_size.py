@@ -24,7 +24,7 @@ CEILINGS = {
     "bench/grids": 574,
     "bench/nn": 1362,
     "bench/report": 3465,
-    "bench/site": 2487,
+    "bench/site": 2375,
     "bench/statistics": 431,
     "bench/store": 2083,
     "bench/studies": 1804,
