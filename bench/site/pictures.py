@@ -59,5 +59,5 @@ def usual_ends(rows: pd.DataFrame, centres: list[str], ends: list[str]) -> pd.Se
     middle = pd.concat([rows[name] for name in centres])
     lower, upper = middle.quantile(0.25), middle.quantile(0.75)
     reach = max(upper - lower, 1.0)
-    numbers = pd.concat([rows[name] for name in (*centres, *ends)])
+    numbers: pd.Series[float] = pd.concat([rows[name] for name in (*centres, *ends)])
     return numbers[numbers.between(lower - reach, upper + reach)]
