@@ -24,7 +24,7 @@ CEILINGS = {
     "bench/grids": 581,
     "bench/nn": 1351,
     "bench/report": 3320,
-    "bench/site": 2486,
+    "bench/site": 2374,
     "bench/statistics": 431,
     "bench/store": 2051,
     "bench/studies": 1773,

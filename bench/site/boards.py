@@ -17,9 +17,9 @@ from bench.frames.verdicts import STATES
 from bench.metric_names import ACCURACY, METRICS, TITLES
 from bench.report import score
 from bench.report.captions import protocol_of, protocol_text
-from bench.report.document import Score
 from bench.report.spread import MEASURES, with_measures
 from bench.site.folder import board_page
+from bench.site.templating import Section
 from bench.statistics.summary import LEAST_RUNS
 from bench.store.tables import Tables
 from bench.studies.measures import TEST
@@ -30,6 +30,11 @@ from bench.studies.wording import with_std
 TRUSTED = ("", "verified")
 """States of a bundle (none: one's own or shipped runs) whose methods take part in a ranking, if it is none of
 the suite's only where one of its own runs of the bundle was made again."""
+
+GROUPS = (
+    "Groups are by paired tests over tasks, places by mean rank: a method may have a better mean rank than "
+    "one of group 1 and still lose to the best in the test, so a group need not be a run of neighbours."
+)
 
 PUBLISHED = "published"
 """Trust in a row that has a paper's number alone."""
@@ -55,30 +60,6 @@ class RunLink(NamedTuple):
     state: str
 
 
-class StudyBoards(NamedTuple):
-    """A study on the site.
-
-    ranking   None where no two methods can be ranked
-    scores    the score of every paper that it stands beside
-    counts    paper -> how many of its published values have each verdict
-    waiting   methods that are no part of the suite and not ranked: a run of theirs is unverified or
-              contradicted, or no run of theirs in a bundle was made again
-    boards    data set -> the rows of its board, as ``board_rows`` gives them
-    """
-
-    study: Study
-    ranking: Ranking | None
-    scores: tuple[Score, ...]
-    counts: Mapping[str, Counter[str]]
-    waiting: Sequence[str]
-    boards: Mapping[str, pd.DataFrame]
-
-    @property
-    def measured_rows(self) -> int:
-        """Number of rows of main tables with numbers, in the usual settings."""
-        return sum(coverage(rows)[0] for rows in self.boards.values())
-
-
 class Boards(NamedTuple):
     """All studies over one source of results: a shared protocol first, then most numbers; empty ones last.
 
@@ -86,13 +67,13 @@ class Boards(NamedTuple):
     """
 
     results: Results
-    studies: Sequence[StudyBoards]
+    studies: Sequence[Section]
     cells: pd.DataFrame
 
     @property
     def method_titles(self) -> dict[str, str]:
         """Method -> its title in the first ranking that has it."""
-        ranks = [entry.ranking.ranks for entry in self.studies if entry.ranking]
+        ranks = [section.ranking.ranks for section in self.studies if section.ranking]
         return {
             method: title
             for table in reversed(ranks)
@@ -121,28 +102,48 @@ def boards(source: Tables, studies: Mapping[str, type[Study]], suite: Collection
     rankings = {study.name: rank(study, results, guests=guests[study.name][0]) for study in all_studies}
     cells = _shown_cells(all_studies, results)
     rows = board_rows(all_studies, cells, rankings, results)
-    entries = []
+    sections = []
     for study in all_studies:
         judged = score.judged_once(study, results.cells[results.cells["study"] == study.name])
         verdicts = score.verdict_counts(study, judged)
+        scores = score.scores(study, verdicts)
+        ranking, waiting = rankings[study.name], guests[study.name][1]
         columns = cells[cells["study"] == study.name].sort_values(["document_number", "column_number"])
         own_rows = rows[rows["study"] == study.name]
-        datasets = {str(name): own_rows[own_rows["dataset"] == name] for name in columns["dataset"].unique()}
-        entries.append(
-            StudyBoards(
-                study,
-                rankings[study.name],
-                score.scores(study, verdicts),
-                _counts(verdicts),
-                guests[study.name][1],
-                datasets,
-            )
+        section = Section(
+            study.name,
+            study.title,
+            [*filter(None, (*score.headline(ranking, scores), score.agreement_by_paper(scores)))],
+            scores,
+            ranking,
+            _notes(ranking, waiting),
+            boards={name: own_rows[own_rows["dataset"] == name] for name in columns["dataset"].unique()},
+            counts=_counts(verdicts),
+            waiting=waiting,
+            measured=coverage(own_rows)[0],
+            study=study,
         )
-    entries.sort(
-        key=lambda entry: (not entry.measured_rows, not entry.study.shared_protocol, -entry.measured_rows)
-    )
-    in_order = [cells[cells["study"] == entry.study.name] for entry in entries]
-    return Boards(results, entries, pd.concat(in_order))
+        sections.append(section)
+    shared = {study.name for study in all_studies if study.shared_protocol}
+    sections.sort(key=lambda one: (not one.measured, one.name not in shared, -one.measured))
+    in_order = [cells[cells["study"] == section.name] for section in sections]
+    return Boards(results, sections, pd.concat(in_order))
+
+
+def _notes(ranking: Ranking | None, waiting: Sequence[str]) -> list[str]:
+    """What is to be said below a ranking."""
+    notes = []
+    if ranking:
+        sentences = [score.leaders(ranking), score.by_dataset(ranking), "All default settings, none tuned."]
+        if ranking.ranks["group"].notna().any():
+            sentences.append(GROUPS)
+        notes.append(" ".join(filter(None, sentences)))
+        if ranking.unranked_titles:
+            titles = ", ".join(ranking.unranked_titles)
+            notes.append(f"Without numbers in default settings, not ranked: {titles}.")
+    if waiting:
+        notes.append(f"Not ranked until runs of theirs are made again and verified: {', '.join(waiting)}.")
+    return notes
 
 
 def _shown_cells(studies: Sequence[Study], results: Results) -> pd.DataFrame:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
-
-from pydantic import TypeAdapter, ValidationError
 
 from bench.errors import RequestError
 from bench.replacement import check_replaceable
@@ -66,37 +63,31 @@ def run_page(spec_hash: str) -> str:
     return f"run.html#{quote(spec_hash)}"
 
 
-@dataclass(frozen=True)
-class Contents:
-    """``files`` by their paths within the folder, with hashes; ``stamp`` says what they were made from
-    (empty: nobody knows). Of a report a terminal shows the ``brief`` text, which has its colours, the
+class Contents(NamedTuple):
+    """What lies in a site's folder: ``files`` by their paths within it; ``stamp`` says what they were made
+    from (empty: nobody knows). Of a report a terminal shows the ``brief`` text, which has its colours, the
     ``remarks`` on what is not in the tables, and the line on what lies ``beside`` the front page.
     """
 
     stamp: str
-    files: dict[str, str]
+    files: list[str]
     brief: str = ""
     remarks: str = ""
     beside: str = ""
 
 
-ADAPTER = TypeAdapter(Contents)
-
-
 def contents(out: Path, kind: str = REPORT) -> Contents | None:
     """What an earlier site of a ``kind`` says that was written into a folder; None where there was none."""
     try:
-        return ADAPTER.validate_json((out / kind).read_bytes())
-    except (OSError, ValidationError):
+        return Contents(**json.loads((out / kind).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
         return None
 
 
 def unchanged(out: Path, stamp: str) -> Contents | None:
     """The contents of a report in a folder, if it is whole and was made from what ``stamp`` names."""
-    earlier_contents = contents(out) if stamp else None
-    if earlier_contents is None or earlier_contents.stamp != stamp:
-        return None
-    return earlier_contents if _hashes(out, REPORT) == earlier_contents.files else None
+    found = contents(out) if stamp else None
+    return found if found and found.stamp == stamp and found.files == _files(out, REPORT) else None
 
 
 def tables(out: Path) -> dict[str, Path]:
@@ -112,8 +103,8 @@ def check(out: Path, kind: str = REPORT) -> None:
     """
     check_replaceable(out)
     earlier_contents = contents(out, kind)
-    own_files = {kind, *earlier_contents.files} if earlier_contents else set()
-    foreign_files = sorted(set(_files(out)) - own_files)
+    own_files = earlier_contents.files if earlier_contents else ()
+    foreign_files = [name for name in _files(out, kind) if name not in own_files]
     if foreign_files:
         ending = f" and {len(foreign_files) - 1} more" if len(foreign_files) > 1 else ""
         word = "report" if kind == REPORT else "leaderboard"
@@ -125,25 +116,15 @@ def check(out: Path, kind: str = REPORT) -> None:
 
 def seal(folder: Path, kind: str = REPORT, stamp: str = "", *texts: str) -> Contents:
     """Write down what lies in a folder; ``texts`` are what a terminal shows of it."""
-    folder_contents = Contents(stamp, _hashes(folder, kind), *texts)
-    (folder / kind).write_bytes(ADAPTER.dump_json(folder_contents) + b"\n")
+    folder_contents = Contents(stamp, _files(folder, kind), *texts)
+    (folder / kind).write_text(json.dumps(folder_contents._asdict()) + "\n", encoding="utf-8", newline="\n")
     return folder_contents
 
 
-def _files(folder: Path) -> Iterator[str]:
-    """Paths within a folder of all that is no folder."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink() or not path.is_dir():
-            yield path.relative_to(folder).as_posix()
-
-
-def _hashes(folder: Path, kind: str) -> dict[str, str]:
-    """Path -> hash of every file in a folder, without the list itself."""
-    return {
-        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        for name in _files(folder)
-        if name != kind and (folder / name).is_file()
-    }
+def _files(folder: Path, kind: str) -> list[str]:
+    """Paths within a folder of all that is no folder, without the list itself."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir()]
+    return [path.relative_to(folder).as_posix() for path in paths if path != folder / kind]
 
 
 class _Quiet(SimpleHTTPRequestHandler):

@@ -21,9 +21,8 @@ from bench.replacement import replacing_folder
 from bench.report.dataset_documents import LEGEND
 from bench.report.grades import GRADES
 from bench.report.ranking import pairs_record
-from bench.report.score import agreement_by_paper, by_dataset, headline, leaders
 from bench.site import folder, run_shards
-from bench.site.boards import OTHER_METRICS, Boards, StudyBoards, boards, coverage, dataset_title
+from bench.site.boards import OTHER_METRICS, Boards, boards, coverage, dataset_title
 from bench.site.datasets import judged_tables
 from bench.site.folder import board_page, dataset_page, method_page, pairs_file, run_page
 from bench.site.methods import MethodDescription, about, other_runs
@@ -33,19 +32,11 @@ from bench.store.tables import Tables
 from bench.studies.study import Study
 from bench.studies.wording import signed, with_std
 
-FOLDERS = ("board", "data", "dataset", "method")
-
 EXPORTS = ("data/leaderboard.json", "data/cells.csv")
 """The site's data for programs."""
 
 VERSION = 1
 """Version of the first of them; it grows when a field goes or changes its meaning, not when one is added."""
-
-GROUPS = (
-    "Groups are by paired tests over tasks, places by mean rank: a method may have a better mean rank than "
-    "one of group 1 and still lose to the best in the test, so a group need not be a run of neighbours."
-)
-
 
 Entries = Mapping[Hashable, dict[str, Any]]
 """The rows of all boards by their labels, in the order of the boards."""
@@ -74,8 +65,7 @@ def build(
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
     all_boards = boards(source, studies, suite)
     with replacing_folder(out) as site:
-        for name in FOLDERS:
-            (site / name).mkdir()
+        (site / "data").mkdir()
         runs = _write(source, all_boards, methods, site)
         folder.seal(site, folder.LEADERBOARD)
         sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
@@ -111,20 +101,23 @@ def _write(source: Tables, all_boards: Boards, methods: Mapping[str, type[Method
     _write_methods(pages, all_boards, entries, descriptions)
     for entry in all_boards.studies:
         if entry.ranking:
-            write_csv(site / pairs_file(entry.study.name), pairs_record(entry.ranking))
+            write_csv(site / pairs_file(entry.name), pairs_record(entry.ranking))
     datasets = _write_datasets(pages, all_boards)
     titles = {name: description.title for name, description in descriptions.items()}
     runs = run_shards.write(source, site / "data", titles, _boards_by_run(entries))
     _write_exports(site, all_boards, runs)
     pages.write("run.html", "run.html.j2")
-    measured = [entry for entry in all_boards.studies if entry.measured_rows]
     pages.write(
         folder.INDEX,
         "leaderboard.html.j2",
-        headline=_sentences(all_boards.studies[0]),
-        sections=[_section(entry, is_first=entry is measured[0]) for entry in measured],
-        empty=[entry for entry in all_boards.studies if not entry.measured_rows],
-        measured=sum(entry.measured_rows for entry in measured),
+        headline=all_boards.studies[0].sentences,
+        sections=[
+            section._replace(sentences=[]) if place == 0 else section  # the page begins with them
+            for place, section in enumerate(all_boards.studies)
+            if section.measured
+        ],
+        empty=[section for section in all_boards.studies if not section.measured],
+        measured=sum(section.measured for section in all_boards.studies),
         methods=titles,
         datasets=datasets,
         states=sorted(Counter(all_boards.results.runs["state"]).items()),
@@ -134,42 +127,11 @@ def _write(source: Tables, all_boards: Boards, methods: Mapping[str, type[Method
     return runs
 
 
-def _sentences(entry: StudyBoards) -> list[str]:
-    """What a study comes to."""
-    return [*filter(None, (*headline(entry.ranking, entry.scores), agreement_by_paper(entry.scores)))]
-
-
-def _section(entry: StudyBoards, is_first: bool) -> Section:
-    """A study on the front page, which begins with what the first one comes to."""
-    ranking, notes = entry.ranking, []
-    if ranking:
-        notes = [leaders(ranking), by_dataset(ranking), "All default settings, none tuned."]
-        if ranking.ranks["group"].notna().any():
-            notes.append(GROUPS)
-        notes = [" ".join(filter(None, notes))]
-        if ranking.unranked_titles:
-            titles = ", ".join(ranking.unranked_titles)
-            notes.append(f"Without numbers in default settings, not ranked: {titles}.")
-    if entry.waiting:
-        waiting = ", ".join(entry.waiting)
-        notes.append(f"Not ranked until runs of theirs are made again and verified: {waiting}.")
-    return Section(
-        entry.study.name,
-        entry.study.title,
-        [] if is_first else _sentences(entry),
-        entry.scores,
-        ranking,
-        notes,
-        boards=entry.boards,
-        counts=[(entry.study.paper_title(paper), counts) for paper, counts in entry.counts.items()],
-    )
-
-
 def _write_board(
-    pages: Pages, site: Path, entry: StudyBoards, dataset: str, rows: pd.DataFrame, entries: Entries
+    pages: Pages, site: Path, entry: Section, dataset: str, rows: pd.DataFrame, entries: Entries
 ) -> None:
     """A board as a page and as CSV."""
-    address = board_page(entry.study.name, dataset)
+    address = board_page(entry.name, dataset)
     metrics = [metric for metric in OTHER_METRICS if rows[metric].notna().any()]
     columns = [*WRITTEN, "group", "trust", *metrics]
     write_csv(site / "data" / f"{Path(address).stem}.csv", rows[columns])
@@ -237,7 +199,7 @@ def _write_datasets(pages: Pages, all_boards: Boards) -> dict[str, str]:
             title=dataset_title(name),
             kind=kind,
             boards=[(entry.study, entry.boards[name]) for entry in studies if name in entry.boards],
-            tables=list(judged_tables(name, kind, [entry.study for entry in studies])),
+            tables=list(judged_tables(name, kind, [entry.study for entry in studies if entry.study])),
             legend=LEGEND,
         )
     return {name: dataset_title(name) for name in sorted(names)}
@@ -263,8 +225,8 @@ def _write_exports(site: Path, all_boards: Boards, runs: int) -> None:
     cells = all_boards.cells.loc[all_boards.cells["primary"], WRITTEN]
     studies = [
         {
-            "name": entry.study.name,
-            "title": entry.study.title,
+            "name": entry.name,
+            "title": entry.title,
             "ranking": records(entry.ranking.ranks[list(RANKS)[1:]]) if entry.ranking else [],
             "verdicts": {paper: dict(sorted(counts.items())) for paper, counts in entry.counts.items()},
             "boards": list(entry.boards),

@@ -9,16 +9,16 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from bench.frames.stored_runs import rows_of
+from bench.frames.values import client_rows, curves_by_run
 from bench.metric_names import ACCURACY
 from bench.site.folder import dataset_page, method_page
 from bench.spec import RunSpec
@@ -34,10 +34,7 @@ LEVEL = 4
 POINTS = 200
 """Rows of a curve that a record keeps; of a longer one every k-th and the last."""
 
-SPLITS = ("val", "test")
-
-Counts = dict[str, dict[str, Any]]
-"""Split -> the clients with samples there, how many each has, and how many are right by stage and rule."""
+SPLITS = ("test", "val")
 
 STORED = [
     *("state", "reason", "origin", "bundle", "bundle_state", "bundle_sampled", "bundle_close"),
@@ -79,9 +76,9 @@ def _records(
     commands: dict[str, str] = {}
     for start in range(0, len(runs), BLOCK):
         block = runs.iloc[start : start + BLOCK]
-        ids = block.loc[block["state"] == "done", "id"].tolist()
-        counts = _counts(source.client_results(ids, metric=ACCURACY))
-        curves = _curves(source, ids, counts)
+        rows = client_rows(source, block.loc[block["state"] == "done", "id"].tolist(), ACCURACY)
+        rows = rows[rows["split"].isin(SPLITS)]
+        results, curves = _by_run(_results(rows)), _by_run(_curves(source, rows))
         stored = json.loads(block[STORED].to_json(orient="records", date_format="iso", date_unit="s"))
         for run, record in zip(rows_of(block), stored, strict=True):
             cell = run.cell or run.spec_hash
@@ -94,47 +91,45 @@ def _records(
                 "page": method_page(run.method) if run.method in titles else "",
                 "data": dataset_page(run.dataset),
                 "boards": boards.get(run.spec_hash, ()),
-                "counts": counts.get(run.id, {}),
-                "curves": curves.get(run.id, {}),
+                "results": results.get(run.id, ()),
+                "curves": curves.get(run.id, ()),
             }
             yield run.spec_hash, record
 
 
-def _counts(results: pd.DataFrame) -> dict[int, Counts]:
-    """Run -> what was tested in it, from ``Tables.client_results``."""
-    keys = ["run_id", "split", "stage", "rule"]
-    rows = results[results["split"].isin(SPLITS) & (results["samples"] > 0)].sort_values([*keys, "client"])
-    clients, samples = rows["client"].tolist(), rows["samples"].tolist()
-    right = np.rint(rows["value"] * rows["samples"]).astype(int).tolist()
-    counts: dict[int, Counts] = {}
-    groups = rows.groupby(keys, observed=True).size().reset_index(name="number")
-    end = 0
-    for run, split, stage, rule, number in groups.itertuples(index=False, name=None):
-        start, end = end, end + number
-        tested = {"clients": clients[start:end], "samples": samples[start:end], "right": []}
-        known = counts.setdefault(run, {}).setdefault(split, tested)
-        known["right"].append([stage, rule, right[start:end]])
-    return counts
-
-
-def _curves(source: Tables, ids: Sequence[int], counts: Mapping[int, Counts]) -> dict[int, dict[str, Any]]:
-    """Run -> stage -> split -> its curve, the mean over clients with samples there."""
-    curves: dict[int, dict[str, Any]] = {}
-    for split in SPLITS:
-        for (run, stage), correct in source.curves(ids, split).items():
-            if split in counts.get(run, {}):
-                tested = counts[run][split]
-                right, samples = correct[:, tested["clients"]], np.array(tested["samples"])
-                curves.setdefault(run, {}).setdefault(stage, {})[split] = thinned(right, samples)
-    return curves
-
-
-def thinned(correct: NDArray[np.int32], samples: NDArray[np.int64]) -> dict[str, Any]:
-    """A curve from the counts ``[rows, clients]``: accuracy in hundredths of a percent, mean over clients, by
-    row. ``every`` says which rows were kept, ``rows`` how many there are.
+def _results(rows: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy in percent by run, split, stage and rule: mean over clients, mean over their samples, sample
+    standard deviation over clients, lowest.
     """
-    rows = len(correct)
-    step = -(-rows // POINTS)
-    kept = [*range(0, rows - 1, step), *range(rows)[-1:]]
-    share = (correct[kept] / samples).mean(axis=1)
-    return {"rows": rows, "every": step, "values": np.rint(10_000 * share).astype(int).tolist()}
+    rows = rows.assign(value=100.0 * rows["value"], right=100.0 * rows["value"] * rows["samples"])
+    by_reading = rows.groupby(["run", "split", "stage", "rule"], observed=True)
+    numbers = by_reading.agg(
+        mean=("value", "mean"), pooled=("right", "sum"), std=("value", "std"), lowest=("value", "min")
+    )
+    return numbers.assign(pooled=numbers["pooled"] / by_reading["samples"].sum()).round(4).reset_index()
+
+
+def _curves(source: Tables, rows: pd.DataFrame) -> pd.DataFrame:
+    """Evaluations (from 1), and accuracy there in percent, mean over clients, by run, stage and split."""
+    last_rows = rows[rows["rule"] == "last"]
+    parts = [
+        curves_by_run(source, last_rows[last_rows["split"] == split], split).assign(split=split)
+        for split in SPLITS
+    ]
+    by_curve = thinned(pd.concat(parts)).round({"clients": 2}).groupby(["run", "stage", "split"])
+    return by_curve[["row", "clients"]].agg(list).reset_index()
+
+
+def thinned(curves: pd.DataFrame) -> pd.DataFrame:
+    """Of curves with more than ``POINTS`` evaluations every k-th and the last."""
+    length = curves.groupby(["run", "stage", "split"])["row"].transform("max")
+    step = (length - 1) // POINTS + 1
+    return curves[((curves["row"] - 1) % step == 0) | (curves["row"] == length)]
+
+
+def _by_run(table: pd.DataFrame) -> dict[int, list[list[Any]]]:
+    """Run -> its rows as lists without the run, None where a number is missing."""
+    found = defaultdict(list)
+    for run, *row in json.loads(table.to_json(orient="values")):
+        found[run].append(row)
+    return found

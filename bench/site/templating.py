@@ -17,6 +17,7 @@ from bench.frames.ranking import Ranking
 from bench.report.document import Document, Score
 from bench.report.grades import ANSWERS, GRADES, grade_look
 from bench.report.table import Table
+from bench.studies.study import Study
 
 ASSETS = files("bench.site") / "assets"
 
@@ -24,10 +25,14 @@ ASSETS = files("bench.site") / "assets"
 class Section(NamedTuple):
     """A study on a front page. A field is empty where the site does not have it.
 
-    notes   sentences below its ranking
-    maps    verdicts of the documents in which methods compete with each other, by the documents' names
-    boards  data set -> rows of its board
-    counts  a paper's title, and how many of its published values have each verdict
+    notes     sentences below its ranking
+    maps      verdicts of the documents in which methods compete with each other, by the documents' names
+    boards    data set -> the rows of its board, as ``bench.site.boards.board_rows`` gives them
+    counts    paper -> how many of its published values have each verdict
+    waiting   methods that are no part of the suite and not ranked: a run of theirs is unverified or
+              contradicted, or no run of theirs in a bundle was made again
+    measured  number of rows of main tables with numbers, in the usual settings
+    study     the study, where it has boards
     """
 
     name: str
@@ -39,7 +44,10 @@ class Section(NamedTuple):
     maps: Mapping[str, Table] = {}
     documents: Sequence[Document] = ()
     boards: Mapping[str, pd.DataFrame] = {}
-    counts: Sequence[tuple[str, Counter[str]]] = ()
+    counts: Mapping[str, Counter[str]] = {}
+    waiting: Sequence[str] = ()
+    measured: int = 0
+    study: Study | None = None
 
 
 def environment(**values: Any) -> Environment:
@@ -76,7 +84,9 @@ class Pages:
         """Fill a template. ``root`` leads it back to the folder; a number keeps its percent sign."""
         page = self._templates.get_template(template).render(root="../" * address.count("/"), **values)
         text = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", page)
-        (self._folder / address).write_text(text, encoding="utf-8", newline="\n")
+        path = self._folder / address
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:

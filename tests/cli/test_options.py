@@ -48,7 +48,7 @@ def test_a_report_gets_what_is_asked_for(
 
     def write(report: Report, out: Path, *further: Any) -> Contents:
         asked.append(out)
-        return Contents("", {}, "", "", "")
+        return Contents("", [])
 
     monkeypatch.setattr("bench.report.report.compose", compose)
     monkeypatch.setattr("bench.site.documents.write", write)

@@ -129,8 +129,6 @@ def test_from_the_front_page_to_a_run(site: Path, tab: Tab) -> None:
     counts = [75 + client for client in range(10)]
     wanted = [f"{mean(counts):.2f}", f"{mean(counts):.2f}", f"{stdev(counts):.2f}", "75.00"]
     assert rows[1] == ["✓ trained, test, best_val", *wanted]
-    clients = tab.get_by_role("region", name="Clients").locator("th[scope=col]").all_inner_texts()
-    assert [name for name in clients if "✓" in name] == [clients[2]] == ["✓ trained, best_val"]
     assert tab.locator(".path a").last.get_attribute("href") == dataset_page("cora")
     assert tab.locator("pre").first.inner_text().startswith("bench sweep -d cora")
     tab.get_by_text("The curves as numbers").click()
@@ -198,7 +196,7 @@ def test_a_row_opens_its_details(site: Path, tab: Tab) -> None:
     assert tab.locator("#tiny-cora-8").is_visible()
 
 
-def test_tuned_and_default_settings_are_mixed_on_request_alone(tmp_path: Path, tab: Tab) -> None:
+def test_other_settings_are_shown_on_request_alone(tmp_path: Path, tab: Tab) -> None:
     url = f"sqlite:///{tmp_path / 'bench.db'}"
     fill(url)
     with open_store(url, create=True) as store:
@@ -211,9 +209,6 @@ def test_tuned_and_default_settings_are_mixed_on_request_alone(tmp_path: Path, t
     assert first not in shown(tab, place)
     choose(tab, "settings", "other settings")
     assert shown(tab, place) == [first]
-    choose(tab, "settings", "mixed")
-    assert shown(tab, place)[:2] == [first, f"{mean(means(TEN, EVIL)):.2f} ± 0.71"]
-    tab.wait_for_url("**settings=mixed**")
 
 
 def test_the_board_can_be_used_by_keyboard(site: Path, tab: Tab) -> None:

@@ -21,8 +21,9 @@ def contrast(first: str, second: str) -> float:
 
 def schemes() -> list[dict[str, str]]:
     """The colours of the light and of the dark scheme by name."""
-    blocks = re.findall(r":root \{(.*?)\}", (ASSETS / "site.css").read_text(encoding="utf-8"), re.S)[:2]
-    return [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", block)) for block in blocks]
+    css = (ASSETS / "site.css").read_text(encoding="utf-8")
+    colours = re.findall(r"--([a-z-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)", css)
+    return [{name: pair[place] for name, *pair in colours} for place in (0, 1)]
 
 
 def test_grades_differ_without_colour():

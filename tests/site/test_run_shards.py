@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
-import numpy as np
+import pandas as pd
 import pytest
 from pages import loaded
 from site_database import EVIL, PARTITION, REASON, TEN, spec
@@ -35,22 +36,22 @@ def test_the_record_of_a_run_holds_what_is_stored(site: Path) -> None:
     page, _, anchor = address.partition("#")
     assert f'id="{anchor}"' in (site / page).read_text()
     counts = [75 + client for client in range(10)]
-    right = {tuple(row[:2]): row[2] for row in run["counts"]["test"]["right"]}
-    assert right["trained", "best_val"] == counts
-    assert right["trained", "last"] == [count - 1 for count in counts]
-    assert right["received", "best_val"] == [count - 1 for count in counts]
-    assert run["counts"]["test"]["samples"] == [100] * 10
-    checked = {tuple(row[:2]): row[2] for row in run["counts"]["val"]["right"]}
-    assert (checked["trained", "best_val"], checked["trained", "last"]) == ([40] * 10, [20] * 10)
-    assert run["curves"]["trained"]["test"] == {"rows": 3, "every": 1, "values": [7850, 7950, 7850]}
-    assert run["curves"]["received"]["val"]["values"] == [2000, 8000, 4000]
+    results = {tuple(row[:3]): row[3:] for row in run["results"]}
+    assert results["test", "trained", "best_val"] == [mean(counts)] * 2 + [round(stdev(counts), 4), 75]
+    assert results["test", "trained", "last"][0] == mean(counts) - 1
+    assert results["test", "received", "best_val"][0] == mean(counts) - 1
+    assert results["val", "trained", "best_val"] == [80, 80, 0, 80]
+    assert results["val", "trained", "last"][0] == 40
+    curves = {(stage, split): points for stage, split, *points in run["curves"]}
+    assert curves["trained", "test"] == [[1, 2, 3], [78.5, 79.5, 78.5]]
+    assert curves["received", "val"] == [[1, 2, 3], [20, 80, 40]]
     assert run["seconds_total"] == 2.5
     assert (run["code_version"], run["method_numerics"], run["engine_numerics"]) == (__version__, 1, 2)
     assert run["started"] == "2026-01-02T03:04:05"
     assert run["partition_hash"] == PARTITION
     assert machines[str(run["environment_id"])] == {"python": "3.11", "note": EVIL}
     lost, _ = record(site / "data", spec(TEN, "fedprox", 1))
-    assert (lost["state"], lost["reason"], lost["counts"]) == ("failed", REASON, {})
+    assert (lost["state"], lost["reason"], lost["results"]) == ("failed", REASON, [])
 
 
 def test_runs_are_whole_where_few_are_in_memory_at_a_time(
@@ -68,7 +69,5 @@ def test_runs_are_whole_where_few_are_in_memory_at_a_time(
 
 
 def test_long_curves_keep_every_kth_row_and_the_last() -> None:
-    correct = np.arange(450, dtype=np.int32)[:, None]
-    curve = run_shards.thinned(correct, np.array([1000]))
-    assert (curve["rows"], curve["every"]) == (450, 3)
-    assert curve["values"] == [10 * row for row in (*range(0, 449, 3), 449)]
+    rows = pd.DataFrame({"run": 1, "stage": "trained", "split": "test", "row": range(1, 451)})
+    assert run_shards.thinned(rows)["row"].tolist() == [*range(1, 450, 3), 450]

@@ -53,31 +53,22 @@
       return (order.descending ? -1 : 1) * (one < two ? -1 : one > two ? 1 : 0);
     }
 
-    /* Where settings are mixed, the rows of a task stand in the first part of it that there is. */
-    const task = (body) => [body.dataset.table, body.dataset.scenario, body.dataset.clients, body.rows[0].dataset.point].join("|");
-    const homes = new Map(bodies.map((body) => [body, bodies.find((other) => task(other) === task(body))]));
-
     function draw() {
       const asked = values();
       const words = asked.q.trim().toLowerCase();
-      const mixed = asked.settings === "mixed";
-      if (mixed && !order) order = { place: 2, descending: true };
       let shown = 0;
       for (const one of [...rows].sort(compare)) {
         const { row, details, body } = one;
-        (mixed ? homes.get(body) : body).append(row, details);
+        body.append(row, details);
         const passes = ["table", "scenario", "clients"].every((name) => !asked[name] || body.dataset[name] === asked[name]) &&
           (!asked.verdict || row.dataset.verdict === asked.verdict) &&
-          (!asked.settings || mixed || body.dataset.settings === asked.settings) &&
+          (!asked.settings || body.dataset.settings === asked.settings) &&
           row.textContent.toLowerCase().includes(words);
         row.hidden = !passes;
         shown += passes;
         if (!passes) open(one, false);
       }
-      for (const body of bodies) {
-        body.hidden = !body.querySelector("tr.row:not([hidden])");
-        body.querySelector(".kind").hidden = mixed;
-      }
+      for (const body of bodies) body.hidden = !body.querySelector("tr.row:not([hidden])");
       heads.forEach((head, place) => {
         if (order && order.place === place) head.setAttribute("aria-sort", order.descending ? "descending" : "ascending");
         else head.removeAttribute("aria-sort");
@@ -144,49 +135,25 @@
 
   /* The curves as columns beside the rounds, which are shares of one where every local epoch was evaluated. */
   function curves({ spec, curves }) {
-    const found = Object.entries(curves).flatMap(([stage, splits]) => Object.entries(splits).map(([split, { values, every, rows }]) => {
+    if (!curves.length) return [element("p", {}, "No curves are kept of this run.")];
+    const labels = curves.map(([stage, split]) => stage + ", " + named(split));
+    const columns = curves.map(([stage, , evaluations, values]) => {
       const perRound = stage === "trained" && spec.protocol.evaluate === "epoch" ? spec.protocol.local_epochs : 1;
-      const at = new Map(values.map((value, i) => [Math.min(i * every + 1, rows) / perRound, value / 100]));
-      return { label: stage + ", " + named(split), at };
-    }));
-    if (!found.length) return [element("p", {}, "No curves are kept of this run.")];
-    const rounds = [...new Set(found.flatMap(({ at }) => [...at.keys()]))].sort((a, b) => a - b);
-    const rows = rounds.map((round) => [Number(round.toFixed(2)), ...found.map(({ at }) => fixed(at.get(round) ?? null, 2))]);
-    const missing = Object.values(curves).some(({ val }) => !val) ? [paragraph("Shipped and imported runs keep no validation curves.")] : [];
-    return [...missing, element("details", {}, element("summary", {}, "The curves as numbers"),
-      table("Curves", ["Round", ...found.map(({ label }) => label)], rows))];
-  }
-
-  /* Clients, and counts by stage and rule, of a split; first those that a board shows which the run stands in. */
-  function tested({ counts, boards }, split) {
-    const { clients, samples, right } = counts[split] || { right: [] };
-    const readings = right.map(([stage, rule, right]) => {
-      const shown = split === "test" && boards.some((board) => board.stage === stage && board.rule === rule);
-      return { stage, rule, shown, mark: shown ? "✓ " : "", shares: right.map((count, i) => (100 * count) / samples[i]) };
+      return new Map(evaluations.map((evaluation, i) => [evaluation / perRound, values[i]]));
     });
-    return { clients, samples, readings: readings.sort((a, b) => b.shown - a.shown) };
+    const rounds = [...new Set(columns.flatMap((column) => [...column.keys()]))].sort((a, b) => a - b);
+    const rows = rounds.map((round) => [Number(round.toFixed(2)), ...columns.map((column) => fixed(column.get(round) ?? null, 2))]);
+    const missing = curves.some(([, split]) => split === "val") ? [] : [paragraph("Shipped and imported runs keep no validation curves.")];
+    return [...missing, element("details", {}, element("summary", {}, "The curves as numbers"), table("Curves", ["Round", ...labels], rows))];
   }
 
-  /* By stage, split and rule: mean over clients, over samples, std over clients and lowest, in percent. */
-  function summaries(run) {
-    const sum = (values) => values.reduce((total, value) => total + value, 0);
-    return ["test", "val"].flatMap((split) => {
-      const { samples, readings } = tested(run, split);
-      return readings.map(({ stage, rule, mark, shares }) => {
-        const mean = sum(shares) / shares.length;
-        const std = shares.length > 1 ? Math.sqrt(sum(shares.map((share) => (share - mean) ** 2)) / (shares.length - 1)) : null;
-        const pooled = sum(shares.map((share, i) => share * samples[i])) / sum(samples);
-        return [mark + [stage, named(split), rule].join(", "), ...[mean, pooled, std, Math.min(...shares)].map((value) => fixed(value, 2))];
-      });
+  /* Accuracy in percent by split, stage and rule; first those that a board shows which the run stands in. */
+  function results({ results, boards }) {
+    const shown = ([split, stage, rule]) => split === "test" && boards.some((board) => board.stage === stage && board.rule === rule);
+    return [...results].sort((a, b) => shown(b) - shown(a)).map((row) => {
+      const [split, stage, rule, ...numbers] = row;
+      return [(shown(row) ? "✓ " : "") + [stage, named(split), rule].join(", "), ...numbers.map((value) => fixed(value, 2))];
     });
-  }
-
-  function clients(run) {
-    const { clients, samples, readings } = tested(run, "test");
-    if (!readings.length) return [];
-    const rows = clients.map((client, i) => [client, samples[i], ...readings.map(({ shares }) => fixed(shares[i], 2))]);
-    return [element("h2", {}, "Clients"), paragraph("Test accuracy of every client in percent, by stage and rule."),
-      table("Clients", ["Client", "Test samples", ...readings.map(({ stage, rule, mark }) => mark + stage + ", " + rule)], rows)];
   }
 
   function origin(run) {
@@ -201,7 +168,7 @@
     const title = run.title + ": " + spec.dataset + ", " + spec.scenario + ", " + spec.clients + " clients, seed " + spec.seed;
     const link = (address, text) => element("a", { href: root + address }, text);
     const boards = element("div", {}, ...run.boards.map((board) => element("div", {}, link(board.address, board.title))));
-    const results = summaries(run);
+    const numbers = results(run);
     document.title = title + " · bench leaderboard";
     document.getElementById("run").replaceChildren(
       element("p", { class: "path" }, run.page ? link(run.page, run.title) : run.title, " / ", link(run.data, spec.dataset)),
@@ -210,10 +177,10 @@
       element("h2", {}, "Make it again"),
       element("pre", { tabindex: "0" }, run.command),
       element("h2", {}, "Results"),
-      ...(results.length ? [paragraph("Accuracy in percent by stage, split and selection rule; ✓: on a board. Std: sample standard deviation over clients."),
-        table("Results", ["Stage, split, rule", "Mean over clients", "Mean over samples", "Std", "Lowest"], results)]
+      ...(numbers.length ? [paragraph("Accuracy in percent by stage, split and selection rule; ✓: on a board. Std: sample standard deviation over clients."),
+        table("Results", ["Stage, split, rule", "Mean over clients", "Mean over samples", "Std", "Lowest"], numbers)]
         : [element("p", {}, "This run has no numbers.")]),
-      ...(run.state === "done" ? [element("h2", {}, "Accuracy by round"), ...curves(run), ...clients(run)] : []),
+      ...(run.state === "done" ? [element("h2", {}, "Accuracy by round"), ...curves(run)] : []),
       element("h2", {}, "Costs"),
       table("Costs", ["Of the run", "Value"], [["seconds in all", fixed(run.seconds_total, 2)], ["of these at clients", fixed(run.seconds_client, 2)],
         ["at the server", fixed(run.seconds_server, 2)], ["for evaluation", fixed(run.seconds_evaluation, 2)], ["peak memory, MiB", fixed(run.peak_memory / 2 ** 20, 0)],
