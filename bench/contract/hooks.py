@@ -42,13 +42,12 @@ EXPECTED: dict[str, tuple[type, str]] = {
 @contextmanager
 def standing_in(method: str, kind: type[Method]) -> Iterator[None]:
     """Make runs of a method with another class within the ``with`` block."""
-    kinds = METHODS.all()
-    own_kind = kinds[method]
-    kinds[method] = kind
+    find, kinds = METHODS.all, METHODS.all() | {method: kind}
+    METHODS.all = lambda: kinds  # type: ignore[method-assign]
     try:
         yield
     finally:
-        kinds[method] = own_kind
+        METHODS.all = find  # type: ignore[method-assign]
 
 
 def extended(kind: type[Method], names: Collection[str], around: Callable[[str, Hook], Hook]) -> type[Method]:

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bench.engine.kept_models import KeptModels
@@ -155,10 +154,9 @@ def _apply(run: Run, state: dict[str, Any]) -> None:
     run.traffic.bytes_up, run.traffic.bytes_down = state["bytes"]
     run.traffic.numbered = decode(state["exchanges"], run.device)
     run.own = decode(state["own"], run.device)
-    for stage, counts in decode(state["counts"], run.device).items():
-        _fill(run.counts[stage], counts)
+    run.counts = decode(state["counts"], run.device)
     run.selected.resume(decode(state["selected"], run.device))
-    _fill(run.loss, decode(state["loss"], run.device))
+    run.loss = decode(state["loss"], run.device)
     run.clients.resume(decode(state["clients"], run.device))
     if run.attacker is not None:
         run.attacker.replaced = state["attacked"]
@@ -166,12 +164,6 @@ def _apply(run: Run, state: dict[str, Any]) -> None:
     run.method.receive_first(run.first_message)  # sets up what the first messages decide
     for name, node in state["method"].items():
         setattr(run.method, name, decode(node, run.device, getattr(run.method, name, None)))
-
-
-def _fill(rows: NDArray[Any], saved_rows: NDArray[Any]) -> None:
-    """Fill the first rows. The saved run may have fewer or more of them."""
-    common = min(len(rows), len(saved_rows))
-    rows[:common] = saved_rows[:common]
 
 
 class Saved(NamedTuple):
@@ -272,11 +264,9 @@ class Checkpoint:
             OSError: the file cannot be read.
         """
         state = self.load()
-        if state is None or state["round"] >= run.spec.protocol.rounds:
+        if state is None or (self.kept is not None and "kept" not in state):
             return None
         if self.kept is not None:
-            if "kept" not in state:
-                return None
             self.kept.resume(decode(state["kept"], run.device))
         _apply(run, state)
         return Saved(state["round"], state["total"])

@@ -261,8 +261,12 @@ class Clients:
 
     def _count(self, epochs: int, items: Items | None) -> None:
         """Count a fit and its passes over the items. The number of fits names random streams."""
+        passes = float(epochs)
+        if items is not None:
+            pairs = zip(items, self.training, strict=True)
+            passes *= float(np.mean([len(part) / max(len(items), 1) for part, items in pairs]))
         self._root._calls += 1
-        self._root._passes += self.passes_of(epochs, items) * self.count / self._root.count
+        self._root._passes += passes * self.count / self._root.count
 
     def _optimiser_of_all(self, copy: str) -> OptimiserState:
         """The optimisers of the run's clients for models of a purpose.
@@ -275,16 +279,6 @@ class Clients:
             root._optimisers[copy] = OptimiserState(root.count)
         root._optimiser_rounds[copy] = self.round
         return root._optimisers[copy]
-
-    def passes_of(self, epochs: int | None, items: Items | None) -> float:
-        """What a ``fit`` with these arguments adds to ``passes``: the epochs times the
-        share of items used.
-        """
-        epochs = self.spec.protocol.local_epochs if epochs is None else epochs
-        if items is None:
-            return float(epochs)
-        pairs = zip(items, self.training, strict=True)
-        return epochs * float(np.mean([len(part) / max(len(items), 1) for part, items in pairs]))
 
     @overload
     def reduce(self, stack: Stack, of: Callable[[Stack, Batch], Tensor]) -> Tensor: ...

@@ -57,13 +57,7 @@ def run(
                 confusion, roc_auc = loop.selected.confusion(), loop.selected.roc_auc()
             else:
                 artefacts[TRAINED_CLIENTS] = last_shares(correct, samples)
-                arrival = arrive(loop, federation, mask)
-                correct, samples, confusion, roc_auc = (
-                    arrival.correct,
-                    arrival.samples,
-                    arrival.confusion,
-                    arrival.roc_auc,
-                )
+                correct, samples, confusion, roc_auc = arrive(loop, federation, mask)
     except NotApplicableError as error:
         return RunResult("not_applicable", str(error), device=device, partition_hash=federation.hash)
     except DivergedError as error:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -51,8 +51,7 @@ def last_shares(correct: Correct, samples: Samples) -> NDArray[np.float32]:
     return np.asarray(correct["trained", "test"][-1] / items, np.float32)
 
 
-@dataclass(frozen=True, eq=False)
-class Arrival:
+class Arrival(NamedTuple):
     """The newcomers' numbers, as the fields of ``bench.engine.result.RunResult`` over all clients.
 
     ``correct`` has one row of ``received``, and one row of ``trained`` an epoch; one in all for a method

@@ -20,7 +20,8 @@ class Own(FedAvg):
 
 
 def subject(kind: type[Method], monkeypatch: pytest.MonkeyPatch, family: Family | None = None) -> Subject:
-    monkeypatch.setitem(METHODS.all(), "own", kind)
+    kinds = METHODS.all() | {"own": kind}
+    monkeypatch.setattr(METHODS, "all", lambda: kinds)
     return Subject("own", family)
 
 
