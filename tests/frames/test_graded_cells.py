@@ -29,6 +29,8 @@ from bench.studies.published import published
 from bench.studies.settings import PER_SEED, Column, settings_of
 from bench.studies.study import Study
 
+CORACA = {"dataset": "coraca", "scenario": "label-dirichlet"}
+
 
 def usual(method: str, **hyper: float) -> UsualRuns:
     """What is usual on Cora with ten clients: two seeds of a method."""
@@ -38,6 +40,12 @@ def usual(method: str, **hyper: float) -> UsualRuns:
     row = ("quickstart", "cora", "non-overlapping", 10, method, "usual", (0, 1), False)
     columns = ["grid", "dataset", "scenario", "clients", "method", "cell", "seeds", "per_seed"]
     return pd.DataFrame([row], columns=columns), {"usual": settings_of(spec)}
+
+
+def twice(database: MemoryStore, method: str, correct: list[Any], **options: Any) -> None:
+    """Add runs of seeds 0 and 1 that have the same counts."""
+    for seed in (0, 1):
+        database.add(method, seed, correct, **options)
 
 
 def board(
@@ -90,18 +98,9 @@ def test_mean_over_clients_then_sample_std_over_seeds() -> None:
 
 def test_average_over_clients_ignores_their_sizes_and_samples_does_not() -> None:
     database = MemoryStore()
-    for seed in (0, 1):
-        database.add("local", seed, [10, 90], samples=[10, 190])  # 100 % of 10, 47.37 % of 190
-        database.add(
-            "local_hgnn",
-            seed,
-            [10, 90],
-            samples=[10, 190],
-            dataset="coraca",
-            scenario="label-dirichlet",
-            clients=3,
-            protocol=Protocol(rounds=200, local_epochs=3, split=(10, 20, 40)),
-        )
+    twice(database, "local", [10, 90], samples=[10, 190])  # 100 % of 10, 47.37 % of 190
+    protocol = Protocol(rounds=200, local_epochs=3, split=(10, 20, 40))
+    twice(database, "local_hgnn", [10, 90], samples=[10, 190], clients=3, protocol=protocol, **CORACA)
     assert one(board(database), "local").mean == pytest.approx((100 + 100 * 90 / 190) / 2)
     cells = board(database, study=FedHGN, name="table2")
     pooled = cells[
@@ -129,8 +128,7 @@ def test_difference_and_verdict_against_both_versions() -> None:
 
 def test_readings_and_lines_of_one_stage_are_read_from_their_own_stage_and_rule() -> None:
     database = MemoryStore()
-    for seed in (0, 1):
-        database.add("fedavg", seed, [[72, 76], [70, 74]], received=[[0, 0], [40, 44]])
+    twice(database, "fedavg", [[72, 76], [70, 74]], received=[[0, 0], [40, 44]])
     cells = board(database)
     means = [
         one(cells, "fedavg", stage=stage, rule=rule).mean
@@ -210,10 +208,9 @@ def test_runs_without_numbers_are_named_beside_those_with() -> None:
 def test_runs_of_different_specs_are_never_mixed() -> None:
     database = MemoryStore()
     short, half = (CORA.model_copy(update=other) for other in ({"rounds": 8}, {"participation": 0.5}))
-    for seed in (0, 1):
-        database.add("fedavg", seed, [72, 72], hyper={})
-        database.add("fedavg", seed, [40, 40], protocol=short)
-        database.add("fedavg", seed, [72, 72], protocol=half)
+    twice(database, "fedavg", [72, 72], hyper={})
+    twice(database, "fedavg", [40, 40], protocol=short)
+    twice(database, "fedavg", [72, 72], protocol=half)
     cells = {cell.setting: cell for cell in find(board(database, usual("fedavg")), "fedavg")}
     full, eight = cells[""], cells["protocol.rounds=8"]
     assert (full.mean, eight.mean) == (pytest.approx(72), pytest.approx(40))
@@ -240,16 +237,14 @@ def on_partition(seed: int) -> dict[str, Any]:
 def test_spread_between_partitions_widens_the_tolerance() -> None:
     # Published pFedHN on Cora/10: 65.24 ± 0.21 over five runs.
     database = MemoryStore()
-    for seed in (0, 1):
-        database.add("pfedhn", seed, [68, 68], **on_partition(123))
+    twice(database, "pfedhn", [68, 68], **on_partition(123))
 
     def judged() -> Any:
         return one(board(database, usual("pfedhn")), "pfedhn", setting="")
 
     cell = judged()
     assert (cell.verdict, cell.s_d_source, cell.partitions) == ("above", "none", 1)
-    for seed in (0, 1):
-        database.add("pfedhn", seed, [64, 64], **on_partition(1))
+    twice(database, "pfedhn", [64, 64], **on_partition(1))
     # Two partitions say nothing yet: their standard deviation has one degree of freedom.
     cell = judged()
     assert (cell.verdict, cell.s_d_source, cell.partitions) == ("above", "none", 2)
@@ -272,12 +267,10 @@ def test_cells_without_partitions_have_the_pooled_spread_of_their_scenario() -> 
     database = MemoryStore()
     for method, step in (("local", 3), ("fedper", 4)):
         for place, partition in enumerate((123, 1, 2)):
-            for seed in (0, 1):
-                database.add(method, seed, [70 + step * place], **on_partition(partition))
-    for seed in (0, 1):
-        database.add("majority", seed, [20], **on_partition(123))  # trains nothing: has no say
-        database.add("flow", seed, [70], **on_partition(123))
-        database.add("flow", seed, [70], scenario="overlapping", clients=30)
+            twice(database, method, [70 + step * place], **on_partition(partition))
+    twice(database, "majority", [20], **on_partition(123))  # trains nothing: has no say
+    twice(database, "flow", [70], **on_partition(123))
+    twice(database, "flow", [70], scenario="overlapping", clients=30)
     flow = one(board(database), "flow")
     # Local 70, 73, 76: 3 points; FedPer 70, 74, 78: 4.
     assert (flow.s_d_source, flow.s_d) == ("pooled", pytest.approx(math.sqrt((9 + 16) / 2)))
@@ -311,8 +304,7 @@ def test_on_the_papers_own_clients_only_a_dealt_split_explains_anything(
     for partition in (123, 1, 2):
         place = on_partition(partition)
         place["protocol"] = place["protocol"].model_copy(update={"split": split})
-        for seed in (0, 1):
-            database.add("local", seed, [70 + partition % 4], scenario="published", **place)
+        twice(database, "local", [70 + partition % 4], scenario="published", **place)
     cells = board(database, study=OwnClients)
     is_local = (cells["method"] == "local") & ~cells["setting"].str.contains("partition_seed")
     cell = cells[is_local & cells["primary"] & (cells["n"] > 0)].iloc[:1]
@@ -350,10 +342,9 @@ def test_the_majority_class_on_the_same_clients_tells_what_is_uninformative() ->
 
 def test_the_spread_between_partitions_stands_in_details() -> None:
     database = MemoryStore()
-    for seed in (0, 1):
-        for place, partition in enumerate((123, 1, 2)):
-            database.add("local", seed, [70 + 3 * place], **on_partition(partition))
-        database.add("fedavg", seed, [70], **on_partition(123))
+    for place, partition in enumerate((123, 1, 2)):
+        twice(database, "local", [70 + 3 * place], **on_partition(partition))
+    twice(database, "fedavg", [70], **on_partition(123))
     table = tables.every_number(shown(ToyStudy, "table1", database))
     texts = {
         title: dict(zip(table.columns, map(text_of, entries), strict=True)) for title, entries in table.rows
@@ -366,30 +357,15 @@ def test_a_partition_for_every_seed_is_one_cell() -> None:
     protocol = Protocol(rounds=200, local_epochs=3, split=(10, 20, 40), evaluate="epoch")
     database = MemoryStore()
     for seed in (0, 1, 2):
-        database.add(
-            "fedhgn",
-            seed,
-            [58, 57 + seed, 59],
-            dataset="coraca",
-            scenario="label-dirichlet",
-            clients=3,
-            protocol=protocol.model_copy(update={"partition_seed": seed}),
-        )
+        dealt = protocol.model_copy(update={"partition_seed": seed})
+        database.add("fedhgn", seed, [58, 57 + seed, 59], clients=3, protocol=dealt, **CORACA)
     frame, settings = usual("fedhgn")
-    where = {"grid": "fedhgn_tables", "dataset": "coraca", "scenario": "label-dirichlet", "clients": 3}
+    where = {"grid": "fedhgn_tables", "clients": 3, **CORACA}
     spec = RunSpec(dataset="coraca", scenario="s", clients=1, method="m", seed=0, protocol=protocol)
     settings = {"usual": {**settings_of(spec), "protocol.partition_seed": PER_SEED}}
     usual_runs = frame.assign(**where, per_seed=True, seeds=[(0, 1, 2)]), settings
     cells = board(database, usual_runs, FedHGN, "table2")
-    cell = one(
-        cells,
-        "fedhgn",
-        dataset="coraca",
-        scenario="label-dirichlet",
-        clients=3,
-        rule="client_best_val",
-        table="Table 2",
-    )
+    cell = one(cells, "fedhgn", clients=3, rule="client_best_val", table="Table 2", **CORACA)
     assert (cell.setting, cell.n) == ("", 3)
     assert cell.mean == pytest.approx((174 + 175 + 176) / 9)
     assert cell.verdict == "reproduced"  # published 58.31 ± 2.29
@@ -397,16 +373,8 @@ def test_a_partition_for_every_seed_is_one_cell() -> None:
 
 def test_the_global_model_is_set_beside_the_papers_single_value() -> None:
     database = MemoryStore()
-    for seed in (0, 1):
-        database.add(
-            "global_hgnn",
-            seed,
-            [70],
-            dataset="coraca",
-            scenario="label-dirichlet",
-            clients=1,
-            protocol=Protocol(rounds=600, local_epochs=3, split=(10, 20, 40)),
-        )
+    protocol = Protocol(rounds=600, local_epochs=3, split=(10, 20, 40))
+    twice(database, "global_hgnn", [70], clients=1, protocol=protocol, **CORACA)
     cells = board(database, study=FedHGN, name="table2")
     is_it = (cells["method"] == "global_hgnn") & (cells["dataset"] == "coraca") & cells["primary"]
     found = cells[is_it & (cells["n"] > 0)]
@@ -451,8 +419,7 @@ def test_the_spread_between_partitions_is_that_of_the_grids_protocol(tmp_path: P
             for seed in (0, 1):
                 run = spec.model_copy(update={"seed": seed})
                 database.add_run(run, [70 + step * place], partition_hash=str(partition))
-    for seed in (0, 1):
-        database.add("flow", seed, [70])
+    twice(database, "flow", [70])
     study = type("OneEpoch", (ToyStudy,), {"grids": (str(grid),)})
     flow = one(board(database, study=study), "flow", n=2)
     assert (flow.s_d_source, flow.s_d) == ("pooled", pytest.approx(1.0))

@@ -327,32 +327,6 @@ def test_a_run_that_is_not_there_is_said(site: Path, tab: Tab) -> None:
     titled(tab, "A run")
 
 
-@pytest.mark.parametrize("tab", [NARROW, WIDE], indirect=True, ids=["360", "1280"])
-def test_names_in_the_picture_of_ranks_cover_nothing(small_report: Path, tab: Tab) -> None:
-    visit(tab, small_report, INDEX)
-    names = "[...document.querySelectorAll('.ranks tbody th')]"
-    assert tab.evaluate(f"{names}.map(name => name.textContent = 'FedHGN w/o HC, released').length") > 1
-    assert tab.evaluate(f"{names}.filter(name => name.scrollWidth > name.clientWidth).length") == 0
-    assert tab.evaluate(
-        """(() => {const row = document.querySelector('.ranks tbody tr');
-        return row.querySelector('.dot').getBoundingClientRect().left
-            >= row.querySelector('th').getBoundingClientRect().right})()"""
-    )
-
-
-@pytest.mark.parametrize("tab", [WIDE], indirect=True)
-def test_captions_are_short_and_names_of_rows_have_room_for_a_word(wide_report: Path, tab: Tab) -> None:
-    for page in sorted(path.relative_to(wide_report).as_posix() for path in wide_report.glob(f"*/*/{INDEX}")):
-        visit(tab, wide_report, page)
-        names = "[...document.querySelectorAll('article tbody th')].filter(head => head.checkVisibility())"
-        assert tab.evaluate(f"Math.min(...{names}.map(head => head.offsetWidth))") >= 8 * 16
-        lines = tab.evaluate(
-            """[...document.querySelectorAll('.caption p')].reduce((sum, line) => sum
-                + line.getBoundingClientRect().height / parseFloat(getComputedStyle(line).lineHeight), 0)"""
-        )
-        assert round(lines) <= 4
-
-
 def test_printing_opens_what_is_folded(small_report: Path, tab: Tab) -> None:
     visit(tab, small_report, DOCUMENTS[1])
     height = "document.querySelector('article details').getBoundingClientRect().height"

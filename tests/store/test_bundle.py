@@ -125,9 +125,7 @@ def test_a_bundle_answers_as_the_database(
         assert (folder / "out" / name).read_bytes() == (folder / "again" / name).read_bytes()
 
 
-@pytest.mark.parametrize(
-    "name", ["fedaghn/cifar100-sample", "fedpub/photo", "fedhgn/facebook"]
-)
+@pytest.mark.parametrize("name", ["fedaghn/cifar100-sample", "fedpub/photo", "fedhgn/facebook"])
 def test_what_ships_is_imported_and_exported_in_the_same_bytes(name: str, tmp_path: Path) -> None:
     shipped_bundle = Bundle(SHIPPED / name)
     url = f"sqlite:///{tmp_path / 'runs.db'}"
