@@ -23,7 +23,7 @@ CEILINGS = {
     "bench/frames": 2437,
     "bench/grids": 656,
     "bench/nn": 1362,
-    "bench/report": 3320,
+    "bench/report": 3319,
     "bench/site": 2486,
     "bench/statistics": 431,
     "bench/store": 2083,
