@@ -23,7 +23,7 @@ CEILINGS = {
     "bench/frames": 2370,
     "bench/grids": 581,
     "bench/nn": 1351,
-    "bench/report": 3320,
+    "bench/report": 3319,
     "bench/site": 2374,
     "bench/statistics": 431,
     "bench/store": 2051,

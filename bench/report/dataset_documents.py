@@ -9,6 +9,7 @@ import json
 import math
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,14 +42,14 @@ def judged(rows: pd.DataFrame, partitions: int) -> list[str]:
         quantile = float(stdtrit(partitions - 1, (1 + LEVEL) / 2))
         one_more = quantile * rows["deviation"].astype(float) * math.sqrt(1 + 1 / partitions)
         tolerance = one_more.fillna(tolerance)
-    conditions = [
+    conditions: list[Any] = [
         rows["published"].isna(),
         rows["measured"].isna(),
         abs(difference) <= unit / 2 * (1 + 1e-9),
         abs(difference) <= tolerance.to_numpy(float),
         difference > 0,
     ]
-    names = ["", STATES["no_data"], "reproduced", "compatible", "above"]
+    names: list[Any] = ["", STATES["no_data"], "reproduced", "compatible", "above"]
     return [str(name) for name in np.select(conditions, names, "below")]
 
 
@@ -85,7 +86,7 @@ def dataset_document(study: Study) -> Document | None:
             title = study.title_of(row.dataset)
             lines.append((f"{title}, {row.setting}, {row.quantity.replace('_', ' ')}", texts))
         name = f"{paper}_{table}".lower().replace(" ", "_")
-        views.append(listing(name, f"{study.paper_title(paper)}, {table}", "Statistic", lines))
+        views.append(listing(name, f"{study.paper_title(str(paper))}, {table}", "Statistic", lines))
     caption = (
         "Statistics of the data sets as the papers print them. Counts of clients are means over them, "
         "heterogeneity is a median over pairs.",

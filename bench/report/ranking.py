@@ -15,7 +15,7 @@ from bench.frames.stored_runs import rows_of
 from bench.report.captions import statistic
 from bench.report.document import Document
 from bench.report.score import by_dataset
-from bench.report.table import Table, Value, listing, pivot
+from bench.report.table import Cell, Table, Value, listing, pivot
 from bench.statistics.paired import ALPHA, REGION, common_ground, opposite
 from bench.statistics.summary import DRAWS, LEAST, SEED
 from bench.studies.settings import Column
@@ -27,7 +27,7 @@ MARKS = {"better": ">", "worse": "<", "equivalent": "=", "undecided": "?", "no t
 
 def ranking_table(ranking: Ranking) -> Table:
     """Every method with numbers, in the order of the ranking."""
-    rows = [
+    rows: list[tuple[str, dict[str, Cell]]] = [
         (
             row.title,
             {
@@ -51,8 +51,9 @@ def groups_table(ranking: Ranking) -> Table:
     cells = cells.assign(
         heading=cells["dataset"].map(ranking.study.title_of),
         place=places.str.strip(),
-        cell=[Value(mean, note=f"({group})" if group else "", rank=int(group == 1)) for mean, group in means],
     )
+    values = [Value(mean, note=f"({group})" if group else "", rank=int(group == 1)) for mean, group in means]
+    cells["cell"] = pd.Series(values, cells.index, dtype=object)
     body = pivot(cells, "method", "Method", ["task", "heading", "place"]).droplevel(0, axis=1)
     body = body.loc[ranking.ranks["method"]].rename(index=ranking.titles).fillna("-")
     title = "Measured, and group of ties in each task (1: not significantly worse than the best; none of a "

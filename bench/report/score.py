@@ -191,7 +191,7 @@ def agreements(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataFr
     for (document, number, *task), pairs in compared.groupby(
         ["document", "comparison_number", *TASK], sort=False
     ):
-        comparison = experiments[document].comparisons[number]
+        comparison = experiments[str(document)].comparisons[int(str(number))]
         target = comparison.targets[0]
         tau = kendall(pairs["mean"].tolist(), pairs["published_mean"].tolist())
         rows.append((target.paper, target.table, comparison.label, *task, len(pairs), tau))

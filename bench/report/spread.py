@@ -14,9 +14,6 @@ from bench.studies.measures import BELOW_BASELINE, STD_OVER_CLIENTS, Measure
 from bench.studies.settings import Column
 from bench.studies.wording import interval, number
 
-ACROSS = 4
-"""Columns side by side on a terminal."""
-
 WORST = Measure(
     "worst_client",
     "Worst client",
@@ -85,7 +82,7 @@ def spread(shown: DocumentCells) -> Document | None:
         ),
         views=(below_table,),
         details=(listing("spread", "Spread over clients and seeds", "Method", rows),),
-        printed=tuple(below_table.blocks(ACROSS)),
+        printed=tuple(below_table.blocks(4)),
         records={
             "numbers": cells[
                 [*WHERE, "method", "n", "mean", "std", "low", "high", *(each.name for each in MEASURES)]

@@ -111,7 +111,8 @@ def _table(shown: DocumentCells, name: str, title: str, cells: pd.DataFrame) -> 
 
     has_content = (cells["runs"] > 0) | cells["printed"].notna()
     cells = cells[has_content.groupby([cells[key] for key in HEAD]).transform("any")]
-    cells = cells.assign(value=_values(cells, shown.results.measures))
+    values = _values(cells, shown.results.measures)
+    cells = cells.assign(value=pd.Series(values, cells.index, dtype=object))
     cells = cells[has_content.loc[cells.index].groupby(cells["line_number"]).transform("any")]
     body = cells.pivot(index=row_key, columns=head_key, values="value").sort_index().sort_index(axis=1)
     heads = cells.sort_values(head_key).drop_duplicates(head_key)

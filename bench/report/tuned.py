@@ -8,7 +8,7 @@ import pandas as pd
 
 from bench.frames.graded_cells import Results
 from bench.frames.ranking import Ranking, competitors, ranking_of, scores_of
-from bench.frames.stored_runs import TUNED, WHERE, rows_of
+from bench.frames.stored_runs import TUNED, WHERE, parts_of, rows_of
 from bench.report.captions import statistic
 from bench.report.document import Document
 from bench.report.ranking import MARKS, ranking_table
@@ -22,8 +22,6 @@ from bench.studies.wording import gap, number
 DEFAULT_WON = "default won"
 
 PAIR = [*WHERE, "method"]
-
-NUMBERS = ["place", "n", "mean", "std"]
 
 
 def searches_frame(results: Results) -> pd.DataFrame:
@@ -89,7 +87,7 @@ def default_and_tuned(study: Study, results: Results, board: pd.DataFrame) -> pd
     winners = winners.join(searches_frame(results), on="search")
     own_first = winners.sort_values("is_own", ascending=False, kind="stable")
     winners = own_first.drop_duplicates(PAIR).sort_index()
-    default = board.loc[board["usual"], [*PAIR, *NUMBERS]]
+    default = board.loc[board["usual"], [*PAIR, "place", "n", "mean", "std"]]
     pairs = winners.merge(default, on=PAIR, suffixes=("", "_default"))
     parts = [pd.DataFrame(columns=["place", "difference", "low", "high", "p", "p_holm", "verdict"])]
     for _, column in pairs[pairs["place"] != pairs["place_default"]].groupby(WHERE):
@@ -119,8 +117,9 @@ def _ranking(study: Study, results: Results, board: pd.DataFrame, pairs: pd.Data
 def _table(study: Study, pairs: pd.DataFrame) -> Table:
     """Both numbers of every pair, their difference and its p value, methods by columns."""
     rows = []
-    for where, column in pairs.groupby(WHERE, sort=False):
-        heading = study.column_title(Column(*where))
+    for _, column in pairs.groupby(WHERE, sort=False):
+        dataset, scenario, clients = column[WHERE].iloc[0]
+        heading = study.column_title(Column(dataset, scenario, int(clients)))
         best, best_default = places(column["mean"].to_dict()), places(column["mean_default"].to_dict())
         for row in rows_of(column):
             gain = "-" if row.verdict != DEFAULT_WON else DEFAULT_WON
@@ -160,7 +159,7 @@ BUDGET = ["trials_granted", "client_epochs_granted"]
 
 def _notes(study: Study, board: pd.DataFrame, pairs: pd.DataFrame) -> Iterator[str]:
     """Competitors of which one of the two is missing, and searches that were granted unequal budgets."""
-    for where, part in pairs.groupby(WHERE):
+    for where, part in parts_of(pairs, WHERE):
         place = f"{study.title_of(where[0])} {where[2]}"
         others = board[(board[WHERE] == list(where)).all(axis=1) & ~board["method"].isin(part["method"])]
         for kind, is_other in (("tuned", others["usual"]), ("default", others["search"].notna())):

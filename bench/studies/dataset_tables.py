@@ -78,7 +78,7 @@ class DatasetTable:
         """
         rows = self.statistics.dropna(subset=["measured", "published"], how="all")
         has_std = rows["deviation"].notna()
-        texts = {
+        texts: dict[str, Any] = {
             "clients": settings(rows),
             "quantity": rows["quantity"].str.replace("_", " "),
             "measured": list(map(_number, rows["measured"], rows["quantity"], has_std)),
