@@ -19,7 +19,7 @@ ELSEWHERE = {
     "docs/test_results_workflow.py": ".github/workflows/results.yml",
     "engine/test_running_statistics.py": "statistics of batch normalisation, through a whole run",
     "methods/test_attention.py": "attention in methods/_collaboration.py",
-    "methods/test_closed_forms.py": "several methods: gradients in closed form against autograd",
+    "methods/test_objectives.py": "several methods: local objectives against plain descent",
     "methods/test_contract.py": "every method: the contract and its exceptions",
     "methods/test_hypergraph.py": "hypergraphs of clients in methods/_completion.py",
     "methods/test_initial_models.py": "several methods: whether own initial models matter",

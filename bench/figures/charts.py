@@ -239,7 +239,9 @@ def _pages(panels: Sequence[Panel]) -> Iterator[tuple[str, list[Panel]]]:
 
 
 def heading_of(quantity: str, panels: Sequence[Panel]) -> str:
-    """What panels show: the quantity, of how many seeds, and published values where there are some."""
+    """What panels show: the quantity, of how many seeds, with intervals where some are drawn, and published
+    values where there are some.
+    """
     numbers = [panel.data["n"] for panel in panels if "n" in panel.data]
     if not numbers:
         return f"{quantity}: mean over seeds"
@@ -248,8 +250,14 @@ def heading_of(quantity: str, panels: Sequence[Panel]) -> str:
     if not measured:
         return f"{quantity}: published values where nothing was run"
     low, high = min(measured), max(measured)
-    seeds = f"{low} to {high} seeds" if high > low else f"{high} seed{'s' * (high > 1)}"
-    return f"{quantity}: mean of {seeds}{', beside published values' * (0 in counts)}"
+    seeds = f"{low} to {high} seeds" if high > low else f"{high} seeds"
+    words = [f"mean of {seeds}" if high > 1 else "1 seed"]
+    tables = [panel.data for panel in panels if "low" in panel.data]
+    if any((data["low"].notna() & (data["n"] > 0)).any() for data in tables):
+        words.append("95 % interval")
+    if 0 in counts:
+        words.append("beside published values")
+    return f"{quantity}: {', '.join(words)}"
 
 
 def clients(shown: Shown) -> list[Figure]:

@@ -496,7 +496,7 @@ def test_an_unchanged_report_is_printed_again_without_being_made(tmp_path: Path)
     assert folder.unchanged(tmp_path / "a", "of these results") == contents
     assert folder.unchanged(tmp_path / "a", "of others") is None
     assert folder.unchanged(tmp_path / "b", "of these results") is None
-    (tmp_path / "a" / "cells.csv").write_text("changed by hand")
+    (tmp_path / "a" / "cells.csv").unlink()
     assert folder.unchanged(tmp_path / "a", "of these results") is None
 
 

@@ -184,7 +184,7 @@ def rows(home: Path) -> list[tuple[Any, ...]]:
             "update runs set partition_hash = 'another'",
             r"other clients \(another\) than there are now \(fake\)",
         ),
-        ("update runs set state = 'done' where id = 1", "it holds runs that are reported"),
+        ("update runs set state = 'done' where id = 1", "holds runs that are reported"),
     ],
 )
 def test_a_database_that_does_not_fit_is_refused_and_stays(
@@ -213,7 +213,7 @@ def test_trials_of_an_older_version_are_named(tmp_path: Path) -> None:
 
 def test_a_database_of_searches_serves_no_report(tmp_path: Path) -> None:
     run(tmp_path, [tuning(trials=1)])
-    with pytest.raises(RequestError, match="it holds those of searches"):
+    with pytest.raises(RequestError, match="holds those of searches"):
         stored_runs(url(tmp_path))
     with (
         pytest.raises(RequestError, match="no run to export"),
