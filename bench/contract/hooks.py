@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -42,12 +43,8 @@ EXPECTED: dict[str, tuple[type, str]] = {
 @contextmanager
 def standing_in(method: str, kind: type[Method]) -> Iterator[None]:
     """Make runs of a method with another class within the ``with`` block."""
-    find, kinds = METHODS.all, METHODS.all() | {method: kind}
-    METHODS.all = lambda: kinds  # type: ignore[method-assign]
-    try:
+    with patch.object(METHODS, "all", return_value=METHODS.all() | {method: kind}):
         yield
-    finally:
-        METHODS.all = find  # type: ignore[method-assign]
 
 
 def extended(kind: type[Method], names: Collection[str], around: Callable[[str, Hook], Hook]) -> type[Method]:

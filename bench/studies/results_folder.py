@@ -55,11 +55,12 @@ def bundle_names(runs: pd.DataFrame, studies: Mapping[str, type[Study]]) -> pd.S
     """
     plans = plans_of(studies)
     planned = {name: _planned(study, plans[name]) for name, study in studies.items()}
+    datasets = {name: {dataset for dataset, _ in protocols} for name, (_, protocols) in planned.items()}
     names = []
     for spec in map(RunSpec.model_validate_json, runs["spec"]):
         fitting = [name for name, (hashes, _) in planned.items() if spec.hash in hashes]
         fitting += [name for name, (_, protocols) in planned.items() if _protocol(spec) in protocols]
-        fitting += [name for name in studies if spec.dataset in {dataset for dataset, _ in planned[name][1]}]
+        fitting += [name for name in studies if spec.dataset in datasets[name]]
         if not fitting:
             raise RequestError(f"no study has the data set {spec.dataset}: its runs belong to no bundle")
         names.append(f"{fitting[0]}/{spec.dataset}")
