@@ -20,20 +20,20 @@ CEILINGS = {
     "bench/engine": 2823,
     "bench/federation": 2200,
     "bench/figures": 1614,
-    "bench/frames": 2370,
+    "bench/frames": 2145,
     "bench/grids": 581,
     "bench/nn": 1351,
     "bench/report": 3319,
     "bench/site": 2374,
     "bench/statistics": 431,
     "bench/store": 2051,
-    "bench/studies": 1774,
+    "bench/studies": 1960,
     "bench/sweep": 2598,
     "bench/timing": 650,
     "bench/tune": 1255,
     "methods": 6923,
     "datasets": 1651,
-    "reports": 936,
+    "reports": 940,
 }
 """Package -> its lines at most. ``bench`` alone stands for the modules at its top level."""
 

@@ -22,13 +22,13 @@ from bench.figures import style
 from bench.figures.panels import ACCURACY, Figure, Mark, Panel
 from bench.frames.graded_cells import COLUMNS, Results
 from bench.frames.stored_runs import WHERE
-from bench.frames.values import StoredMembers, accuracy_by_run
 from bench.grids.experiment import Line
 from bench.grids.grid import PARTITION_SEED
 from bench.metric_names import ACCURACY as BY_ACCURACY
 from bench.statistics.summary import with_intervals
 from bench.studies.experiment import Experiment
 from bench.studies.measures import MIXED, Measure
+from bench.studies.members import Members, accuracy_by_run
 from bench.studies.settings import PER_SEED, Column, Settings, epochs_at
 from bench.studies.study import Study
 from bench.studies.wording import AVERAGES, RULES, STAGES, ranges, reading_text
@@ -132,13 +132,13 @@ class Shown:
         rows = self.rows
         return rows[rows["is_main"] & rows["is_plain"] & (rows["n"] > 0)]
 
-    def members(self, lines: pd.DataFrame, stage: str = "trained", rule: str = "last") -> StoredMembers:
+    def members(self, lines: pd.DataFrame, stage: str = "trained", rule: str = "last") -> Members:
         """The runs with numbers of these lines."""
         members = self.results.members
         rows = members[members["is_done"] & members["place"].isin(lines["place"])]
         nothing = pd.DataFrame()  # asked for no accuracies
         source, settings = self.results.source, self.results.settings
-        return StoredMembers(rows, source, BY_ACCURACY, stage, rule, nothing, settings)
+        return Members(rows, source, BY_ACCURACY, stage, rule, nothing, settings)
 
     def clients(self, lines: pd.DataFrame, runs: str = "run") -> pd.DataFrame:
         """Test results of these lines' runs, or of the runs beside them: place, seed, client, value."""

@@ -19,7 +19,6 @@ from bench.frames.places import places_frame
 from bench.frames.printed import beside_published, printed_runs, readings_of
 from bench.frames.spread import UNKNOWN, between_partitions, drawn, pools_of, with_spread
 from bench.frames.stored_runs import DEFAULT, OTHER, TUNED, UsualRuns, first_usual, runs_frame, usual_frame
-from bench.frames.values import StoredMembers, accuracy_by_run, check_kept, client_rows
 from bench.frames.verdicts import agreed, judged
 from bench.metric_names import ACCURACY, Metric
 from bench.statistics.summary import with_intervals
@@ -27,6 +26,7 @@ from bench.store.tables import Tables
 from bench.studies.declarations import plans_of
 from bench.studies.experiment import Plans
 from bench.studies.measures import Measure, measure_of_metric
+from bench.studies.members import Members, accuracy_by_run, check_kept, client_rows
 from bench.studies.settings import Reading, Settings
 from bench.studies.study import Study
 from bench.tune.apply import Configuration, Configurations, configurations
@@ -155,7 +155,7 @@ class Results(NamedTuple):
     clients: dict[tuple[str, str], pd.DataFrame]
 
     def clients_at(self, stage: str, rule: str) -> pd.DataFrame:
-        """What the clients of all runs score on the test split, as ``bench.frames.values.client_rows``."""
+        """What the clients of all runs score on the test split, as ``bench.studies.members.client_rows``."""
         if (stage, rule) not in self.clients:
             runs = self.runs.loc[self.runs["state"] == "done", "run"].tolist()
             self.clients[stage, rule] = client_rows(self.source, runs, self.metric, stage, "test", rule)
@@ -258,7 +258,7 @@ def measured(
     parts = []
     for number, measure_cells in cells.groupby("measure_number"):
         rows = members[members["place"].isin(measure_cells["place"]) & members["is_done"]]
-        seen = StoredMembers(rows, source, metric, reading.stage, reading.rule, clients, settings)
+        seen = Members(rows, source, metric, reading.stage, reading.rule, clients, settings)
         values = measures[int(str(number))].of(seen)
         parts.append(rows[["place", "run", "seed"]].assign(value=values, measure_number=number))
     together = pd.concat(parts, ignore_index=True).dropna(subset="value")

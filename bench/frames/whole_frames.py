@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 from bench.errors import unknown
-from bench.frames.values import check_kept, client_rows, curves_by_run
 from bench.metric_names import ACCURACY, Metric
 from bench.spec import RunSpec
 from bench.store.tables import Tables
+from bench.studies.members import check_kept, client_rows, curves_by_run
 from bench.studies.source import OWN
 
 PLACE = ["run", "spec_hash", "dataset", "scenario", "clients", "method", "seed"]
@@ -116,8 +116,6 @@ def frames_of_studies(source: Tables, metric: Metric = ACCURACY) -> dict[str, pd
     studies = [study() for study in STUDIES.all().values()]
     results = collect(source, studies, metric)
     rankings = [rank(study, results) for study in studies] if metric == ACCURACY else []
-    tables = [pd.DataFrame(columns=list(RANKS)).astype(RANKS), *(each.ranks for each in rankings if each)]
-    ranks = pd.concat(tables[1:] or tables, ignore_index=True)
     tables = [pd.DataFrame(columns=list(RANKS)).astype(RANKS), *(each.ranks for each in rankings if each)]
     ranks = pd.concat(tables[1:] or tables, ignore_index=True)
     types = {name: COLUMNS[name] for name in PUBLIC}

@@ -14,7 +14,6 @@ from bench.figures.panels import Figure
 from bench.frames.graded_cells import Results, collect
 from bench.frames.ranking import rank
 from bench.frames.stored_runs import WHERE, UsualRuns
-from bench.frames.values import check_kept, client_rows
 from bench.grids import load_grid
 from bench.metric_names import ACCURACY, TITLES
 from bench.report.claims import claim_document
@@ -29,6 +28,7 @@ from bench.report.tuned import tuned_document
 from bench.store.tables import Tables
 from bench.studies.declarations import plans_of
 from bench.studies.experiment import Plans
+from bench.studies.members import check_kept, client_rows
 from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.tune.apply import Configurations

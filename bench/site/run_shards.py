@@ -18,11 +18,11 @@ from typing import Any
 import pandas as pd
 
 from bench.frames.stored_runs import rows_of
-from bench.frames.values import client_rows, curves_by_run
 from bench.metric_names import ACCURACY
 from bench.site.folder import dataset_page, method_page
 from bench.spec import RunSpec
 from bench.store.tables import Tables
+from bench.studies.members import client_rows, curves_by_run
 from bench.sweep.run_details import command
 
 BLOCK = 4000

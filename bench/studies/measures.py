@@ -5,54 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import pandas as pd
 from pydantic import PlainValidator, ValidationInfo
 
 from bench.errors import unknown
 from bench.metric_names import ACCURACY, TITLES, Metric
+from bench.studies.members import Members
 from bench.studies.settings import Reading
-
-
-class Members(Protocol):
-    """What a measure sees: the runs of all its cells under one reading. A member is a run in a cell."""
-
-    @property
-    def rows(self) -> pd.DataFrame:
-        """A row a member, its index: the columns of the runs frame, ``place`` (the cell's number), ``point``
-        (the label of its point), ``baseline`` (the run of Local with the same seed on the same clients).
-        """
-
-    @property
-    def clients(self) -> pd.DataFrame:
-        """Test results: columns member, run, client, value (0 to 1), samples."""
-
-    @property
-    def baseline_clients(self) -> pd.DataFrame:
-        """The same of the baseline's runs, under the member beside which each stands."""
-
-    def accuracy(self, split: str = "test") -> pd.Series[float]:
-        """Accuracy in percent by member, clients averaged as the study does."""
-
-    @property
-    def baseline_accuracy(self) -> pd.Series[float]:
-        """Test accuracy in percent of the baseline's run by member."""
-
-    def curves(self) -> pd.DataFrame:
-        """Test accuracy in percent by round: columns member, row (from 1), value. The curves of a cell are
-        cut to its shortest one.
-        """
-
-    def artefacts(self, name: str) -> pd.Series[Any]:
-        """An array kept with runs by member, of those that keep it."""
-
-    def best_rounds(self) -> pd.Series[int]:
-        """The row of the curve, from 0, that ``best_val`` reads, by member, where that can be told."""
-
-    def setting(self, key: str, default: object = None) -> pd.Series[Any]:
-        """The value of a dotted key in the settings of the cell, by member."""
-
 
 ByMember = Callable[[Members], "pd.Series[float]"]
 """A number for every member that has one."""

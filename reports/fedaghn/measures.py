@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from bench.errors import RequestError
 from bench.federation.scenarios import parse
-from bench.studies.measures import MIXED, Measure, Members
+from bench.studies.measures import MIXED, Measure
+from bench.studies.members import Members
 
 STAGES = {"First": None, "Prior": 6, "Middle": 2, "Final": 1}
 """Stage -> the part of the best round at which it is; First is the first round that depends on data."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from bench.studies.measures import EXCHANGED, Measure, Members
+from bench.studies.measures import EXCHANGED, Measure
+from bench.studies.members import Members
 
 
 def _exchange_measure(layer: int, coding: int) -> Measure:

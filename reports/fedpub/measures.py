@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from bench.studies.measures import Measure, Members
+from bench.studies.measures import Measure
+from bench.studies.members import Members
 from bench.studies.settings import Reading
 
 CLIENT, ROUND = "Client ", "Round "

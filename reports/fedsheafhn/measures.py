@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from bench.studies.measures import TEST, Measure, Members
+from bench.studies.measures import TEST, Measure
+from bench.studies.members import Members
 from bench.studies.settings import WARM_UP, Reading
 
 SHARE = 0.9

@@ -11,7 +11,6 @@ from study_cells import cells_of, one, plan_of, printed_beside, shown
 
 from bench.errors import RequestError
 from bench.frames.graded_cells import collect
-from bench.frames.values import best_rounds, client_rows
 from bench.grids import expand, load_grid
 from bench.report.captions import caption_and_fine_print
 from bench.report.score import judged_once
@@ -19,6 +18,7 @@ from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedaghn.measures import shares, stage_round
 from bench.store.bundle import SHIPPED, Bundle, write_bundle
 from bench.store.tables import Tables
+from bench.studies.members import best_rounds, client_rows
 from bench.studies.published import published
 from bench.studies.settings import Column
 

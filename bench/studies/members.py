@@ -1,6 +1,5 @@
-"""Values: what the runs of cells measure, a value a run.
+"""What the runs of cells reached, as measures read it: by client, by round, and as kept arrays.
 
-A measure sees all runs of all its cells under one reading at once and gives a Series by member.
 A member is a run in a cell: a run that several tables show is a member of each.
 """
 
@@ -110,10 +109,11 @@ def accuracy_by_run(clients: pd.DataFrame) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class StoredMembers:
-    """The members of a measure's cells under one reading; what it answers is said in
-    ``bench.studies.measures.Members``.
+class Members:
+    """What a measure sees: the runs of all its cells under one reading. A member is a run in a cell.
 
+    ``rows`` has a row a member, its index: the columns of the runs frame, ``place`` (the cell's number),
+    ``point`` (the label of its point), ``baseline`` (the run of Local with the same seed and clients).
     ``test`` are the rows of clients of all runs, at ``stage`` and by ``rule``, on the test split.
     ``settings`` are those of each place.
     """
@@ -128,12 +128,12 @@ class StoredMembers:
 
     @cached_property
     def clients(self) -> pd.DataFrame:
-        """As ``Members.clients``."""
+        """Test results: columns member, run, client, value (0 to 1), samples."""
         return self._clients_of(self.rows["run"])
 
     @cached_property
     def baseline_clients(self) -> pd.DataFrame:
-        """As ``Members.baseline_clients``."""
+        """The same of the baseline's runs, under the member beside which each stands."""
         return self._clients_of(self.rows["baseline"].dropna())
 
     def _clients_of(self, runs: pd.Series[Any]) -> pd.DataFrame:
@@ -141,12 +141,12 @@ class StoredMembers:
         return members.merge(self.test[["run", "client", "value", "samples"]], on="run")
 
     def accuracy(self, split: str = "test") -> pd.Series[float]:
-        """As ``Members.accuracy``."""
+        """Accuracy in percent by member, clients averaged as the study does."""
         return self._averaged(self.rows["run"], self._rows_of(split))
 
     @property
     def baseline_accuracy(self) -> pd.Series[float]:
-        """As ``Members.baseline_accuracy``."""
+        """Test accuracy in percent of the baseline's run by member."""
         return self._averaged(self.rows["baseline"].dropna(), self.test)
 
     def _rows_of(self, split: str) -> pd.DataFrame:
@@ -161,7 +161,9 @@ class StoredMembers:
         return runs.map(by_run["samples"]).where(by_samples, runs.map(by_run["clients"])).dropna()
 
     def curves(self) -> pd.DataFrame:
-        """As ``Members.curves``."""
+        """Test accuracy in percent by round: columns member, row (from 1), value. The curves of a cell are
+        cut to its shortest one.
+        """
         runs = sorted(self.rows["run"].unique().tolist())
         clients = client_rows(self.source, runs, ACCURACY, self.stage, "test", "last")
         members = self.rows[["run", "place", "average"]].rename_axis("member").reset_index()
@@ -171,13 +173,13 @@ class StoredMembers:
         return curves.loc[curves["row"] <= curves["place"].map(shortest), ["member", "row", "value"]]
 
     def artefacts(self, name: str) -> pd.Series[Any]:
-        """As ``Members.artefacts``."""
+        """An array kept with runs by member, of those that keep it."""
         kept = self.source.artefacts(self.rows["run"].unique().tolist(), name)
         arrays = [kept.get(run) for run in self.rows["run"].tolist()]
         return pd.Series(arrays, self.rows.index, dtype=object).dropna()
 
     def best_rounds(self) -> pd.Series[int]:
-        """As ``Members.best_rounds``."""
+        """The row of the curve, from 0, that ``best_val`` reads, by member, where that can be told."""
         runs = sorted(self.rows["run"].unique().tolist())
         read = self.test
         if self.rule != "best_val":
@@ -186,7 +188,7 @@ class StoredMembers:
         return self.rows["run"].map(found).dropna().astype(int)
 
     def setting(self, key: str, default: object = None) -> pd.Series[Any]:
-        """As ``Members.setting``."""
+        """The value of a dotted key in the settings of the cell, by member."""
         return self.rows["place"].map(
             {place: values.get(key, default) for place, values in self.settings.items()}
         )
