@@ -109,10 +109,6 @@ def tune(
                 print(json.dumps(show.as_json(rows, reasons, len(slots.devices)), indent=1))
                 return 0
             console(WIDTH).print(show.table(rows))
-            from bench.studies.published_spaces import published_lines
-
-            for text in published_lines(search.tuning for search in searches):
-                say(text, notes)
             for name, reason in reasons.items():
                 say(f"left out: {name}: {reason}", notes)
             say(show.cost(rows, len(slots.devices), batch), notes)
