@@ -5,7 +5,7 @@ Shamsian et al., ICML 2021, Algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Literal
 
 import torch
@@ -32,9 +32,9 @@ class PFedHN(Method):
     released code has this one.)
 
     Here all clients take part in every round, as in the subgraph studies: their gradients are
-    averaged into one step, or summed with ``combine = "sum"``. The released trainer visits one random
-    client a step: ``PFedHNOne``. Sizes, SGD and clipping are the released defaults: embeddings of
-    1 + N/4, three hidden layers of 100.
+    averaged into one step, or summed with ``combine = "sum"``. The released trainer takes a step for every
+    client, one after the other in random order. Sizes, SGD and clipping are the released defaults:
+    embeddings of 1 + N/4, three hidden layers of 100.
 
     By default the whole model is generated, as released. torch's initial output layers then give every
     value the same range, so that the weights of a batch normalisation start near 0 and no layer as its
@@ -93,22 +93,12 @@ class PFedHN(Method):
         return Message(self.network.emit(self.network.features(self.embeddings, None)))
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        """Step along the mean or sum of (d theta_i / d phi)^T (theta_i - theta~_i) over a step's clients."""
-        difference = {name: received[name] - trained for name, trained in upload.model.items()}
-        for rows in self.steps(participants):
-            self.step(participants[rows], {name: value[rows] for name, value in difference.items()})
-
-    def steps(self, participants: Tensor) -> Iterable[Tensor]:
-        """The rows of the clients of every step of a round. Here one step has all of them."""
-        return [torch.arange(len(participants), device=self.task.device)]
-
-    def step(self, clients: Tensor, difference: Stack) -> None:
-        """Take one step of v and phi for some clients, given their differences."""
+        """Step along the mean or sum of (d theta_i / d phi)^T (theta_i - theta~_i) over clients."""
         for parameter in (self.embeddings, *self.network.body.parameters()):
             parameter.grad = None
-        features = self.network.features(self.embeddings[clients], None)
-        parts = len(clients) if self.hyper.combine == "mean" else 1
-        gradient = {name: value / parts for name, value in difference.items()}
+        features = self.network.features(self.embeddings[participants], None)
+        parts = len(participants) if self.hyper.combine == "mean" else 1
+        gradient = {name: (received[name] - trained) / parts for name, trained in upload.model.items()}
         features.backward(self.network.pull_back(features.detach(), gradient))
         clip_gradients(self.parameters, self.hyper.clip)
         self.optimiser.step()
@@ -123,22 +113,3 @@ class PFedHNPC(PFedHN):
     def shared(self) -> Collection[str]:
         """Send everything but the head."""
         return self.task.backbone
-
-
-class PFedHNOne(PFedHN):
-    """pFedHN with as many steps a round as there are clients, one client each, in random order.
-
-    All clients of a round train from what is generated at its start, so that they are trained
-    together; the release generates a client's model when it is visited.
-
-    A round costs some 25 times FedAvg's at 50 clients of Cora: every step goes through the
-    hypernetwork's output layers forward and back and updates them, where pFedHN does so once.
-    """
-
-    name = "pfedhn_one"
-    title = "pFedHN, one client a step"
-
-    def steps(self, participants: Tensor) -> Iterable[Tensor]:
-        """One step for every client."""
-        order = torch.randperm(len(participants), generator=self.task.generator("order", self.round))
-        return list(order.to(self.task.device)[:, None])

@@ -51,12 +51,10 @@ BOUND_TO_ORDER = {
     "pfedla": "every client number has its own random embedding, and every output of a head is a number's",
     "pfedhn": "every client number has its own random embedding in the hypernetwork",
     "pfedhn_pc": "as pfedhn",
-    "pfedhn_one": "as pfedhn",
 }
 NOT_EXPECTED_TO_LEARN: dict[tuple[str, Family], str] = {
     ("majority", "graph"): "it is the level that the others are measured against",
     ("majority", "images"): "as on graphs",
-    ("pfedhn_one", "graph"): "its first rounds unlearn; on Cora it gains from round 40 on",
     ("fedsheafhn_papersign", "graph"): "the printed update moves away from what was trained and diverges",
 }
 EXCEPTIONS: dict[Rule, set[tuple[str, Family]]] = {

@@ -54,7 +54,6 @@ def distance(one: Any, other: Any, names: Any) -> float:
         ),
         ("pfedhn", {"learning_rate": 0.01}, True),
         ("pfedhn_pc", {"learning_rate": 0.01}, True),
-        ("pfedhn_one", {"learning_rate": 0.01}, True),
     ],
 )
 def test_a_server_step_moves_towards_what_was_trained(

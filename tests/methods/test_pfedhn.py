@@ -155,38 +155,6 @@ def test_a_step_is_sgd_on_the_surrogate(graphs: Federation) -> None:
             assert torch.allclose(parameter, end, atol=1e-5)
 
 
-def test_one_client_a_step_visits_each_client_once(graphs: Federation) -> None:
-    """Each step is SGD on one client's own surrogate, under the weights that the last step left."""
-    it = begun("pfedhn_one", graphs, clip=1e9, momentum=0.0, weight_decay=0.0, learning_rate=0.05)
-    state = it.method
-    received = generated(it, 0)
-    trained = {name: value + torch.randn_like(value) for name, value in received.items()}
-    visits = [int(client) for (client,) in state.steps(torch.arange(4))]
-    assert sorted(visits) == [0, 1, 2, 3]
-    parameters = list(state.parameters)
-    start = [parameter.detach().clone() for parameter in parameters]
-    for client in visits:
-        features = state.network.features(state.embeddings[client : client + 1], None)
-        surrogate = sum(
-            (
-                layer(features).view(received[name][client].shape) * (received[name] - trained[name])[client]
-            ).sum()
-            for name, layer in zip(received, state.network.out.values(), strict=True)
-        )
-        with torch.no_grad():
-            for parameter, gradient in zip(
-                parameters, torch.autograd.grad(surrogate, parameters), strict=True
-            ):
-                parameter -= 0.05 * gradient
-    by_hand = [parameter.detach().clone() for parameter in parameters]
-    with torch.no_grad():
-        for parameter, value in zip(parameters, start, strict=True):
-            parameter.copy_(value)
-    state.aggregate(torch.arange(4), received, Message(trained))
-    for parameter, expected in zip(parameters, by_hand, strict=True):
-        assert torch.allclose(parameter, expected, atol=1e-5)
-
-
 def test_clipping_bounds_the_step(graphs: Federation) -> None:
     """SGD without decay and momentum moves by at most rate * clip."""
     it = begun("pfedhn", graphs, clip=0.01, momentum=0.0, weight_decay=0.0, learning_rate=1.0)
