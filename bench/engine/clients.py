@@ -14,6 +14,7 @@ from bench.engine.batch import Adjustment, Batch, Block, Objective, Stack, cross
 from bench.engine.local_training import Items, Training, mini_batches, with_dropout
 from bench.engine.optimiser import Optimiser, OptimiserState
 from bench.engine.stacks import replaced
+from bench.engine.unread_rows import ReducedBlocks, UnreadRows, are_alike, reduced_blocks
 from bench.errors import DivergedError
 from bench.federation.types import Client
 from bench.nn.base import ClientModel, Inputs
@@ -71,6 +72,7 @@ class Clients:
         self._notes: dict[str, dict[int, Any]] = {}
         self._log: dict[str, dict[int, Tensor]] = {}
         self._common: dict[tuple[Client, int], Inputs] = {}
+        self._reduced: ReducedBlocks | None = None
 
     @property
     def round(self) -> int:
@@ -221,13 +223,21 @@ class Clients:
             items=items,
         )
         after_epoch = self.after_epoch if copy == "model" else None
+        unread = self._unread_rows(stack, training) if after_epoch is None else None
+        if unread is None:
+            state.settle()
         target = {name: value.new_empty(value.shape) for name, value in stack.items()}
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         for block in self.blocks:
             parameters = {name: target[name][block.rows] for name in stack}
             for name, value in parameters.items():
-                value.copy_(stack[name][block.rows])
-            for epoch, loss in enumerate(training.losses(block, parameters)):
+                if unread is None or name != unread.name:
+                    value.copy_(stack[name][block.rows])
+            if unread is None:
+                losses = training.losses(block, parameters)
+            else:
+                losses = unread.losses(training, block, parameters)
+            for epoch, loss in enumerate(losses):
                 total += loss
                 if after_epoch is not None:
                     after_epoch(epoch, block.evaluation, parameters)
@@ -240,6 +250,15 @@ class Clients:
         if not np.isfinite(self.loss):
             raise DivergedError("a training loss is not finite")
         return target
+
+    def _unread_rows(self, stack: Stack, training: Training) -> UnreadRows | None:
+        """The rows of the first matrix that are trained once for all clients; None if clients differ."""
+        name = self.model.first_matrix
+        if self._root is not self or not are_alike(name, stack, training):
+            return None
+        if self._reduced is None:
+            self._reduced = reduced_blocks(self.blocks)
+        return UnreadRows.trained_once(name, stack, training, self._reduced)
 
     def batches(self, items: Items) -> Iterator[Batch]:
         """Go over some training items of every client once, for methods that take steps themselves.

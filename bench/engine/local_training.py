@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bench.engine.batch import Adjustment, Batch, Block, Objective
+from bench.engine.batch import Adjustment, Batch, Block, Objective, cross_entropy
 from bench.engine.optimiser import Optimiser, OptimiserState
 from bench.nn.base import keep_all
 from bench.nn.dropout import DropoutMasks, threshold
@@ -120,14 +120,23 @@ class Training:
         """Take one step of the clients of a batch, in place. Return their losses before it, ``[c]``."""
         batch.inputs.begin_step()
         batch.logged = None
-        leaves = {name: models[name].detach().requires_grad_() for name in self.names}
-        losses = self.objective({**models, **leaves}, batch)
-        slopes = torch.autograd.grad(losses.sum(), list(leaves.values()))
-        # fused optimisers need gradients with the memory layout of their parameters
-        gradients = {name: slope.contiguous() for name, slope in zip(leaves, slopes, strict=True)}
+        losses, gradients = self._gradients(models, batch)
         with torch.no_grad():
             trained = {name: models[name] for name in self.names}
             if self.adjust is not None:
                 self.adjust(gradients, models, batch)
             self.state.step(self.optimiser, trained, gradients, batch.rows)
         return losses.detach() if batch.logged is None else batch.logged
+
+    def _gradients(self, models: Mapping[str, Tensor], batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        """The losses ``[c]``, and the gradients of the parameters to train."""
+        model = batch.block.model
+        if self.objective is cross_entropy and set(self.names) == set(model.shapes):
+            by_hand = model.gradients(models, batch.inputs, batch.drop, batch.cross_entropy)
+            if by_hand is not None:
+                return by_hand
+        leaves = {name: models[name].detach().requires_grad_() for name in self.names}
+        losses = self.objective({**models, **leaves}, batch)
+        slopes = torch.autograd.grad(losses.sum(), list(leaves.values()))
+        # fused optimisers need gradients with the memory layout of their parameters
+        return losses, {name: slope.contiguous() for name, slope in zip(leaves, slopes, strict=True)}

@@ -60,6 +60,7 @@ class ClientModel(ABC):
         head: the names of the classifier's parameters. The other parameters are the backbone.
         buffers: the names of running statistics. They stay with the client, and are neither trained nor
             sent.
+        first_matrix: the name of a matrix of which sparse features multiply few rows; empty if there is none.
         dropout_widths: the width of the activations at every dropout site.
         batches: whether the model can train on some of a client's items at a time.
         one_by_one: whether a CPU is faster with one client in a block, since its activations fill the
@@ -77,6 +78,7 @@ class ClientModel(ABC):
     one_by_one: ClassVar[bool] = False
     normalises: ClassVar[bool] = False
     buffers: frozenset[str] = frozenset()
+    first_matrix: str = ""
     dropout_widths: tuple[int, ...] = ()
 
     @abstractmethod
@@ -103,6 +105,20 @@ class ClientModel(ABC):
         """
         embedding = self.embed(stack, inputs, drop)
         return Output(self.classify(stack, embedding, inputs, drop), embedding)
+
+    def gradients(
+        self,
+        stack: Mapping[str, Tensor],
+        inputs: Any,
+        drop: Drop | None,
+        loss: Callable[[Tensor], Tensor],
+    ) -> tuple[Tensor, dict[str, Tensor]] | None:
+        """The ``loss`` ``[clients]`` of the logits in training, and its gradients by parameter.
+
+        They are those of autograd, to the bit. ``drop`` is ``keep_all`` or ``bench.nn.dropout.DropoutMasks``.
+        None: autograd computes them.
+        """
+        return None
 
     @abstractmethod
     def embed(self, stack: Mapping[str, Tensor], inputs: Any, drop: Drop | None) -> Tensor:

@@ -67,5 +67,8 @@ class DropoutMasks:
 
     def __call__(self, activations: Tensor, site: int) -> Tensor:
         """Drop and rescale ``activations`` ``[clients, items, width]``."""
-        scale = self._masks[site][self._epoch].to(activations.dtype).mul_(self._scale)
-        return activations * scale
+        return activations * self.factors(site)
+
+    def factors(self, site: int) -> Tensor:
+        """What activations of a site are multiplied by: zero, or the scale of those that are kept."""
+        return self._masks[site][self._epoch].to(torch.float32).mul_(self._scale)

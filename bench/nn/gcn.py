@@ -8,6 +8,7 @@ FedSheafHN's released code have it. Propagation is with self-loops and symmetric
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from bench.federation.types import Client
 from bench.nn.base import ClientModel, Drop, Inputs, fan_in_uniform, glorot
+from bench.nn.dropout import DropoutMasks
 from bench.nn.sparse import FirstLayer, Propagate, csr_tensor, product
 from bench.spec import ClientSettings
 
@@ -101,10 +103,48 @@ class GraphInputs(Inputs):
         result: Tensor = FirstLayer.apply(flat_weight, self.features, self.transposed, buffer)
         return result
 
+    def first_layer_gradient(self, gradient: Tensor) -> Tensor:
+        """``x_c^T g_c`` for every client: ``[clients, items, hidden]`` -> ``[clients, width, hidden]``.
+
+        It is valid until the next step.
+        """
+        clients, _, hidden = gradient.shape
+        if self.dense is not None:
+            return torch.bmm(self.dense.mT, gradient)
+        if self._buffer is None or self._buffer.shape[1] != hidden:
+            self._buffer = gradient.new_empty(clients * self.width, hidden)
+        flat = product(self.transposed, gradient.view(clients * self.items, hidden), self._buffer)
+        return flat.view(clients, self.width, hidden)
+
     def propagate(self, hidden: Tensor) -> Tensor:
         """Multiply by every client's normalised adjacency; ``hidden`` ``[clients * items, width]``."""
         result: Tensor = Propagate.apply(hidden, self.adjacency)
         return result
+
+    def rows_in_use(self) -> NDArray[np.int64]:
+        """The rows of the first matrix that each client's features multiply, ascending ``[clients, rows]``.
+
+        Clients with fewer rows than others have further ones.
+        """
+        clients = len(self.lengths)
+        is_used = np.zeros((clients, self.width), np.bool_)
+        is_used.flat[self.features.col_indices().cpu().numpy()] = True  # column c * width + row
+        count = is_used.sum(axis=1).max()
+        order = np.argsort(~is_used, axis=1, kind="stable")
+        return np.sort(order[:, :count], axis=1)
+
+    def on_rows(self, rows: NDArray[np.int64]) -> GraphInputs:
+        """The same graphs for a first matrix that has only these ``rows`` ``[clients, rows]``."""
+        place = np.arange(len(rows))[:, None] * self.width
+        parts = [part.cpu().numpy() for part in (self.features.values(), self.features.col_indices())]
+        start = self.features.crow_indices().cpu().numpy()
+        diagonal = sparse.csr_matrix((*parts, start), self.features.shape)[:, (rows + place).ravel()]
+        inputs = copy(self)
+        inputs.width = rows.shape[1]
+        inputs.features = csr_tensor(diagonal, self.lengths.device)
+        inputs.transposed = csr_tensor(diagonal.T.tocsr(), self.lengths.device)
+        inputs._buffer = None
+        return inputs
 
     def on(self, propagate: Propagation, projection: Tensor | None = None) -> GraphInputs:
         """The same nodes and features on another adjacency, which ``propagate`` multiplies by.
@@ -160,6 +200,7 @@ class GCN(ClientModel):
         self.inputs = int(clients[0].features.shape[1])
         self.hidden, self.classes = settings.hidden, classes
         self._sparse = are_sparse(clients)
+        self.first_matrix = "conv1.weight" if self._sparse else ""
         self.shapes = {name: value.shape for name, value in self.initial(np.random.default_rng(0)).items()}
         self.dropout_widths = (self.hidden, self.hidden)
 
@@ -199,3 +240,58 @@ class GCN(ClientModel):
         hidden = torch.relu(embedding)
         hidden = drop(hidden, 1) if drop else hidden
         return torch.bmm(hidden, stack["head.weight"]) + stack["head.bias"][:, None, :]
+
+    def gradients(
+        self,
+        stack: Mapping[str, Tensor],
+        inputs: GraphInputs,
+        drop: Drop | None,
+        loss: Callable[[Tensor], Tensor],
+    ) -> tuple[Tensor, dict[str, Tensor]] | None:
+        """Loss and gradients, computed in place where they can be: autograd allocates all of them anew."""
+        assert drop is not None
+        clients, nodes = len(inputs.lengths), inputs.items
+
+        factors = [drop.factors(site) if isinstance(drop, DropoutMasks) else None for site in (0, 1)]
+
+        def propagated(hidden: Tensor) -> Tensor:
+            return product(inputs.adjacency, hidden.view(clients * nodes, -1)).view(clients, nodes, -1)
+
+        def activated(hidden: Tensor, bias: str) -> Tensor:
+            return propagated(hidden).add_(stack[bias][:, None, :]).relu_()
+
+        def dropped(active: Tensor, site: int) -> Tensor:
+            factor = factors[site]
+            return active if factor is None else active * factor
+
+        def back_to(active: Tensor, gradient: Tensor, site: int) -> Tensor:
+            """The gradient before ReLU and dropout, in place."""
+            factor = factors[site]
+            gradient = gradient if factor is None else gradient.mul_(factor)
+            before_relu: Tensor = torch.ops.aten.threshold_backward.grad_input(
+                gradient, active, 0, grad_input=gradient
+            )
+            return before_relu
+
+        with torch.no_grad():
+            first = activated(inputs.first_layer(stack["conv1.weight"]), "conv1.bias")
+            second_input = dropped(first, 0)
+            second = activated(torch.bmm(second_input, stack["conv2.weight"]), "conv2.bias")
+            head_input = dropped(second, 1)
+            logits = torch.bmm(head_input, stack["head.weight"]).add_(stack["head.bias"][:, None, :])
+        logits.requires_grad_()
+        losses = loss(logits)
+        (gradient,) = torch.autograd.grad(losses.sum(), [logits])
+        with torch.no_grad():
+            gradients = {
+                "head.weight": torch.bmm(head_input.mT, gradient),
+                "head.bias": gradient.sum(dim=1),
+            }
+            gradient = back_to(second, torch.bmm(gradient, stack["head.weight"].mT), 1)
+            gradients["conv2.bias"] = gradient.sum(dim=1)
+            gradient = propagated(gradient)
+            gradients["conv2.weight"] = torch.bmm(second_input.mT, gradient)
+            gradient = back_to(first, torch.bmm(gradient, stack["conv2.weight"].mT), 0)
+            gradients["conv1.bias"] = gradient.sum(dim=1)
+            gradients["conv1.weight"] = inputs.first_layer_gradient(propagated(gradient))
+        return losses.detach(), gradients

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bench.federation.types import Client
-from bench.nn.base import Drop, glorot
+from bench.nn.base import ClientModel, Drop, glorot
 from bench.nn.gcn import GCN, GraphInputs
 from bench.spec import ClientSettings
 
@@ -24,6 +24,7 @@ class GCN2(GCN):
 
     name = "gcn2"
     head = frozenset({"conv2.weight", "conv2.bias"})
+    gradients = ClientModel.gradients
 
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
         super().__init__(clients, classes, settings)

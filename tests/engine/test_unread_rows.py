@@ -1,0 +1,192 @@
+"""Rows of the first matrix that a client does not read are trained once for all clients: to the same bits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from torch import Tensor
+from toy_federations import make_spec, random_federation
+
+from bench.engine.checkpoint import Checkpoint
+from bench.engine.method import Clients, Message, Stack, Update
+from bench.engine.run import Run
+from bench.federation.types import Federation
+from bench.nn.base import ClientModel
+from bench.nn.dropout import DropoutMasks
+from bench.nn.gcn import GCN
+from bench.spec import Attack, RunSpec
+
+WORDS = 300
+
+
+@pytest.fixture(scope="module")
+def federation() -> Federation:
+    """Five clients with few of 300 words."""
+    toy = random_federation((24, 40, 9, 31, 20), seed=5, width=4)
+    rng = np.random.default_rng(0)
+    clients = []
+    for client in toy.clients:
+        words = sparse.random(len(client.ids), WORDS, 0.02, "csr", np.float32, rng)
+        clients.append(replace(client, features=words))
+    return replace(toy, clients=tuple(clients))
+
+
+def spec_of(federation: Federation, method: str = "fedavg", **client: object) -> RunSpec:
+    return make_spec(method, federation, client=client, rounds=4, local_epochs=3)
+
+
+def played(run: Run) -> Run:
+    """The run after all rounds."""
+    run.warm_up()
+    for index in range(run.spec.protocol.rounds):
+        run.step(index)
+    return run
+
+
+def dense(run: Run) -> Run:
+    """The same run with all rows trained for every client, and with autograd."""
+    run.model.first_matrix = ""
+    run.model.gradients = ClientModel.gradients.__get__(run.model)  # type: ignore[method-assign]
+    return run
+
+
+def assert_same_bits(run: Run, other: Run) -> None:
+    """Two runs have the same models, optimisers and losses."""
+    assert run.own.keys() == other.own.keys()
+    assert all(torch.equal(value, other.own[name]) for name, value in run.own.items())
+    assert np.array_equal(run.loss, other.loss)
+    states = [it.clients.state()["optimisers"] for it in (run, other)]
+    for copy, state in states[1].items():
+        for name, moments in state["moments"].items():
+            assert all(map(torch.equal, states[0][copy]["moments"][name], moments))
+
+
+def shares(run: Run) -> bool:
+    """Whether moments are held once for all clients."""
+    return any(state._shared for state in run.clients._optimisers.values())
+
+
+def test_every_client_reads_the_words_that_it_has(federation: Federation) -> None:
+    inputs = GCN(federation.clients, 3, spec_of(federation).client).collate(
+        federation.clients, torch.device("cpu")
+    )
+    rows = inputs.rows_in_use()
+    for client, row in zip(federation.clients, rows, strict=True):
+        words = set(np.flatnonzero(client.dense().any(axis=0)))
+        assert words <= set(row)
+        assert (np.diff(row) > 0).all()
+    assert rows.shape[1] == max(client.dense().any(axis=0).sum() for client in federation.clients)
+
+
+@pytest.mark.parametrize("block_size", [2, 5])
+@pytest.mark.parametrize("method", ["fedavg", "fedper", "fedbabu", "fedrep", "local"])
+def test_bits_are_those_of_clients_that_train_every_row(
+    federation: Federation, method: str, block_size: int
+) -> None:
+    spec = spec_of(federation, method)
+    run, other = (Run(spec, federation, block_size=block_size) for _ in range(2))
+    assert_same_bits(played(run), played(dense(other)))
+    assert shares(run) == (method in ("fedavg", "fedper", "fedbabu"))  # their clients start from one model
+
+
+def with_changes(spec: RunSpec) -> dict[str, RunSpec]:
+    """The spec with what changes who trains, from what, and how."""
+
+    def protocol(**changes: object) -> RunSpec:
+        return spec.model_copy(update={"protocol": spec.protocol.model_copy(update=changes)})
+
+    def client(**changes: object) -> RunSpec:
+        return spec.model_copy(update={"client": spec.client.model_copy(update=changes)})
+
+    return {
+        "some clients take part": protocol(participation=0.6),
+        "every epoch is evaluated": protocol(evaluate="epoch"),
+        "an attack": spec.model_copy(update={"attack": Attack(ratio=0.4, target="model")}),
+        "optimisers begin anew": client(optimizer_state="reset"),
+        "no weight decay": client(weight_decay=0.0),
+        "no dropout": client(dropout=0.0),
+        "rows that fill no vector": client(hidden=10),
+        "gradient descent": client(optimizer="sgd"),
+    }
+
+
+@pytest.mark.parametrize("change", with_changes(make_spec("fedavg", random_federation((4, 5)))))
+def test_bits_are_the_same_under_every_protocol(federation: Federation, change: str) -> None:
+    spec = with_changes(spec_of(federation))[change]
+    run, other = (Run(spec, federation, block_size=3) for _ in range(2))
+    assert_same_bits(played(run), played(dense(other)))
+
+
+def test_a_run_goes_on_where_it_was_saved(federation: Federation, tmp_path: Path) -> None:
+    spec = spec_of(federation)
+    first, second, whole = (Run(spec, federation, block_size=3) for _ in range(3))
+    first.warm_up()
+    first.step(0)
+    checkpoint = Checkpoint(tmp_path / "run", identity="x")
+    checkpoint.save(first, 0, 0.0)
+    assert checkpoint.resume(second) is not None
+    for index in range(1, 4):
+        second.step(index)
+    assert shares(second)
+    assert_same_bits(second, played(dense(whole)))
+
+
+def other_models_in_round_1(run: Run) -> Run:
+    """A run in whose second round every client starts from a model of its own."""
+    update = run.method.update
+
+    def changed(clients: Clients, received: Stack, message: Message) -> Update:
+        if clients.round == 1:
+            step = torch.arange(clients.count, dtype=torch.float32)
+            received = {
+                name: value + step.view(-1, *[1] * (value.dim() - 1)) for name, value in received.items()
+            }
+        return update(clients, received, message)
+
+    run.method.update = changed  # type: ignore[method-assign]
+    return run
+
+
+def test_clients_that_have_gone_apart_are_trained_by_themselves(federation: Federation) -> None:
+    run, other = (
+        other_models_in_round_1(Run(spec_of(federation), federation, block_size=3)) for _ in range(2)
+    )
+    assert_same_bits(played(run), played(dense(other)))
+    assert not shares(run)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+@pytest.mark.parametrize("dense_features", [False, True])
+def test_gradients_by_hand_are_those_of_autograd(
+    federation: Federation, rate: float, dense_features: bool
+) -> None:
+    clients = [
+        replace(client, features=client.dense() + 1) if dense_features else client
+        for client in federation.clients
+    ]
+    model = GCN(clients, 3, spec_of(federation).client)
+    inputs = model.collate(clients, torch.device("cpu"))
+    drawn = [model.initial(np.random.default_rng(number)) for number in range(5)]
+    stack = {name: torch.from_numpy(np.stack([one[name] for one in drawn])) for name in model.shapes}
+    generators = [np.random.default_rng(number) for number in range(5)]
+    lengths = inputs.lengths.tolist()
+    drop = DropoutMasks(generators, lengths, (16, 16), 1, rate, inputs.items, torch.device("cpu"))
+
+    def loss(logits: Tensor) -> Tensor:
+        return (logits.sin() * torch.arange(3)).sum(dim=(1, 2))
+
+    leaves = {name: value.clone().requires_grad_() for name, value in stack.items()}
+    expected = loss(model.forward(leaves, inputs, drop).logits)
+    slopes = dict(zip(leaves, torch.autograd.grad(expected.sum(), list(leaves.values())), strict=True))
+    slopes = {name: slope.clone() for name, slope in slopes.items()}
+    inputs.begin_step()
+    found = model.gradients(stack, inputs, drop, loss)
+    assert found is not None
+    assert torch.equal(found[0], expected)
+    for name, slope in slopes.items():
+        assert torch.equal(found[1][name], slope), name
