@@ -12,9 +12,11 @@ FRAMES = ("cells", "clients", "curves", "ranks", "runs")
 def __getattr__(name: str) -> Any:
     if name in FRAMES:
         return getattr(import_module("bench.frames"), name)
+    if name == "Dataset":
+        return import_module("bench.dataset").Dataset
     raise AttributeError(f"module 'bench' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
     """What a notebook completes: the frames, too, though they are not imported yet."""
-    return sorted((*globals(), *FRAMES))
+    return sorted((*globals(), *FRAMES, "Dataset"))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pkgutil
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bench.data import Data, Family
+from bench.own_data import of_torch_geometric, say
 from bench.registry import Kind
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
@@ -50,5 +53,52 @@ class Dataset(ABC):
             RequestError: a raw file's checksum is not the published one.
         """
 
+    @staticmethod
+    def from_pyg(data: Any, name: str, title: str = "", whole: bool = False) -> type[Dataset]:
+        """A data set of your own graph, a ``torch_geometric.data.Data`` with ``x``, ``y`` and ``edge_index``.
 
-DATASETS: Kind[Dataset] = Kind("dataset", "bench.datasets", "bench.datasets", "bench.dataset:Dataset")
+        Its largest component counts, or all of it if it is ``whole``. Edges may be directed, repeated and
+        with loops, features of any number type, labels any whole numbers. Put the result into a file that
+        ``BENCH_PLUGINS`` names: ``Mine = bench.Dataset.from_pyg(data, name="mine")``.
+
+        Raises:
+            RequestError: it is no graph with one kind of nodes and one label a node, or its numbers are not
+                plain (``bench.own_data``).
+        """
+        graph, done = of_torch_geometric(data, whole)
+
+        def load(self: Dataset, sources: Sources) -> Data:
+            """The graph that was given."""
+            say(name, done)
+            return graph
+
+        members = {
+            "name": name,
+            "title": title or name,
+            "family": "graph",
+            "scenarios": ("non-overlapping", "overlapping"),
+            "protocol": Protocol(),
+            "client": ClientSettings(),
+            "embedded": True,
+            "load": load,
+            "__module__": sys._getframe(1).f_globals["__name__"],
+        }
+        return type(name, (Dataset,), members)
+
+
+PYG = "pyg:"
+"""What names of torch-geometric's data sets begin with."""
+
+
+class Datasets(Kind[Dataset]):
+    """The data sets by name; those of torch-geometric have a name that begins with ``pyg:``."""
+
+    def named(self, name: str) -> type[Dataset]:
+        """The class of that name; raises ``RequestError`` with the nearest name."""
+        if name.startswith(PYG):
+            found: type[Dataset] = pkgutil.resolve_name("bench.datasets._torch_geometric:named")(name)
+            return found
+        return super().named(name)
+
+
+DATASETS = Datasets("dataset", "bench.datasets", "bench.datasets", "bench.dataset:Dataset")

@@ -8,37 +8,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
-from bench.data import Graph, Ragged
-
-
-def undirected(pairs: NDArray[np.integer], nodes: int) -> NDArray[np.int64]:
-    """Both directions of every pair ``[2, m]``, without self-loops or repeats, sorted by (source, target)."""
-    source, target = pairs.astype(np.int64)
-    mask = source != target
-    source, target = source[mask], target[mask]
-    keys = np.unique(np.concatenate([source * nodes + target, target * nodes + source]))
-    return np.stack(np.divmod(keys, nodes))
-
-
-def largest_component(graph: Graph) -> Graph:
-    """The subgraph of the connected component with most nodes; the order of nodes is kept.
-
-    The first such component, by its lowest node, where several are equally large. ``classes``
-    stays that of the whole graph.
-    """
-    nodes = len(graph.labels)
-    links = sparse.coo_matrix((np.ones(graph.edges.shape[1], np.int8), graph.edges), shape=(nodes, nodes))
-    _, component = connected_components(links, directed=False)
-    mask = component == np.bincount(component).argmax()
-    position = np.cumsum(mask) - 1
-    return Graph(
-        features=graph.features[mask],
-        labels=graph.labels[mask],
-        edges=position[graph.edges[:, mask[graph.edges[0]]]],
-        classes=graph.classes,
-    )
+from bench.data import Ragged
 
 
 def row_lists(matrix: sparse.csr_matrix) -> list[list[int]]:

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.data import Graph, PublishedClients, PublishedKey
+from bench.own_data import largest_component
 
-from ._prepare import largest_component, normalise_rows
+from ._prepare import normalise_rows
 
 SCENARIOS = ("non-overlapping", "overlapping", "published", "published-fresh", "published-overlapping")
 

@@ -14,10 +14,10 @@ from scipy import sparse
 
 from bench.data import Graph
 from bench.dataset import Dataset
+from bench.own_data import undirected
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
 
-from ._prepare import undirected
 from ._published import SCENARIOS, studied
 
 

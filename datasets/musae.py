@@ -14,10 +14,11 @@ import numpy as np
 from scipy import sparse
 
 from bench.data import Graph
+from bench.own_data import undirected
 from bench.sources import RawFile, Sources
 
 from ._fedhgn import NeighbourhoodGraph, fedhgn_protocol
-from ._prepare import closed_neighbourhoods, undirected
+from ._prepare import closed_neighbourhoods
 
 ORIGIN = "https://github.com/benedekrozemberczki/MUSAE/raw/5f901232957b6c9985d750aac48cda39a4b24285/input"
 

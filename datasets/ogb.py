@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from bench.data import Graph, PublishedClients, PublishedKey
 from bench.dataset import Dataset
 from bench.errors import RequestError
+from bench.own_data import largest_component, undirected
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
 
-from ._prepare import largest_component, undirected
 from ._published import FEDPUB, parts, samples
 
 ARCHIVE = RawFile(

@@ -18,12 +18,13 @@ from scipy import sparse
 
 from bench.data import Graph
 from bench.dataset import Dataset
+from bench.own_data import undirected
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
 
 from ._fedhgn import NeighbourhoodGraph, fedhgn_protocol
 from ._pickles import csr, read_pickle
-from ._prepare import closed_neighbourhoods, undirected
+from ._prepare import closed_neighbourhoods
 from ._published import SCENARIOS, studied
 
 PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")

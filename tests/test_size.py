@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[1]
 KINDS = {".py", ".j2", ".html", ".css", ".js"}
 
 CEILINGS = {
-    "bench": 2341,
+    "bench": 2582,
     "bench/cli": 2306,
     "bench/contract": 1086,
     "bench/engine": 3031,
-    "bench/federation": 2200,
+    "bench/federation": 2212,
     "bench/figures": 1614,
     "bench/frames": 2145,
     "bench/grids": 581,
@@ -32,7 +32,7 @@ CEILINGS = {
     "bench/timing": 650,
     "bench/tune": 1255,
     "methods": 6894,
-    "datasets": 1651,
+    "datasets": 1755,
     "reports": 940,
 }
 """Package -> its lines at most. ``bench`` alone stands for the modules at its top level."""

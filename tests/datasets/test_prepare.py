@@ -17,11 +17,10 @@ from bench.datasets._prepare import (
     clean,
     closed_neighbourhoods,
     l1_normalise_rows,
-    largest_component,
     normalise_rows,
     row_lists,
-    undirected,
 )
+from bench.own_data import largest_component, undirected
 
 NODES = 8
 PAIRS = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)), max_size=12)

@@ -1,0 +1,154 @@
+"""Arrays as people have them become what ``bench.data`` promises, or are refused with the first bad item."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from torch_geometric.data import Data, HeteroData
+
+from bench.data import Graph, Images
+from bench.errors import RequestError
+from bench.federation.data_checks import check_data
+from bench.own_data import made_right, of_torch_geometric
+
+X = np.array([[1, 0], [0, 2], [3, 1], [0, 0]], np.float32)
+PATH = np.array([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+"""The path 0 - 1 - 2 - 3, as the suite has edges."""
+
+
+def made(features: Any = X, labels: Any = (0, 1, 1, 0), edges: Any = PATH) -> Graph:
+    data, _ = made_right(Graph(features, labels, edges, 0))
+    assert isinstance(data, Graph)
+    check_data(data, "mine", "graph")
+    return data
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        PATH,
+        PATH.T,
+        PATH[:, [5, 0, 3, 1, 4, 2]],
+        PATH[:, ::2],
+        np.array([[0, 1, 2, 2, 2, 0], [1, 2, 3, 3, 2, 0]]),  # one direction, a repeat and two loops
+        PATH.astype(float),
+        torch.from_numpy(PATH),
+        sparse.coo_matrix((np.ones(3), ([0, 1, 2], [1, 2, 3])), (4, 4)),
+    ],
+)
+def test_edges_of_any_form_are_both_ways_sorted_and_once(edges: Any) -> None:
+    assert np.array_equal(made(edges=edges).edges, PATH)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        X.astype(np.float64),
+        X.astype(np.int8),
+        X > 0,
+        torch.from_numpy(X),
+        torch.from_numpy(X).to_sparse(),
+        torch.from_numpy(X).to_sparse_csr(),
+        sparse.csc_matrix(X),
+        sparse.coo_matrix(X),
+    ],
+)
+def test_features_of_any_form_are_float32(features: Any) -> None:
+    found = made(features).features
+    assert found.dtype == np.float32
+    dense = found.toarray() if sparse.issparse(found) else found
+    assert np.array_equal(dense, (X > 0) if getattr(features, "dtype", None) == np.bool_ else X)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[0, 1, 1, 0], [-1, 7, 7, -1], ["cat", "dog", "dog", "cat"], [[2.0], [5.0], [5.0], [2.0]]],
+)
+def test_labels_of_any_form_are_classes(labels: Any) -> None:
+    found = made(labels=labels)
+    assert found.labels.tolist() == [0, 1, 1, 0]
+    assert found.classes == 2
+
+
+def test_labels_that_are_right_keep_a_class_without_items() -> None:
+    data, done = made_right(Graph(X, np.array([0, 2, 2, 0]), PATH, 3))
+    assert (data.labels.tolist(), data.classes, done) == ([0, 2, 2, 0], 3, [])
+
+
+def test_what_was_done_is_said_with_its_count() -> None:
+    edges = np.array([[0, 1, 2, 2, 2], [1, 2, 3, 3, 2]])
+    _, done = made_right(Graph(X.astype(np.float64), ["a", "b", "b", "a"], edges, 0))  # type: ignore[arg-type]
+    text = "; ".join(done)
+    for part in ("float64", "a, b", "1 loops", "1 repeats", "3 edges"):
+        assert part in text
+
+
+def test_pixels_have_their_channels_first() -> None:
+    pixels = np.arange(2 * 4 * 5 * 3, dtype=np.uint8).reshape(2, 4, 5, 3)
+    data, done = made_right(Images(pixels, np.array([0, 1]), 2))
+    assert isinstance(data, Images)
+    assert data.pixels.shape == (2, 3, 4, 5)
+    assert data.pixels[1, 2, 3, 4] == pixels[1, 3, 4, 2]
+    assert done
+
+
+NAN = np.array([[1, 0], [0, np.nan], [3, 1], [0, 0]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "first"),
+    [
+        ({"features": NAN}, "feature 1 of node 1"),
+        ({"features": sparse.csr_matrix(NAN)}, "feature 1 of node 1"),
+        ({"features": X[0]}, "(2,)"),
+        ({"labels": [0, np.nan, 1, 0]}, "item 1"),
+        ({"labels": [1, 1, 1, 1]}, "one label"),
+        ({"labels": [[0, 1], [1, 1], [1, 0], [0, 1]]}, "(4, 2)"),
+        ({"edges": np.array([[0, 1, 2], [1, 2, 4]])}, "edge 2 joins 2 and 4"),
+        ({"edges": np.array([[0, 1], [1, -1]])}, "edge 1 joins"),
+        ({"edges": np.arange(9).reshape(3, 3)}, "(3, 3)"),
+    ],
+)
+def test_what_is_not_plain_is_refused_with_the_first_place(arrays: dict[str, Any], first: str) -> None:
+    with pytest.raises(RequestError, match=first.replace("(", r"\(").replace(")", r"\)")):
+        made(**arrays)
+
+
+def graph_of_five() -> Data:
+    """A triangle of nodes 0, 1, 2 and an edge of nodes 3, 4, directed."""
+    edges = torch.tensor([[0, 1, 2, 3], [1, 2, 0, 4]])
+    return Data(x=torch.eye(5, dtype=torch.float64), y=torch.tensor([3, 5, 3, 5, 5]), edge_index=edges)
+
+
+def test_a_graph_of_torch_geometric_is_its_largest_component_or_all_of_it() -> None:
+    part, done = of_torch_geometric(graph_of_five())
+    assert part.edges.tolist() == [[0, 0, 1, 1, 2, 2], [1, 2, 0, 2, 0, 1]]
+    assert part.labels.tolist() == [0, 1, 0]
+    assert any("2 of 5 nodes" in text for text in done)
+    assert len(of_torch_geometric(graph_of_five(), is_whole=True)[0].labels) == 5
+
+
+def changed(**members: Any) -> Data:
+    data = graph_of_five()
+    for name, value in members.items():
+        data[name] = value
+    return data
+
+
+@pytest.mark.parametrize(
+    ("data", "word"),
+    [
+        (changed(y=None), "labels"),
+        (changed(x=None), "features"),
+        (changed(y=torch.tensor([1])), "1 labels for 5 nodes"),
+        (changed(y=torch.ones(5, 3)), r"\(5, 3\)"),
+        (HeteroData(), "kinds of nodes"),
+    ],
+)
+def test_a_graph_that_cannot_be_shared_out_is_refused(data: Any, word: str) -> None:
+    with pytest.raises(RequestError, match=word):
+        of_torch_geometric(data)
