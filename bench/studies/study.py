@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -116,9 +117,14 @@ class Study:
 
     def title_of(self, name: str) -> str:
         """A data set's or method's name as tables print it: the study's for it, or its own."""
-        titles = {**{line.method: line.title for line in self.lines}, **self.titles}
-        known_class = METHODS.all().get(name) or DATASETS.all().get(name)
-        return titles.get(name) or (known_class.title if known_class else name)
+        return self._titles.get(name, name)
+
+    @cached_property
+    def _titles(self) -> dict[str, str]:
+        titles = {name: data.title for name, data in DATASETS.all().items()}
+        titles |= {name: method.title for name, method in METHODS.all().items()}
+        titles |= {line.method: line.title for line in self.lines if line.title}
+        return {**titles, **self.titles}
 
     def paper_title(self, paper: str) -> str:
         """A paper as readers know it; it may be called like one of its methods."""
