@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bench.errors import RequestError
-
 _RECONSTRUCT = np.zeros(0).__reduce__()[0]  # what every pickled array calls
 
 _ALLOWED: dict[tuple[str, str], Any] = {
@@ -29,27 +27,20 @@ _ALLOWED: dict[tuple[str, str], Any] = {
 
 class _Restricted(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        try:
-            return _ALLOWED[module, name]
-        except KeyError:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which data has no need of") from None
+        if (module, name) not in _ALLOWED:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which data has no need of")
+        return _ALLOWED[module, name]
 
 
 def read_pickle(path: Path) -> Any:
     """The object in the file; texts and arrays of Python 2 are read as Latin-1.
 
     Raises:
-        RequestError: the pickle is damaged or asks for anything but containers, NumPy arrays and
-            CSR matrices. Nothing that it asks for is executed then.
+        UnpicklingError: the pickle asks for anything but containers, NumPy arrays and CSR matrices. Nothing
+            that it asks for is executed then.
     """
     with path.open("rb") as file:
-        try:
-            return _Restricted(file, encoding="latin1").load()
-        except Exception as error:  # a damaged pickle may raise anything
-            reason = str(error) or type(error).__name__
-            raise RequestError(
-                f"{path} is refused as a data file: {reason}; replace it by the original"
-            ) from None
+        return _Restricted(file, encoding="latin1").load()
 
 
 def csr(matrix: sparse.csr_matrix) -> sparse.csr_matrix:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from bench.data import Images
 from bench.dataset import Dataset
-from bench.errors import RequestError
 from bench.sources import RawFile, Sources
 
 from ._image_study import CLIENT, HYPER, PROTOCOL, SCENARIOS
@@ -64,20 +63,7 @@ def _of_sample(home: str, sha256: Mapping[str, str]) -> tuple[RawFile, ...]:
 def _read(path: Path, key: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Pixels ``[n, 3, 32, 32]`` (red, green, blue) and classes, which the pickle calls ``key``."""
     batch = read_pickle(path)
-    try:
-        pixels = np.asarray(batch["data"], np.uint8).reshape(-1, 3, 32, 32)
-        labels = np.array(batch[key], np.int64)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise RequestError(
-            f"{path} is refused as a batch of images: {type(error).__name__}: {error}; "
-            f"replace it by the original"
-        ) from None
-    if len(pixels) != len(labels):
-        raise RequestError(
-            f"{path} is refused as a batch of images: it has {len(pixels)} images and {len(labels)} labels; "
-            f"replace it by the original"
-        )
-    return pixels, labels
+    return np.asarray(batch["data"], np.uint8).reshape(-1, 3, 32, 32), np.array(batch[key], np.int64)
 
 
 class _Cifar(Dataset, ABC):

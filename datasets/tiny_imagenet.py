@@ -16,7 +16,6 @@ import numpy as np
 
 from bench.data import Images
 from bench.dataset import Dataset
-from bench.errors import RequestError
 from bench.sources import RawFile, Sources
 
 from ._image_study import CLIENT, HYPER, PROTOCOL, SCENARIOS
@@ -41,11 +40,9 @@ class _File(NamedTuple):
     held: bool
 
 
-def _class_ids(path: Path, count: int) -> dict[str, int]:
+def _class_ids(path: Path) -> dict[str, int]:
     """Class index by id: its position among all ids in order."""
-    ids = sorted(set(path.read_text(errors="replace").split()))
-    if len(ids) != count:
-        raise RequestError(f"{path}: expected {count} ids, got {len(ids)}; replace it by the original")
+    ids = sorted(path.read_text(encoding="utf-8").split())
     return {name: label for label, name in enumerate(ids)}
 
 
@@ -56,26 +53,20 @@ def _training(classes: dict[str, int], images: int, held: int) -> Iterator[_File
             yield _File(f"train/{name}/images/{name}_{number}.JPEG", label, number < held)
 
 
-def _validation(path: Path, classes: dict[str, int], images: int, held: int) -> list[_File]:
-    """So many images of every class; the first ones of the annotations are here."""
-    files: dict[str, _File] = {}
+def _validation(path: Path, classes: dict[str, int], held: int) -> list[_File]:
+    """All images of the annotations; the first ones of every class are here."""
+    files = []
     counts = [0] * len(classes)
-    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
-        name, _, text = line.partition("\t")
-        label = classes.get(text.partition("\t")[0])
-        if label is None or name in files:
-            raise RequestError(
-                f"{path}: expected another file and its class in line {number}; replace it by the original"
-            )
-        files[name] = _File(f"val/images/{name}", label, counts[label] < held)
+    for line in path.read_text(encoding="utf-8").splitlines():
+        name, class_id, *_ = line.split("\t")
+        label = classes[class_id]
+        files.append(_File(f"val/images/{name}", label, counts[label] < held))
         counts[label] += 1
-    if counts != [images] * len(classes):
-        raise RequestError(f"{path}: expected {images} images of every class; replace it by the original")
-    return [files[name] for name in sorted(files)]
+    return sorted(files)
 
 
 class _TinyImageNet(Dataset, ABC):
-    """``complete`` are the training and the validation images of a class, ``held`` those that are here.
+    """``images`` are the training images of a class, ``held`` its training and validation images here.
 
     The class index is the position of a class's id among all ids in order. Images are the training
     images class by class and then the validation images, both by file name in the order of texts, so
@@ -98,35 +89,33 @@ class _TinyImageNet(Dataset, ABC):
         "h_fedamp": {"self_weight": 0.1},
         "cfl": {"eps1": 0.4, "eps2": 1.6, "start_round": 8},
     }
-    classes: ClassVar[int] = 200
     side: ClassVar[int] = 64
-    complete: ClassVar[tuple[int, int]] = (500, 50)
-    held: ClassVar[tuple[int, int]] = complete
+    images: ClassVar[int] = 500
+    held: ClassVar[tuple[int, int]] = (500, 50)
 
     def load(self, sources: Sources) -> Images:
         """Pixels ``[n, 3, 64, 64]``, from the folder or else the archive."""
         ids, annotations = sources.get_all(self.files)
-        classes = _class_ids(ids, self.classes)
-        train, validation = zip(self.complete, self.held, strict=True)
-        files = [*_training(classes, *train), *_validation(annotations, classes, *validation)]
+        classes = _class_ids(ids)
+        training, validation = self.held
+        files = [
+            *_training(classes, self.images, training),
+            *_validation(annotations, classes, validation),
+        ]
         names = [file.name for file in files if file.held]
         pixels = decoded(self._place(ids.parent, sources), names, self.side)
         labels = np.array([file.label for file in files], np.int64)
         if len(names) == len(files):
-            return Images(pixels, labels, self.classes)
+            return Images(pixels, labels, len(classes))
         positions = np.flatnonzero([file.held for file in files])
-        return Images(pixels, labels[positions], self.classes, labels, positions)
+        return Images(pixels, labels[positions], len(classes), labels, positions)
 
     def _place(self, folder: Path, sources: Sources) -> Place:
         """The folder that has the ids, or the archive where that has no images."""
         archive = self.files[0].archive
         if (folder / "train").is_dir() or archive is None:
             return folder
-        path = sources.get(archive)
-        try:
-            return zipfile.Path(path, f"{FOLDER}/")
-        except zipfile.BadZipFile as error:
-            raise RequestError(f"{path} is no zip archive: {error}; replace it by the original") from None
+        return zipfile.Path(sources.get(archive), f"{FOLDER}/")
 
 
 class TinyImageNet(_TinyImageNet):

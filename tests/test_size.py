@@ -27,12 +27,12 @@ CEILINGS = {
     "bench/site": 2374,
     "bench/statistics": 431,
     "bench/store": 2051,
-    "bench/studies": 1915,
+    "bench/studies": 1921,
     "bench/sweep": 2598,
     "bench/timing": 650,
     "bench/tune": 1255,
     "methods": 6894,
-    "datasets": 1755,
+    "datasets": 1721,
     "reports": 940,
 }
 """Package -> its lines at most. ``bench`` alone stands for the modules at its top level."""

@@ -12,7 +12,6 @@ import pytest
 
 from bench.data import Images
 from bench.dataset import DATASETS, Dataset
-from bench.errors import RequestError
 from bench.sources import RawFile, Sources
 
 from .raw_data import load, variant
@@ -59,25 +58,6 @@ def test_cifar100_has_its_fine_labels(tmp_path: Path) -> None:
     assert isinstance(images, Images)
     assert images.labels.tolist() == images.pixels[:, 2, 31, 31].tolist() == [99, 3, 5, 7, 0]
     assert images.classes == 100
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": [0, 1]}, 4)[:-100],
-        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "labels": [0, 1]}, 4),
-        pickle.dumps({"data": np.zeros((2, 3071), np.uint8), "fine_labels": [0, 1]}, 4),
-        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": [0]}, 4),
-        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": ["a", "b"]}, 4),
-        pickle.dumps([1, 2], 4),
-        b"",
-    ],
-)
-def test_a_truncated_or_foreign_pickle_is_one_line(content: bytes, tmp_path: Path) -> None:
-    kind = with_files(DATASETS.named("cifar100"), tmp_path, [content, content])
-    with pytest.raises(RequestError, match="train is refused") as caught:
-        kind().load(Sources((tmp_path,), download=False))
-    assert "\n" not in str(caught.value)
 
 
 def test_the_sample_from_either_folder(data_root: Path) -> None:

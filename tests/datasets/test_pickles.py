@@ -13,7 +13,6 @@ import pytest
 from scipy import sparse
 
 from bench.datasets._pickles import csr, read_pickle
-from bench.errors import RequestError
 
 
 class Hostile:
@@ -42,9 +41,8 @@ def test_a_hostile_pickle_is_refused_and_executes_nothing(tmp_path: Path, number
     proof = tmp_path / "executed"
     file = tmp_path / "features.pickle"
     file.write_bytes(pickle.dumps(attacks(proof)[number], protocol))
-    with pytest.raises(RequestError, match=r"features\.pickle is refused") as caught:
+    with pytest.raises(pickle.UnpicklingError, match="no need of"):
         read_pickle(file)
-    assert "\n" not in str(caught.value)
     assert not proof.exists()
 
 
