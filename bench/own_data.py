@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from bench.data import Data, Graph, Images
+from bench.data import Data, Family, Graph, Hypergraph, Images, Ragged
 from bench.errors import RequestError
 
 CHANNELS = (1, 3)
@@ -22,7 +22,11 @@ SHOWN = 5
 """Labels that a sentence names."""
 
 
-def made_right(data: Data) -> tuple[Data, list[str]]:
+SORTS: dict[Family, type[Data]] = {"graph": Graph, "hypergraph": Hypergraph, "images": Images}
+"""What the data sets of a family are read as."""
+
+
+def made_right(data: Data, family: Family) -> tuple[Data, list[str]]:
     """Data whose arrays are as ``bench.data`` promises, and what was done to them in sentences.
 
     Arrays may be NumPy's, SciPy's or torch's. Features may be of any number type, dense or sparse. Labels may
@@ -32,16 +36,22 @@ def made_right(data: Data) -> tuple[Data, list[str]]:
     Raises:
         RequestError: what the arrays mean is not plain, with the first item that says so.
     """
+    if not isinstance(data, SORTS[family]):
+        raise RequestError(f"expected {SORTS[family].__name__}, got {type(data).__name__}")
     done: list[str] = []
     labels, classes = _labels(data.labels, data.classes, done)
     if isinstance(data, Images):
-        pixels = _array(data.pixels)
-        is_last = pixels.ndim == 4 and pixels.shape[3] in CHANNELS and pixels.shape[1] not in CHANNELS
-        if is_last:
-            pixels = np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
-            done.append("pixels have their channels first now")
+        pixels = _pixels(data.pixels, done)
+        _check_count(len(labels), len(pixels))
+        _check_sample(data.population, data.positions, labels)
         return replace(data, pixels=pixels, labels=labels, classes=classes), done
     features = _features(data.features, done)
+    _check_count(len(labels), features.shape[0])
+    if data.hyperedges is not None:
+        is_multiset = isinstance(data, Hypergraph) and data.multisets
+        # An isolated node's neighbourhood is itself.
+        least = 2 if isinstance(data, Hypergraph) else 1
+        _check_hyperedges(data.hyperedges, len(labels), least, is_multiset)
     if isinstance(data, Graph):
         edges = _edges(data.edges, len(labels), done)
         return replace(data, features=features, labels=labels, classes=classes, edges=edges), done
@@ -66,7 +76,7 @@ def of_torch_geometric(data: Any, is_whole: bool = False) -> tuple[Graph, list[s
     nodes = int(data.num_nodes)
     if len(data.y) != nodes:
         raise RequestError(f"it has {len(data.y)} labels for {nodes} nodes: it is no data set of nodes")
-    graph, done = made_right(Graph(data.x, data.y, data.edge_index, 0))
+    graph, done = made_right(Graph(data.x, data.y, data.edge_index, 0), "graph")
     assert isinstance(graph, Graph)
     part = graph if is_whole else largest_component(graph)
     if len(part.labels) < nodes:
@@ -111,6 +121,49 @@ def _features(values: Any, done: list[str]) -> Any:
     return matrix
 
 
+def _pixels(values: Any, done: list[str]) -> NDArray[np.uint8]:
+    pixels: NDArray[np.uint8] = _array(values)
+    if pixels.ndim != 4 or pixels.dtype != np.uint8:
+        raise RequestError(
+            f"expected pixels [items, channels, height, width] of 0 to 255 as uint8, got {pixels.dtype} in "
+            f"the shape {tuple(pixels.shape)}"
+        )
+    if pixels.shape[3] in CHANNELS and pixels.shape[1] not in CHANNELS:
+        done.append("pixels have their channels first now")
+        return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
+    return pixels
+
+
+def _check_count(labels: int, items: int) -> None:
+    if labels != items:
+        raise RequestError(f"expected a label for every item, got {labels:,} for {items:,}")
+
+
+def _check_sample(population: Any, positions: Any, labels: NDArray[np.int64]) -> None:
+    """Clients of a sample are drawn from the labels of its population."""
+    if population is None and positions is None:
+        return
+    if population is None or positions is None or not np.array_equal(population[positions], labels):
+        raise RequestError("expected the positions of all images in a population that has their labels there")
+    if (np.diff(positions) <= 0).any():
+        raise RequestError("expected ascending positions of the images in their population")
+
+
+def _check_hyperedges(lists: Ragged, nodes: int, least: int, multisets: bool) -> None:
+    """Expected are distinct sets, or multisets, of ``least`` or more nodes."""
+    known: dict[tuple[int, ...], int] = {}
+    for number in range(len(lists)):
+        members = tuple(sorted(lists[number].tolist()))
+        if len(members) < least:
+            raise RequestError(f"hyperedge {number} has fewer than {least} members")
+        if not 0 <= members[0] <= members[-1] < nodes:
+            raise RequestError(f"hyperedge {number} has a member outside 0 to {nodes - 1}")
+        if not multisets and len(set(members)) < len(members):
+            raise RequestError(f"hyperedge {number} names a member twice")
+        if known.setdefault(members, number) != number:
+            raise RequestError(f"hyperedge {number} has the members of an earlier one")
+
+
 def _labels(values: Any, classes: int, done: list[str]) -> tuple[NDArray[np.int64], int]:
     """Labels 0 to ``classes`` - 1. Labels that are so already stay, also where a class has no item."""
     labels = _array(values)
@@ -127,7 +180,7 @@ def _labels(values: Any, classes: int, done: list[str]) -> tuple[NDArray[np.int6
         return labels.astype(np.int64), classes
     names, numbers = np.unique(labels, return_inverse=True)
     if 0 < classes < len(names):
-        return labels, classes  # whoever counted the classes knows other labels: not plain
+        raise RequestError(f"expected labels of 0 to {classes - 1}, got {names[0]} to {names[-1]}")
     if len(names) < 2:
         raise RequestError(f"all {len(labels)} items have one label: there is nothing to learn")
     if labels.dtype.kind not in "iu" or not np.array_equal(names, np.arange(len(names))):

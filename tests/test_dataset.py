@@ -92,7 +92,7 @@ def test_labels_that_are_no_classes_are_refused_in_every_family(labels: np.ndarr
         (Hypergraph(FEATURES, labels, NO_HYPEREDGES, 2), "hypergraph"),
         (Images(PIXELS, labels, 2), "images"),
     ):
-        with pytest.raises(RequestError, match=f"^data set own: {message}.*; correct what loads it$"):
+        with pytest.raises(RequestError, match=f"^data set own: {message}"):
             loaded(data, family)
 
 
@@ -109,7 +109,7 @@ def test_data_of_another_sort_or_form_are_refused() -> None:
     assert np.array_equal(loaded(graph, "graph").labels, LABELS)
     with pytest.raises(RequestError, match="data set own: expected Hypergraph, got Graph"):
         loaded(graph, "hypergraph")
-    with pytest.raises(RequestError, match="expected pixels of 0 to 255 as uint8, got float32"):
+    with pytest.raises(RequestError, match="0 to 255 as uint8, got float32"):
         loaded(Images(PIXELS.astype(np.float32), LABELS, 2), "images")
 
 

@@ -12,7 +12,6 @@ from torch_geometric.data import Data, HeteroData
 
 from bench.data import Graph, Images
 from bench.errors import RequestError
-from bench.federation.data_checks import check_data
 from bench.own_data import made_right, of_torch_geometric
 
 X = np.array([[1, 0], [0, 2], [3, 1], [0, 0]], np.float32)
@@ -21,9 +20,8 @@ PATH = np.array([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
 
 
 def made(features: Any = X, labels: Any = (0, 1, 1, 0), edges: Any = PATH) -> Graph:
-    data, _ = made_right(Graph(features, labels, edges, 0))
+    data, _ = made_right(Graph(features, labels, edges, 0), "graph")
     assert isinstance(data, Graph)
-    check_data(data, "mine", "graph")
     return data
 
 
@@ -75,13 +73,16 @@ def test_labels_of_any_form_are_classes(labels: Any) -> None:
 
 
 def test_labels_that_are_right_keep_a_class_without_items() -> None:
-    data, done = made_right(Graph(X, np.array([0, 2, 2, 0]), PATH, 3))
+    data, done = made_right(Graph(X, np.array([0, 2, 2, 0]), PATH, 3), "graph")
     assert (data.labels.tolist(), data.classes, done) == ([0, 2, 2, 0], 3, [])
 
 
 def test_what_was_done_is_said_with_its_count() -> None:
     edges = np.array([[0, 1, 2, 2, 2], [1, 2, 3, 3, 2]])
-    _, done = made_right(Graph(X.astype(np.float64), ["a", "b", "b", "a"], edges, 0))  # type: ignore[arg-type]
+    _, done = made_right(
+        Graph(X.astype(np.float64), ["a", "b", "b", "a"], edges, 0),  # type: ignore[arg-type]
+        "graph",
+    )
     text = "; ".join(done)
     for part in ("float64", "a, b", "1 loops", "1 repeats", "3 edges"):
         assert part in text
@@ -89,7 +90,7 @@ def test_what_was_done_is_said_with_its_count() -> None:
 
 def test_pixels_have_their_channels_first() -> None:
     pixels = np.arange(2 * 4 * 5 * 3, dtype=np.uint8).reshape(2, 4, 5, 3)
-    data, done = made_right(Images(pixels, np.array([0, 1]), 2))
+    data, done = made_right(Images(pixels, np.array([0, 1]), 2), "images")
     assert isinstance(data, Images)
     assert data.pixels.shape == (2, 3, 4, 5)
     assert data.pixels[1, 2, 3, 4] == pixels[1, 3, 4, 2]

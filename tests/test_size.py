@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[1]
 KINDS = {".py", ".j2", ".html", ".css", ".js"}
 
 CEILINGS = {
-    "bench": 2582,
+    "bench": 2635,
     "bench/cli": 2306,
     "bench/contract": 1086,
     "bench/engine": 3031,
-    "bench/federation": 2212,
+    "bench/federation": 2099,
     "bench/figures": 1614,
     "bench/frames": 2145,
     "bench/grids": 581,

@@ -11,7 +11,6 @@ from bench.data import Data, Images
 from bench.dataset import DATASETS, Dataset
 from bench.errors import RequestError
 from bench.federation import scenarios
-from bench.federation.data_checks import check_data
 from bench.federation.identity import data_checksum, features_checksum
 from bench.own_data import made_right, say
 from bench.registry import blaming
@@ -43,18 +42,17 @@ def _prepare(dataset: type[Dataset], roots: tuple[Path, ...], download: bool) ->
                 raise RequestError(f"data set {dataset.name} lists what it cannot have: {error}") from None
         data = dataset().load(Sources(roots, download=download))
         if not dataset.__module__.startswith("bench."):
-            data = _made_right(dataset.name, data)
-        check_data(data, dataset.name, dataset.family)
+            data = _made_right(dataset, data)
         features = features_checksum(data.pixels if isinstance(data, Images) else data.features)
         return Prepared(dataset, data, features, data_checksum(data, features))
 
 
-def _made_right(name: str, data: Data) -> Data:
+def _made_right(dataset: type[Dataset], data: Data) -> Data:
     try:
-        data, done = made_right(data)
+        data, done = made_right(data, dataset.family)
     except RequestError as error:
-        raise RequestError(f"data set {name}: {error}") from None
-    say(name, done)
+        raise RequestError(f"data set {dataset.name}: {error}") from None
+    say(dataset.name, done)
     return data
 
 

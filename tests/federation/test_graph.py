@@ -9,7 +9,6 @@ from toy_data import random_graph, undirected
 
 from bench.data import Graph
 from bench.errors import RequestError
-from bench.federation.data_checks import check_data
 from bench.federation.graph import NonOverlapping, Overlapping, graph_clients, metis_parts
 from bench.federation.types import TEST, TRAIN, VALIDATION
 
@@ -130,21 +129,3 @@ def test_empty_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pymetis, "part_graph", lambda *args, **options: filled)
     with pytest.raises(RequestError, match=r"2 of 4 .* 40 nodes"):
         metis_parts(random_graph(40), 4, 1)
-
-
-@pytest.mark.parametrize(
-    "edges",
-    [
-        [[0, 1], [1, 2], [1, 0], [2, 1]],
-        [[0, 1], [0, 1], [1, 0], [1, 0]],
-        [[0, 0]],
-        [[0, 1]],
-        [[0, 3], [3, 0]],
-        [[-1, 0], [0, -1]],
-    ],
-    ids=["unsorted", "repeated", "loop", "one direction", "beyond the nodes", "negative"],
-)
-def test_edges_that_break_the_contract_are_refused(edges: list[list[int]]) -> None:
-    graph = Graph(np.zeros((3, 1), np.float32), np.zeros(3, np.int64), np.array(edges, np.int64).T, 1)
-    with pytest.raises(RequestError, match="data set plugged: expected"):
-        check_data(graph, "plugged", "graph")

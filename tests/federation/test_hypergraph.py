@@ -213,9 +213,7 @@ def test_the_class_check_leaves_other_scenarios_alone(use_toy: Callable[..., obj
 def test_wrong_hyperedges_are_refused(
     use_toy: Callable[..., object], suite_home: Path, lists: list[list[int]], message: str
 ) -> None:
-    line = refused(use_toy, suite_home, with_hyperedges(lists))
-    assert "data set toy: expected distinct hyperedges of 2 or more of 120 nodes" in line
-    assert message in line
+    assert f"data set toy: {message}" in refused(use_toy, suite_home, with_hyperedges(lists))
 
 
 def test_members_may_be_repeated_where_the_data_set_declares_it(use_toy: Callable[..., object]) -> None:
@@ -234,15 +232,6 @@ def test_members_may_be_repeated_where_the_data_set_declares_it(use_toy: Callabl
     for one, two in zip(federation.clients, other.clients, strict=True):
         np.testing.assert_array_equal(one.ids, two.ids)
         np.testing.assert_array_equal(one.roles, two.roles)
-
-
-@pytest.mark.parametrize(("start", "end"), [(1, 4), (0, 5)])
-def test_offsets_that_do_not_fit_are_refused(
-    use_toy: Callable[..., object], suite_home: Path, start: int, end: int
-) -> None:
-    ragged = Ragged(np.array([start, 2, end]), np.arange(4))
-    line = refused(use_toy, suite_home, replace(random_hypergraph(), hyperedges=ragged))
-    assert "offsets of hyperedges that ascend from 0 to 4" in line
 
 
 def test_hyperedges_of_a_graph_are_checked(use_toy: Callable[..., object], suite_home: Path) -> None:
