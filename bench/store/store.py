@@ -141,11 +141,7 @@ class Store(Tables):
     # What is stored -------------------------------------------------------------------------------
 
     def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
-        """As ``Tables.table``.
-
-        Raises:
-            RequestError: there is no such column, or a spec was changed since it was stored.
-        """
+        """As ``Tables.table``."""
         model = Base.metadata.tables[name]
         columns: dict[str, ColumnElement[Any]] = {column.name: column for column in model.columns}
         statement = select(model).order_by(*model.primary_key)
@@ -175,26 +171,14 @@ class Store(Tables):
             counts = list(map(unpack_counts, frame.pop("data"), shapes))
             frame["counts"] = pd.Series(counts, dtype=object)
         if name == "runs":
-            self._check_specs(zip(frame["id"], frame["spec"], frame["spec_hash"], strict=True))
             # Where every value is missing, the driver's type would be that of an empty column.
             frame = frame.astype({"bundle_checked": "datetime64[ns]"})
         return frame
 
     def states(self) -> dict[str, Stored]:
-        """What is stored of every run, by spec hash; raises as ``table``."""
+        """What is stored of every run, by spec hash."""
         with self._reading() as connection:
-            runs = [Stored(*row) for row in connection.execute(select(*STORED))]
-        self._check_specs((run.id, run.spec, run.spec_hash) for run in runs)
-        return {run.spec_hash: run for run in runs}
-
-    def _check_specs(self, rows: Iterable[tuple[int, str, str]]) -> None:
-        """Refuse an id, spec and spec hash of which the spec was changed since it was stored."""
-        for run, spec, digest in rows:
-            if sha256(spec) != digest:
-                raise RequestError(
-                    f"run {run} of {self.name}: its spec is not the one that it was stored with; delete the "
-                    "run, or name another --db"
-                )
+            return {row.spec_hash: Stored(*row) for row in connection.execute(select(*STORED))}
 
     def stored(self, spec_hash: str) -> Stored | None:
         """What is stored of one spec; None where nothing is."""

@@ -179,7 +179,9 @@ def test_environments_are_told_apart() -> None:
 def runs(method: str, *seeds: int) -> list[tuple[RunSpec, RunResult]]:
     """Done runs of ten clients with 10 samples; 5 + seed of them right."""
     specs = {seed: resolve("cora", "non-overlapping", 10, method, seed) for seed in seeds}
-    return [(spec, result_of([5 + seed] * 10, samples=10, partition_hash="p")) for seed, spec in specs.items()]
+    return [
+        (spec, result_of([5 + seed] * 10, samples=10, partition_hash="p")) for seed, spec in specs.items()
+    ]
 
 
 @pytest.fixture
