@@ -116,9 +116,7 @@ def _describe_dataset(kind: type[Dataset], roots: tuple[Path, ...], as_json: boo
 
 
 def _data_sizes(data: Data) -> dict[str, int]:
-    """How many nodes, edges, hyperedges and features, or images and their channels, rows and columns; and
-    classes.
-    """
+    """Numbers of nodes, edges and features, or of images and their pixels; and of classes."""
     from bench.data import Graph, Images
 
     if isinstance(data, Images):
@@ -135,7 +133,7 @@ def _data_sizes(data: Data) -> dict[str, int]:
 # Scenarios --------------------------------------------------------------------------------------
 
 SHARDS = "multiples of 5; of 10 classes, of 2"
-"""So many clients cut every class into equal shards."""
+"""Numbers of clients that cut every class into equal shards."""
 
 TAKEN = {
     "case-study": "multiples of 5",
@@ -145,7 +143,7 @@ TAKEN = {
     "published-fresh": "5, 10, 20",
     "published-overlapping": "10, 30, 50",
 }
-"""Numbers of clients that scenarios take on the suite's data sets, where it is not any, nor ``samples``."""
+"""Scenario -> the numbers of clients that it takes, where ``samples`` does not say it."""
 
 
 def scenarios(*, as_json: AsJson = False) -> None:
@@ -178,9 +176,8 @@ def scenarios(*, as_json: AsJson = False) -> None:
 def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     """List the grids below their studies, or print one: its file, and how many runs it plans.
 
-    'bench sweep --grid NAME
-    --dry-run' says what of one is done and what the rest costs. A TOML file of your own is a grid, too
-    (docs/extending.md).
+    'bench sweep --grid NAME --dry-run' says which of its runs are done and what the rest costs. A TOML file
+    of your own is a grid, too (docs/extending.md).
 
     Parameters
     ----------

@@ -80,12 +80,15 @@ def speed(
     check_device(devices, ("cpu",))
     data = DATASETS.named(dataset)
     scenario = scenario or data.scenarios[0]
-    machine = {"roots": data_roots(), "device": devices, "threads": threads or os.cpu_count() or 1}
-    work: Callable[[Case], Row | WholeRow] = (
-        partial(measure_whole, **machine)
-        if whole
-        else partial(measure, rounds=rounds or ROUNDS, overrides=parse_overrides(settings), **machine)
-    )
+    roots, threads = data_roots(), threads or os.cpu_count() or 1
+    work: Callable[[Case], Row | WholeRow]
+    if whole:
+        work = partial(measure_whole, roots=roots, device=devices, threads=threads)
+    else:
+        overrides, rounds = parse_overrides(settings), rounds or ROUNDS
+        work = partial(
+            measure, rounds=rounds, roots=roots, device=devices, threads=threads, overrides=overrides
+        )
     rows = _measured_rows(work, cases(dataset, scenario, clients, method, whole), method == ("all",))
     text = json.dumps([asdict(row) for row in rows], indent=1)
     if as_json:

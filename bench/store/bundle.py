@@ -143,9 +143,7 @@ class Bundle(Tables):
 
 
 def read_bundles(folder: Path, *, trusted: bool = False) -> tuple[list[Bundle], list[RequestError]]:
-    """The bundles in a folder and its folders, by their paths within it, and what is wrong with those that
-    cannot be read. Both are empty where there is no such folder.
-    """
+    """The bundles below a folder, named by their paths within it, and the errors of damaged ones."""
     bundles: list[Bundle] = []
     errors: list[RequestError] = []
     for path in sorted(folder.rglob(MANIFEST)):
@@ -158,8 +156,9 @@ def read_bundles(folder: Path, *, trusted: bool = False) -> tuple[list[Bundle], 
 
 
 def shipped_runs(folder: Path = SHIPPED) -> dict[str, Stored]:
-    """The runs of the bundles in a folder that were taken to their end, by spec hash; bundles that cannot be
-    read are left out. Their ids are 0. Of a bundle ``runs.parquet`` alone is read.
+    """The finished runs of the bundles below a folder, by spec hash, with id 0; damaged bundles are left out.
+
+    Only ``runs.parquet`` is read.
     """
     names = [name for name in Stored._fields if name != "id"]
     runs: dict[str, Stored] = {}
@@ -260,7 +259,7 @@ def _with_counts(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _file_rows(tables: Tables, name: str, rows: Mapping[int, int], largest_array: int | None) -> pd.DataFrame:
-    """The rows of a file, of runs that have these rows in ``runs.parquet``."""
+    """The rows of a file; ``rows``: the id of a run -> its row in ``runs.parquet``."""
     filters = {"split": CURVE_SPLIT} if name == "curves" else {}
     table = tables.table(name, run_id=list(rows), **filters)
     table = table.assign(run=table["run_id"].map(rows))

@@ -42,10 +42,10 @@ KINDS = {
     bytes: pa.binary(),
 }
 NAMES = {"run_id": "run"}
-"""Columns that are called otherwise than in the database: ids differ from one database to the next."""
+"""Columns that have another name than in the database, whose ids are its own."""
 
 NOT_OF_A_RUN = ("id", "cell", "traceback", "environment_id", "bundle_id")
-"""Columns of ``runs`` that say something of a database or a machine, or that follow from the spec."""
+"""Columns of ``runs`` that are of one database or machine, or follow from the spec."""
 
 
 def _field(column: Column[Any]) -> pa.Field:

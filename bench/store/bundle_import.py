@@ -1,6 +1,4 @@
-"""Taking a bundle's runs into a result database: all that may be written, or nothing; and how far they
-are to be trusted.
-"""
+"""Writes a bundle's runs into a result database, and keeps what came of making them again."""
 
 from __future__ import annotations
 
@@ -27,9 +25,7 @@ NAMES = ("dataset", "scenario", "clients", "method", "seed")
 
 
 class ImportInfo(NamedTuple):
-    """How many of a bundle's runs were not stored, took the place of runs without an outcome, and were left
-    out as there is a run with an outcome already.
-    """
+    """Numbers of a bundle's runs: those added, those in place of a failed run, and those left out."""
 
     added: int
     replaced: int
@@ -105,15 +101,14 @@ def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, old_runs: Mappi
 # Trust --------------------------------------------------------------------------------------------
 
 Finding = Literal["equal", "close", "differs"]
-"""Of a run made again: every count is equal; accuracies agree within the tolerance; or neither."""
+"""What came of a run made again: equal counts, accuracies within the tolerance, or neither."""
 
 
 def mark(store: Store, digest: str, findings: Mapping[str, Finding]) -> str | None:
-    """Store what came of runs (spec hash -> finding) of the bundle with this hash.
+    """Store the findings (by spec hash) of the imported bundle with this hash; returns the bundle's state.
 
-    Findings are kept for every run that was ever made again, the latest of each: one that differs
-    is not outweighed by drawing others. Returned is the bundle's state: ``contradicted`` if one of
-    them differs, else ``verified``; None where no such bundle was imported. When that was is stored, too.
+    The latest finding of every run is kept: one that differs is not outweighed by drawing others. The state
+    is ``contradicted`` if one differs, else ``verified``; None where no such bundle was imported.
     Raises as ``Store.transaction``.
     """
     with store.transaction() as session:

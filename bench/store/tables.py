@@ -35,10 +35,9 @@ RUN_COLUMNS = (
     "bundle_close",
 )
 """Columns of ``Tables.runs``. ``bundle`` names the bundle that a run was imported with, ``bundle_state``
-says whether that is ``unverified``, ``verified`` or ``contradicted``; both are empty for own runs.
-``bundle_checked`` is when runs of it were last made again (UTC without a zone, missing if never),
-``bundle_sampled`` whether this very run was, and ``bundle_close`` whether that came close, but not to equal
-numbers."""
+is ``unverified``, ``verified`` or ``contradicted``; both are empty for own runs. ``bundle_checked`` is when
+runs of the bundle were last made again (UTC without a zone, missing if never), ``bundle_sampled`` whether
+this run was, and ``bundle_close`` whether its numbers were close, but not equal."""
 
 
 class Tables(ABC):
@@ -70,9 +69,7 @@ class Tables(ABC):
         return dict(zip(keys, rows["counts"], strict=True))
 
     def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
-        """Run, stage and rule -> test items by true and predicted class ``[clients, classes, classes]`` at
-        the selected rounds, of those runs that keep them.
-        """
+        """Run, stage and rule -> test items ``[clients, true class, predicted class]``, where kept."""
         rows = self.table("confusions", run_id=list(run_ids))
         keys = rows[["run_id", "stage", "rule"]].itertuples(index=False, name=None)
         return dict(zip(keys, rows["counts"], strict=True))

@@ -60,12 +60,9 @@ DONE, OOM = done(), RunResult("oom")
     [
         (DONE, DONE, ImportInfo(0, 0, 1)),
         (DONE, done(shift=1), ImportInfo(0, 0, 1)),
-        (DONE, OOM, ImportInfo(0, 0, 1)),
         (RunResult("failed"), DONE, ImportInfo(0, 1, 0)),
-        (RunResult("no_data"), DONE, ImportInfo(0, 1, 0)),
         (OOM, DONE, ImportInfo(0, 1, 0)),
         (RunResult("diverged"), DONE, ImportInfo(0, 0, 1)),
-        (RunResult("not_applicable"), DONE, ImportInfo(0, 0, 1)),
         (RunResult("failed"), OOM, ImportInfo(0, 0, 1)),
         (OOM, OOM, ImportInfo(0, 0, 1)),
     ],
