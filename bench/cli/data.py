@@ -117,12 +117,9 @@ def stats(
     roots = paths.data_roots(data_root)
 
     from bench.dataset import DATASETS
-    from bench.federation.scenarios import find
     from bench.studies.dataset_tables import dataset_tables  # with the studies: they describe the tables
     from bench.studies.study import STUDIES
 
-    if dataset and scenario:
-        find(scenario, dataset, DATASETS.named(dataset).family)
     descriptions = {
         study.data_table.at(scenario, clients): study.published
         for study in STUDIES.all().values()

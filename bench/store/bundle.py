@@ -310,30 +310,31 @@ def write_bundle(
 
 
 def _write(tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int | None) -> None:
-    environments, partitions = tables.environments().set_index("id"), tables.partitions()
+    environments, partitions = tables.environments(), tables.partitions()
+    hashes = environments.set_index("id")["hash"]
     rows = {int(run): row for row, run in enumerate(runs["id"])}
     entries = {}
     for name, schema in SCHEMAS.items():
         if name == "runs":
-            table = runs.assign(environment=runs["environment_id"].map(environments["hash"]))
+            table = runs.assign(environment=runs["environment_id"].map(hashes))
         else:
             table = _file_rows(tables, name, rows, largest_array)
         path = folder / f"{name}.parquet"
         _write_table(path, table, schema)
         data = path.read_bytes()
         entries[path.name] = {"bytes": len(data), "rows": len(table), "sha256": sha256(data)}
-    run_environments = environments.loc[sorted(set(runs["environment_id"].dropna()))].sort_values("hash")
-    run_partitions = partitions[partitions["hash"].isin(runs["partition_hash"])].sort_values("hash")
+    environments = environments[environments["id"].isin(runs["environment_id"])].sort_values("hash")
+    partitions = partitions[partitions["hash"].isin(runs["partition_hash"])].sort_values("hash")
     manifest = {
         "format": "pfl-bench bundle",
         "version": max(VERSIONS),
         "files": entries,
         "environments": [
             {"hash": row["hash"], "description": json.loads(row["description"])}
-            for row in run_environments.to_dict("records")
+            for row in environments.to_dict("records")
         ],
         "partitions": [
-            row | {"provenance": json.loads(row["provenance"])} for row in run_partitions.to_dict("records")
+            row | {"provenance": json.loads(row["provenance"])} for row in partitions.to_dict("records")
         ],
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
