@@ -151,6 +151,7 @@ def _rules(tables: Mapping[str, pd.DataFrame]) -> Iterator[Rule]:
     for table in list(SCHEMAS)[1:]:
         yield table, tables[table]["run"].map(runs["state"]) == "done", "a run of this bundle that is done"
 
+    # Results
     correct, value, samples = results["correct"], results["value"], results["samples"]
     share = (correct / samples).fillna(value)
     is_known = results["stage"].isin(STAGES) & results["rule"].isin(RULES)
@@ -171,6 +172,7 @@ def _rules(tables: Mapping[str, pd.DataFrame]) -> Iterator[Rule]:
     is_tested = runs.index.isin(tests["run"]) & runs.index.isin(curves["run"])
     yield "runs", is_tested | (runs["state"] != "done"), f"{ACCURACY} and curves of the {CURVE_SPLIT} split"
 
+    # Curves, arrays and counts by class
     readings = dict(list(tests.groupby(["run", "stage"])))
     for table, rows in (("curves", curves), ("confusions", confusions)):
         is_known = rows["stage"].isin(STAGES) & (rows["clients"] == rows["run"].map(runs["clients"]))

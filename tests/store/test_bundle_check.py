@@ -117,7 +117,7 @@ def test_a_wrong_value(whole: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_what_a_rule_has_read_is_in_its_curve(rule: str, whole: Path, tmp_path: Path) -> None:
-    """Counts of client 0 are 0, 1, 2 of 10 in one run and 1, 2, 3 in the other; validation is the same."""
+    """Client 0 has at most 3 of 10 right in any row of a curve."""
     folder = Path(shutil.copytree(whole, tmp_path / "bundle"))
     rows = pq.read_table(folder / RESULTS).to_pylist()
     row = next(row for row, found in enumerate(rows) if found.items() >= (LAST | {"rule": rule}).items())
