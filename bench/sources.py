@@ -50,6 +50,13 @@ class RawFile:
         """Whether it, or the archive that holds it, can be downloaded."""
         return bool(self.url or (self.archive and self.archive.url))
 
+    @property
+    def checksum(self) -> tuple[str, str] | None:
+        """Name of the hash and the expected sum, hexadecimal."""
+        if self.sha256:
+            return "sha256", self.sha256
+        return ("md5", self.md5) if self.md5 else None
+
 
 def digest(path: Path, algorithm: str) -> str:
     """The file's hash, hexadecimal; computed once as long as its size and time stay the same."""
@@ -66,8 +73,10 @@ def _digest(path: str, algorithm: str, *_: int) -> str:
 
 def mismatch(path: Path, file: RawFile) -> str:
     """What is wrong with the checksum of ``path`` as this raw file; empty if nothing is."""
-    algorithm, expected = ("sha256", file.sha256) if file.sha256 else ("md5", file.md5)
-    if expected is None or digest(path, algorithm) == expected:
+    if file.checksum is None:
+        return ""
+    algorithm, expected = file.checksum
+    if digest(path, algorithm) == expected:
         return ""
     return f"expected {algorithm} {expected}, found {digest(path, algorithm)}"
 
@@ -135,7 +144,7 @@ class Sources:
                 continue
             try:
                 check(place[1], file)
-                yield "ok" if file.sha256 or file.md5 else "no sum", str(place[1])
+                yield "ok" if file.checksum else "no sum", str(place[1])
             except RequestError as error:
                 yield "wrong", str(error)
 
