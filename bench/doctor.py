@@ -66,24 +66,19 @@ def database() -> Signs:
     url = paths.default_database()
     if Database(url).empty():
         yield "ok", "none yet: the first sweep makes it"
-        return
-    try:
+    else:
         yield "ok", f"{url}, schema {migrate.check(url)}"
-    except RequestError as error:
-        yield "fix", str(error)
 
 
 def data() -> Signs:
     """Which data sets are at hand."""
     sources = Sources(paths.data_roots(), download=False)
-    gaps: list[str] = []
-    complete_names: list[str] = []
+    names: dict[bool, list[str]] = {True: [], False: []}
     for name, dataset in DATASETS.all().items():
-        missing_files = [file for file in dataset.files if sources.at_hand(file) is None]
-        (gaps if missing_files else complete_names).append(name)
-    yield "ok", f"at hand: {', '.join(complete_names)}"
-    if gaps:
-        yield "note", f"not at hand: {', '.join(gaps)}; bench data fetch -d NAME gets one"
+        names[all(sources.at_hand(file) for file in dataset.files)].append(name)
+    yield "ok", f"at hand: {', '.join(names[True])}"
+    if names[False]:
+        yield "note", f"not at hand: {', '.join(names[False])}; bench data fetch -d NAME gets one"
 
 
 def plugins() -> Signs:
@@ -98,23 +93,22 @@ def plugins() -> Signs:
             yield "ok", f"{kind.word} {name} from {origin}"
 
 
-TOPICS: tuple[tuple[str, Callable[[], Signs]], ...] = (
-    ("software", software),
-    ("devices", devices),
-    ("storage", storage),
-    ("database", database),
-    ("plug-ins", plugins),
-    ("data", data),
-)
+TOPICS: dict[str, Callable[[], Signs]] = {
+    "software": software,
+    "devices": devices,
+    "storage": storage,
+    "database": database,
+    "plug-ins": plugins,
+    "data": data,
+}
 
 
 def examine() -> Iterator[tuple[str, State, str]]:
     """Topic, state and text of every sign; a topic whose examination fails is itself something to fix."""
-    for topic, signs in TOPICS:
+    for topic, signs in TOPICS.items():
         try:
             for state, text in signs():
                 yield topic, state, text
-        except RequestError as error:
-            yield topic, "fix", str(error)
         except Exception as error:
-            yield topic, "fix", f"{type(error).__name__}: {' '.join(str(error).split())}"
+            kind = "" if isinstance(error, RequestError) else f"{type(error).__name__}: "
+            yield topic, "fix", kind + " ".join(str(error).split())

@@ -48,25 +48,21 @@ LISTED = {
 }
 """The command that lists all of a kind."""
 
-FEW = 12
-"""So many names an error lists; of more it lists the ``NEAREST``."""
-
-NEAREST = 5
+FEW, NEAREST = 12, 5
+"""So many names an error lists; of more it lists so many."""
 
 
 def unknown(kind: str, name: str, names: Iterable[str]) -> RequestError:
-    """The error for a name that does not exist: the one that is meant, if one is near; all where they are
-    few, else those that are least unlike it, and the command that lists all.
-    """
+    """The error for a name that does not exist, with the one that may be meant, or with those there are."""
     options = sorted(names)
-    matches = difflib.get_close_matches(name, options, n=1, cutoff=0.6)
-    hints = [f"did you mean '{matches[0]}'?"] if matches else []
-    if len(options) <= FEW:
-        hints.append(f"there is {', '.join(options) or 'none'}")
-    elif not matches:
+    matches = difflib.get_close_matches(name, options, n=1)
+    if matches:
+        hint = f"did you mean '{matches[0]}'?"
+    elif len(options) <= FEW:
+        hint = f"there is {', '.join(options) or 'none'}"
+    else:
         nearest = difflib.get_close_matches(name, options, n=NEAREST, cutoff=0.0)
-        hints.append(f"there is {', '.join(nearest)} and {len(options) - len(nearest)} more")
+        hint = f"there is {', '.join(nearest)} and {len(options) - len(nearest)} more"
     if len(options) > FEW and kind in LISTED:
-        hints.append(f"'{LISTED[kind]}' lists all")
-    text = " ".join(hints) if matches else "; ".join(hints)
-    return RequestError(f"unknown {kind} '{name}': {text}")
+        hint += f" ('{LISTED[kind]}' lists all)"
+    return RequestError(f"unknown {kind} '{name}': {hint}")

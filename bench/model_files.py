@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -26,9 +26,9 @@ MANIFEST = "manifest.json"
 FORMAT = 1
 
 
-def check_installed(find: Callable[[str], object] = find_spec) -> None:
-    """Refuse where models cannot be written, by what ``find`` finds; raises ``RequestError``."""
-    if find("safetensors") is None:
+def check_installed() -> None:
+    """Raises ``RequestError`` where models cannot be written."""
+    if find_spec("safetensors") is None:
         raise RequestError("models are written with the extra 'models': pip install 'pfl-bench[models]'")
 
 
@@ -64,7 +64,7 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptMod
     from bench.federation.types import TEST
 
     digits = len(str(len(models.rounds) - 1))
-    samples = result.samples["test"]
+    samples, counts = result.samples["test"], result.correct["trained", "test"]
     clients: list[dict[str, Any]] = []
     method: list[dict[str, Any]] = []
     manifest = {
@@ -92,10 +92,9 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptMod
             method.append({"round": round_index, "file": file, "values": values})
         _write(new_folder, manifest)
         correct = models.correct(*read_models(new_folder))[TEST]
-        for entry in clients:
-            client = entry["client"]
+        for client, entry in enumerate(clients):
             count, total = int(correct[client]), int(samples[client])
-            stored_count = int(result.correct["trained", "test"][models.rounds[client], client])
+            stored_count = int(counts[models.rounds[client], client])
             entry |= {
                 "test_correct": count,
                 "test_samples": total,

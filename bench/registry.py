@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from importlib.machinery import SourceFileLoader
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
@@ -122,20 +122,6 @@ def plugin_files() -> list[str]:
     return [file for file in os.environ.get(PLUGINS, "").split(os.pathsep) if file]
 
 
-def _load(entry: EntryPoint) -> Any:
-    try:
-        return entry.load()
-    except (Exception, SystemExit) as error:
-        text = _in_a_line(error, Path())
-        raise RequestError(
-            f"entry point {entry.name} of {_package(entry)} cannot be imported: {text}"
-        ) from error
-
-
-def _package(entry: EntryPoint) -> str:
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
-
-
 def _sources(group: str, built_in: str) -> Iterator[tuple[ModuleType | type, str]]:
     """The public modules of the package ``built_in``, what entry points name, and plug-in files.
 
@@ -146,7 +132,15 @@ def _sources(group: str, built_in: str) -> Iterator[tuple[ModuleType | type, str
         if not module.name.startswith("_"):
             yield importlib.import_module(f"{built_in}.{module.name}"), ""
     for entry in entry_points(group=group):
-        yield _load(entry), _package(entry)
+        origin = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+        try:
+            source = entry.load()
+        except (Exception, SystemExit) as error:
+            problem = _in_a_line(error, Path())
+            raise RequestError(
+                f"entry point {entry.name} of {origin} cannot be imported: {problem}"
+            ) from error
+        yield source, origin
     for file in plugin_files():
         yield plugin(Path(file), PLUGINS), file
 

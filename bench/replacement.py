@@ -11,22 +11,20 @@ from tempfile import TemporaryDirectory
 from bench.errors import RequestError
 
 
-def check_folder(out: Path, option: str = "--out") -> None:
-    """Raises ``RequestError`` unless ``out`` is a folder, or absent where one can be made."""
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise RequestError(f"{option} {out}: expected a folder, this is something else")
-    place = next((folder for folder in out.absolute().parents if folder.exists()), out)
-    if not (place.is_dir() and os.access(place, os.W_OK)):
-        raise RequestError(f"{option} {out}: cannot write there: {place} is no folder that can be written")
-
-
 def check_replaceable(out: Path) -> None:
-    """Raises ``RequestError`` as ``check_folder`` does, and where the working directory is the folder or lies
-    in it: whoever is there would stand in a deleted folder afterwards.
+    """Refuse a folder that could not be written or replaced, before anybody works for it.
+
+    Raises:
+        RequestError: it is a file or a link, its place cannot be written, or the working directory is in it:
+            whoever is there would stand in a deleted folder afterwards.
     """
     if Path.cwd().is_relative_to(out.resolve()):
         raise RequestError(f"--out {out}: would replace the folder that you are in: name another one")
-    check_folder(out)
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise RequestError(f"--out {out}: expected a folder, this is something else")
+    place = next((folder for folder in out.absolute().parents if folder.exists()), out)
+    if not (place.is_dir() and os.access(place, os.W_OK)):
+        raise RequestError(f"--out {out}: cannot write there: {place} is no folder that can be written")
 
 
 def unfinished_files(path: Path) -> Iterable[Path]:

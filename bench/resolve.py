@@ -8,7 +8,7 @@ wrong is a ``RequestError`` with the nearest valid name.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -142,38 +142,3 @@ def resolve(
         attack=attack,
         newcomers=newcomers,
     )
-
-
-def check_fit(specs: Iterable[RunSpec]) -> None:
-    """Refuse methods and data sets that were asked for by name and do not fit: a method that runs on none of
-    the data sets, or one that none of the methods runs on. In a grid such runs are not applicable.
-
-    Raises:
-        RequestError: what runs on which data.
-    """
-    by_fit: dict[bool, set[tuple[str, str]]] = {True: set(), False: set()}
-    for spec in specs:
-        is_fit = DATASETS.named(spec.dataset).family in METHODS.named(spec.method).families
-        by_fit[is_fit].add((spec.method, spec.dataset))
-    methods, datasets = ({pair[place] for pair in by_fit[True]} for place in (0, 1))
-    for method, dataset in sorted(by_fit[False]):
-        if method not in methods or dataset not in datasets:
-            families = " and ".join(METHODS.named(method).families)
-            raise RequestError(
-                f"{method} runs on {families} data, but {dataset} is {DATASETS.named(dataset).family} data: "
-                "'bench methods' lists methods by their data"
-            )
-
-
-def check_number(name: str, clients: int) -> None:
-    """Refuse a number of clients that a scenario gives on no data: samples of parts, and groups.
-
-    Raises:
-        RequestError: which numbers there are.
-    """
-    scenario = scenarios.parse(name)
-    scenario.groups(clients)
-    if clients % scenario.samples:
-        raise RequestError(
-            f"scenario {name}: expected a multiple of {scenario.samples} clients, got {clients}"
-        )

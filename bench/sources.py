@@ -8,9 +8,9 @@ import shutil
 import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from http.client import HTTPException
 from pathlib import Path
 from typing import IO
@@ -58,18 +58,17 @@ class RawFile:
         return ("md5", self.md5) if self.md5 else None
 
 
-_digests: dict[tuple[str, int, int, str], str] = {}
-
-
 def digest(path: Path, algorithm: str) -> str:
     """The file's hash, hexadecimal; computed once as long as its size and time stay the same."""
-    stat = path.stat()
-    key = (str(path.absolute()), stat.st_size, stat.st_mtime_ns, algorithm)
-    if key not in _digests:
-        with path.open("rb") as content:
-            new_hash = partial(hashlib.new, algorithm, usedforsecurity=False)
-            _digests[key] = hashlib.file_digest(content, new_hash).hexdigest()
-    return _digests[key]
+    status = path.stat()
+    return _digest(str(path.absolute()), algorithm, status.st_size, status.st_mtime_ns)
+
+
+@cache
+def _digest(path: str, algorithm: str, *_: int) -> str:
+    with open(path, "rb") as content:
+        new_hash = partial(hashlib.new, algorithm, usedforsecurity=False)
+        return hashlib.file_digest(content, new_hash).hexdigest()
 
 
 def mismatch(path: Path, file: RawFile) -> str:
@@ -77,8 +76,9 @@ def mismatch(path: Path, file: RawFile) -> str:
     if file.checksum is None:
         return ""
     algorithm, expected = file.checksum
-    actual = digest(path, algorithm)
-    return "" if actual == expected else f"expected {algorithm} {expected}, found {actual}"
+    if digest(path, algorithm) == expected:
+        return ""
+    return f"expected {algorithm} {expected}, found {digest(path, algorithm)}"
 
 
 def check(path: Path, file: RawFile) -> None:
@@ -165,14 +165,11 @@ class Sources:
                 self._obtain(file)
             except NoDataError as error:
                 names = ", ".join(file.path for file in missing_files[place:])
-                paths_of_others = [root / name for root in self.roots for name in file.also]
-                others = [path for path in paths_of_others if os.path.isfile(path)]
-                other_text = f" ({others[0]} is another file)" if others else ""
                 alternative = f" (or {file.archive.path})" if file.archive else ""
                 roots = ", ".join(map(str, self.roots))
                 raise NoDataError(
-                    f"missing {names}{other_text}; {error}; put what is missing{alternative} at that path "
-                    f"below one of {roots}, or name the folder that has it with --data-root or BENCH_DATA"
+                    f"missing {names}; {error}; put what is missing{alternative} at that path below one of "
+                    f"{roots}, or name the folder that has it with --data-root or BENCH_DATA"
                 ) from None
         return [self._checked_path(file) for file in files]
 
@@ -198,8 +195,7 @@ class Sources:
                 return
             with replacing_file(target) as part:
                 if file.archive:
-                    with _opened_member(self._checked_path(file.archive), file.member) as source:
-                        _copy(source, part)
+                    _unpack(self._checked_path(file.archive), file.member, part)
                     check(part, file)
                 else:
                     _download(file, part)
@@ -209,25 +205,21 @@ def _download(file: RawFile, target: Path) -> None:
     """Raises ``NoDataError`` where the host does not answer, refuses, or sends something else."""
     request = Request(str(file.url), headers={"User-Agent": "pfl-bench"})
     try:
-        with urlopen(request, timeout=WAIT) as response:
-            _copy(response, target)
+        with urlopen(request, timeout=WAIT) as response, target.open("wb") as content:
+            shutil.copyfileobj(response, content)
     except (URLError, HTTPException, TimeoutError, ConnectionError) as error:
         raise NoDataError(f"{file.url}: {error}") from None
     if mismatch(target, file):
         raise NoDataError(f"{file.url} sent something else than the published file")
 
 
-@contextmanager
-def _opened_member(archive: Path, member: str) -> Iterator[IO[bytes]]:
-    """A member of a zip or tar archive, opened to be read."""
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as zipped, zipped.open(member) as source:
-            yield source
-    else:
-        with tarfile.open(archive) as tar:
-            yield tar.extractfile(member)  # type: ignore[misc]
-
-
-def _copy(source: IO[bytes], target: Path) -> None:
-    with target.open("wb") as file:
-        shutil.copyfileobj(source, file)
+def _unpack(archive: Path, member: str, target: Path) -> None:
+    """Write a member of a zip or tar archive into a file."""
+    with ExitStack() as stack:
+        packed: IO[bytes] | None
+        if zipfile.is_zipfile(archive):
+            packed = stack.enter_context(zipfile.ZipFile(archive)).open(member)
+        else:
+            packed = stack.enter_context(tarfile.open(archive)).extractfile(member)
+        assert packed is not None, member
+        shutil.copyfileobj(packed, stack.enter_context(target.open("wb")))

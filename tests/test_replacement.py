@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import RequestError
-from bench.replacement import (
-    check_folder,
-    check_replaceable,
-    replacing_file,
-    replacing_folder,
-    unfinished_files,
-)
+from bench.replacement import check_replaceable, replacing_file, replacing_folder, unfinished_files
 
 
 def _write_half(place: Path) -> None:
@@ -60,20 +54,13 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.rglob("*")] == ["out", "new"]
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "out").touch()
-    with pytest.raises(RequestError):
-        check_folder(tmp_path / "out")
-    check_folder(tmp_path / "absent")
-
-
 def test_a_folder_that_cannot_be_made_is_refused_before_anybody_works_for_it(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    check_folder(tmp_path / "several" / "new" / "folders")
+    check_replaceable(tmp_path / "several" / "new" / "folders")
     for place in (file, file / "folder", file / "deep" / "folder"):
         with pytest.raises(RequestError, match=str(place)):
-            check_folder(place)
+            check_replaceable(place)
     assert list(tmp_path.iterdir()) == [file]
 
 
@@ -93,7 +80,3 @@ def test_the_folder_that_somebody_is_in_is_not_replaced(
         with replacing_folder(out) as folder:
             (folder / "text").touch()
         assert (out / "text").exists()
-
-
-def test_the_root_is_a_folder() -> None:
-    check_folder(Path("/"))

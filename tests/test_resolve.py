@@ -99,27 +99,19 @@ def test_methods_that_train_nothing_run_one_round() -> None:
         ({"overrides": {"method.mux": 3}}, ["method.mux", "'mu'"]),
         ({"overrides": {"clients.dropout": 0.3}}, ["clients.dropout", "'client'"]),
         ({"overrides": {"protocol.rounds": "many"}}, ["protocol.rounds", "'many'"]),
-        ({"overrides": {"protocol.rounds": 0}}, ["protocol.rounds", "0"]),
         ({"overrides": {"protocol.participation": float("nan")}}, ["protocol.participation", "nan"]),
         ({"overrides": {"protocol.participation": 0.04}}, ["protocol.participation", "0.04", "10 clients"]),
         (
             {"overrides": {"protocol.participation": 0.2, "newcomers.ratio": 0.8}},
             ["protocol.participation", "0.2", "2 clients"],
         ),
-        ({"overrides": {"protocol.rounds": 2.5}}, ["protocol.rounds", "2.5"]),
-        ({"overrides": {"client.dropout": 1}}, ["client.dropout", "0.99"]),
         ({"overrides": {"method.mu": -1}}, ["method.mu", "-1"]),
         ({"overrides": {"protocol.split": [1, 2]}}, ["protocol.split"]),
-        ({"overrides": {"protocol.initial": "a\nb"}}, ["protocol.initial"]),
         (
             {"overrides": {"attack.ratio": 0.96}},
             ["attack.ratio: 0.96 of 10 clients is"],
         ),
-        ({"overrides": {"attack.ratio": 0.04}}, ["attack.ratio: 0.04 of 10 clients"]),
         ({"overrides": {"attack.tau": 5.0}}, ["attack.ratio: expected beside attack.tau"]),
-        ({"overrides": {"attack.share": 0.2}}, ["attack.share", "ratio"]),
-        ({"overrides": {"newcomers.epochs": 9}}, ["newcomers.ratio: expected beside newcomers.epochs"]),
-        ({"overrides": {"newcomers.ratio": 0.96}}, ["newcomers.ratio: 0.96"]),
         ({"overrides": {"newcomers.ratio": 0.2, "attack.ratio": 0.2}}, ["two experiments"]),
         (
             {"method": "fedsheafhn", "overrides": {"method.collaboration": "transformer"}},
@@ -182,7 +174,7 @@ def test_unknown_names_list_what_there_is() -> None:
     assert "methodb" not in str(unknown("method", "methoda_", many)), "a near name alone is enough"
     assert "bench methods" in str(unknown("method", "methoda_", many))
     far_of_many = str(unknown("method", "foo", many))
-    assert "and 11 more; 'bench methods' lists all" in far_of_many
+    assert "and 11 more ('bench methods' lists all)" in far_of_many
     assert sum(name in far_of_many for name in many) == 5
     assert "did you mean" not in str(unknown("method", "gradmix", ["fedpub_gradient"]))
 

@@ -158,7 +158,6 @@ def verify(
     from bench.store.connect import Database
     from bench.store.tables import filter_known_runs
     from bench.sweep import display, workers
-    from bench.sweep.display import Display
     from bench.sweep.plan import data_at_hand
     from bench.sweep.verify import counted, draw, drawable, make_again, obstacles, outcome
 
@@ -170,12 +169,10 @@ def verify(
         database.check()
     all_runs = drawable(source, filters.columns)
     runs = draw(source, sample, seed, filters.columns)
-    methods = sorted(set(all_runs["method"]))
-    missed_methods = [method for method in methods if method not in set(runs["method"])]
     checks = obstacles(runs, data_at_hand(roots))
     if not checks:
         slots = workers.choose(None, None, None, len(runs))
-        checks = make_again(source, runs, roots, slots, Display(console(errors=True)))
+        checks = make_again(source, runs, roots, slots, display.Display(console(errors=True)))
     result = outcome(checks)
     state = None
     if result != "incomplete" and not database.empty():
@@ -186,21 +183,23 @@ def verify(
         }
         with open_store(url, create=True) as store:
             state = mark(store, source.hash, findings)
+    methods = sorted(set(all_runs["method"]))
+    missed_methods = sorted({*methods} - {*runs["method"]})
     if as_json:
         fields = ("run", "spec_hash", "finding", "detail", "other_hardware")
         rows = [{name: getattr(check, name) for name in fields} for check in checks]
         told = {"bundle": source.name, "draw_seed": seed, "outcome": result, "marked": state}
         print(json.dumps({**told, "methods_not_drawn": missed_methods, "runs": rows}))
-    else:
-        for check in checks:
-            suffix = "; made on other hardware" if check.other_hardware else ""
-            print(f"{check.run}: {check.finding or 'not checked'}: {check.detail}{suffix}")
-        if missed_methods:
-            reach = f"--sample {len(methods)} reaches every method"
-            print(f"not drawn: any run of {', '.join(missed_methods)}: {reach}")
-        share_text = f"{len(runs)} of {display.runs(len(all_runs))} drawn with --draw-seed {seed}"
-        if count := len(filter_known_runs(source.runs(), filters.columns)) - len(all_runs):
-            share_text += f", {count:,} more ran out of memory and cannot be verified"
-        mark_text = f"marked {state} in {database.name}" if state else "nothing marked"
-        print(f"{source.name}: {result}, {share_text}: {counted(checks)}; {mark_text}")
+        return 0 if result == "agreed" else 1
+    for check in checks:
+        suffix = "; made on other hardware" if check.other_hardware else ""
+        print(f"{check.run}: {check.finding or 'not checked'}: {check.detail}{suffix}")
+    if missed_methods:
+        reach = f"--sample {len(methods)} reaches every method"
+        print(f"not drawn: any run of {', '.join(missed_methods)}: {reach}")
+    share_text = f"{len(runs)} of {display.runs(len(all_runs))} drawn with --draw-seed {seed}"
+    if count := len(filter_known_runs(source.runs(), filters.columns)) - len(all_runs):
+        share_text += f", {count:,} more ran out of memory and cannot be verified"
+    mark_text = f"marked {state} in {database.name}" if state else "nothing marked"
+    print(f"{source.name}: {result}, {share_text}: {counted(checks)}; {mark_text}")
     return 0 if result == "agreed" else 1

@@ -40,22 +40,18 @@ def check_method(file: Path) -> int:
             if finding.family != family:
                 family, problems = finding.family, set()
                 say(f"{name} ({file.name}) on {family} data")
-            count += bool(finding.problem)
             is_repeated = finding.problem in problems
-            problems |= {finding.problem} - {""}
-            mark = "  mend" if finding.problem else "  ok  "
-            _print_indented(mark, f"{finding.rule}{': the same' if is_repeated else ''}")
-            if finding.problem and not is_repeated:
-                _print_indented(" " * 8, finding.problem)
+            rows = [("  mend" if finding.problem else "  ok  ", finding.rule + ": the same" * is_repeated)]
+            if finding.problem:
+                count += 1
+                problems.add(finding.problem)
+                rows += [] if is_repeated else [(" " * 8, finding.problem)]
+            grid = Table.grid(padding=(0, 1))  # further lines of a text stand below its first one
+            for mark, text in rows:
+                grid.add_row(mark, Text(text))
+            console().print(grid)
     say("every rule is kept" if not count else f"{count} to mend")
     return 1 if count else 0
-
-
-def _print_indented(mark: str, text: str) -> None:
-    """Print a text after a mark; further lines stand below its first one."""
-    grid = Table.grid(padding=(0, 1))
-    grid.add_row(mark, Text(text))
-    console().print(grid)
 
 
 def check_device(device: str, others: tuple[str, ...] = ()) -> None:

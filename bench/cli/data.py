@@ -25,15 +25,13 @@ Dataset = Annotated[str, options.DATASET]
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Clients:
+class FederationOptions:
     """Clients of a data set, by what decides them.
 
     Parameters
     ----------
-    dataset
-        Name of the data set.
     scenario
-        Name of the scenario, such as non-overlapping.
+        Such as non-overlapping.
     clients
         Number of clients.
     partition_seed
@@ -49,18 +47,12 @@ class Clients:
     split: Annotated[tuple[float, float, float] | None, Parameter(negative="")] = None
 
 
-UNNAMED = Clients()
+UNNAMED = FederationOptions()
 
 
 @app.command
 def fetch(*, dataset: Dataset, data_root: options.DataRoot = None) -> None:
-    """Download the raw files of a data set that are not at hand, into BENCH_HOME/data.
-
-    Parameters
-    ----------
-    dataset
-        Name of the data set.
-    """
+    """Download the raw files of a data set that are not at hand, into BENCH_HOME/data."""
     from bench.dataset import DATASETS
     from bench.sources import Sources
 
@@ -118,8 +110,7 @@ def stats(
     scenario
         Scenario of the clients, with --dataset; default: those of the papers' tables.
     clients
-        Number of clients, with --dataset; default: those of the papers' tables. Without --scenario those that
-        do not give so many are left out.
+        Number of clients, with --dataset; default: those of the papers' tables.
     """
     if dataset is None and (scenario or clients):
         raise RequestError("expected --dataset beside --scenario and --clients: they are of one data set")
@@ -129,15 +120,9 @@ def stats(
     from bench.studies.dataset_tables import dataset_tables  # with the studies: they describe the tables
     from bench.studies.study import STUDIES
 
-    if dataset and scenario:
-        from bench.federation.scenarios import find
-
-        find(scenario, dataset, DATASETS.named(dataset).family)
-    left_out = _without_such_clients(dataset, clients) if dataset and clients and not scenario else {}
-    studies = STUDIES.all().values()
     descriptions = {
-        study.data_table.at(scenario, clients, left_out): study.published
-        for study in studies
+        study.data_table.at(scenario, clients): study.published
+        for study in STUDIES.all().values()
         if study.data_table
     }
     names = [dataset] if dataset else list(DATASETS.all())
@@ -145,8 +130,7 @@ def stats(
     if dataset and tables[0].missing_reason:
         raise NoDataError(f"{dataset}: {tables[0].missing_reason}")
     if as_json:
-        rows = [row for entry in tables for row in entry.records]
-        print(json.dumps(rows, indent=1))
+        print(json.dumps([row for entry in tables for row in entry.records], indent=1))
     screen = console(WIDTH, errors=as_json)
     for entry in tables:
         texts, words = entry.texts, {"clients", "quantity"}
@@ -156,24 +140,6 @@ def stats(
             screen.print(table([*texts], texts.values.tolist(), {*texts} - words, words, entry.title, gap=1))
             for note in entry.notes:
                 say(note, screen)
-    for reason in left_out.values():
-        say(f"left out: {reason}", screen)
-
-
-def _without_such_clients(dataset: str, clients: int) -> dict[str, str]:
-    """The scenarios of a data set's family that do not give so many clients, with the reason."""
-    from bench.dataset import DATASETS
-    from bench.federation.scenarios import forms
-    from bench.resolve import check_number
-
-    kind = DATASETS.named(dataset)
-    reasons = {}
-    for name in dict.fromkeys((*kind.scenarios, *forms(kind.family))):
-        try:
-            check_number(name, clients)
-        except RequestError as error:
-            reasons[name] = str(error)
-    return reasons
 
 
 @app.command
@@ -214,7 +180,9 @@ def classes(
 
 
 @app.command(name="export")
-def export_clients(file: Path, /, *, clients: Clients = UNNAMED, data_root: options.DataRoot = None) -> None:
+def export_clients(
+    file: Path, /, *, federation: FederationOptions = UNNAMED, data_root: options.DataRoot = None
+) -> None:
     """Write the clients of a data set into FILE (NPZ): ids, edges, split masks and their hash.
 
     Parameters
@@ -222,9 +190,10 @@ def export_clients(file: Path, /, *, clients: Clients = UNNAMED, data_root: opti
     file
         The file to write; its arrays are described in docs/extending.md.
     """
+    dataset, scenario, clients = federation.dataset, federation.scenario, federation.clients
     if file.suffix != ".npz":
         raise RequestError(f"{file}: expected a name that ends in .npz, which is what is written")
-    if clients.dataset is None or clients.scenario is None or clients.clients is None:
+    if dataset is None or scenario is None or clients is None:
         raise RequestError("expected --dataset, --scenario and --clients: they say which clients to write")
     roots = paths.data_roots(data_root)
 
@@ -232,18 +201,17 @@ def export_clients(file: Path, /, *, clients: Clients = UNNAMED, data_root: opti
     from bench.federation.build import build
     from bench.federation.exchange import export_federation
 
-    protocol = DATASETS.named(clients.dataset).protocol
-    seed = protocol.partition_seed if clients.partition_seed is None else clients.partition_seed
-    split = clients.split or protocol.split
-    federation = build(clients.dataset, clients.scenario, clients.clients, seed, split, roots)
-    export_federation(federation, file)
-    print(
-        f"{file}: {len(federation)} clients of {clients.dataset}, {clients.scenario}, hash {federation.hash}"
-    )
+    protocol = DATASETS.named(dataset).protocol
+    seed = protocol.partition_seed if federation.partition_seed is None else federation.partition_seed
+    written = build(dataset, scenario, clients, seed, federation.split or protocol.split, roots)
+    export_federation(written, file)
+    print(f"{file}: {clients} clients of {dataset}, {scenario}, hash {written.hash}")
 
 
 @app.command(name="import")
-def import_clients(file: Path, /, *, clients: Clients = UNNAMED, data_root: options.DataRoot = None) -> None:
+def import_clients(
+    file: Path, /, *, federation: FederationOptions = UNNAMED, data_root: options.DataRoot = None
+) -> None:
     """Check a file with the clients' items and use these clients for runs of the same request.
 
     What the file does not say of its data set and clients has to be named; what both say has to agree.
@@ -258,5 +226,5 @@ def import_clients(file: Path, /, *, clients: Clients = UNNAMED, data_root: opti
 
     from bench.federation.exchange import install
 
-    for line in install(file, roots, vars(clients)).summary:
+    for line in install(file, roots, vars(federation)).summary:
         print(line)

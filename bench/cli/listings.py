@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from bench.dataset import Dataset
     from bench.engine.method import Method
 
-ANY = "any"
-"""What stands for every family of data."""
+ANY = "any data"
+"""The heading of what is for every family of data."""
 
 # Data sets ----------------------------------------------------------------------------------------
 
@@ -48,44 +47,29 @@ def datasets(name: str | None = None, /, *, data_root: DataRoot = None, as_json:
         _describe_dataset(DATASETS.named(name), roots, as_json)
         return
     sources = Sources(roots, download=False)
-    numbers: dict[str, set[int]] = {}
+    clients: dict[str, set[int]] = {}
     for setting in (setting for grid in grid_names() for setting in load_grid(grid).settings):
         for dataset in setting.datasets:
-            numbers.setdefault(dataset, set()).update(setting.clients)
+            clients.setdefault(dataset, set()).update(setting.clients)
     rows: list[dict[str, Any]] = [
         {
             "name": name,
             "title": kind.title,
             "family": kind.family,
             "scenarios": list(kind.scenarios),
-            "clients": sorted(numbers.get(name, ())),
+            "clients": sorted(clients.get(name, ())),
             "where": kind.whereabouts(sources),
         }
         for name, kind in DATASETS.all().items()
     ]
-    if as_json:
-        print(json.dumps(rows, indent=1))
-        return
-    families: dict[str, list[list[str]]] = {}
-    for row in rows:
-        clients = " ".join(map(str, row["clients"]))
-        families.setdefault(row["family"], []).append([row["name"], row["title"], clients, row["where"]])
-    console().print(table(("name", "title", "clients", "where"), families, whole={"name", "clients"}))
     count = sum(row["where"] == "not at hand" for row in rows)
-    say(
-        f"{len(rows)} data sets, {count} not at hand"
-        + ("; bench data fetch -d NAME gets one" if count else "")
-        + "; bench datasets NAME describes one"
-    )
+    columns = {"name": "name", "title": "title", "clients": "clients", "where": "where"}
+    closing = f"data sets, {count} not at hand; bench data fetch -d NAME gets one"
+    _print_list(rows, as_json, "family", columns, f"{closing}; bench datasets NAME describes one")
 
 
 def _describe_dataset(kind: type[Dataset], roots: tuple[Path, ...], as_json: bool) -> None:
-    """Print what a data set is: its source, its default settings, the grids that run on it and, where its
-    files are at hand, its sizes.
-
-    Raises:
-        RequestError: the checksum of a file is not the published one.
-    """
+    """Print a data set's source, default settings, grids, and its sizes where its files are at hand."""
     from bench.errors import NoDataError
     from bench.federation.prepared import prepare
     from bench.grids import grid_names, load_grid
@@ -95,17 +79,8 @@ def _describe_dataset(kind: type[Dataset], roots: tuple[Path, ...], as_json: boo
         sizes = _data_sizes(prepare(kind.name, roots, download=False).data)
     except NoDataError:
         sizes = {}
-    grids = [
-        name
-        for name in grid_names()
-        if any(kind.name in setting.datasets for setting in load_grid(name).settings)
-    ]
-    settings = {
-        f"{section}.{name}": value
-        for section, part in (("protocol", kind.protocol), ("client", kind.client))
-        for name, value in part.model_dump(mode="json").items()
-    }
-    description = {
+    grids = {name: load_grid(name) for name in grid_names()}
+    description: dict[str, Any] = {
         "name": kind.name,
         "title": kind.title,
         "family": kind.family,
@@ -115,32 +90,33 @@ def _describe_dataset(kind: type[Dataset], roots: tuple[Path, ...], as_json: boo
         "licence": kind.licence,
         "files": [file.path for file in kind.files],
         "scenarios": list(kind.scenarios),
-        "settings": settings,
-        "grids": grids,
+        "settings": {
+            f"{section}.{name}": value
+            for section, part in (("protocol", kind.protocol), ("client", kind.client))
+            for name, value in part.model_dump(mode="json").items()
+        },
+        "grids": [
+            name
+            for name, grid in grids.items()
+            if any(kind.name in setting.datasets for setting in grid.settings)
+        ],
     }
     if as_json:
         print(json.dumps(description, indent=1))
         return
-    say("{name}: {title}, {family} data, {where}".format(**description))
-    if sizes:
-        say(", ".join(f"{size:,} {of}" for of, size in sizes.items()))
-    for label, words in (
-        ("source", kind.homepage),
-        ("licence", kind.licence),
-        ("scenarios", ", ".join(kind.scenarios)),
-        ("grids", ", ".join(grids)),
-    ):
-        if words:
-            console().print(f"{label}: {words}", markup=False)
+    settings = description.pop("settings")
+    for key, value in description.items():
+        parts = [f"{name} {part:,}" for name, part in value.items()] if isinstance(value, dict) else value
+        text = ", ".join(parts) if isinstance(parts, list) else parts
+        if text:
+            console().print(f"{key}: {text}", markup=False)
     rows = [(key, "none" if value is None else value) for key, value in settings.items()]
     console().print(table(("setting", "default here"), rows, whole={"setting"}))
     say(f"bench sweep -d {kind.name} -s {kind.scenarios[0]} -k 10 -m fedavg ... runs on it")
 
 
 def _data_sizes(data: Data) -> dict[str, int]:
-    """How many nodes, edges, hyperedges and features, or images and their channels, rows and columns; and
-    classes.
-    """
+    """Numbers of nodes, edges and features, or of images and their pixels; and of classes."""
     from bench.data import Graph, Images
 
     if isinstance(data, Images):
@@ -156,9 +132,8 @@ def _data_sizes(data: Data) -> dict[str, int]:
 
 # Scenarios --------------------------------------------------------------------------------------
 
-
 SHARDS = "multiples of 5; of 10 classes, of 2"
-"""So many clients cut every class into equal shards."""
+"""Numbers of clients that cut every class into equal shards."""
 
 TAKEN = {
     "case-study": "multiples of 5",
@@ -168,7 +143,7 @@ TAKEN = {
     "published-fresh": "5, 10, 20",
     "published-overlapping": "10, 30, 50",
 }
-"""Numbers of clients that scenarios take on the suite's data sets, where it is not any, nor ``samples``."""
+"""Scenario -> the numbers of clients that it takes, where ``samples`` does not say it."""
 
 
 def scenarios(*, as_json: AsJson = False) -> None:
@@ -190,12 +165,9 @@ def scenarios(*, as_json: AsJson = False) -> None:
             }
             for parameter in kind.parameters
         ]
-    if as_json:
-        print(json.dumps(rows, indent=1))
-        return
-    families = _by_family(rows, ("name", "clients", "summary"))
-    console().print(table(("scenario", "clients", "what"), families, whole={"scenario"}))
-    say(f"{len(rows)} scenarios; bench sweep -d NAME -s SCENARIO -k CLIENTS ... runs in one")
+    columns = {"scenario": "name", "clients": "clients", "what": "summary"}
+    closing = "scenarios; bench sweep -d NAME -s SCENARIO -k CLIENTS ... runs in one"
+    _print_list(rows, as_json, "families", columns, closing)
 
 
 # Grids ------------------------------------------------------------------------------------------
@@ -204,49 +176,32 @@ def scenarios(*, as_json: AsJson = False) -> None:
 def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     """List the grids below their studies, or print one: its file, and how many runs it plans.
 
-    'bench sweep --grid NAME
-    --dry-run' says what of one is done and what the rest costs. A TOML file of your own is a grid, too
-    (docs/extending.md).
+    'bench sweep --grid NAME --dry-run' says which of its runs are done and what the rest costs. A TOML file
+    of your own is a grid, too (docs/extending.md).
 
     Parameters
     ----------
     name
         A grid or a TOML file; default: a line for each.
     """
-    from bench.grids import grid_names, load_grid
-
-    if name is not None:
-        _describe_grid(name, as_json)
-        return
-    grids = {name: load_grid(name) for name in grid_names()}
-    rows = [{"name": name, "study": grid.study or "", "title": grid.title} for name, grid in grids.items()]
-    if as_json:
-        print(json.dumps(rows, indent=1))
-        return
-    studies: dict[str, list[tuple[str, str]]] = {}
-    for row in sorted(rows, key=itemgetter("study")):
-        studies.setdefault(row["study"], []).append((row["name"], row["title"]))
-    console().print(table(("grid", "what"), studies, whole={"grid"}))
-    say(f"{len(rows)} grids; bench grids NAME prints one")
-
-
-def _describe_grid(name: str, as_json: bool) -> None:
-    """Print a grid's file and the number of its runs.
-
-    Raises:
-        RequestError: as ``bench.grids.load_grid``.
-    """
-    from bench.grids import expand, load_grid
+    from bench.grids import expand, grid_names, load_grid
     from bench.grids.files import read_grid
 
-    grid = load_grid(name)
-    runs = len(expand(grid))
-    if as_json:
-        print(json.dumps({"name": name, "runs": runs, **grid.model_dump(mode="json")}, indent=1))
+    if name is not None:
+        grid = load_grid(name)
+        runs = len(expand(grid))
+        if as_json:
+            print(json.dumps({"name": name, "runs": runs, **grid.model_dump(mode="json")}, indent=1))
+        else:
+            say(read_grid(name)[0])
+            say(f"{runs:,} runs; bench sweep --grid {name} --dry-run says what they would cost")
         return
-    text, _ = read_grid(name)
-    say(text)
-    say(f"{runs:,} runs; bench sweep --grid {name} --dry-run says what they would cost")
+    all_grids = {name: load_grid(name) for name in grid_names()}
+    rows = [
+        {"name": name, "study": grid.study or "", "title": grid.title} for name, grid in all_grids.items()
+    ]
+    columns = {"grid": "name", "what": "title"}
+    _print_list(rows, as_json, "study", columns, "grids; bench grids NAME prints one")
 
 
 # Methods ----------------------------------------------------------------------------------------
@@ -268,13 +223,8 @@ def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
         _describe_method(METHODS.named(name), as_json)
         return
     rows = [_method_summary(kind) for kind in METHODS.all().values()]
-    if as_json:
-        print(json.dumps(rows, indent=1))
-        return
-    families = _by_family(rows, ("name", "title", "reference"))
-    widest_first = dict(sorted(families.items(), key=lambda part: (not part[0].startswith(ANY), part[0])))
-    console().print(table(("method", "title", "paper"), widest_first, whole={"method", "paper"}))
-    say(f"{len(rows)} methods; bench methods NAME describes one")
+    columns = {"method": "name", "title": "title", "paper": "reference"}
+    _print_list(rows, as_json, "families", columns, "methods; bench methods NAME describes one")
 
 
 def _method_summary(kind: type[Method]) -> dict[str, Any]:
@@ -298,7 +248,7 @@ def _describe_method(kind: type[Method], as_json: bool) -> None:
         print(json.dumps(_method_summary(kind) | details, indent=1))
         return
     say(f"{kind.title} ({kind.name}): {kind.reference or 'no paper of its own'}")
-    say(f"{_families_text(kind.families)} data; deploys the {kind.stage} model\n")
+    say(f"{_data_text(kind.families)}; deploys the {kind.stage} model\n")
     console().print(Markdown(_docstring(kind)))
     if not parameters:
         say("\nno hyper-parameters of its own")
@@ -312,6 +262,34 @@ def _describe_method(kind: type[Method], as_json: bool) -> None:
 # What they share ----------------------------------------------------------------------------------
 
 
+def _print_list(
+    rows: Sequence[dict[str, Any]], as_json: bool, group: str, columns: dict[str, str], closing: str
+) -> None:
+    """Print rows as JSON; or as a table below headings, which stand in the column ``group``, with how many
+    they are. ``columns``: the title of a column of the table -> the one of the rows.
+    """
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return
+    groups: dict[str, list[list[str]]] = {}
+    for row in rows:
+        heading = _data_text(row[group]) if group == "families" else row[group]
+        entries = [row[column] for column in columns.values()]
+        texts = [" ".join(map(str, entry)) if isinstance(entry, list) else entry for entry in entries]
+        groups.setdefault(heading, []).append(texts)
+    widest_first = dict(sorted(groups.items(), key=lambda part: (part[0] != ANY, part[0])))
+    first, *_ = columns
+    console().print(table(list(columns), widest_first, whole={first, "paper"}))
+    say(f"{len(rows)} {closing}")
+
+
+def _data_text(families: Sequence[str]) -> str:
+    """Families of data in a line: ``graph, images data``."""
+    from bench.data import FAMILIES
+
+    return ANY if set(families) == set(FAMILIES) else f"{', '.join(families)} data"
+
+
 def _docstring(kind: type) -> str:
     """What a class says of itself, without what it inherits."""
     return inspect.cleandoc(vars(kind).get("__doc__") or "")
@@ -320,19 +298,3 @@ def _docstring(kind: type) -> str:
 def _summary(kind: type) -> str:
     """The first paragraph of a class's docstring in one line, without references and marks."""
     return re.sub(r" \(facts [^)]*\)|`", "", " ".join(_docstring(kind).split("\n\n")[0].split()))
-
-
-def _families_text(families: Sequence[str]) -> str:
-    """Families of data in a line: ``graph, images``."""
-    from bench.data import FAMILIES
-
-    return ANY if set(families) == set(FAMILIES) else ", ".join(families)
-
-
-def _by_family(rows: Iterable[dict[str, Any]], columns: Sequence[str]) -> dict[str, list[list[str]]]:
-    """These columns of the rows, below the families of data that each is for."""
-    families: dict[str, list[list[str]]] = {}
-    for row in rows:
-        entry = [row[column] for column in columns]
-        families.setdefault(f"{_families_text(row['families'])} data", []).append(entry)
-    return families

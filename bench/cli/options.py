@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _parts(tokens: Sequence[Token]) -> Iterator[str]:
-    """What an option lists: it may be given several times, and hold several with commas between them."""
+    """The words of an option that may be given several times, or with commas between words."""
     for token in tokens:
         yield from token.value.split(",")
 
@@ -52,11 +52,7 @@ def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
 
 
 def check_folder(_: Any, url: str | None) -> None:
-    """Refuse a database file in a folder that is not there, unless that is the suite's own, made when needed.
-
-    Raises:
-        RequestError: there is no such folder.
-    """
+    """Raises ``RequestError`` if a database's folder is not there; the suite's own is made when needed."""
     scheme, _, path = (url or "").partition(":///")
     folder = Path(os.path.expanduser(path)).absolute().parent
     if scheme == "sqlite" and path and not folder.exists() and folder != paths.home().absolute():
@@ -140,10 +136,8 @@ class FederationFilters:
         """The same for the runs of a grid."""
         from bench.grids import Filters
 
-        values = vars(self)
-        return Filters(
-            self.dataset, self.scenario, self.clients, values.get("method", ()), values.get("seed", ())
-        )
+        method, seed = getattr(self, "method", ()), getattr(self, "seed", ())
+        return Filters(self.dataset, self.scenario, self.clients, method, seed)
 
 
 @Parameter(name="*")

@@ -20,8 +20,6 @@ COLUMNS = ("id", "cell", "seed", "rounds", "state", "seconds", "test", "reason")
 HASH = 12
 """Digits of a hash that a table shows."""
 
-ACCURACY_COLUMNS = ("mean", "std", "min")
-
 
 @app.command(name="list")
 def list_runs(
@@ -49,22 +47,24 @@ def list_runs(
     if as_json:
         print(json.dumps(runs, indent=1))
         return
-    names = ("dataset", "scenario", "clients", "method")
-    texts = (
-        {
-            **run,
-            "cell": "/".join(str(run[name]) for name in names),
+    columns = [column for column in COLUMNS if column != "reason" or any(run["reason"] for run in runs)]
+    texts = [
+        run
+        | {
+            "cell": "/".join(str(run[name]) for name in ("dataset", "scenario", "clients", "method")),
             "seconds": f"{run['seconds']:.1f}",
-            "test": None if run["test"] is None else f"{run['test']:.2f}",
+            "test": _percent(run["test"], ""),
         }
         for run in runs
-    )
-    columns = [column for column in COLUMNS if column != "reason" or any(run["reason"] for run in runs)]
-    rows = ([run[column] for column in columns] for run in texts)
+    ]
     numbers = {"id", "seed", "rounds", "seconds", "test"}
-    console().print(table(columns, rows, right=numbers, whole=numbers))
+    console().print(table(columns, [[run[column] for column in columns] for run in texts], numbers, numbers))
     count = f"{len(runs):,} run{'' if len(runs) == 1 else 's'}"
     say(f"{count}; test: percent, trained model, round of best validation")
+
+
+def _percent(value: float | None, missing: str = "-") -> str:
+    return missing if value is None else f"{value:.2f}"
 
 
 @app.command(name="show")
@@ -94,14 +94,12 @@ def show_run(run: str, *, db: options.Database = None, as_json: options.AsJson =
     for key, value in detail.items():
         say(f"{key}: {json.dumps(value) if isinstance(value, (dict, list)) else value}")
     if accuracy:
-        rows = [
-            [
-                reading,
-                *("-" if values[name] is None else f"{100 * values[name]:.2f}" for name in ACCURACY_COLUMNS),
-            ]
-            for reading, values in accuracy.items()
-        ]
-        console().print(table(("accuracy, percent over clients", *ACCURACY_COLUMNS), rows))
+        names = ("mean", "std", "min")
+        rows = []
+        for reading, values in accuracy.items():
+            shares = [values[name] for name in names]
+            rows.append([reading, *(_percent(None if share is None else 100 * share) for share in shares)])
+        console().print(table(("accuracy, percent over clients", *names), rows))
 
 
 def _show_cell(name: str, db: str | None, as_json: bool) -> None:
@@ -121,7 +119,7 @@ def _show_cell(name: str, db: str | None, as_json: bool) -> None:
             (
                 run["seed"],
                 run["state"],
-                "-" if run["test"] is None else f"{run['test']:.2f}",
+                _percent(run["test"]),
                 run["device"] or "-",
                 run["partition_hash"][:HASH] or "-",
                 run["spec_hash"][:HASH],

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 from rich.table import Table
 
@@ -21,9 +21,7 @@ from bench.paths import data_roots
 if TYPE_CHECKING:
     from bench.timing.speed import Case, Row, WholeRow
 
-    T = TypeVar("T", Row, WholeRow)
-
-WIDTH = 105
+WIDTH = 140
 """Columns that the table takes, where there is no terminal."""
 
 ROUNDS = 9
@@ -75,52 +73,34 @@ def speed(
     from bench.cli.checks import check_device
     from bench.dataset import DATASETS
     from bench.resolve import parse_overrides
-    from bench.timing.speed import WHOLE_RUNS, cases, measure, measure_whole
+    from bench.timing.speed import cases, measure, measure_whole
 
     if whole and (rounds is not None or settings):
         raise RequestError("--whole times the data set's protocol as it is: leave out --rounds and --set")
     check_device(devices, ("cpu",))
-    overrides = parse_overrides(settings)
-    rounds = ROUNDS if rounds is None else rounds
     data = DATASETS.named(dataset)
     scenario = scenario or data.scenarios[0]
-    threads = threads or os.cpu_count() or 1
-    with_all = method == ("all",)
-    chosen_cases = cases(dataset, scenario, clients, method, whole)
-    roots = data_roots()
-    subject, place = f"{data.title}, {scenario}", f"{threads} threads, {devices}"
-    rows: list[Row] | list[WholeRow]
+    roots, threads = data_roots(), threads or os.cpu_count() or 1
+    work: Callable[[Case], Row | WholeRow]
     if whole:
-        rows = _measured_rows(
-            partial(measure_whole, roots=roots, device=devices, threads=threads), chosen_cases, with_all
-        )
-        printout = _table_of_runs(rows)
-        printout.title = f"{subject}; whole runs, medians of {WHOLE_RUNS}, {place}"
+        work = partial(measure_whole, roots=roots, device=devices, threads=threads)
     else:
+        overrides, rounds = parse_overrides(settings), rounds or ROUNDS
         work = partial(
-            measure,
-            rounds=rounds,
-            roots=roots,
-            device=devices,
-            threads=threads,
-            overrides=overrides,
+            measure, rounds=rounds, roots=roots, device=devices, threads=threads, overrides=overrides
         )
-        rows = _measured_rows(work, chosen_cases, with_all)
-        printout = table_of_rounds(rows, dataset)
-        printout.title = (
-            f"{subject}, {overrides.get('protocol.local_epochs', data.protocol.local_epochs)} local epochs, "
-            "both evaluations; "
-            f"medians of {rounds} rounds, {place}"
-        )
+    rows = _measured_rows(work, cases(dataset, scenario, clients, method, whole), method == ("all",))
     text = json.dumps([asdict(row) for row in rows], indent=1)
     if as_json:
         print(text)
-    console(WIDTH, errors=as_json).print(printout)
+    console(WIDTH, errors=as_json).print(table_of(rows, f"{data.title}, {scenario}"))
     if out:
         out.write_text(text + "\n")
 
 
-def _measured_rows(work: Callable[[Case], T], cases: Sequence[Case], with_all: bool) -> list[T]:
+def _measured_rows(
+    work: Callable[[Case], Row | WholeRow], cases: Sequence[Case], with_all: bool
+) -> list[Row | WholeRow]:
     """A row of each case that can run, made in a process of its own. A method that was asked for and cannot
     is named on standard error: what was measured of the others is kept.
 
@@ -146,35 +126,12 @@ def _measured_rows(work: Callable[[Case], T], cases: Sequence[Case], with_all: b
     return rows
 
 
-def table_of_rounds(rows: Sequence[Row], dataset: str) -> Table:
-    """A line a row; it says on which data set where that is not the one asked for."""
-    models = {row.model for row in rows if row.method == "fedavg"}
-    lines = []
-    for row in rows:
-        name = row.method if row.method != "fedavg" or len(models) == 1 else f"fedavg, {row.model}"
-        lines.append(
-            (
-                name if row.dataset == dataset else f"{name} on {row.dataset}",
-                row.clients,
-                _milliseconds(row.seconds_per_round),
-                "-" if row.factor is None else f"{row.factor:.2f}",
-                _milliseconds(row.sequential_seconds_per_round),
-                "-" if row.ratio is None else f"{row.ratio:.2f}",
-                f"{row.peak_mib:.0f}",
-            )
-        )
-    numbers = ("clients", "ms a round", "x FedAvg", "sequential", "ratio", "peak MiB")
-    return table(("method", *numbers), lines, right=numbers)
-
-
-def _milliseconds(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds * 1e3:.1f}"
-
-
-def _table_of_runs(rows: Sequence[WholeRow]) -> Table:
+def table_of(rows: Sequence[Row | WholeRow], title: str) -> Table:
+    """The rows as they stand in JSON, numbers in four digits."""
+    records = [asdict(row) for row in rows]
+    headings = [name.replace("_", " ") for name in records[0]]
     lines = [
-        (row.method, row.clients, row.rounds, row.local_epochs, f"{row.seconds:.2f}", f"{row.peak_mib:.0f}")
-        for row in rows
+        [f"{value:.4g}" if isinstance(value, float) else value for value in record.values()]
+        for record in records
     ]
-    numbers = ("clients", "rounds", "local epochs", "seconds a run", "peak MiB")
-    return table(("method", *numbers), lines, right=numbers)
+    return table(headings, lines, right={*headings} - {"dataset", "method", "model"}, title=title)

@@ -70,7 +70,7 @@ def sweep(
 
     from bench.grids import expand, requested_grid
     from bench.model_files import Saving, check_installed
-    from bench.resolve import check_fit, parse_overrides
+    from bench.resolve import parse_overrides
     from bench.store.bundle import shipped_runs
     from bench.store.connect import Database
     from bench.store.store import stored_runs
@@ -87,8 +87,6 @@ def sweep(
     base = requested_grid(grid, choice)
     check_study(base)
     runs = expand(base, choice, parse_overrides(settings))
-    if grid is None:
-        check_fit(run.spec for run in runs)
     if use_tuned:
         runs = tuned(runs)
     if save_models:

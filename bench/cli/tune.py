@@ -60,7 +60,7 @@ def tune(
     roots = paths.data_roots(data_root)
 
     from bench.grids import expand, requested_grid
-    from bench.resolve import check_fit, parse_overrides
+    from bench.resolve import parse_overrides
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
     from bench.sweep.plan import Estimator, data_at_hand
@@ -76,8 +76,6 @@ def tune(
     check_study(base)
     base = base.model_copy(update={"seeds": seeds[:1], "partition_per_seed": False})
     runs = expand(base, replace(choice, seeds=()), parse_overrides(settings))
-    if grid is None:
-        check_fit(run.spec for run in runs)
     requests, reasons = tunings(runs, trials, seeds)
     home = paths.home()
     database = db or f"sqlite:///{home / 'tuning.db'}"

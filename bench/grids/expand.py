@@ -18,8 +18,7 @@ from bench.spec import RunSpec, run_name
 class Filters:
     """Which runs of a grid are wanted; an empty filter wants all of them.
 
-    ``seeds`` stand in place of the grid's own and may be others: a grid says how many a study needs, and
-    who wants more gets them.
+    ``seeds`` stand in place of the grid's own and may be others.
     """
 
     datasets: tuple[str, ...] = ()
@@ -70,17 +69,33 @@ def ad_hoc(filters: Filters) -> Grid:
     Defaults: the first scenario of each data set, 10 clients, seed 0.
 
     Raises:
-        RequestError: no data set or no method is named, or a data set is unknown.
+        RequestError: no data set or no method is named, one is unknown, or one fits none of the others.
     """
     if not (filters.datasets and filters.methods):
         gap = "no method" if filters.datasets else "no data set" if filters.methods else "neither"
         raise RequestError(f"expected --grid NAME, or a data set and a method (-d cora -m fedavg), got {gap}")
+    _check_fit(filters)
     settings = tuple(
         Setting(datasets=(dataset,), scenario=scenario, clients=filters.clients or (10,))
         for dataset in filters.datasets
         for scenario in filters.scenarios or DATASETS.named(dataset).scenarios[:1]
     )
     return Grid(title="", methods=filters.methods, seeds=filters.seeds or (0,), settings=settings)
+
+
+def _check_fit(filters: Filters) -> None:
+    """Refuse a method that runs on none of the data sets, and a data set that none of the methods runs on.
+
+    In a grid such runs are not applicable.
+    """
+    datasets = [DATASETS.named(name) for name in filters.datasets]
+    pairs = [(METHODS.named(name), dataset) for name in filters.methods for dataset in datasets]
+    fitting = [(method, dataset) for method, dataset in pairs if dataset.family in method.families]
+    for method, dataset in pairs:
+        if method not in {pair[0] for pair in fitting} or dataset not in {pair[1] for pair in fitting}:
+            runs_on = f"{method.name} runs on {' and '.join(method.families)} data"
+            problem = f"{runs_on}, but {dataset.name} is {dataset.family} data"
+            raise RequestError(f"{problem}: 'bench methods' lists methods by their data")
 
 
 def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | None = None) -> list[Planned]:

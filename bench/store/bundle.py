@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from bench.engine.states import COMPLETE, OUTCOMES
@@ -74,7 +73,7 @@ class Manifest(_Part):
 
 
 def _read_manifest(folder: Path) -> tuple[Manifest, str]:
-    """``bundle.json``, checked in itself, and its SHA-256."""
+    """``bundle.json`` of a folder that has exactly its files, and its SHA-256."""
     if not (folder / MANIFEST).is_file():
         raise RequestError(f"no bundle at {folder}: expected a folder with {MANIFEST}")
     data = _read_bytes(folder, MANIFEST)
@@ -85,11 +84,10 @@ def _read_manifest(folder: Path) -> tuple[Manifest, str]:
         refuse(folder, MANIFEST, first_problem(error))
     except ValueError as error:
         refuse(folder, MANIFEST, str(error))
-    names = VERSIONS[manifest.version]
-    present, stated = {path.name for path in folder.iterdir()}, {MANIFEST, *manifest.files}
-    if stated != names or not present <= names:
-        found = ", ".join(sorted(present | stated))
-        refuse(folder, MANIFEST, f"expected {', '.join(sorted(names))}, got {found}")
+    expected, found = VERSIONS[manifest.version], {path.name for path in folder.iterdir()}
+    wrong_names = (expected ^ found) | (expected ^ {MANIFEST, *manifest.files})
+    if wrong_names:
+        refuse(folder, MANIFEST, f"file missing or one too many: {', '.join(sorted(wrong_names))}")
     return manifest, sha256(data)
 
 
@@ -97,19 +95,14 @@ def _read_manifest(folder: Path) -> tuple[Manifest, str]:
 
 
 class Bundle(Tables):
-    """A bundle, read and checked whole when it is opened.
+    """A bundle, checked whole when it is opened; of a ``trusted`` one only the SHA-256 of its files is.
 
-    Of a ``trusted`` one, whose rows were checked before, the SHA-256 of its files are compared alone. What
-    is large is read when it is asked for.
-
-    Run ids are 1, 2, ... in the order of the file. ``traceback`` is empty: a bundle keeps none; so are
-    ``bundle`` and ``bundle_state``: it does not say where its runs came from. It keeps the curves of the test
-    split alone. ``hash`` is the SHA-256 of ``bundle.json``, which holds those of the other files; ``source``
-    is what that says of its origin.
+    Run ids are 1, 2, ... in the order of the file. A bundle has no tracebacks, no curves but those of the
+    test split, and does not say where its runs came from. ``hash`` is the SHA-256 of ``bundle.json``, which
+    holds those of the other files; ``source`` is what it says of its origin.
 
     Raises:
-        RequestError: ``folder`` is no bundle, or a damaged one; the line names the file and what
-            is wrong with it.
+        RequestError: ``folder`` is no bundle, or a damaged one; the line names the file and the problem.
     """
 
     def __init__(self, folder: Path, *, name: str = "", trusted: bool = False) -> None:
@@ -118,8 +111,10 @@ class Bundle(Tables):
         manifest, self.hash = _read_manifest(folder)
         self.source = manifest.source
         self._files = manifest.files
-        environments = _entries(EnvironmentEntry, manifest.environments)
-        partitions = _entries(PartitionEntry, manifest.partitions)
+        environments = pd.DataFrame(map(dict, manifest.environments), columns=["hash", "description"])
+        environments["description"] = environments["description"].map(canonical_json).astype("str")
+        partitions = pd.DataFrame(map(dict, manifest.partitions), columns=list(PartitionEntry.model_fields))
+        partitions["provenance"] = partitions["provenance"].map(canonical_json).astype("str")
         if trusted:
             for name, stated in self._files.items():
                 _read_bytes(folder, name, stated)
@@ -148,9 +143,7 @@ class Bundle(Tables):
 
 
 def read_bundles(folder: Path, *, trusted: bool = False) -> tuple[list[Bundle], list[RequestError]]:
-    """The bundles in a folder and its folders, by their paths within it, and what is wrong with those that
-    cannot be read. Both are empty where there is no such folder.
-    """
+    """The bundles below a folder, named by their paths within it, and the errors of damaged ones."""
     bundles: list[Bundle] = []
     errors: list[RequestError] = []
     for path in sorted(folder.rglob(MANIFEST)):
@@ -163,8 +156,9 @@ def read_bundles(folder: Path, *, trusted: bool = False) -> tuple[list[Bundle], 
 
 
 def shipped_runs(folder: Path = SHIPPED) -> dict[str, Stored]:
-    """The runs of the bundles in a folder that were taken to their end, by spec hash; bundles that cannot be
-    read are left out. Their ids are 0. Of a bundle ``runs.parquet`` alone is read.
+    """The finished runs of the bundles below a folder, by spec hash, with id 0; damaged bundles are left out.
+
+    Only ``runs.parquet`` is read.
     """
     names = [name for name in Stored._fields if name != "id"]
     runs: dict[str, Stored] = {}
@@ -179,80 +173,49 @@ def shipped_runs(folder: Path = SHIPPED) -> dict[str, Stored]:
 
 
 def _read_bytes(folder: Path, name: str, stated: File | None = None) -> bytes:
-    """A file's bytes, if they are those that ``bundle.json`` states; of a regular file alone: no link is
-    followed, no pipe waited for.
-    """
+    """The bytes of a regular file, no link or pipe, if they are those that ``bundle.json`` states."""
     path = folder / name
     try:
-        status = path.lstat()
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(path.lstat().st_mode):
             refuse(folder, name, "expected a regular file, no link or folder")
-        if stated is not None and status.st_size != stated.bytes:
-            refuse(folder, name, f"damaged: {status.st_size:,} bytes, {MANIFEST} says {stated.bytes:,}")
         data = path.read_bytes()
     except OSError as error:
         refuse(folder, name, f"cannot read it: {error.strerror}")
-    if stated is not None and sha256(data) != stated.sha256:
-        refuse(folder, name, f"damaged: its SHA-256 is not that of {MANIFEST}")
+    if stated is not None and (len(data), sha256(data)) != (stated.bytes, stated.sha256):
+        refuse(folder, name, f"damaged: its size or its SHA-256 is not that of {MANIFEST}")
     return data
 
 
 def _read_table(folder: Path, name: str, files: Mapping[str, File]) -> pd.DataFrame:
-    """A table of exactly the columns of its schema, and as many rows as ``bundle.json`` says."""
-    file, schema = f"{name}.parquet", SCHEMAS[name]
+    """A table of exactly the columns of its schema; whole numbers are int64, as those of a database."""
+    file = f"{name}.parquet"
     data = _read_bytes(folder, file, files[file])
-    try:
-        table = pq.ParquetFile(pa.BufferReader(data)).read()
-    except (pa.ArrowException, OSError, ValueError) as error:
-        refuse(folder, file, f"not readable as Parquet: {error}")
-    found, expected = (
-        sorted(f"{field.name} {field.type}" for field in each) for each in (table.schema, schema)
+    schema = pa.schema(
+        field.with_type(pa.int64()) if pa.types.is_integer(field.type) else field for field in SCHEMAS[name]
     )
-    if found != expected:
-        columns = ", ".join(sorted({*found} ^ {*expected}) or found)
-        refuse(folder, file, f"column one too many, missing, twice or of another type: {columns}")
-    if table.num_rows != files[file].rows:
-        refuse(folder, file, f"{table.num_rows} rows, {MANIFEST} says {files[file].rows}")
-    for field in schema:
-        if table.column(field.name).null_count and not field.nullable:
-            refuse(folder, file, f"column {field.name}: a value is missing")
-    as_stored = [
-        field.with_type(pa.int64()) if pa.types.is_integer(field.type) else field for field in schema
-    ]
-    frame: pd.DataFrame = table.select(schema.names).cast(pa.schema(as_stored)).to_pandas()
+    try:
+        frame: pd.DataFrame = pq.ParquetFile(pa.BufferReader(data)).read().cast(schema).to_pandas()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        refuse(folder, file, f"no Parquet file with the columns of the format: {error}")
     return frame
 
 
 # Between the files and ``Tables`` -----------------------------------------------------------------
 
 
-def _entries(model: type[_Part], parts: Sequence[_Part]) -> pd.DataFrame:
-    """One row an entry of ``bundle.json``; what is JSON in the database is JSON here."""
-    rows = [
-        {
-            name: canonical_json(value) if isinstance(value, dict) else value
-            for name, value in part.model_dump().items()
-        }
-        for part in parts
-    ]
-    return pd.DataFrame(rows, columns=list(model.model_fields))
-
-
 def _runs(runs: pd.DataFrame, environments: pd.DataFrame) -> pd.DataFrame:
-    numbers = dict(zip(environments["hash"], environments["id"], strict=True))
-    columns: dict[str, Any] = {
-        **{str(name): values for name, values in runs.items()},
-        "id": np.arange(1, len(runs) + 1),
-        "cell": [cell_of(spec) for spec in runs["spec"]],
-        "traceback": "",
-        "bundle": "",
-        "bundle_state": "",
-        "bundle_checked": pd.NaT,
-        "bundle_sampled": False,
-        "bundle_close": False,
-        "environment_id": runs["environment"].map(numbers).astype(np.int64),
-    }
-    return pd.DataFrame({name: columns[name] for name in RUN_COLUMNS}, runs.index)
+    runs = runs.assign(
+        id=np.arange(1, len(runs) + 1),
+        cell=runs["spec"].map(cell_of).astype("str"),
+        traceback="",
+        bundle="",
+        bundle_state="",
+        bundle_checked=pd.Series(pd.NaT, runs.index, dtype="datetime64[ns]"),
+        bundle_sampled=False,
+        bundle_close=False,
+        environment_id=runs["environment"].map(environments.set_index("hash")["id"]).astype(np.int64),
+    )
+    return runs[list(RUN_COLUMNS)]
 
 
 def _with_columns(name: str, rows: pd.DataFrame) -> pd.DataFrame:
@@ -289,17 +252,14 @@ def _with_texts(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _with_counts(results: pd.DataFrame) -> pd.DataFrame:
     """Rows of ``client_results`` of a file: counts stand for the value wherever they give it exactly."""
-    value, samples = results["value"].to_numpy(np.float64), results["samples"].to_numpy(np.int64)
-    correct: NDArray[np.float64] = np.rint(value * samples)
+    value, samples = results["value"], results["samples"]
+    correct = (value * samples).round()
     is_exact = correct / samples == value
-    counts = pd.array(np.where(is_exact, correct, 0).astype(np.int64), dtype="Int64")
-    results = results.assign(correct=counts, value=results["value"].where(~is_exact))
-    results.loc[~is_exact, "correct"] = pd.NA
-    return results
+    return results.assign(correct=correct.where(is_exact).astype("Int64"), value=value.where(~is_exact))
 
 
 def _file_rows(tables: Tables, name: str, rows: Mapping[int, int], largest_array: int | None) -> pd.DataFrame:
-    """The rows of a file, of runs that have these rows in ``runs.parquet``."""
+    """The rows of a file; ``rows``: the id of a run -> its row in ``runs.parquet``."""
     filters = {"split": CURVE_SPLIT} if name == "curves" else {}
     table = tables.table(name, run_id=list(rows), **filters)
     table = table.assign(run=table["run_id"].map(rows))
@@ -350,44 +310,42 @@ def write_bundle(
 
 
 def _write(tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int | None) -> None:
-    environments, partitions = tables.environments().set_index("id"), tables.partitions()
+    environments, partitions = tables.environments(), tables.partitions()
+    hashes = environments.set_index("id")["hash"]
     rows = {int(run): row for row, run in enumerate(runs["id"])}
     entries = {}
     for name, schema in SCHEMAS.items():
         if name == "runs":
-            table = runs.assign(environment=runs["environment_id"].map(environments["hash"]))
+            table = runs.assign(environment=runs["environment_id"].map(hashes))
         else:
             table = _file_rows(tables, name, rows, largest_array)
         path = folder / f"{name}.parquet"
         _write_table(path, table, schema)
         data = path.read_bytes()
         entries[path.name] = {"bytes": len(data), "rows": len(table), "sha256": sha256(data)}
-    run_environments = environments.loc[sorted(set(runs["environment_id"].dropna()))].sort_values("hash")
-    run_partitions = partitions[partitions["hash"].isin(runs["partition_hash"])].sort_values("hash")
+    environments = environments[environments["id"].isin(runs["environment_id"])].sort_values("hash")
+    partitions = partitions[partitions["hash"].isin(runs["partition_hash"])].sort_values("hash")
     manifest = {
         "format": "pfl-bench bundle",
         "version": max(VERSIONS),
         "files": entries,
         "environments": [
             {"hash": row["hash"], "description": json.loads(row["description"])}
-            for row in run_environments.to_dict("records")
+            for row in environments.to_dict("records")
         ],
         "partitions": [
-            row | {"provenance": json.loads(row["provenance"])} for row in run_partitions.to_dict("records")
+            row | {"provenance": json.loads(row["provenance"])} for row in partitions.to_dict("records")
         ],
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
 
 def _write_table(path: Path, frame: pd.DataFrame, schema: pa.Schema) -> None:
-    columns = []
-    for field in schema:
-        values = list(frame[field.name]) if pa.types.is_list(field.type) else frame[field.name]
-        columns.append(pa.array(values, field.type, from_pandas=field.nullable or None))
+    table = pa.Table.from_pandas(frame, schema, preserve_index=False).replace_schema_metadata()
     numbers = [field.name for field in schema if pa.types.is_integer(field.type)]
     numbers += [f"{field.name}.list.element" for field in schema if pa.types.is_list(field.type)]
     pq.write_table(
-        pa.Table.from_arrays(columns, schema=schema),
+        table,
         path,
         compression="zstd",
         compression_level=19,

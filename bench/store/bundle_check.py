@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -10,13 +10,15 @@ from typing import Any, NoReturn
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import ValidationError
 from sqlalchemy import BigInteger, Column
 
 from bench.engine.states import OUTCOMES
 from bench.errors import RequestError, first_problem
 from bench.metric_names import ACCURACY
-from bench.spec import RunSpec, sha256
+from bench.selection import RULES, Counts, client_mean
+from bench.spec import STAGES, RunSpec, sha256
 from bench.store.models import (
     Artefact,
     Base,
@@ -40,10 +42,10 @@ KINDS = {
     bytes: pa.binary(),
 }
 NAMES = {"run_id": "run"}
-"""Columns that are called otherwise than in the database: ids differ from one database to the next."""
+"""Columns that have another name than in the database, whose ids are its own."""
 
 NOT_OF_A_RUN = ("id", "cell", "traceback", "environment_id", "bundle_id")
-"""Columns of ``runs`` that say something of a database or a machine, or that follow from the spec."""
+"""Columns of ``runs`` that are of one database or machine, or follow from the spec."""
 
 
 def _field(column: Column[Any]) -> pa.Field:
@@ -101,88 +103,126 @@ def refuse(folder: Path, file: str, problem: str) -> NoReturn:
 
 # Rows ---------------------------------------------------------------------------------------------
 
+ROUNDING = 1e-9  # of a mean over clients, whose last digits depend on the order of summing
+
+Rule = tuple[str, Any, str]
+"""A table, whether each of its rows keeps the rule, and what the rule expects, in words."""
+
 
 def check_rows(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
-    """Check the specs, and what is said of the rows of every file, and of ``environments`` and
-    ``partitions``, which stand in ``bundle.json``.
+    """Check the rows of every file, and of ``environments`` and ``partitions``, which stand in
+    ``bundle.json``; every run that is ``done`` has all of its results.
 
     Raises:
-        RequestError: naming the first row of which something does not hold.
+        RequestError: naming the first row that breaks a rule.
     """
-
-    def require(table: str, rows: Any, words: str) -> None:
-        bad_rows = np.flatnonzero(~np.asarray(rows, bool))
-        if len(bad_rows):
-            refuse(folder, f"{table}.parquet", f"row {bad_rows[0]}: expected {words}")
-
-    runs, results, curves, artefacts, confusions = (tables[name] for name in SCHEMAS)
-    environments = tables["environments"]
-    for row, run in enumerate(runs.to_dict("records")):
+    for row, run in enumerate(tables["runs"].to_dict("records")):
         _check_spec(folder, row, run)
-    for table, schema in SCHEMAS.items():
-        for field in schema:
-            if pa.types.is_floating(field.type):
-                finite = np.isfinite(tables[table][field.name])
-                require(
-                    table, finite | (tables[table][field.name].isna() & field.nullable), "a finite number"
-                )
-        require(table, ~tables[table].duplicated(KEYS[table]), f"one row of a {', '.join(KEYS[table])}")
-    require("runs", runs["state"].isin(OUTCOMES), f"a state of {', '.join(OUTCOMES)}")
-    require("runs", (runs.select_dtypes("number") >= 0).all(axis=1), "no negative number")
+    for table, holds, expected in _rules(tables):
+        bad_rows = np.flatnonzero(~np.asarray(holds, bool))
+        if len(bad_rows):
+            refuse(folder, f"{table}.parquet", f"row {bad_rows[0]}: expected {expected}")
+
+
+def _check_spec(folder: Path, row: int, run: dict[Any, Any]) -> None:
+    try:
+        spec = RunSpec.model_validate_json(run["spec"], strict=True)
+        columns = spec_columns(spec)
+    except ValidationError as error:
+        refuse(folder, "runs.parquet", f"row {row}: spec: {first_problem(error)}")
+    for name, value in columns.items():
+        if run.get(name, value) != value:
+            refuse(folder, "runs.parquet", f"row {row}: spec: its {name} is not that in the column")
+
+
+def _rules(tables: Mapping[str, pd.DataFrame]) -> Iterator[Rule]:
+    """The rules; those of the results hold before those of the counts are looked at."""
+    runs, results, curves, artefacts, confusions = (tables[name] for name in SCHEMAS)
+    environments, numbers = tables["environments"], runs.select_dtypes("number")
     known = environments.loc[environments["description"].map(sha256) == environments["hash"], "hash"]
-    require("runs", runs["environment"].isin(known), f"an environment of {MANIFEST}, with its hash")
-    described = ["", *tables["partitions"]["hash"]]
-    require("runs", runs["partition_hash"].isin(described), f"no partition_hash or one of {MANIFEST}")
+    has_partition = runs["partition_hash"].isin(tables["partitions"]["hash"])
+    needs_none = (runs["partition_hash"] == "") & (runs["state"] != "done")
+    for table in SCHEMAS:
+        yield table, ~tables[table].duplicated(KEYS[table]), f"one row of a {', '.join(KEYS[table])}"
+    yield "runs", runs["state"].isin(OUTCOMES), f"a state of {', '.join(OUTCOMES)}"
+    yield "runs", ((numbers >= 0) & (numbers < np.inf)).all(axis=1), "finite numbers from 0 on"
+    yield "runs", runs["environment"].isin(known), f"an environment of {MANIFEST}, with its hash"
+    yield "runs", has_partition | needs_none, f"a partition_hash of {MANIFEST}"
     for table in list(SCHEMAS)[1:]:
-        is_done = tables[table]["run"].map(runs["state"]) == "done"
-        require(table, is_done, "a run of this bundle that is done")
-    count = results["run"].map(runs["clients"])
-    require("client_results", (results["client"] >= 0) & (results["client"] < count), "a client of the run")
-    require("client_results", results["samples"] >= 1, "samples")
-    correct, value = results["correct"], results["value"]
-    require("client_results", correct.isna() != value.isna(), "correct or value")
-    require("client_results", correct.isna() | ((correct >= 0) & (correct <= results["samples"])), "a count")
-    require("client_results", value.isna() | ((value >= 0) & (value <= 1)), "a value from 0 to 1")
-    require("curves", curves["split"] == CURVE_SPLIT, f"split {CURVE_SPLIT}")
-    require("curves", curves["rows"] >= 1, "rows")
-    require("curves", curves["clients"] == curves["run"].map(runs["clients"]), "the clients of the run")
-    require("curves", curves["rows"] * curves["clients"] == curves["correct"].str.len(), "rows times clients")
-    require("curves", _counts_fit(curves, results), "counts from 0 to the client's samples")
-    require("artefacts", artefacts["data"].map(_is_array), "an NPY array of numbers")
-    require(
-        "confusions", confusions["clients"] == confusions["run"].map(runs["clients"]), "the run's clients"
+        yield table, tables[table]["run"].map(runs["state"]) == "done", "a run of this bundle that is done"
+
+    # Results
+    correct, value, samples = results["correct"], results["value"], results["samples"]
+    share = (correct / samples).fillna(value)
+    is_known = results["stage"].isin(STAGES) & results["rule"].isin(RULES)
+    is_client = results["client"].between(0, results["run"].map(runs["clients"]) - 1)
+    is_share = share.between(0, 1) & (samples >= 1) & (correct.isna() != value.isna())
+    of_a_client = results.groupby(["run", "split", "client", "metric"])["samples"]
+    is_complete = (of_a_client.transform("size") == len(STAGES) * len(RULES)) & correct.notna()
+    is_complete &= of_a_client.transform("nunique") == 1
+    is_test = (results["split"] == CURVE_SPLIT) & (results["metric"] == ACCURACY)
+    tests = results[is_test].sort_values(["run", "stage", "rule", "client"])
+    yield "client_results", is_known & is_client, "a stage, a rule and a client of the run"
+    yield "client_results", is_share, "correct or value, from 0 to 1 of the samples"
+    yield (
+        "client_results",
+        is_complete | (results["metric"] != ACCURACY),
+        f"{ACCURACY} as counts of the same samples in every stage and rule",
     )
+    is_tested = runs.index.isin(tests["run"]) & runs.index.isin(curves["run"])
+    yield "runs", is_tested | (runs["state"] != "done"), f"{ACCURACY} and curves of the {CURVE_SPLIT} split"
+
+    # Curves, arrays and counts by class
+    readings = dict(list(tests.groupby(["run", "stage"])))
+    for table, rows in (("curves", curves), ("confusions", confusions)):
+        is_known = rows["stage"].isin(STAGES) & (rows["clients"] == rows["run"].map(runs["clients"]))
+        yield table, is_known, "a stage and the clients of the run"
+    has_pair = curves.groupby("run")["stage"].transform("size") == len(STAGES)
+    yield "curves", has_pair & (curves["split"] == CURVE_SPLIT), f"both stages of split {CURVE_SPLIT}"
+    sizes = curves["rows"] * curves["clients"]
+    yield "curves", (sizes > 0) & (sizes == curves["correct"].str.len()), "rows times clients counts"
+    yield "curves", _are_curves(curves, readings), "counts up to the samples, with what every rule has read"
+    yield "artefacts", artefacts["data"].map(_is_array), "an NPY array of numbers"
     sizes = confusions["clients"] * confusions["classes"].astype(float) ** 2
-    require("confusions", (sizes > 0) & (sizes == confusions["counts"].str.len()), "counts of every class")
-    require(
-        "confusions", _confusions_fit(confusions, results), "the client's test items and its correct ones"
-    )
+    yield "confusions", (sizes > 0) & (sizes == confusions["counts"].str.len()), "counts of every class"
 
 
-def _counts_fit(curves: pd.DataFrame, results: pd.DataFrame) -> list[bool]:
-    """Whether each curve's counts are 0 to the client's test samples; a client without has no results."""
-    test = results[results["split"] == CURVE_SPLIT]
-    samples = test.groupby(["run", "client"])["samples"].max()
+def _are_curves(curves: pd.DataFrame, readings: Mapping[Any, pd.DataFrame]) -> list[bool]:
+    """Whether the counts of each curve are 0 to the samples, and hold what every rule has read."""
     fits = []
-    for run, clients, correct in zip(curves["run"], curves["clients"], curves["correct"], strict=True):
-        limits = samples.reindex([(run, client) for client in range(clients)], fill_value=0).to_numpy()
-        counts = correct.reshape(clients, -1)
-        fits.append(bool((counts >= 0).all() and (counts <= limits[:, None]).all()))
+    for run, stage, rows, clients, correct in zip(
+        *(curves[name] for name in ("run", "stage", "rows", "clients", "correct")), strict=True
+    ):
+        reading = readings[run, stage]  # every rule has the same clients
+        by_rule = reading["correct"].to_numpy(np.int64).reshape(len(RULES), -1)
+        tested = reading["client"].to_numpy()[: by_rule.shape[1]]
+        samples = np.zeros(clients, np.int32)
+        samples[tested] = reading["samples"].iloc[: len(tested)]
+        curve = correct.reshape(clients, rows).T
+        are_choices = [
+            is_choice_of(rule, curve[:, tested], counts, samples[tested])
+            for rule, counts in zip(sorted(RULES), by_rule, strict=True)
+        ]
+        fits.append(all(are_choices) and bool(((curve >= 0) & (curve <= samples)).all()))
     return fits
 
 
-def _confusions_fit(confusions: pd.DataFrame, results: pd.DataFrame) -> list[bool]:
-    """Whether each client's counts are those of its test samples, and the right ones its correct ones."""
-    test = results[(results["split"] == CURVE_SPLIT) & (results["metric"] == ACCURACY)]
-    readings = {key: part.set_index("client") for key, part in test.groupby(["run", "stage", "rule"])}
-    fits = []
-    for run, stage, rule, clients, classes, counts in confusions.itertuples(index=False):
-        matrices = counts.reshape(clients, classes, classes).astype(np.int64)
-        reading = readings.get((run, stage, rule), test.iloc[:0])[["correct", "samples"]]
-        stated = reading.reindex(range(clients), fill_value=0).fillna(-1).to_numpy(np.int64)
-        diagonal, items = np.trace(matrices, axis1=1, axis2=2), matrices.sum(axis=(1, 2))
-        fits.append(bool((counts >= 0).all() and (stated == np.stack([diagonal, items], 1)).all()))
-    return fits
+def is_choice_of(rule: str, curve: Counts, correct: NDArray[np.int64], samples: NDArray[np.int32]) -> bool:
+    """Whether a rule may have read these counts of clients with samples ``[clients]`` from their curve.
+
+    Validation curves are not in a bundle: what was chosen by them has to be some row, of all clients or
+    of each.
+    """
+    equal_counts = curve == correct
+    if rule == "last":
+        return bool(equal_counts[-1].all())
+    if rule == "client_best_val":
+        return bool(equal_counts.any(axis=0).all())
+    equal_rows = equal_counts.all(axis=1)
+    if rule == "best_test":
+        means = client_mean(curve, samples)
+        equal_rows &= means >= means.max() - ROUNDING
+    return bool(equal_rows.any())
 
 
 def _is_array(data: bytes) -> bool:
@@ -190,17 +230,3 @@ def _is_array(data: bytes) -> bool:
         return unpack_array(data).dtype.kind in "biuf"
     except Exception:  # NumPy's reader raises errors of many kinds over what anybody may have written
         return False
-
-
-def _check_spec(folder: Path, row: int, run: dict[Any, Any]) -> None:
-    try:
-        spec = RunSpec.model_validate_json(run["spec"], strict=True)
-        for name, value in spec_columns(spec).items():
-            if run.get(name, value) != value:
-                raise ValueError(f"its {name} is not that in the column")
-        return
-    except ValidationError as error:
-        problem = first_problem(error)
-    except ValueError as error:
-        problem = str(error)
-    refuse(folder, "runs.parquet", f"row {row}: spec: {problem}")

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
@@ -77,24 +77,11 @@ class Database:
         except (DBAPIError, sqlite3.Error) as error:
             cause: Any = error.orig if isinstance(error, DBAPIError) else error
             line = f"cannot {action} the database {self.name}: {str(cause).strip().partition(chr(10))[0]}"
-            if self.path is not None:  # the low byte is the kind of an error
-                is_busy = getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            if self.path is not None:
+                is_busy = _is_busy(cause)
             else:
                 is_busy = getattr(error, "connection_invalidated", False) or cause.sqlstate in AWAY
             raise (BusyError if is_busy else RequestError)(line) from error
-
-    def check(self) -> None:
-        """Raises ``RequestError`` if there is nothing to read."""
-        if self.empty():
-            raise RequestError(
-                f"no database at {self.name}, or an empty one: run 'bench sweep' first or name another one "
-                "with --db"
-            )
-
-    def _is_writable(self) -> bool:
-        # A file without any write bit is meant to stay as it is, even where root could write it.
-        places = (self.path.absolute(), self.path.absolute().parent) if self.path else ()
-        return all(os.access(place, os.W_OK) and place.stat().st_mode & 0o222 for place in places)
 
     def empty(self) -> bool:
         """Whether there is nothing to read yet: another process may be about to make the tables.
@@ -106,6 +93,14 @@ class Database:
             return True
         with self.reading() as connection:
             return not inspect(connection).get_table_names()
+
+    def check(self) -> None:
+        """Raises ``RequestError`` if there is nothing to read."""
+        if self.empty():
+            raise RequestError(
+                f"no database at {self.name}, or an empty one: run 'bench sweep' first or name another one "
+                "with --db"
+            )
 
     def size(self) -> int:
         """Bytes that the database takes, what was not yet merged into an SQLite file included."""
@@ -121,7 +116,22 @@ class Database:
         A transaction that writes waits for the others at its start. In SQLite foreign keys are enforced, the
         parent folder is made for writing, and reading works in a read-only folder.
         """
-        engine = self._sqlite_engine(write) if self.path is not None else self._server_engine(write)
+        if self.path is None:
+            options = f"-c lock_timeout={1000 * self._busy_seconds:.0f}"  # milliseconds
+            options += "" if write else " -c default_transaction_read_only=on"
+            arguments = {"connect_timeout": CONNECT_SECONDS, "options": options}
+            engine = create_engine(self._server, connect_args=arguments, pool_pre_ping=True, pool_size=2)
+        else:
+            if write:
+                self.path.absolute().parent.mkdir(parents=True, exist_ok=True)
+            url = self._url("rwc" if write else "rw")
+            engine = create_engine(url, connect_args={"timeout": self._busy_seconds})
+
+            @event.listens_for(engine, "connect")
+            def connected(connection: sqlite3.Connection, _record: Any) -> None:
+                connection.isolation_level = None  # transactions are begun by the engine, not by the driver
+                connection.execute("PRAGMA foreign_keys = ON")
+                connection.execute(f"PRAGMA query_only = {not write:d}")
 
         @event.listens_for(engine, "begin")
         def begun(connection: Connection) -> None:
@@ -133,40 +143,18 @@ class Database:
 
         return engine
 
-    def _sqlite_engine(self, write: bool) -> Engine:
+    def _url(self, mode: str) -> URL:
+        """The file as SQLite opens it; without write access it cannot make the files that readers share."""
         assert self.path is not None
         path = self.path.absolute()
-        if write:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        query = {"mode": "rwc"} if write else self._reading_mode()
-        url = URL.create("sqlite", database=f"file:{quote(str(path))}", query={**query, "uri": "true"})
-        engine = create_engine(url, connect_args={"timeout": self._busy_seconds})
-
-        @event.listens_for(engine, "connect")
-        def connected(connection: sqlite3.Connection, _record: Any) -> None:
-            connection.isolation_level = None  # transactions are begun by the engine, not by the driver
-            connection.execute("PRAGMA foreign_keys = ON")
-            if not write:
-                connection.execute("PRAGMA query_only = ON")
-
-        return engine
-
-    def _reading_mode(self) -> dict[str, str]:
-        """How SQLite opens the file to read it, where it may be written and where it may not."""
-        assert self.path is not None
-        if self._is_writable():
-            return {"mode": "rw"}
-        if self.path.with_name(f"{self.path.name}-wal").exists():
-            return {"mode": "ro"}
-        # Without write access SQLite cannot make the files that WAL mode shares between readers.
-        return {"mode": "ro", "immutable": "1"}
-
-    def _server_engine(self, write: bool) -> Engine:
-        options = f"-c lock_timeout={1000 * self._busy_seconds:.0f}"  # milliseconds
-        if not write:
-            options += " -c default_transaction_read_only=on"
-        arguments = {"connect_timeout": CONNECT_SECONDS, "options": options}
-        return create_engine(self._server, connect_args=arguments, pool_pre_ping=True, pool_size=2)
+        query = {"mode": mode}
+        # A file without any write bit is meant to stay as it is, even where root could write it.
+        if mode != "rwc" and not all(
+            os.access(place, os.W_OK) and place.stat().st_mode & 0o222 for place in (path, path.parent)
+        ):
+            is_shared = path.with_name(f"{path.name}-wal").exists()
+            query = {"mode": "ro"} if is_shared else {"mode": "ro", "immutable": "1"}
+        return URL.create("sqlite", database=f"file:{quote(str(path))}", query={**query, "uri": "true"})
 
     def prepare(self, engine: Engine) -> None:
         """Settings that stay with the database, before its tables are made: write-ahead logging in SQLite, so
@@ -183,7 +171,7 @@ class Database:
                     raw.cursor().execute("PRAGMA journal_mode = WAL")
                     return
                 except sqlite3.OperationalError as error:
-                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    if not _is_busy(error) or time.monotonic() > end:
                         raise
                     time.sleep(0.01)
 
@@ -209,13 +197,12 @@ class Database:
             raise RequestError(f"database {self.name}: use pg_dump, or 'bench export' for results alone")
         if target.exists():
             raise RequestError(f"--out {target}: the file already exists")
-        url = f"file:{quote(str(self.path.absolute()))}?{urlencode(self._reading_mode() | {'mode': 'ro'})}"
         with (
             self.explained("copy"),
             replacing_file(target) as temporary,
-            closing(sqlite3.connect(url, uri=True)) as source,
+            closing(create_engine(self._url("ro")).raw_connection()) as source,
         ):
-            source.execute("VACUUM INTO ?", (str(temporary),))
+            source.cursor().execute("VACUUM INTO ?", (str(temporary),))
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -231,3 +218,8 @@ class Database:
 def writing(engine: Engine) -> Engine:
     """The same engine with transactions that hold the write lock from their start."""
     return engine.execution_options(**{WRITES: True})
+
+
+def _is_busy(error: object) -> bool:
+    """Whether SQLite has refused for a lock: the low byte of its code is the kind of an error."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY

@@ -35,8 +35,6 @@ def current(connection: Connection, database: Database) -> str | None:
 
 
 def _check(revision: str | None, database: Database) -> None:
-    if revision is None:
-        raise RequestError(f"database {database.name} is empty: run 'bench sweep' first or name another --db")
     if revision != HEAD:
         raise RequestError(
             f"database {database.name} has the schema {revision}, expected {HEAD}: 'bench db upgrade' brings "

@@ -39,10 +39,10 @@ class Base(DeclarativeBase):
 
 
 class Claim(Base):
-    """A run that a sweep is doing: no other one starts it before ``until`` (seconds, database's clock).
+    """A run that a sweep makes: no other sweep starts it before ``until`` (seconds, database's clock).
 
-    ``owner`` names the sweep, for people and for whoever renews the claim; ``run`` the run, which is made on
-    ``device`` since ``since`` (UTC without a zone).
+    ``owner`` names the sweep, ``run`` the run, which is made on ``device`` since ``since`` (UTC without a
+    zone).
     """
 
     __tablename__ = "claims"
@@ -55,8 +55,9 @@ class Claim(Base):
 
 
 class RunningSweep(Base):
-    """What a sweep is at, for other processes; it lasts as long as a claim. ``counts`` (JSON) has its runs
-    that have ended by state, ``ends`` is when those whose time is known will have ended.
+    """What a sweep is at, for other processes; it lasts as long as a claim.
+
+    ``counts`` (JSON) has its ended runs by state; runs whose time is known will have ended at ``ends``.
     """
 
     __tablename__ = "sweeps"
@@ -92,13 +93,11 @@ class Partition(Base):
 
 
 class ImportedBundle(Base):
-    """Results of somebody else of which runs were imported.
+    """A bundle of which runs were imported. Times are UTC without a zone.
 
-    ``hash`` is the SHA-256 of its ``bundle.json``, ``imported`` UTC without a zone. ``state``:
-    ``unverified`` until runs of it were made again here, then ``verified`` or ``contradicted``;
-    ``sample`` (JSON) says what came of each of those: spec hash -> finding, and of one that is close by how
-    many points its stated accuracy is above; ``checked`` when that last happened, UTC without a zone, None
-    where it never did or nobody noted it.
+    ``hash`` is the SHA-256 of its ``bundle.json``. ``state`` is ``unverified`` until runs of it were made
+    again here, last at ``checked``, then ``verified`` or ``contradicted``. ``sample`` (JSON) has what came of
+    them: spec hash -> finding.
     """
 
     __tablename__ = "bundles"

@@ -141,11 +141,7 @@ class Store(Tables):
     # What is stored -------------------------------------------------------------------------------
 
     def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
-        """As ``Tables.table``.
-
-        Raises:
-            RequestError: there is no such column, or a spec was changed since it was stored.
-        """
+        """As ``Tables.table``."""
         model = Base.metadata.tables[name]
         columns: dict[str, ColumnElement[Any]] = {column.name: column for column in model.columns}
         statement = select(model).order_by(*model.primary_key)
@@ -175,30 +171,14 @@ class Store(Tables):
             counts = list(map(unpack_counts, frame.pop("data"), shapes))
             frame["counts"] = pd.Series(counts, dtype=object)
         if name == "runs":
-            self._check_specs(zip(frame["id"], frame["spec"], frame["spec_hash"], strict=True))
             # Where every value is missing, the driver's type would be that of an empty column.
             frame = frame.astype({"bundle_checked": "datetime64[ns]"})
         return frame
 
-    def bundles(self) -> pd.DataFrame:
-        """One row an imported bundle: id, name, source, hash, imported, state, sample (JSON), checked."""
-        return self.table("bundles")
-
     def states(self) -> dict[str, Stored]:
-        """What is stored of every run, by spec hash; raises as ``table``."""
+        """What is stored of every run, by spec hash."""
         with self._reading() as connection:
-            runs = [Stored(*row) for row in connection.execute(select(*STORED))]
-        self._check_specs((run.id, run.spec, run.spec_hash) for run in runs)
-        return {run.spec_hash: run for run in runs}
-
-    def _check_specs(self, rows: Iterable[tuple[int, str, str]]) -> None:
-        """Refuse runs, given by id, spec and spec hash, whose spec was changed since it was stored."""
-        for run, spec, digest in rows:
-            if sha256(spec) != digest:
-                raise RequestError(
-                    f"run {run} of {self.name}: its spec is not the one that it was stored with; delete the "
-                    "run, or name another --db"
-                )
+            return {row.spec_hash: Stored(*row) for row in connection.execute(select(*STORED))}
 
     def stored(self, spec_hash: str) -> Stored | None:
         """What is stored of one spec; None where nothing is."""
@@ -212,22 +192,15 @@ class Store(Tables):
         Raises:
             RequestError: there is such a run of a federation in ``hashes``.
         """
-        statement = select(Run.spec, Run.partition_hash).where(
-            Run.state.in_(SETTLED),
-            Run.partition_hash.not_in({"", *hashes.values()}),
-            Run.spec_hash.not_in(redone),
-            Run.bundle_id.is_(None),
-        )
-        with self._reading() as connection:
-            rows = connection.execute(statement.order_by(Run.id)).all()
-        for canonical, stored_hash in rows:
-            spec = RunSpec.model_validate_json(canonical)
+        runs = self.runs(state=SETTLED, bundle="")
+        is_other = ~runs["partition_hash"].isin({"", *hashes.values()}) & ~runs["spec_hash"].isin(redone)
+        for row in runs[is_other].to_dict("records"):
+            spec = RunSpec.model_validate_json(row["spec"])
             if spec.federation_key in hashes:
                 name = run_name(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
-                raise RequestError(
-                    f"{name} is stored, made on other clients ({stored_hash[:8]}) than there are now "
-                    f"({hashes[spec.federation_key][:8]}); use another --db"
-                )
+                old, new = row["partition_hash"][:8], hashes[spec.federation_key][:8]
+                problem = f"{name} is stored, made on other clients ({old}) than there are now ({new})"
+                raise RequestError(f"{problem}; use another --db")
 
     def sweeps(self) -> list[tuple[RunningSweep, list[Claim]]]:
         """Sweeps whose claims last, the oldest first, with their claims on runs that are not stored yet."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,19 +35,9 @@ RUN_COLUMNS = (
     "bundle_close",
 )
 """Columns of ``Tables.runs``. ``bundle`` names the bundle that a run was imported with, ``bundle_state``
-says whether that is ``unverified``, ``verified`` or ``contradicted``; both are empty for own runs.
-``bundle_checked`` is when runs of it were last made again (UTC without a zone, missing if never),
-``bundle_sampled`` whether this very run was, and ``bundle_close`` whether that came close, but not to equal
-numbers."""
-
-
-class Readings(TypedDict, total=False):
-    """Which of the results of a run's clients are asked for; what is left out or None takes everything."""
-
-    stage: str | None
-    split: str | None
-    rule: str | None
-    metric: str | None
+is ``unverified``, ``verified`` or ``contradicted``; both are empty for own runs. ``bundle_checked`` is when
+runs of the bundle were last made again (UTC without a zone, missing if never), ``bundle_sampled`` whether
+this run was, and ``bundle_close`` whether its numbers were close, but not equal."""
 
 
 class Tables(ABC):
@@ -64,18 +54,11 @@ class Tables(ABC):
         """
 
     def runs(self, **filters: Any) -> pd.DataFrame:
-        """One row a run with every column of ``RUN_COLUMNS``, ordered by id.
-
-        A filter is ``column=value`` or ``column=[values]``, for example
-        ``runs(dataset="cora", method=["local", "fedavg"], state="done")``.
-        """
+        """One row a run, such as ``runs(dataset="cora", method=["local", "fedavg"], state="done")``."""
         return self.table("runs", **filters)
 
-    def client_results(self, run_ids: Iterable[int], **only: Unpack[Readings]) -> pd.DataFrame:
-        """Columns run_id, client, stage, split, rule, metric, value, samples; value in 0..1.
-
-        Ordered by run, client, stage, split, rule. A filter that is None takes everything.
-        """
+    def client_results(self, run_ids: Iterable[int], **only: str | None) -> pd.DataFrame:
+        """The values of the runs' clients; ``only`` are filters, and one that is None takes everything."""
         filters = {name: value for name, value in only.items() if value is not None}
         return self.table("client_results", run_id=list(run_ids), **filters)
 
@@ -86,9 +69,7 @@ class Tables(ABC):
         return dict(zip(keys, rows["counts"], strict=True))
 
     def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
-        """Run, stage and rule -> test items by true and predicted class ``[clients, classes, classes]`` at
-        the selected rounds, of those runs that keep them.
-        """
+        """Run, stage and rule -> test items ``[clients, true class, predicted class]``, where kept."""
         rows = self.table("confusions", run_id=list(run_ids))
         keys = rows[["run_id", "stage", "rule"]].itertuples(index=False, name=None)
         return dict(zip(keys, rows["counts"], strict=True))
@@ -107,11 +88,11 @@ class Tables(ABC):
         return sorted(self.table("artefacts", run_id=run_id)["name"])
 
     def environments(self) -> pd.DataFrame:
-        """One row an environment: id, hash, description (JSON)."""
+        """One row an environment."""
         return self.table("environments")
 
     def partitions(self) -> pd.DataFrame:
-        """One row a partition: hash, dataset, scenario, clients, provenance (JSON)."""
+        """One row a partition."""
         return self.table("partitions")
 
 
@@ -130,11 +111,8 @@ def wanted_values(filters: Mapping[str, Any], columns: Collection[str]) -> dict[
     for name, choice in filters.items():
         if name not in columns:
             raise unknown("column of runs", name, columns)
-        is_collection = isinstance(choice, (list, tuple, set, frozenset))
-        values[name] = [
-            value.item() if isinstance(value, np.generic) else value
-            for value in (choice if is_collection else [choice])
-        ]
+        choices = choice if isinstance(choice, (list, tuple, set, frozenset)) else [choice]
+        values[name] = [value.item() if isinstance(value, np.generic) else value for value in choices]
     return values
 
 
@@ -148,9 +126,7 @@ def filter_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def filter_known_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
-    """As ``filter_runs``, for filters that somebody typed: each value has to be that of some run.
-
-    A filter that is None or empty takes everything.
+    """As ``filter_runs``, for filters that somebody typed; one that is None or empty takes everything.
 
     Raises:
         RequestError: a value that no run has, or no run left.

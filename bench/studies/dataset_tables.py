@@ -14,7 +14,7 @@ paper                        whose description it is
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -140,10 +140,8 @@ class DataTable(ABC):
     def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Measured]:
         """All numbers, setting by setting."""
 
-    def at(self, scenario: str | None, clients: int | None, left_out: Collection[str] = ()) -> Self:
-        """The same of clients in another scenario, or of another number (None leaves the paper's), without
-        the scenarios that are left out.
-        """
+    def at(self, scenario: str | None, clients: int | None) -> Self:
+        """The same of clients in another scenario, or of another number (None leaves the paper's)."""
         return self
 
     def remarks(self, family: Family) -> Sequence[str]:
@@ -176,8 +174,7 @@ class DataTable(ABC):
 class ClientMeans(DataTable):
     """Data of a ``family``, graphs or images, whole and in ``settings``, with their data set's own partition
     seed and, without a ``split``, its own split; without settings, in all of its scenarios with so many
-    ``clients``. Scenarios that are ``left_out`` have none. Where the papers' own clients are not at hand,
-    drawn ones stand in for them.
+    ``clients``. Where the papers' own clients are not at hand, drawn ones stand in for them.
 
     Counts and coefficients are means over clients, ``heterogeneity`` is a median over pairs, ``fewest`` and
     ``most`` are images of one client; ``edges`` are counted in both directions.
@@ -186,17 +183,16 @@ class ClientMeans(DataTable):
     settings: tuple[tuple[str, int], ...] = ()
     clients: int = 0
     family: Family = "graph"
-    left_out: frozenset[str] = frozenset()
     split: Split | None = None
 
-    def at(self, scenario: str | None, clients: int | None, left_out: Collection[str] = ()) -> Self:
+    def at(self, scenario: str | None, clients: int | None) -> Self:
         """The settings with this scenario or this number of clients in place of theirs."""
         settings = [(scenario or name, clients or count) for name, count in self.settings]
         if scenario and not settings:
             settings = [(scenario, clients or self.clients)]
         unique_settings = tuple(dict.fromkeys(settings))
         count = clients or self.clients
-        return replace(self, settings=unique_settings, clients=count, left_out=frozenset(left_out))
+        return replace(self, settings=unique_settings, clients=count)
 
     def applies(self, data: Data) -> bool:
         """All images, or graphs without hyperedges."""
@@ -212,8 +208,6 @@ class ClientMeans(DataTable):
         }
         statistics_of = graph_statistics if isinstance(data, Graph) else image_statistics
         for scenario, clients in self.settings or [(name, self.clients) for name in kind.scenarios]:
-            if scenario in self.left_out:
-                continue
             split = self.split or kind.protocol.split
             if not (isinstance(data, Graph) and (scenario, clients, split) in data.published):
                 scenario = self.scenarios.get(scenario, scenario)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Protocol, Self, runtime_checkable
 
@@ -37,7 +37,7 @@ class PartitionCounts(DataTable):
     clients: Mapping[Family, tuple[int, ...]]
     notes: Mapping[Family, str] = field(default_factory=dict)
 
-    def at(self, scenario: str | None, clients: int | None, left_out: Collection[str] = ()) -> Self:
+    def at(self, scenario: str | None, clients: int | None) -> Self:
         """With this scenario, and this number of clients for every family."""
         counts = self.clients if clients is None else dict.fromkeys(FAMILIES, (clients,))
         return replace(self, scenario=scenario or self.scenario, clients=counts)

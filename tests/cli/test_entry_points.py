@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from bench import registry
-from bench.cli.main import main
 from bench.compare import own_method
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
@@ -19,6 +18,8 @@ from bench.federation.scenario import SCENARIOS
 from bench.nn.base import CLIENT_MODELS
 from bench.registry import Kind
 from bench.studies.study import STUDIES
+
+from .conftest import Bench
 
 KINDS: tuple[Kind[Any], ...] = (METHODS, DATASETS, SCENARIOS, CLIENT_MODELS, STUDIES)
 
@@ -55,8 +56,6 @@ class Paper(Study):
 @pytest.fixture(autouse=True)
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder where packages are found; what they add is gone after the test."""
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("BENCH_DATA", raising=False)
     monkeypatch.setenv(registry.PLUGINS, "")
     folder = tmp_path / "packages"
     folder.mkdir()
@@ -78,14 +77,7 @@ def install(folder: Path, text: str, *groups: str) -> None:
     (info / "entry_points.txt").write_text(entries)
 
 
-def outcome(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(list(words))
-    printed = capsys.readouterr()
-    return int(ended.value.code or 0), " ".join(printed.out.split()), printed.err
-
-
-def test_what_a_package_adds_is_found_and_named(packages: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_package_adds_is_found_and_named(packages: Path, bench: Bench) -> None:
     before = [set(kind.all()) for kind in KINDS]
     registry.forget()
     install(packages, OWN, *(kind.group for kind in KINDS))
@@ -97,7 +89,8 @@ def test_what_a_package_adds_is_found_and_named(packages: Path, capsys: pytest.C
         {"made_up_model"},
         {"made_up_study"},
     ]
-    code, out, _ = outcome(capsys, "doctor")
+    code, out, _ = bench("doctor")
+    out = " ".join(out.split())
     assert code == 0
     for line in ("method made_up_method", "dataset made-up-data", "scenario made-up-clients"):
         assert f"ok plug-ins {line} from made-up-package 1.5" in out
@@ -106,35 +99,34 @@ def test_what_a_package_adds_is_found_and_named(packages: Path, capsys: pytest.C
 
 
 def test_a_file_of_ones_own_is_named_with_what_it_adds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: Bench
 ) -> None:
     own = tmp_path / "own.py"
     own.write_text(OWN.replace("made_up_method", "own_method"))
     monkeypatch.setenv("COLUMNS", "1000")
     monkeypatch.setenv(registry.PLUGINS, str(own))
-    code, out, _ = outcome(capsys, "doctor")
+    code, out, _ = bench("doctor")
     assert code == 0
-    assert f"method own_method from {own}" in out
+    assert f"method own_method from {own}" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'"),
-        ("import sys\nsys.exit(3)\n", "SystemExit: 3"),
         ("raise ValueError('two\\nlines')\n", "ValueError: two lines"),
     ],
 )
 def test_a_package_that_cannot_be_imported_is_named_in_one_line(
-    text: str, problem: str, packages: Path, capsys: pytest.CaptureFixture[str]
+    text: str, problem: str, packages: Path, bench: Bench
 ) -> None:
     install(packages, text, "bench.methods")
     message = f"entry point ours of made-up-package 1.5 cannot be imported: {problem}"
-    code, _, error = outcome(capsys, "sweep", "-d", "cora", "-m", "local", "--dry-run")
+    code, _, error = bench("sweep -d cora -m local --dry-run")
     assert (code, error) == (2, f"bench: {message}\n")
-    code, out, _ = outcome(capsys, "doctor")
+    code, out, _ = bench("doctor")
     assert code == 1
-    assert message in out
+    assert message in " ".join(out.split())
 
 
 def test_a_method_of_a_package_or_of_the_suite_can_be_named_by_its_file(packages: Path) -> None:

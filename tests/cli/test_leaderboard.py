@@ -46,7 +46,7 @@ def test_a_wrong_request_is_one_line_and_writes_nothing(
     (tmp_path / "file").write_text("mine")
     before = sorted(tmp_path.rglob("*"))
     places = {name: str(tmp_path / name) for name in ("other", "file", "new")}
-    code, text, error = bench("leaderboard " + words.format(**places))
-    assert (code, text, error.count("\n")) == (2, "", 1)
-    assert said in error
+    ended = bench("leaderboard", words.format(**places))
+    assert ended.refused
+    assert said in ended.err
     assert sorted(tmp_path.rglob("*")) == before

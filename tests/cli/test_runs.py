@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 from stored_runs import done, save
 
 from bench import paths
-from bench.cli.main import main
 from bench.engine.result import RunResult, State
 from bench.resolve import resolve
 from bench.store import open_store
@@ -38,24 +36,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             save(store, spec, result)
 
 
-def outcome(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(["runs", *words])
-    printed = capsys.readouterr()
-    return int(ended.value.code or 0), printed.out, printed.err
-
-
-def test_the_list_fits_a_terminal_of_80_columns(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_list_fits_a_terminal_of_80_columns(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     with open_store(paths.default_database(), create=True) as store:
         spec = resolve("cora", "non-overlapping", 3, "local", 7, {"protocol.rounds": 1})
         save(store, spec, RunResult("failed", "one word after another " * 9))
     lists = []
-    for words in (["--state", "done"], []):
-        code, out, _ = outcome(capsys, "list", *words)
+    for words in ("--state done", ""):
+        code, out, _ = bench("runs list", words)
         assert code == 0
         lists.append(re.sub(r"\x1b\[[0-9;]*m", "", out))
     assert {"cora/non-overlapping/3/local", "cora/non-overlapping/3/fedavg"} <= set(lists[0].split())
@@ -76,8 +65,8 @@ def test_the_list_fits_a_terminal_of_80_columns(
         ("-m local --state no_data", []),
     ],
 )
-def test_what_filters_leave(words: str, left: list[int], capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = outcome(capsys, "list", "--json", *words.split())
+def test_what_filters_leave(words: str, left: list[int], bench: Bench) -> None:
+    code, out, _ = bench("runs list --json", words)
     assert code == 0
     runs = [(run["method"], run["seed"], run["state"]) for run in json.loads(out)]
     assert runs == [RUNS[place] for place in left]
@@ -95,33 +84,10 @@ def test_what_filters_leave(words: str, left: list[int], capsys: pytest.CaptureF
         ("show 5", "no run 5 in"),
     ],
 )
-def test_what_no_run_has_is_refused_in_one_line(
-    words: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, error = outcome(capsys, *words.split())
-    assert (code, out, error.count("\n")) == (2, "", 1)
-    assert message in error
-
-
-@pytest.mark.parametrize("spec", ["{", '{"a":1}', None], ids=["broken", "of other fields", "of another seed"])
-@pytest.mark.parametrize(
-    "words",
-    [
-        "sweep -d cora -k 3 -m local --dry-run",
-        "runs show 1",
-        "runs show cora/non-overlapping/3/local",
-        "tune -d cora -k 3 -m local --dry-run",
-    ],
-)
-def test_a_spec_that_was_changed_by_hand_is_refused_with_its_runs_number(
-    words: str, spec: str | None, tmp_path: Path, bench: Bench
-) -> None:
-    other_spec = resolve("cora", "non-overlapping", 3, "local", 9, {"protocol.rounds": 1}).canonical()
-    with sqlite3.connect(tmp_path / "bench.db") as database:
-        database.execute("update runs set spec = ? where id = 1", [spec or other_spec])
-    ended = bench(words)
+def test_what_no_run_has_is_refused_in_one_line(words: str, message: str, bench: Bench) -> None:
+    ended = bench("runs", words)
     assert ended.refused
-    assert "run 1 of " in ended.err
+    assert message in ended.err
 
 
 @pytest.mark.slow

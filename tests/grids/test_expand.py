@@ -52,13 +52,10 @@ def test_product_order_and_overrides(small: Grid) -> None:
     assert [plan.spec.seed for plan in planned] == [0] * 13 + [1] * 13
     specs = {plan.names: plan.spec for plan in planned}
     local = specs["cora", "non-overlapping", 5, "local", 1]
-    assert local is not None
     assert (local.protocol.rounds, local.protocol.local_epochs, local.client.dropout) == (7, 2, 0.25)
     other = specs["citeseer", "non-overlapping", 5, "local", 1]
-    assert other is not None
     assert (other.protocol.rounds, other.protocol.local_epochs, other.client.dropout) == (7, 3, 0.5)
     last = specs["cora", "overlapping", 10, "local", 0]
-    assert last is not None
     assert (last.protocol.local_epochs, last.client.dropout) == (9, 0.25), "later blocks win"
 
 
@@ -152,8 +149,6 @@ def test_filters(small: Grid, filters: Filters, count: int) -> None:
     [
         (Filters(datasets=("citeser",)), "dataset in this grid: 'citeser': did you mean 'citeseer'"),
         (Filters(methods=("fedvg",)), "method in this grid: 'fedvg': did you mean 'fedavg'"),
-        (Filters(clients=(4,)), "number of clients in this grid: '4'"),
-        (Filters(scenarios=("overlaping",)), "did you mean 'overlapping'"),
         (Filters(datasets=("citeseer",), scenarios=("overlapping",)), "matches all filters together"),
     ],
 )
@@ -171,30 +166,12 @@ BAD = {
         SMALL.replace("scenario =", "scenarios =", 1),
         "settings.0.scenarios: Extra",
     ),
-    "unknown key of a match": (
-        SMALL.replace("match = { method", "match = { methods"),
-        "override.0.match.methods: Extra inputs are not permitted",
-    ),
-    "a key of the whole below a part": (
-        SMALL
-        + """\n[[settings]]
-datasets = "cora"\nscenario = "overlapping"\nclients = 10\nfoo = 1\n""",
-        "settings.2.foo: Extra",
-    ),
     "one bracket": (
         """title = "x"\nmethods = "local"\nseeds = 0\n
 [settings]\ndatasets = "cora"\nscenario = "overlapping"\nclients = 10\n""",
         "settings: Input should be a valid array",
     ),
-    "a line without a method": (
-        """title = "x"\nseeds = 0\nlines = [{ title = "y" }]\n
-[[columns]]\ndatasets = "cora"\nscenario = "overlapping"\nclients = 10\n""",
-        "lines.0.Line.method: Field required",
-    ),
-    "missing key": (SMALL.replace('title = "small"', ""), "title: Field required"),
     "wrong kind": (SMALL.replace("seeds = [0, 1]", 'seeds = ["0"]'), "seeds.0: "),
-    "no client": (SMALL.replace("clients = [3, 5]", "clients = [0]"), "clients.0: "),
-    "nothing": (SMALL.replace("seeds = [0, 1]", "seeds = []"), "seeds: "),
     "a seed that no database holds": (SMALL.replace("seeds = [0, 1]", f"seeds = [{2**63}]"), "seeds.0: "),
     "a match that is not in the grid": (
         SMALL.replace('match = { method = "local"', 'match = { method = "locl"'),
@@ -216,13 +193,9 @@ def test_bad_grid_files(tmp_path: Path, case: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"fedavg"]', '"fedavgg"]', "unknown method 'fedavgg': did you mean 'fedavg'"),
         ('"citeseer"]', '"citesear"]', "unknown dataset 'citesear': did you mean 'citeseer'"),
-        ('"overlapping"', '"overlaping"', "did you mean 'overlapping'"),
         ('"overlapping"', '"dirichlet0.1"', "images"),
-        ('"client.dropout" = 0.25', '"client.dropuot" = 0.25', "did you mean 'dropout'"),
         ('"client.dropout" = 0.25', '"client.dropout" = 1.5', "client.dropout: "),
-        ("rounds = 7", "round = 7", "did you mean 'rounds'"),
     ],
 )
 def test_names_and_values_are_checked_when_a_grid_is_expanded(old: str, new: str, message: str) -> None:
@@ -301,7 +274,6 @@ def test_ad_hoc_grids() -> None:
 def test_method_overrides_go_to_the_methods_that_have_them() -> None:
     grid = ad_hoc(Filters(datasets=("cora",), methods=("fedavg", "fedprox")))
     specs = {plan.method: plan.spec for plan in expand(grid, overrides={"method.mu": 0.5})}
-    assert specs["fedprox"] is not None
     assert specs["fedprox"].hyper["mu"] == 0.5
     assert specs["fedavg"] == expand(ad_hoc(Filters(datasets=("cora",), methods=("fedavg",))))[0].spec
     with pytest.raises(RequestError, match=r"method\.nu"):

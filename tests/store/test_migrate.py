@@ -97,12 +97,6 @@ def test_a_schema_before_the_chain_or_after_it_is_refused(tmp_path: Path, revisi
     assert path.read_bytes() == before
 
 
-def test_what_is_up_to_date_is_left_alone(store: Store, tmp_path: Path) -> None:
-    url = url_of(tmp_path / "bench.db")
-    assert migrate.upgrade(url) == (migrate.HEAD, migrate.HEAD)
-    assert migrate.check(url) == migrate.HEAD
-
-
 def test_check_finds_damage(store: Store, tmp_path: Path) -> None:
     save(store, spec_of(), done())
     store.close()

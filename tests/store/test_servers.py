@@ -19,7 +19,6 @@ from stored_runs import done, save, spec_of
 from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.errors import BusyError, RequestError
-from bench.spec import RunSpec
 from bench.store import Store, migrate, open_store
 from bench.store.connect import Database, writing
 from bench.store.models import Claim
@@ -87,30 +86,14 @@ OLDER = (
 """What makes a database one of the oldest schema."""
 
 
-def older_database(url: str, specs: list[RunSpec], *more: str) -> None:
+def test_an_upgrade_that_breaks_at_its_last_step_changes_nothing_and_runs_stay(url: str) -> None:
+    specs = [spec_of(3), spec_of(3, seed=1)]
     with open_store(url, create=True) as store:
         for spec in specs:
-            save(store, spec, done(spec.clients))
+            save(store, spec, done(3))
         with store.transaction() as session:
-            for statement in (*OLDER, *more):
+            for statement in (*OLDER, "CREATE TABLE confusions (mine INTEGER)"):
                 session.execute(text(statement))
-
-
-def test_runs_of_an_older_schema_stay(url: str) -> None:
-    specs = [spec_of(3), spec_of(3, seed=1)]
-    older_database(url, specs)
-    assert migrate.upgrade(url) == ("0005", migrate.HEAD)
-    with open_store(url, create=True) as store:
-        stored = store.runs()
-        assert stored["spec_hash"].tolist() == [spec.hash for spec in specs]
-        assert len(store.client_results(stored["id"])) > 0
-        assert store.confusions(stored["id"]) == {}
-        save(store, spec_of(3, seed=2), done(3))
-        assert len(store.confusions(store.runs()["id"])) == 8
-
-
-def test_an_upgrade_that_breaks_at_its_last_step_changes_nothing(url: str) -> None:
-    older_database(url, [spec_of(3)], "CREATE TABLE confusions (mine INTEGER)")
     with pytest.raises(RequestError, match="confusions"):
         migrate.upgrade(url)
     database = Database(url)
@@ -121,6 +104,13 @@ def test_an_upgrade_that_breaks_at_its_last_step_changes_nothing(url: str) -> No
         connection.execute(text("DROP TABLE confusions"))
     engine.dispose()
     assert migrate.upgrade(url) == ("0005", migrate.HEAD)
+    with open_store(url, create=True) as store:
+        stored = store.runs()
+        assert stored["spec_hash"].tolist() == [spec.hash for spec in specs]
+        assert len(store.client_results(stored["id"])) > 0
+        assert store.confusions(stored["id"]) == {}
+        save(store, spec_of(3, seed=2), done(3))
+        assert len(store.confusions(store.runs()["id"])) == 8
 
 
 def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(url: str) -> None:

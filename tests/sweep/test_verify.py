@@ -163,7 +163,7 @@ def test_a_true_bundle_is_verified(real: Path, home: Path, capsys: pytest.Captur
     )
     with open_store(f"sqlite:///{home / 'bench.db'}", create=False) as store:
         assert store.runs()["bundle_state"].tolist() == ["verified"]
-        assert json.loads(store.bundles()["sample"][0]) == {store.runs()["spec_hash"][0]: "equal"}
+        assert json.loads(store.table("bundles")["sample"][0]) == {store.runs()["spec_hash"][0]: "equal"}
 
 
 def test_a_forged_bundle_is_contradicted(

@@ -177,10 +177,6 @@ def rows(home: Path) -> list[tuple[Any, ...]]:
     [
         ("update runs set method_numerics = method_numerics - 1", "code of other numerics"),
         (
-            "update runs set spec = replace(spec, '0.5', '0.3') where id = 1",
-            "is not the one that it was stored",
-        ),
-        (
             "update runs set partition_hash = 'another'",
             r"other clients \(another\) than there are now \(fake\)",
         ),
