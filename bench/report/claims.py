@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from math import inf, nan
-from statistics import fmean
-from typing import Any
+from math import inf, isfinite, nan
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -19,7 +18,7 @@ from bench.report.captions import statistic
 from bench.report.document import Document
 from bench.report.table import Table, listing
 from bench.statistics.paired import LEAST_RUNS_IN_COMMON, side_by_side
-from bench.statistics.summary import Interval, t_interval
+from bench.statistics.summary import t_interval
 from bench.studies.claims import Claim, Claims
 from bench.studies.study import Study
 from bench.studies.wording import signed
@@ -29,9 +28,6 @@ HOLDS, FAILS, OPEN, UNMEASURED = "holds", "does not hold", "can't be told", "not
 
 ROUNDING = 1e-9
 """By how much numbers that are the same may differ as binary fractions."""
-
-MOST_NAMED = 3
-"""Lines of a side that a table names; more are counted."""
 
 PUBLIC = [
     "claim",
@@ -60,175 +56,187 @@ READ = [
     "published_mean",
     "verdict",
 ]
-READ += VALUE
-"""Columns of the cells frame that claims read."""
+"""Columns of the cells frame that claims read, beside ``VALUE``."""
 
-Sides = tuple[Sequence[Any], Sequence[Any]]
-"""The rows of the cells that a claim compares: the first ones and the second ones."""
+
+class Found(NamedTuple):
+    """What the runs of one place, or the mean of several, say to a claim: the ``differences`` of its sides in
+    every unit, none without runs.
+
+    is_of_one_run   the units are the clients of a single run
+    places          rows of the places frame
+    verdicts        those of cells that were run and have no numbers
+    """
+
+    table: str
+    place: str
+    first: list[str]
+    second: list[str]
+    differences: pd.Series[float]
+    is_of_one_run: bool
+    published: float
+    places: list[int]
+    verdicts: list[str]
 
 
 def claims_about(study: Study, cells: pd.DataFrame, listed: Claims) -> list[Claim]:
     """The claims of a list of which one table has all lines among the cells."""
     of_tables = cells[cells["study"] == study.name].groupby("document")["line"]
     lines: dict[str, set[str]] = {str(name): set(part) for name, part in of_tables}
-    return [
-        claim
-        for claim in listed.claims
-        if any(
-            {*claim.first, *claim.second} <= lines.get(name, set())
-            for name in (*claim.tables, *claim.reduced)
-        )
-    ]
+    found = []
+    for claim in listed.claims:
+        sides = {*claim.first, *claim.second}
+        if any(sides <= lines.get(name, set()) for name in (*claim.tables, *claim.reduced)):
+            found.append(claim)
+    return found
 
 
 def answered(study: Study, results: Results, cells: pd.DataFrame, claims: Sequence[Claim]) -> pd.DataFrame:
     """What the runs say to every claim at every place, a row each: the columns ``PUBLIC``, and
 
-    number       of the claim, from 1
-    distance     by how much the interval lies within the claim's range
-    is_reduced   the runs are those of a reduced protocol, as there are none of the whole one
-    lines        titles of both sides
-    places       rows of the places frame
-    verdicts     those of cells that were run and have no numbers
+    number            of the claim, from 1
+    distance          by how much the interval lies within the claim's range
+    is_reduced        the runs are those of a reduced protocol, as there are none of the whole one
+    places, verdicts  as of ``Found``
     """
-    board = cells.loc[(cells["study"] == study.name) & (cells["comparison_number"] == 0), READ]
-    board = board.merge(results.places[["place", "column_number"]], on="place")
-    tables = {str(name): table for name, table in board.groupby("document")}
-    runs = _Runs(study, results, _scores(study, results, tables, claims))
-    rows = []
+    board = cells.loc[(cells["study"] == study.name) & (cells["comparison_number"] == 0), [*READ, *VALUE]]
+    lines = {line for claim in claims for line in (*claim.first, *claim.second)}
+    board = board[board["line"].isin(lines)].merge(results.places[["place", "column_number"]], on="place")
+    is_scored = (board["position"] == 0) & (board["n"] > 0)
+    rows = scores_of(results, board[is_scored].drop_duplicates("place"), study.average)
+    scores = {int(str(place)): part for place, part in rows.groupby("place")}
+    answers = []
     for number, claim in enumerate(claims, 1):
-        found = [row for name in claim.tables if name in tables for row in runs.at(claim, tables[name])]
-        if not any(len(row["differences"]) for row in found):
-            names = [name for name in claim.reduced if name in tables]
-            reduced = [row for name in names for row in runs.at(claim, tables[name])]
-            if any(len(row["differences"]) for row in reduced):
-                found = [{**row, "is_reduced": True} for row in reduced]
-        if claim.average and any(len(row["differences"]) for row in found):
+        found = _found(study, results, board, scores, claim, claim.tables)
+        reduced = [] if _is_measured(found) else _found(study, results, board, scores, claim, claim.reduced)
+        is_reduced = _is_measured(reduced)
+        found = reduced if is_reduced else found
+        if claim.average and _is_measured(found):
             found = [_mean(found)]
-        rows += [{"number": number, "is_reduced": False, **row, **_judged(claim, row)} for row in found]
-    return pd.DataFrame(
-        rows, columns=[*PUBLIC, "number", "distance", "is_reduced", "lines", "places", "verdicts"]
-    )
+        for one in found:
+            texts = {"first": ", ".join(one.first), "second": ", ".join(one.second)}
+            judged = {"claim": claim.text, "number": number, "is_reduced": is_reduced, **_judged(claim, one)}
+            answers.append({**one._asdict(), **texts, **judged})
+    more = ["number", "distance", "is_reduced", "places", "verdicts"]
+    return pd.DataFrame(answers, columns=[*PUBLIC, *more])
 
 
-def _is_by_seed(claim: Claim) -> bool:
-    """Whether runs are paired by seed, and not their clients."""
-    return bool(claim.measure or claim.average or claim.second_clients or not claim.second)
+def _is_measured(found: Iterable[Found]) -> bool:
+    return any(len(one.differences) for one in found)
 
 
-def _scores(
-    study: Study, results: Results, tables: Mapping[str, pd.DataFrame], claims: Sequence[Claim]
-) -> dict[int, pd.DataFrame]:
-    """Place -> what its clients score, of all lines that claims compare client by client."""
-    parts = [
-        tables[name][tables[name]["line"].isin([*claim.first, *claim.second])]
-        for claim in claims
-        for name in (*claim.tables, *claim.reduced)
-        if name in tables and not _is_by_seed(claim)
-    ]
-    if not parts:
-        return {}
-    cells = pd.concat(parts)
-    cells = cells[(cells["position"] == 0) & (cells["n"] > 0)].drop_duplicates("place")
-    rows = scores_of(results, cells, study.average)
-    return {int(str(place)): part for place, part in rows.groupby("place")}
+def _found(
+    study: Study,
+    results: Results,
+    board: pd.DataFrame,
+    scores: Mapping[int, pd.DataFrame],
+    claim: Claim,
+    names: Iterable[str],
+) -> list[Found]:
+    """What the runs of some tables say to a claim, place by place; only where its lines are planned.
 
-
-class _Runs:
-    """The runs of the cells that claims compare; ``scores`` are those of their clients by place."""
-
-    def __init__(self, study: Study, results: Results, scores: Mapping[int, pd.DataFrame]) -> None:
-        self.study, self.results, self.scores = study, results, scores
-        members = results.members
-        self.sizes = members[members["is_done"]].groupby("place").size()
-
-    def at(self, claim: Claim, table: pd.DataFrame) -> Iterator[dict[str, Any]]:
-        """What the runs of a table say, place by place; only where its lines are planned."""
-        (experiment,) = (each for each in self.study.experiments if each.name == table["document"].iloc[0])
-        is_measure = table["measure"] == (claim.measure.name if claim.measure else "")
-        has_measure = bool(is_measure.any())
-        table = table[is_measure if has_measure else table["position"] == 0]
-        lines = table[table["line"].isin([*claim.first, *claim.second])]
+    ``scores`` are those of clients by place.
+    """
+    points_of = {experiment.name: experiment.points for experiment in study.experiments}
+    found = []
+    for name in names:
+        lines = board[(board["document"] == name) & board["line"].isin([*claim.first, *claim.second])]
+        is_measure = lines["measure"] == (claim.measure.name if claim.measure else "")
+        is_shown = bool(is_measure.any())
+        lines = lines[is_measure if is_shown else lines["position"] == 0]
+        values = _values_by_seed(results, lines, claim, is_shown)
         cells = {
             (*(getattr(row, name) for name in WHERE), row.point, row.line): row for row in rows_of(lines)
         }
-        values = self._values(claim, lines, has_measure)
-        columns = table.sort_values("column_number")[WHERE].drop_duplicates()
-        labels = [point.label for point in experiment.points]
-        points = [claim.points] if claim.points else [(point, point) for point in labels]
+        columns = lines.sort_values("column_number")[WHERE].drop_duplicates()
+        points = [claim.points] if claim.points else [(point.label, point.label) for point in points_of[name]]
         for where, (first_point, second_point) in product(columns.itertuples(index=False, name=None), points):
             other = (*where[:2], claim.second_clients or where[2])
             first = [cells[key] for line in claim.first if (key := (*where, first_point, line)) in cells]
             second = [cells[key] for line in claim.second if (key := (*other, second_point, line)) in cells]
-            if claim.only.has(*where) and first and bool(second) == bool(claim.second):
-                texts = [
-                    f"{self.study.title_of(where[0])} {where[2]}",
-                    f"less {other[2]}" if other != where else "",
-                    where[1],
-                    first_point if first_point == second_point else f"{first_point} less {second_point}",
-                ]
-                is_published = has_measure or not claim.measure
-                found = self._difference(claim, (first, second), values, is_published)
-                yield {"table": experiment.name, "place": ", ".join(filter(None, texts)), **found}
+            if not claim.only.has(*where) or not first or bool(second) != bool(claim.second):
+                continue
+            texts = [
+                f"{study.title_of(where[0])} {where[2]}",
+                f"less {other[2]}" if other != where else "",
+                where[1],
+                first_point if first_point == second_point else f"{first_point} less {second_point}",
+            ]
+            place = ", ".join(filter(None, texts))
+            is_published = is_shown or not claim.measure
+            found.append(_difference(claim, name, place, first, second, values, scores, is_published))
+    return found
 
-    def _values(self, claim: Claim, lines: pd.DataFrame, has_measure: bool) -> dict[int, pd.Series[float]]:
-        """Place -> what the claim's measure makes of each of its runs, by seed; only of places of which every
-        run with numbers has one.
-        """
-        if has_measure or not claim.measure:
-            values = lines[VALUE].merge(self.results.values, on=VALUE)
+
+def _values_by_seed(
+    results: Results, lines: pd.DataFrame, claim: Claim, is_shown: bool
+) -> dict[int, pd.Series[float]]:
+    """Place -> what the claim's measure makes of each of its runs, by seed; only of places of which every run
+    with numbers has one.
+    """
+    if claim.measure and not is_shown:
+        values = values_of(results, lines, claim.measure)
+    else:
+        values = lines[VALUE].merge(results.values, on=VALUE)
+    sizes = results.members[results.members["is_done"]].groupby("place").size()
+    return {
+        int(str(place)): part.set_index("seed")["value"]
+        for place, part in values.groupby("place")
+        if len(part) == sizes[place]
+    }
+
+
+def _difference(
+    claim: Claim,
+    table: str,
+    place: str,
+    first: list[Any],
+    second: list[Any],
+    values: Mapping[int, pd.Series[float]],
+    scores: Mapping[int, pd.DataFrame],
+    is_published: bool,
+) -> Found:
+    """What the cells of one place differ by, in the runs and in the paper: accuracies client by client, all
+    else by seed.
+    """
+    every = [*first, *second]
+    verdicts = sorted({row.verdict for row in every if not row.n} - {STATES["not_run"]})
+    differences, is_of_one_run = pd.Series(dtype=float), False
+    if all(row.n for row in every):
+        by_seed = {row.place: values.get(row.place, pd.Series(dtype=float)) for row in every}
+        if claim.each:
+            first = [min(first, key=lambda row: by_seed[row.place].mean())]
+            second = [max(second, key=lambda row: by_seed[row.place].mean())] if second else []
+        sides = [[row.place for row in side] for side in (first, second) if side]
+        if claim.measure or claim.average or claim.second_clients or not second:
+            means = [pd.DataFrame([by_seed[one] for one in side]).mean(skipna=False) for side in sides]
+            differences = _less(claim, means)
         else:
-            values = values_of(self.results, lines, claim.measure)
-        return {
-            int(str(place)): part.set_index("seed")["value"]
-            for place, part in values.groupby("place")
-            if len(part) == self.sizes[place]
-        }
-
-    def _difference(
-        self, claim: Claim, sides: Sides, values: Mapping[int, pd.Series[float]], is_published: bool
-    ) -> dict[str, Any]:
-        """What the cells of one place differ by, in the runs and in the paper."""
-        every = [*sides[0], *sides[1]]
-        numbers = {row.place: values.get(row.place, pd.Series(dtype=float)) for row in every}
-        differences, is_of_one_run = pd.Series(dtype=float), False
-        if all(row.n for row in every):
-            if claim.each:
-                lowest = min(sides[0], key=lambda row: numbers[row.place].mean())
-                highest = [max(sides[1], key=lambda row: numbers[row.place].mean())] if sides[1] else []
-                sides = [lowest], highest
-            if _is_by_seed(claim):
-                by_seed = [pd.DataFrame([numbers[row.place] for row in side]) for side in sides if side]
-                differences = _less(claim, [side.mean(skipna=False) for side in by_seed])
-            else:
-                rows = [_mean_scores([self.scores[row.place] for row in side]) for side in sides]
-                names = ["first", "second"]
-                pair = pd.concat([part.assign(method=name) for part, name in zip(rows, names, strict=True)])
-                table = side_by_side(pair, names)
-                differences = pd.Series(table.differences(*names))
-                is_of_one_run = table.common_runs(*names) < LEAST_RUNS_IN_COMMON
-        printed = [pd.Series([_published_mean(side)]) for side in sides if side]
-        return {
-            "first": list(dict.fromkeys(row.line for row in sides[0])),
-            "second": list(dict.fromkeys(row.line for row in sides[1])),
-            "differences": differences,
-            "is_of_one_run": is_of_one_run,
-            "published": float(_less(claim, printed).mean()) if is_published else nan,
-            "places": [row.place for side in sides for row in side],
-            "verdicts": sorted({row.verdict for row in every if not row.n} - {STATES["not_run"]}),
-        }
+            parts = [_mean_scores([scores[one] for one in side]) for side in sides]
+            pair = pd.concat([parts[0].assign(method="first"), parts[1].assign(method="second")])
+            table_of_both = side_by_side(pair, ["first", "second"])
+            differences = pd.Series(table_of_both.differences("first", "second"))
+            is_of_one_run = table_of_both.common_runs("first", "second") < LEAST_RUNS_IN_COMMON
+    printed = [pd.Series([row.published_mean for row in side]) for side in (first, second) if side]
+    published = _less(claim, [pd.Series([side.mean(skipna=False)]) for side in printed]).mean()
+    return Found(
+        table,
+        place,
+        list(dict.fromkeys(row.line for row in first)),
+        list(dict.fromkeys(row.line for row in second)),
+        differences,
+        is_of_one_run,
+        float(published) if is_published else nan,
+        [row.place for row in (*first, *second)],
+        verdicts,
+    )
 
 
 def _mean_scores(cells: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """The mean over cells of every client's score in every run that all of them have."""
-    if len(cells) == 1:
-        return cells[0]
     keys = ["partition", "seed", "client", "part"]
-    mean = (
-        pd.concat(cells)
-        .groupby(keys, as_index=False)
-        .agg(value=("value", "mean"), weight=("weight", "first"), cells=("value", "size"))
-    )
+    by_client = pd.concat(cells).groupby(keys, as_index=False, sort=False)
+    mean = by_client.agg(value=("value", "mean"), weight=("weight", "first"), cells=("value", "size"))
     return mean[mean["cells"] == len(cells)].drop(columns="cells")
 
 
@@ -240,52 +248,36 @@ def _less(claim: Claim, sides: Sequence[pd.Series[float]]) -> pd.Series[float]:
     return first.dropna()
 
 
-def _published_mean(side: Sequence[Any]) -> float:
-    """The mean of the published values of a side; NaN where one has none."""
-    return fmean(row.published_mean for row in side)
-
-
-def _mean(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _mean(found: Sequence[Found]) -> Found:
     """The mean over the places that were measured, by seed: the seeds that all of them have."""
-    known = [row for row in found if len(row["differences"])]
-    by_seed = pd.concat([row["differences"] for row in known], axis=1).mean(axis=1, skipna=False)
-    titles = {
-        side: list(dict.fromkeys(title for row in known for title in row[side]))
-        for side in ("first", "second")
-    }
-    return {
-        **known[0],
-        **titles,
-        "place": f"mean of {len(known)} of {len(found)} places",
-        "differences": by_seed.dropna(),
-        "published": fmean(row["published"] for row in known),
-        "places": [place for row in known for place in row["places"]],
-    }
+    known = [one for one in found if len(one.differences)]
+    by_seed = pd.concat([one.differences for one in known], axis=1).mean(axis=1, skipna=False)
+    return known[0]._replace(
+        place=f"mean of {len(known)} of {len(found)} places",
+        differences=by_seed.dropna(),
+        published=pd.Series([one.published for one in known]).mean(skipna=False),
+        places=[place for one in known for place in one.places],
+    )
 
 
-def _judged(claim: Claim, row: dict[str, Any]) -> dict[str, Any]:
+def _judged(claim: Claim, found: Found) -> dict[str, Any]:
     """The answer at a place: whether the 95 % interval lies within the claim's range, whose ends do not
     belong to it. There is no interval of fewer than two units, of clients of one run, and of numbers without
     spread.
     """
-    differences = row["differences"]
-    mean = float(differences.mean()) if len(differences) else nan
-    has_interval = not (claim.exact or row["is_of_one_run"])
-    interval: Interval | None = t_interval(differences.tolist()) if has_interval else None
-    low, high = claim.range
+    differences, (low, high) = found.differences, claim.range
+    mean = float(differences.mean())
+    interval = None if claim.exact or found.is_of_one_run else t_interval(differences.tolist())
     start, end = (mean, mean) if claim.exact else interval or (-inf, inf)
-    if not len(differences):
+    if differences.empty:
         answer = UNMEASURED
     elif claim.exact:
         answer = HOLDS if low - ROUNDING <= mean <= high + ROUNDING else FAILS
     else:
         answer = HOLDS if low < start and end < high else FAILS if end <= low or high <= start else OPEN
-    distances = inf if low == -inf else start - low, inf if high == inf else high - end
     ends = dict(zip(("low", "high"), interval or (nan, nan), strict=True))
-    lines = row["first"], row["second"]
-    texts = dict(zip(("first", "second"), map(", ".join, lines), strict=True))
-    numbers = {"difference": mean, "units": len(differences), "distance": min(distances)}
-    return {"claim": claim.text, "lines": lines, **texts, **numbers, **ends, "answer": answer}
+    distance = min(start - low if isfinite(low) else inf, high - end if isfinite(high) else inf)
+    return {"difference": mean, **ends, "units": len(differences), "distance": distance, "answer": answer}
 
 
 def deciding(claim: Claim, places: pd.DataFrame) -> pd.Series[Any]:
@@ -319,26 +311,23 @@ def claim_document(study: Study, results: Results, cells: pd.DataFrame, listed: 
     if known.empty:
         return None
     grids = {table.name: table.grid or ", ".join(study.grids) for table in study.experiments}
-    by_claim = dict(list(places.groupby("number")))
-    verdicts, rows = [], []
+    rows = []
     for number, claim in enumerate(claims, 1):
-        found = by_claim.get(number, places[:0])
-        verdicts.append(verdict(claim, found["answer"]))
-        source = f" ({claim.source})" if claim.source else ""
-        texts = {"Answer": verdicts[-1], "Difference": _difference_text(claim, found, grids)}
-        rows.append((f"{number}. {claim.text}{source}", texts))
-    table = listing("claims", "Claims", "Claim", rows)
-    fails = "does not" if verdicts.count(FAILS) == 1 else "do not"
-    words = {FAILS: fails, OPEN: OPEN, UNMEASURED: UNMEASURED}
-    counts = [f"{verdicts.count(HOLDS)} of {len(claims)} hold"]
-    counts += [f"{verdicts.count(answer)} {word}" for answer, word in words.items() if answer in verdicts]
-    shown = cells[cells["place"].isin({place for part in known["places"] for place in part})]
+        found = places[places["number"] == number]
+        label = f"{number}. {claim.text}" + (f" ({claim.source})" if claim.source else "")
+        rows.append((label, verdict(claim, found["answer"]), _difference_text(claim, found, grids)))
+    shown = pd.DataFrame(rows, columns=["Claim", "Answer", "Difference"])
+    table = listing("claims", "Claims", shown.set_index("Claim"))
+    answers = shown["Answer"].tolist()
+    words = {FAILS: "does not" if answers.count(FAILS) == 1 else "do not", OPEN: OPEN, UNMEASURED: UNMEASURED}
+    counts = [f"{answers.count(HOLDS)} of {len(claims)} hold"]
+    counts += [f"{answers.count(answer)} {word}" for answer, word in words.items() if answer in answers]
     document = statistic(
         study,
         listed.name,
         listed.title,
         f"{', '.join(counts)}.",
-        shown,
+        cells[cells["place"].isin({place for part in known["places"] for place in part})],
         results,
         (
             "A claim holds at a place where the 95 % interval of the difference lies above zero, or in the "
@@ -359,7 +348,6 @@ def claim_document(study: Study, results: Results, cells: pd.DataFrame, listed: 
         ),
         views=(table,),
         details=(_places_table(claims, places),),
-        printed=(table,),
         records={"differences": places[PUBLIC]},
     )
     return replace(document, cells=document.cells[:0])  # they stand in the documents of their experiments
@@ -386,28 +374,26 @@ def _difference_text(claim: Claim, found: pd.DataFrame, grids: Mapping[str, str]
 
 def _places_table(claims: Sequence[Claim], places: pd.DataFrame) -> Table:
     """What was measured or published, a row a place."""
-    rows = []
     shown = places[(places["units"] > 0) | places["published"].notna()]
-    for row in shown.to_dict("records"):
-        claim = claims[row["number"] - 1]
-        texts = {
-            "Answer": row["answer"],
-            "Difference": _number_text(claim, row["difference"]),
-            "95 % interval": _interval_text(claim, row),
-            "Units": str(row["units"]),
-            "Published": _number_text(claim, row["published"]),
-            "First": _titles(row["lines"][0]),
-            "Second": _titles(row["lines"][1]) or "-",
+    of_rows = [claims[number - 1] for number in shown["number"]]
+    rows = pd.DataFrame(
+        {
+            "Place": shown["number"].astype(str) + ". " + shown["place"],
+            "Answer": shown["answer"],
+            "Difference": list(map(_number_text, of_rows, shown["difference"])),
+            "95 % interval": list(map(_interval_text, of_rows, shown.to_dict("records"))),
+            "Units": shown["units"],
+            "Published": list(map(_number_text, of_rows, shown["published"])),
+            "First": shown["first"],
+            "Second": shown["second"].replace("", "-"),
         }
-        rows.append((f"{row['number']}. {row['place']}", texts))
-    return listing("differences", "Differences, place by place", "Place", rows)
+    )
+    return listing("differences", "Differences, place by place", rows.set_index("Place"))
 
 
 def _number_text(claim: Claim, value: float) -> str:
-    if pd.isna(value):
-        return "-"
     digits = 1 if claim.relative else claim.measure.digits if claim.measure else 2
-    return signed(value, digits) + " %" * claim.relative
+    return signed(value, digits) + " %" * (claim.relative and pd.notna(value))
 
 
 def _interval_text(claim: Claim, row: Mapping[Any, Any] | pd.Series[Any]) -> str:
@@ -416,8 +402,3 @@ def _interval_text(claim: Claim, row: Mapping[Any, Any] | pd.Series[Any]) -> str
     if pd.isna(row["low"]):
         return "no spread" if claim.exact else "no interval"
     return f"[{_number_text(claim, row['low'])}, {_number_text(claim, row['high'])}]"
-
-
-def _titles(titles: Sequence[str]) -> str:
-    """The names of lines, or how many there are where they are many."""
-    return ", ".join(titles) if len(titles) <= MOST_NAMED else f"{len(titles)} lines"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from bench.frames.graded_cells import Results, values_of
-from bench.frames.stored_runs import WHERE, rows_of
+from bench.frames.stored_runs import WHERE
 from bench.report.captions import statistic
 from bench.report.document import Document, DocumentCells
 from bench.report.table import Table, listing, pivot
@@ -53,16 +53,15 @@ def spread(shown: DocumentCells) -> Document | None:
         column="of " + cells["clients"].astype(str),
         cell=cells[BELOW_BASELINE.name].map(number),
     )
-    body = pivot(below, "line", "Method", ["column_number", "group", "column"]).droplevel(0, axis=1)
-    below_table = Table("below", f"Clients below {baseline}, mean over seeds", body)
-    rows = []
-    for row in rows_of(cells):
-        texts = {"Seeds": str(row.n), "Mean": number(row.mean), "Std": number(row.std)}
-        texts["95 % interval"] = interval(row.low, row.high)
-        texts |= {measure.title: number(getattr(row, measure.name)) for measure in MEASURES[:-1]}
-        texts[f"Below {baseline}"] = number(getattr(row, BELOW_BASELINE.name))
-        place = study.column_title(Column(row.dataset, row.scenario, row.clients))
-        rows.append((f"{row.line}, {place}", texts))
+    body = pivot(below, "line", "Method", ["column_number", "group", "column"])
+    columns = [
+        study.column_title(Column(*where)) for where in cells[WHERE].itertuples(index=False, name=None)
+    ]
+    names = {"n": "Seeds", "mean": "Mean", "std": "Std", "interval": "95 % interval"}
+    names |= {measure.name: measure.title for measure in MEASURES[:-1]}
+    names[BELOW_BASELINE.name] = f"Below {baseline}"
+    rows = cells.assign(interval=list(map(interval, cells["low"], cells["high"])))
+    rows = rows.set_index(rows["line"] + ", " + columns)[[*names]].rename(columns=names).rename_axis("Method")
     return statistic(
         study,
         f"{shown.experiment.name}_spread",
@@ -73,16 +72,14 @@ def spread(shown: DocumentCells) -> Document | None:
         caption=(),
         fine_print=(
             f"Below {baseline}: number of clients whose accuracy is lower than under {baseline} with the "
-            "same seed and partition. "
-            + "; ".join(f"{measure.title}: {measure.meaning}" for measure in (WORST, BOTTOM))
-            + f"; {STD_OVER_CLIENTS.title}: sample standard deviation over clients in points. All are means "
+            f"same seed and partition. {WORST.title}: {WORST.meaning}; {BOTTOM.title}: {BOTTOM.meaning}; "
+            f"{STD_OVER_CLIENTS.title}: sample standard deviation over clients in points. All are means "
             "over seeds.",
             "Std: sample standard deviation over seeds (ddof 1). 95 % interval: Student's, of the mean over "
             "seeds; where all seeds share one partition it holds the spread of training alone.",
         ),
-        views=(below_table,),
-        details=(listing("spread", "Spread over clients and seeds", "Method", rows),),
-        printed=tuple(below_table.blocks(4)),
+        views=(Table("below", f"Clients below {baseline}, mean over seeds", body),),
+        details=(listing("spread", "Spread over clients and seeds", rows),),
         records={
             "numbers": cells[
                 [*WHERE, "method", "n", "mean", "std", "low", "high", *(each.name for each in MEASURES)]

@@ -19,7 +19,7 @@ from bench.frames.graded_cells import collect
 from bench.frames.stored_runs import UsualRuns
 from bench.grids import Filters, expand, load_grid
 from bench.report import tables
-from bench.report.captions import caption_and_fine_print, notes
+from bench.report.captions import fine_print_of, notes
 from bench.report.table import text_of
 from bench.reports.fedhgn import FedHGN
 from bench.resolve import resolve
@@ -385,7 +385,7 @@ def test_a_caption_names_imported_bundles_and_whether_they_were_verified() -> No
     database = MemoryStore()
     for seed, bundle in enumerate(("", "theirs", "theirs")):
         database.add("local", seed, [80] * 10, bundle=bundle)
-    _, lines = caption_and_fine_print(shown(ToyStudy, "table1", database))
+    lines = fine_print_of(shown(ToyStudy, "table1", database))
     assert "Imported: theirs (2 runs, unverified)." in lines
 
 
