@@ -158,7 +158,7 @@ def _tuned(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _origins(study: Study, runs: pd.DataFrame, results: Results) -> list[str]:
-    """Protocols by data set, searches, clients that differ, devices, environments and bundles."""
+    """Protocols by data set, searches, clients that differ, environments and bundles."""
     used = results.source.environments().sort_values("id")
     used = used[used["id"].isin(runs["environment_id"])]
     environments = sorted({describe(json.loads(text)) for text in used["description"]} - {""})
@@ -168,7 +168,6 @@ def _origins(study: Study, runs: pd.DataFrame, results: Results) -> list[str]:
         ("Protocol", _protocols(study, runs)),
         *_searches(runs, results),
         ("Not the same clients, and not to be compared", _clashes(study, runs)),
-        ("Devices", ", ".join(sorted(set(runs["device"].dropna()) - {""}))),
         ("Environment", "; ".join(environments)),
         ("Imported", ", ".join(bundles)),
     ]
@@ -176,10 +175,9 @@ def _origins(study: Study, runs: pd.DataFrame, results: Results) -> list[str]:
 
 
 def _searches(runs: pd.DataFrame, results: Results) -> list[tuple[str, str]]:
-    """The marks of searches with their budgets, and whether they were on other clients than those reported."""
+    """The marks of searches with their budgets, and whether they were on other clients."""
     found = set()
-    tuned = _tuned(runs)
-    for (mark, number), part in parts_of(tuned, ["setting", "search"]):
+    for (mark, number), part in parts_of(_tuned(runs), ["setting", "search"]):
         record = results.searches[int(number)].record
         text = (
             f"{record.budget.trials} trials and {record.budget.client_epochs:,.0f} client epochs at most, by "
@@ -188,8 +186,8 @@ def _searches(runs: pd.DataFrame, results: Results) -> list[tuple[str, str]]:
         if (part["partition_hash"] != record.clients).any():
             text += (
                 f", searched on the clients {record.clients[:8]} (partition "
-                f"{record.spec.protocol.partition_seed}), reported on others, whose test items the search may "
-                "have trained or validated on"
+                f"{record.spec.protocol.partition_seed}), reported on others, whose test items the search "
+                "may have trained or validated on"
             )
         found.add((f"Tuned ('{mark}')", text))
     return sorted(found)
@@ -269,11 +267,6 @@ def notes(shown: DocumentCells) -> tuple[str, ...]:
     idle = cells[~is_run].sort_values("column_number")["column"].unique()
     if len(idle):
         lines.append(f"nothing run yet: {'; '.join(idle)}")
-    if other_runs := _other_runs(shown):
-        lines.append(
-            f"{other_runs} further runs of these columns stand in the tables of their experiments, "
-            "were made under attack or with newcomers, or have further seeds beside all planned ones"
-        )
     return tuple(lines)
 
 
@@ -308,7 +301,7 @@ def _where(remarks: pd.DataFrame, column_count: int) -> str:
 
 
 def _older_numbers(members: pd.DataFrame) -> dict[int, str]:
-    """Place -> of which older numbers the code was that made its runs; nothing of a method that is not at hand."""
+    """Place -> the older numbers of the code that made its runs; nothing of a method that is not at hand."""
     kinds, texts = METHODS.all(), {}
     for row in rows_of(members[members["is_done"]]):
         current = kinds[row.method].numerics if row.method in kinds else 0
@@ -324,13 +317,3 @@ def _own_runs(members: pd.DataFrame) -> pd.Series[str]:
     is_own = (members["origin"] == "") & (members["bundle"] == "")
     own = members[is_own] if not is_own.all() else members[:0]
     return own.groupby("place")["seed"].agg(lambda seeds: f"{OWN_RUNS} (seeds {ranges(seeds)})")
-
-
-def _other_runs(shown: DocumentCells) -> int:
-    """Number of runs of a main table's columns and methods that have no line in it."""
-    places, runs, members = shown.results.places, shown.results.runs, shown.results.members
-    is_here = (places["study"] == shown.study.name) & (places["document"] == shown.experiment.name)
-    found = places[is_here & places["found"]]
-    candidates = runs[runs["method"].isin(found["reads"])].merge(found[WHERE].drop_duplicates(), on=WHERE)
-    shown_runs = members.loc[members["place"].isin(found["place"]), "run"]
-    return int((~candidates["run"].isin(shown_runs)).sum())

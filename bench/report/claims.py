@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from math import inf, isfinite, nan
-from typing import Any, NamedTuple
+from statistics import fmean
+from typing import Any
 
 import pandas as pd
 
 from bench.frames.graded_cells import VALUE, Results, values_of
 from bench.frames.ranking import scores_of
-from bench.frames.stored_runs import WHERE, rows_of
+from bench.frames.stored_runs import WHERE
 from bench.frames.verdicts import STATES
 from bench.report.captions import statistic
 from bench.report.document import Document
-from bench.report.table import Table, listing
+from bench.report.table import listing
 from bench.statistics.paired import LEAST_RUNS_IN_COMMON, side_by_side
 from bench.statistics.summary import t_interval
 from bench.studies.claims import Claim, Claims
@@ -44,39 +44,8 @@ PUBLIC = [
 ]
 """Columns of ``differences.csv``."""
 
-READ = [
-    *WHERE,
-    "document",
-    "line",
-    "point",
-    "method",
-    "measure",
-    "position",
-    "n",
-    "published_mean",
-    "verdict",
-]
-"""Columns of the cells frame that claims read, beside ``VALUE``."""
-
-
-class Found(NamedTuple):
-    """What the runs of one place, or the mean of several, say to a claim: the ``differences`` of its sides in
-    every unit, none without runs.
-
-    is_of_one_run   the units are the clients of a single run
-    places          rows of the places frame
-    verdicts        those of cells that were run and have no numbers
-    """
-
-    table: str
-    place: str
-    first: list[str]
-    second: list[str]
-    differences: pd.Series[float]
-    is_of_one_run: bool
-    published: float
-    places: list[int]
-    verdicts: list[str]
+CLIENT = ["partition", "seed", "client", "part"]
+"""What names a score of a client."""
 
 
 def claims_about(study: Study, cells: pd.DataFrame, listed: Claims) -> list[Claim]:
@@ -94,180 +63,172 @@ def claims_about(study: Study, cells: pd.DataFrame, listed: Claims) -> list[Clai
 def answered(study: Study, results: Results, cells: pd.DataFrame, claims: Sequence[Claim]) -> pd.DataFrame:
     """What the runs say to every claim at every place, a row each: the columns ``PUBLIC``, and
 
-    number            of the claim, from 1
-    distance          by how much the interval lies within the claim's range
-    is_reduced        the runs are those of a reduced protocol, as there are none of the whole one
-    places, verdicts  as of ``Found``
+    number      of the claim, from 1
+    distance    by how much the interval lies within the claim's range
+    is_reduced  the runs are those of a reduced protocol, as there are none of the whole one
+    places      rows of the places frame
+    verdicts    those of cells that were run and have no numbers
     """
-    board = cells.loc[(cells["study"] == study.name) & (cells["comparison_number"] == 0), [*READ, *VALUE]]
+    board = cells[(cells["study"] == study.name) & (cells["comparison_number"] == 0)]
+    board = board.merge(results.places[["place", "column_number", "inner"]], on="place")
     lines = {line for claim in claims for line in (*claim.first, *claim.second)}
-    board = board[board["line"].isin(lines)].merge(results.places[["place", "column_number"]], on="place")
-    is_scored = (board["position"] == 0) & (board["n"] > 0)
-    rows = scores_of(results, board[is_scored].drop_duplicates("place"), study.average)
-    scores = {int(str(place)): part for place, part in rows.groupby("place")}
-    answers = []
+    board = board[board["line"].isin(lines)]
+    scored = board[(board["position"] == 0) & (board["n"] > 0)].drop_duplicates("place")
+    scores = scores_of(results, scored, study.average)
+    rows = []
     for number, claim in enumerate(claims, 1):
-        found = _found(study, results, board, scores, claim, claim.tables)
-        reduced = [] if _is_measured(found) else _found(study, results, board, scores, claim, claim.reduced)
-        is_reduced = _is_measured(reduced)
-        found = reduced if is_reduced else found
+        found = _differences(study, results, board, scores, claim, claim.tables)
+        is_reduced = not _is_measured(found)
+        if is_reduced:
+            reduced = _differences(study, results, board, scores, claim, claim.reduced)
+            is_reduced = _is_measured(reduced)
+            found = reduced if is_reduced else found
         if claim.average and _is_measured(found):
             found = [_mean(found)]
-        for one in found:
-            texts = {"first": ", ".join(one.first), "second": ", ".join(one.second)}
-            judged = {"claim": claim.text, "number": number, "is_reduced": is_reduced, **_judged(claim, one)}
-            answers.append({**one._asdict(), **texts, **judged})
+        about = {"claim": claim.text, "number": number, "is_reduced": is_reduced}
+        rows += [{**about, **row, **_judged(claim, row)} for row in found]
     more = ["number", "distance", "is_reduced", "places", "verdicts"]
-    return pd.DataFrame(answers, columns=[*PUBLIC, *more])
+    return pd.DataFrame(rows, columns=[*PUBLIC, *more])
 
 
-def _is_measured(found: Iterable[Found]) -> bool:
-    return any(len(one.differences) for one in found)
+def _is_measured(found: Iterable[dict[str, Any]]) -> bool:
+    return any(len(row["differences"]) for row in found)
 
 
-def _found(
+def _differences(
     study: Study,
     results: Results,
     board: pd.DataFrame,
-    scores: Mapping[int, pd.DataFrame],
+    scores: pd.DataFrame,
     claim: Claim,
     names: Iterable[str],
-) -> list[Found]:
-    """What the runs of some tables say to a claim, place by place; only where its lines are planned.
-
-    ``scores`` are those of clients by place.
-    """
-    points_of = {experiment.name: experiment.points for experiment in study.experiments}
+) -> list[dict[str, Any]]:
+    """What the sides of a claim differ by in some tables, at the places where its lines are planned."""
+    sizes = results.members[results.members["is_done"]].groupby("place").size()
     found = []
     for name in names:
         lines = board[(board["document"] == name) & board["line"].isin([*claim.first, *claim.second])]
         is_measure = lines["measure"] == (claim.measure.name if claim.measure else "")
         is_shown = bool(is_measure.any())
         lines = lines[is_measure if is_shown else lines["position"] == 0]
-        values = _values_by_seed(results, lines, claim, is_shown)
-        cells = {
-            (*(getattr(row, name) for name in WHERE), row.point, row.line): row for row in rows_of(lines)
-        }
-        columns = lines.sort_values("column_number")[WHERE].drop_duplicates()
-        points = [claim.points] if claim.points else [(point.label, point.label) for point in points_of[name]]
-        for where, (first_point, second_point) in product(columns.itertuples(index=False, name=None), points):
-            other = (*where[:2], claim.second_clients or where[2])
-            first = [cells[key] for line in claim.first if (key := (*where, first_point, line)) in cells]
-            second = [cells[key] for line in claim.second if (key := (*other, second_point, line)) in cells]
-            if not claim.only.has(*where) or not first or bool(second) != bool(claim.second):
-                continue
-            texts = [
-                f"{study.title_of(where[0])} {where[2]}",
-                f"less {other[2]}" if other != where else "",
-                where[1],
-                first_point if first_point == second_point else f"{first_point} less {second_point}",
-            ]
-            place = ", ".join(filter(None, texts))
-            is_published = is_shown or not claim.measure
-            found.append(_difference(claim, name, place, first, second, values, scores, is_published))
+        if claim.measure and not is_shown:
+            values = values_of(results, lines, claim.measure)
+        else:
+            values = lines[VALUE].merge(results.values, on=VALUE)
+        # A place counts where every run with numbers has a value.
+        is_whole = values.groupby("place")["run"].transform("size") == values["place"].map(sizes)
+        values = values[is_whole].assign(weight=1.0)
+        for where, sides in _sides(claim, lines):
+            row = _difference(claim, sides, values, scores)
+            row["published"] = row["published"] if is_shown or not claim.measure else nan
+            found.append({"table": name, "place": _place(study, claim, where), **row})
     return found
 
 
-def _values_by_seed(
-    results: Results, lines: pd.DataFrame, claim: Claim, is_shown: bool
-) -> dict[int, pd.Series[float]]:
-    """Place -> what the claim's measure makes of each of its runs, by seed; only of places of which every run
-    with numbers has one.
-    """
-    if claim.measure and not is_shown:
-        values = values_of(results, lines, claim.measure)
-    else:
-        values = lines[VALUE].merge(results.values, on=VALUE)
-    sizes = results.members[results.members["is_done"]].groupby("place").size()
-    return {
-        int(str(place)): part.set_index("seed")["value"]
-        for place, part in values.groupby("place")
-        if len(part) == sizes[place]
-    }
+def _sides(claim: Claim, lines: pd.DataFrame) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """The cells of both sides (column ``side``) at every place, which is that of the first side."""
+    lines = lines.assign(number=lines["line"].map([*claim.first, *claim.second].index))
+    lines = lines.sort_values(["column_number", "number", "inner"])
+    first, second = lines[lines["line"].isin(claim.first)], lines[lines["line"].isin(claim.second)]
+    is_asked = [claim.only.has(*where) for where in first[WHERE].itertuples(index=False, name=None)]
+    first = first[pd.Series(is_asked, first.index, dtype=bool)]
+    if claim.points:
+        first = first[first["point"] == claim.points[0]]
+        second = second[second["point"] == claim.points[1]].assign(point=claim.points[0])
+    if claim.second_clients:
+        second = second[second["clients"] == claim.second_clients].drop(columns="clients")
+        second = second.merge(first[WHERE].drop_duplicates(), on=["dataset", "scenario"])
+    both = pd.concat([first.assign(side="first"), second.assign(side="second")], ignore_index=True)
+    for where, sides in both.groupby([*WHERE, "point"], sort=False):
+        if sides["side"].nunique() == 1 + bool(claim.second):
+            yield where, sides
+
+
+def _place(study: Study, claim: Claim, where: tuple[Any, ...]) -> str:
+    """A place in words: ``Cora 20, non-overlapping``, with the point."""
+    dataset, scenario, clients, point = where
+    less = claim.second_clients
+    texts = [
+        f"{study.title_of(dataset)} {clients}",
+        f"less {less}" if less and less != clients else "",
+        scenario,
+        " less ".join(claim.points) if claim.points else point,
+    ]
+    return ", ".join(filter(None, texts))
 
 
 def _difference(
-    claim: Claim,
-    table: str,
-    place: str,
-    first: list[Any],
-    second: list[Any],
-    values: Mapping[int, pd.Series[float]],
-    scores: Mapping[int, pd.DataFrame],
-    is_published: bool,
-) -> Found:
-    """What the cells of one place differ by, in the runs and in the paper: accuracies client by client, all
+    claim: Claim, sides: pd.DataFrame, values: pd.DataFrame, scores: pd.DataFrame
+) -> dict[str, Any]:
+    """What the sides of a place differ by, in the runs and in the paper: accuracies client by client, all
     else by seed.
     """
-    every = [*first, *second]
-    verdicts = sorted({row.verdict for row in every if not row.n} - {STATES["not_run"]})
     differences, is_of_one_run = pd.Series(dtype=float), False
-    if all(row.n for row in every):
-        by_seed = {row.place: values.get(row.place, pd.Series(dtype=float)) for row in every}
+    lost = sides.loc[sides["n"] == 0, "verdict"]
+    if lost.empty:
         if claim.each:
-            first = [min(first, key=lambda row: by_seed[row.place].mean())]
-            second = [max(second, key=lambda row: by_seed[row.place].mean())] if second else []
-        sides = [[row.place for row in side] for side in (first, second) if side]
-        if claim.measure or claim.average or claim.second_clients or not second:
-            means = [pd.DataFrame([by_seed[one] for one in side]).mean(skipna=False) for side in sides]
-            differences = _less(claim, means)
+            reached = sides["place"].map(values.groupby("place")["value"].mean())
+            lowest = reached[sides["side"] == "first"].idxmin()
+            highest = [reached[sides["side"] == "second"].idxmax()] if claim.second else []
+            sides = sides.loc[[lowest, *highest]]
+        if claim.measure or claim.average or claim.second_clients or not claim.second:
+            by_seed = _side_means(sides, values, ["seed"]).pivot(index="seed", columns="side", values="value")
+            differences = _less(claim, by_seed).dropna()
         else:
-            parts = [_mean_scores([scores[one] for one in side]) for side in sides]
-            pair = pd.concat([parts[0].assign(method="first"), parts[1].assign(method="second")])
-            table_of_both = side_by_side(pair, ["first", "second"])
-            differences = pd.Series(table_of_both.differences("first", "second"))
-            is_of_one_run = table_of_both.common_runs("first", "second") < LEAST_RUNS_IN_COMMON
-    printed = [pd.Series([row.published_mean for row in side]) for side in (first, second) if side]
-    published = _less(claim, [pd.Series([side.mean(skipna=False)]) for side in printed]).mean()
-    return Found(
-        table,
-        place,
-        list(dict.fromkeys(row.line for row in first)),
-        list(dict.fromkeys(row.line for row in second)),
-        differences,
-        is_of_one_run,
-        float(published) if is_published else nan,
-        [row.place for row in (*first, *second)],
-        verdicts,
-    )
+            rows = _side_means(sides, scores, CLIENT).rename(columns={"side": "method"})
+            table = side_by_side(rows, ["first", "second"])
+            differences = pd.Series(table.differences("first", "second"))
+            is_of_one_run = table.common_runs("first", "second") < LEAST_RUNS_IN_COMMON
+    printed = sides.groupby("side")["published_mean"].agg(lambda means: means.mean(skipna=False))
+    titles = sides.groupby("side")["line"].agg(lambda lines: ", ".join(dict.fromkeys(lines)))
+    return {
+        "first": titles["first"],
+        "second": titles.get("second", ""),
+        "differences": differences,
+        "is_of_one_run": is_of_one_run,
+        "published": _less(claim, printed.to_frame().T).iloc[0],
+        "places": sides["place"].tolist(),
+        "verdicts": sorted({*lost} - {STATES["not_run"]}),
+    }
 
 
-def _mean_scores(cells: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The mean over cells of every client's score in every run that all of them have."""
-    keys = ["partition", "seed", "client", "part"]
-    by_client = pd.concat(cells).groupby(keys, as_index=False, sort=False)
-    mean = by_client.agg(value=("value", "mean"), weight=("weight", "first"), cells=("value", "size"))
-    return mean[mean["cells"] == len(cells)].drop(columns="cells")
+def _side_means(sides: pd.DataFrame, rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The mean over the cells of each side of what all of them have, by some keys."""
+    found = sides[["place", "side"]].merge(rows, on="place").groupby(["side", *keys], as_index=False)
+    means = found.agg(value=("value", "mean"), weight=("weight", "first"), cells=("value", "size"))
+    return means[means["cells"] == means["side"].map(sides["side"].value_counts())]
 
 
-def _less(claim: Claim, sides: Sequence[pd.Series[float]]) -> pd.Series[float]:
+def _less(claim: Claim, sides: pd.DataFrame) -> pd.Series[float]:
     """The first side less the second, where there is one."""
-    first, *others = sides
-    for second in others:
-        first = 100 * (first / second - 1) if claim.relative else first - second
-    return first.dropna()
+    if not claim.second:
+        return sides["first"]
+    if claim.relative:
+        return 100 * (sides["first"] / sides["second"] - 1)
+    return sides["first"] - sides["second"]
 
 
-def _mean(found: Sequence[Found]) -> Found:
+def _mean(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The mean over the places that were measured, by seed: the seeds that all of them have."""
-    known = [one for one in found if len(one.differences)]
-    by_seed = pd.concat([one.differences for one in known], axis=1).mean(axis=1, skipna=False)
-    return known[0]._replace(
-        place=f"mean of {len(known)} of {len(found)} places",
-        differences=by_seed.dropna(),
-        published=pd.Series([one.published for one in known]).mean(skipna=False),
-        places=[place for one in known for place in one.places],
-    )
+    known = [row for row in found if len(row["differences"])]
+    by_seed = pd.concat([row["differences"] for row in known], axis=1).mean(axis=1, skipna=False)
+    return {
+        **known[0],
+        "place": f"mean of {len(known)} of {len(found)} places",
+        "differences": by_seed.dropna(),
+        "published": fmean(row["published"] for row in known),
+        "places": [place for row in known for place in row["places"]],
+    }
 
 
-def _judged(claim: Claim, found: Found) -> dict[str, Any]:
+def _judged(claim: Claim, row: Mapping[str, Any]) -> dict[str, Any]:
     """The answer at a place: whether the 95 % interval lies within the claim's range, whose ends do not
     belong to it. There is no interval of fewer than two units, of clients of one run, and of numbers without
     spread.
     """
-    differences, (low, high) = found.differences, claim.range
+    differences, (low, high) = row["differences"], claim.range
     mean = float(differences.mean())
-    interval = None if claim.exact or found.is_of_one_run else t_interval(differences.tolist())
+    interval = None if claim.exact or row["is_of_one_run"] else t_interval(differences.tolist())
     start, end = (mean, mean) if claim.exact else interval or (-inf, inf)
     if differences.empty:
         answer = UNMEASURED
@@ -275,9 +236,10 @@ def _judged(claim: Claim, found: Found) -> dict[str, Any]:
         answer = HOLDS if low - ROUNDING <= mean <= high + ROUNDING else FAILS
     else:
         answer = HOLDS if low < start and end < high else FAILS if end <= low or high <= start else OPEN
-    ends = dict(zip(("low", "high"), interval or (nan, nan), strict=True))
+    first, last = interval or (nan, nan)
     distance = min(start - low if isfinite(low) else inf, high - end if isfinite(high) else inf)
-    return {"difference": mean, **ends, "units": len(differences), "distance": distance, "answer": answer}
+    numbers = {"difference": mean, "low": first, "high": last, "units": len(differences)}
+    return {**numbers, "distance": distance, "answer": answer}
 
 
 def deciding(claim: Claim, places: pd.DataFrame) -> pd.Series[Any]:
@@ -310,6 +272,7 @@ def claim_document(study: Study, results: Results, cells: pd.DataFrame, listed: 
     known = places[places["units"] > 0]
     if known.empty:
         return None
+    measured = places.loc[(places["units"] > 0) | places["published"].notna(), PUBLIC]
     grids = {table.name: table.grid or ", ".join(study.grids) for table in study.experiments}
     rows = []
     for number, claim in enumerate(claims, 1):
@@ -334,20 +297,16 @@ def claim_document(study: Study, results: Results, cells: pd.DataFrame, listed: 
             "range that it names, does not hold where it lies outside, and can't be told else.",
         ),
         (
-            "Lines of another stage are read as their tables say.",
             "Differences are the first's less the second's: of accuracies in points, paired by client and "
-            "seed (the unit is the client, the mean of its seeds, where all runs are on one partition); of "
-            "other numbers, other clients and means over places, paired by seed. Intervals are Student's, "
-            "uncorrected, of two runs or more in common: of one run nobody knows what is the seed's.",
-            "A claim holds as a whole where it does at every place measured, or where it says most at more "
-            "than half; it does not where it fails at one, or at half. Of several places the one that "
-            "decides stands with its difference: where the claim fails most clearly or holds most narrowly "
-            "or, of most, the one that makes the majority. 'To run': the grids that would measure it.",
-            "'Reduced': runs with less data and fewer rounds than the paper's, which speak of order alone.",
+            "seed; of other numbers, other clients and means over places, paired by seed. A claim holds as "
+            "a whole where it does at every place measured, or where it says most at more than half. Of "
+            "several places the one that decides stands with its difference. 'To run': the grids that would "
+            "measure it. 'Reduced': runs with less data and fewer rounds than the paper's, which speak of order "
+            "alone.",
             *listed.remarks,
         ),
         views=(table,),
-        details=(_places_table(claims, places),),
+        details=(listing("differences", "Differences, place by place", measured.set_index("claim")),),
         records={"differences": places[PUBLIC]},
     )
     return replace(document, cells=document.cells[:0])  # they stand in the documents of their experiments
@@ -372,33 +331,12 @@ def _difference_text(claim: Claim, found: pd.DataFrame, grids: Mapping[str, str]
     return text + "; reduced" * bool(found["is_reduced"].iloc[0])
 
 
-def _places_table(claims: Sequence[Claim], places: pd.DataFrame) -> Table:
-    """What was measured or published, a row a place."""
-    shown = places[(places["units"] > 0) | places["published"].notna()]
-    of_rows = [claims[number - 1] for number in shown["number"]]
-    rows = pd.DataFrame(
-        {
-            "Place": shown["number"].astype(str) + ". " + shown["place"],
-            "Answer": shown["answer"],
-            "Difference": list(map(_number_text, of_rows, shown["difference"])),
-            "95 % interval": list(map(_interval_text, of_rows, shown.to_dict("records"))),
-            "Units": shown["units"],
-            "Published": list(map(_number_text, of_rows, shown["published"])),
-            "First": shown["first"],
-            "Second": shown["second"].replace("", "-"),
-        }
-    )
-    return listing("differences", "Differences, place by place", rows.set_index("Place"))
-
-
 def _number_text(claim: Claim, value: float) -> str:
     digits = 1 if claim.relative else claim.measure.digits if claim.measure else 2
-    return signed(value, digits) + " %" * (claim.relative and pd.notna(value))
+    return signed(value, digits) + " %" * claim.relative
 
 
-def _interval_text(claim: Claim, row: Mapping[Any, Any] | pd.Series[Any]) -> str:
-    if not row["units"]:
-        return "-"
+def _interval_text(claim: Claim, row: pd.Series[Any]) -> str:
     if pd.isna(row["low"]):
         return "no spread" if claim.exact else "no interval"
     return f"[{_number_text(claim, row['low'])}, {_number_text(claim, row['high'])}]"

@@ -20,7 +20,6 @@ from bench.report.document import Document
 from bench.report.table import listing
 from bench.studies.dataset_tables import SHARES, WHOLE, published_statistics, settings
 from bench.studies.study import Study
-from bench.studies.wording import number
 
 CLOSE = 0.02
 """Share by which a statistic of drawn clients may be off where only one draw was measured."""
@@ -71,24 +70,18 @@ def dataset_document(study: Study) -> Document | None:
     measured = shipped_statistics()
     rows = description.beside(measured[measured["paper"] == description.paper], values, "right")
     rows["verdict"] = judged(rows, description.partitions)
-    rows["setting"] = settings(rows)
-    form = rows["quantity"].isin(SHARES).map({True: ".3f", False: ",.0f"})
-    titles = rows["dataset"].map(study.title_of)
-    quantities = rows["quantity"].str.replace("_", " ")
-    texts = pd.DataFrame(
-        {
-            "Statistic": titles + ", " + rows["setting"] + ", " + quantities,
-            "Measured": list(map(number, rows["measured"], form)),
-            "Published": list(map(number, rows["published"], form)),
-            "Difference, %": 100 * (rows["measured"] / rows["published"].replace(0, np.nan) - 1),
-            "Verdict": rows["verdict"],
-        }
-    ).set_index("Statistic")
+    titles, quantities = rows["dataset"].map(study.title_of), rows["quantity"].str.replace("_", " ")
+    texts = rows[["measured", "published", "verdict"]].set_index(
+        titles + ", " + settings(rows) + ", " + quantities
+    )
+    texts = texts.rename_axis("Statistic")
     views = []
     for paper, table in rows[["paper", "table"]].drop_duplicates().itertuples(index=False, name=None):
         is_here = (rows["paper"] == paper) & (rows["table"] == table)
         name, title = f"{paper}_{table}".lower().replace(" ", "_"), f"{study.paper_title(paper)}, {table}"
-        views.append(listing(name, title, texts[is_here.to_numpy()], {"Difference, %": "+.1f"}))
+        views.append(
+            listing(name, title, texts[is_here.to_numpy()], {"measured": ",.5g", "published": ",.5g"})
+        )
     caption = (
         "Statistics of the data sets as the papers print them. Counts of clients are means over them, "
         "heterogeneity is a median over pairs.",

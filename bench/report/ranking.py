@@ -179,23 +179,16 @@ def _fine_print(ranking: Ranking) -> tuple[str, ...]:
         for task, cells in ranking.cells.groupby("task")
     )
     return (
-        "Every rank is over the tasks that the method has, among the methods measured there, ties sharing "
-        "their mean; nothing is imputed. Tasks: ranked of planned; methods that lack some stand last, in no "
-        f"group. Interval: {DRAWS} draws, seed {SEED}. Minus {ranking.baseline_title}: mean difference in "
-        "points over the tasks of both.",
-        "Paired t test, two-sided, of the difference of two methods with the same seeds and clients, fixed "
-        "before looking at numbers. Its unit is the client (mean over seeds) where all runs of a task share "
-        "one partition; where clients are samples of one part of the graph (overlapping), which share test "
-        "nodes, that part (mean over its clients and seeds); where there are several partitions, the "
-        "partition (mean over clients, then over its seeds). Fewer than two units, or than two "
-        "runs in common: no test. Holm's correction over all pairs of a task; for groups, by a rule that "
-        "was set later, over the tests "
-        f"against the leader of the group (multiple comparisons with the best). Over tasks, of the methods "
-        f"that have all of them: {_extent(ranking.over_tasks)}; over data sets, of which each counts once: "
+        "Every rank is over the tasks that the method has, among the methods measured there; nothing is "
+        "imputed. Tasks: ranked of planned; methods that lack some stand last, in no group. Interval: "
+        f"{DRAWS} draws, seed {SEED}. Minus {ranking.baseline_title}: mean difference in points.",
+        "Paired t test, two-sided, of two methods with the same seeds and clients. Its unit is the client; "
+        "the part of the graph where clients are samples of one; the partition where there are several; the "
+        "task, or the data set. Holm's correction over all pairs of a task; for groups over the tests against the "
+        f"leader of the group. Over tasks: {_extent(ranking.over_tasks)}; over data sets: "
         f"{_extent(ranking.over_datasets)}. {tests}.",
         f"Better (>) or worse (<): corrected p below {ALPHA:g} and a mean difference of more than {REGION:g} "
-        f"points. Equivalent (=): the 95 % interval lies within ±{REGION:g} points. Undecided (?): neither; "
-        "with few units many are.",
+        f"points. Equivalent (=): the 95 % interval lies within ±{REGION:g} points. Undecided (?): neither.",
     )
 
 

@@ -197,17 +197,6 @@ def agreements(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataFr
     return pd.DataFrame(rows, columns=names).astype({"tau": float})
 
 
-def spread_note(study: Study, judged: pd.DataFrame) -> str:
-    """How many compatible cells of each paper rest on the spread between partitions."""
-    compatible = judged[judged["verdict"] == "compatible"]
-    counts = [
-        f"{study.paper_title(str(paper))}: {part.sum()} of {len(part)}"
-        for paper, part in compatible.groupby("paper", sort=False)["rests_on_spread"]
-    ]
-    text = "Compatible cells that would be above or below without the spread between partitions"
-    return f"{text}: {'; '.join(counts) or 'none'}."
-
-
 def reproduction(
     study: Study, results: Results, cells: pd.DataFrame, judged: pd.DataFrame, counts: pd.DataFrame
 ) -> Document | None:
@@ -225,7 +214,7 @@ def reproduction(
     by_runs = counted(grades, ["paper", "runs"], "grade", GRADES)
     by_clients = counted(on_both(study, cells), ["paper", "clients"], "grade", MEASURED).sort_index()
     tables = [
-        ("score", "Reproduction score", "Verdict", _score(study, counts, grades, taus)),
+        ("score", "Reproduction score", "Verdict", _score(study, judged, counts, grades, taus)),
         ("tables", "Verdicts by table", "Table", by_table),
         ("placebos", "Grades with other methods' runs in place of the method's own", "Runs", by_runs),
         (
@@ -245,15 +234,11 @@ def reproduction(
         if len(rows)
     ]
     fine_print = (
-        "Experiments are read as their own tables say.",
         LEGEND,
         f"Placebos: what {study.title_of(study.baseline)} and {study.title_of(study.control)} would score "
         "beside the published values of the other methods that have a grade. Sign tests are two-sided, over "
-        "cells with a grade, which share clients and are not independent.",
-        "Kendall's tau-b of measured and published order of the methods whose cells have a grade (of a "
-        f"reduced protocol: that were measured), in every column with at least {LEAST_METHODS} of them, in "
-        "tables that rank methods: 1 the same order, -1 the opposite. Its mean counts every column alike.",
-        spread_note(study, judged),
+        "cells with a grade, which share clients and are not independent. Kendall's tau-b of measured and "
+        f"published order of the methods with a grade, in columns with at least {LEAST_METHODS} of them.",
     )
     return statistic(
         study,
@@ -285,13 +270,19 @@ def _with_labels(study: Study, rows: pd.DataFrame) -> pd.DataFrame:
     return rows.set_axis(labels)
 
 
-def _score(study: Study, counts: pd.DataFrame, grades: pd.DataFrame, taus: pd.DataFrame) -> pd.DataFrame:
-    """A column a paper: its published cells by verdict, what placebos reproduce, and Kendall's tau."""
+def _score(
+    study: Study, judged: pd.DataFrame, counts: pd.DataFrame, grades: pd.DataFrame, taus: pd.DataFrame
+) -> pd.DataFrame:
+    """A column a paper: its published cells by verdict, how many are compatible only because of the spread
+    between partitions, what placebos reproduce, and Kendall's tau.
+    """
     score = {}
     for paper, verdicts in counts.iterrows():
         total = int(verdicts.sum())
         rows: dict[str, Any] = {"published cells": str(total)}
         rows |= {str(name): f"{n} ({100 * n / total:.1f} %)" for name, n in verdicts.items()}
+        rests = int(judged.loc[judged["paper"] == paper, "rests_on_spread"].sum())
+        rows["compatible by the spread between partitions"] = str(rests)
         of_paper = grades[(grades["paper"] == paper) & (grades["runs"] != OWN_RUNS)]
         for runs, part in of_paper.groupby("runs", sort=False)["grade"]:
             rows[f"placebo: reproduced by {runs} runs"] = f"{(part == 'reproduced').sum()} of {len(part)}"

@@ -11,8 +11,7 @@ from bench.report.document import Document, DocumentCells
 from bench.report.table import Table, listing, pivot
 from bench.statistics.summary import bottom_tenth
 from bench.studies.measures import BELOW_BASELINE, STD_OVER_CLIENTS, Measure
-from bench.studies.settings import Column
-from bench.studies.wording import interval, number
+from bench.studies.wording import number
 
 WORST = Measure(
     "worst_client",
@@ -54,14 +53,8 @@ def spread(shown: DocumentCells) -> Document | None:
         cell=cells[BELOW_BASELINE.name].map(number),
     )
     body = pivot(below, "line", "Method", ["column_number", "group", "column"])
-    columns = [
-        study.column_title(Column(*where)) for where in cells[WHERE].itertuples(index=False, name=None)
-    ]
-    names = {"n": "Seeds", "mean": "Mean", "std": "Std", "interval": "95 % interval"}
-    names |= {measure.name: measure.title for measure in MEASURES[:-1]}
-    names[BELOW_BASELINE.name] = f"Below {baseline}"
-    rows = cells.assign(interval=list(map(interval, cells["low"], cells["high"])))
-    rows = rows.set_index(rows["line"] + ", " + columns)[[*names]].rename(columns=names).rename_axis("Method")
+    names = ["method", *WHERE, "n", "mean", "std", "low", "high", *(measure.name for measure in MEASURES)]
+    numbers = cells[names]
     return statistic(
         study,
         f"{shown.experiment.name}_spread",
@@ -71,18 +64,13 @@ def spread(shown: DocumentCells) -> Document | None:
         shown.results,
         caption=(),
         fine_print=(
-            f"Below {baseline}: number of clients whose accuracy is lower than under {baseline} with the "
-            f"same seed and partition. {WORST.title}: {WORST.meaning}; {BOTTOM.title}: {BOTTOM.meaning}; "
-            f"{STD_OVER_CLIENTS.title}: sample standard deviation over clients in points. All are means "
-            "over seeds.",
-            "Std: sample standard deviation over seeds (ddof 1). 95 % interval: Student's, of the mean over "
-            "seeds; where all seeds share one partition it holds the spread of training alone.",
+            f"Means over seeds. {BELOW_BASELINE.name}: number of clients whose accuracy is lower than under "
+            f"{baseline} with the same seed and partition; {WORST.name}: {WORST.meaning}; {BOTTOM.name}: "
+            f"{BOTTOM.meaning}; {STD_OVER_CLIENTS.name}: sample standard deviation over clients in points; "
+            "std: over seeds; low to high: Student's 95 % interval of the mean over seeds. Where all seeds "
+            "share one partition it holds the spread of training alone.",
         ),
         views=(Table("below", f"Clients below {baseline}, mean over seeds", body),),
-        details=(listing("spread", "Spread over clients and seeds", rows),),
-        records={
-            "numbers": cells[
-                [*WHERE, "method", "n", "mean", "std", "low", "high", *(each.name for each in MEASURES)]
-            ]
-        },
+        details=(listing("spread", "Spread over clients and seeds", numbers.set_index("method")),),
+        records={"numbers": numbers[[*WHERE, "method", *names[4:]]]},
     )

@@ -17,17 +17,22 @@ from bench.report.grades import GRADES
 from bench.report.table import Table, Value, listing, measured
 from bench.studies.measures import Measure
 from bench.studies.settings import Column
-from bench.studies.wording import interval, signed, with_std
+from bench.studies.wording import signed, with_std
 
 if TYPE_CHECKING:
     from bench.figures.panels import Figure
+
+NUMBERS = ["line", "dataset", "scenario", "clients", "point", "measure", "stage", "rule", "n", "planned"]
+NUMBERS += ["mean", "std", "low", "high", "s_d", "partitions", "difference", "low_difference"]
+NUMBERS += ["high_difference", "margin", "tolerance", "verdict"]
+"""Columns of the cells frame that a page shows of every measured cell under every reading."""
 
 HEAD = ["column_number", "point_number", "position"]
 """What a number stands under: a federation, a point of the experiment's axis, and what is measured there."""
 
 
 def places(means: pd.Series[float]) -> pd.Series[int]:
-    """1 for the best, 2 for the second best, as printed with two decimals; ties share a place, others have 0."""
+    """1 for the best, 2 for the second best, 0 for others; as printed with two decimals, ties share a place."""
     ranks = means.round(2).rank(ascending=False, method="dense")
     return ranks.where(ranks <= 2, 0).astype(int)
 
@@ -141,45 +146,20 @@ def details(shown: DocumentCells) -> tuple[Table, ...]:
     """Further published tables beside the same runs, what is published and not run, and every number."""
     primary = shown.cells[shown.cells["primary"]]
     tables = []
-    for number_of_it, comparison in enumerate(shown.experiment.comparisons):
-        beside = primary[primary["is_run_column"] & (primary["comparison_number"] == number_of_it)]
-        if number_of_it > 0 and len(beside):
+    for number, comparison in enumerate(shown.experiment.comparisons):
+        beside = primary[primary["is_run_column"] & (primary["comparison_number"] == number)]
+        if number > 0 and len(beside):
             name, title = comparison.label.lower().replace(" ", "_"), f"Measured beside {comparison.label}"
             tables.append(_table(shown, name, title, beside))
     idle = primary[(primary["comparison_number"] == 0) & ~primary["is_run_column"]]
     idle = idle[idle["printed"].notna().groupby(idle["column_number"]).transform("any")]
     if len(idle):
         tables.append(_table(shown, "not_run", "Published, and not run yet", idle))
-    return (*tables, *([every_number(shown)] if (shown.cells["n"] > 0).any() else []))
-
-
-def every_number(shown: DocumentCells) -> Table:
-    """Every measured cell under every reading with its seeds, intervals and what its grade rests on."""
-    cells = shown.cells[shown.cells["n"] > 0]
-    where = cells["dataset"] + " " + cells["scenario"] + " " + cells["clients"].astype(str)
-    seeds = cells["n"].astype(str)
-    rows = pd.DataFrame(
-        {
-            "Line": cells["line"],
-            "Where": where + cells["point"].map(lambda point: f", {point}" if point else ""),
-            "Measure": cells["table"] + ": " + cells["measure"],
-            "Stage, rule": cells["stage"] + ", " + cells["rule"],
-            "Seeds": seeds.where(
-                cells["n"] >= cells["planned"], seeds + " of " + cells["planned"].astype(str)
-            ),
-            "Measured": list(map(measured, cells["mean"], cells["std"])),
-            "95 % interval": list(map(interval, cells["low"], cells["high"])),
-            "s_d": cells["s_d"],
-            "Partitions": cells["partitions"],
-            "Difference": cells["difference"].map(signed),
-            "90 % interval of it": list(map(interval, cells["low_difference"], cells["high_difference"])),
-            "Margin": cells["margin"],
-            "Tolerance": cells["tolerance"],
-            "Verdict": cells["verdict"],
-        }
-    )
-    title = "Every number: all readings, seeds, intervals and margins"
-    return listing("every_number", title, rows.set_index("Line"))
+    numbers = shown.cells.loc[shown.cells["n"] > 0, NUMBERS].set_index("line")
+    if len(numbers):
+        title = "Every number: all readings, seeds, intervals and margins"
+        tables.append(listing("every_number", title, numbers))
+    return tuple(tables)
 
 
 def verdict_map(shown: DocumentCells) -> Table | None:

@@ -63,8 +63,8 @@ def searches_frame(results: Results) -> pd.DataFrame:
 
 
 def tuned_board(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataFrame:
-    """The competitors' cells with numbers in default and tuned settings, those of a column from the first main
-    table that has it, with the number of the search.
+    """The competitors' cells with numbers in default and tuned settings, with the number of the search; those
+    of a column from the first main table that has it.
 
     A cell has a search where its runs are on the search's own clients.
     """
@@ -113,11 +113,6 @@ def default_and_tuned(study: Study, results: Results, board: pd.DataFrame) -> pd
     return pairs.assign(verdict=pairs["verdict"].fillna(DEFAULT_WON))
 
 
-def _places(study: Study, pairs: pd.DataFrame) -> list[str]:
-    """The titles of the columns of pairs."""
-    return [study.column_title(Column(*where)) for where in pairs[WHERE].itertuples(index=False, name=None)]
-
-
 def _table(study: Study, pairs: pd.DataFrame) -> Table:
     """Both numbers of every pair, their difference and its p value, methods by columns."""
     parts: list[tuple[str, Sequence[Cell]]] = []
@@ -128,28 +123,13 @@ def _table(study: Study, pairs: pd.DataFrame) -> Table:
     gains = pairs["difference"].map(gap) + " " + pairs["verdict"].map(MARKS).fillna("")
     parts.append(("Difference", gains.where(pairs["verdict"] != DEFAULT_WON, DEFAULT_WON).tolist()))
     parts.append(("p", [number(value, ".2g") for value in pairs["p_holm"]]))
-    pairs = pairs.assign(heading=_places(study, pairs))
+    columns = pairs[WHERE].itertuples(index=False, name=None)
+    pairs = pairs.assign(heading=[study.column_title(Column(*where)) for where in columns])
     shown = [
         pairs.assign(column=name, cell=pd.Series(cells, pairs.index, dtype=object)) for name, cells in parts
     ]
     body = pivot(pd.concat(shown).sort_index(kind="stable"), "title", "Method", ["heading", "column"])
     return Table("tuned", "Default and tuned", body.fillna("-"))
-
-
-def _searches(study: Study, pairs: pd.DataFrame) -> Table:
-    """The search behind every pair: its budget and its winner."""
-    epochs = pairs[["client_epochs", "client_epochs_granted"]].map("{:,.0f}".format)
-    rows = pd.DataFrame(
-        {
-            "Method": pairs["title"] + ", " + pd.Series(_places(study, pairs), pairs.index),
-            "Trials": pairs["trials"].astype(str) + " of " + pairs["trials_granted"].astype(str),
-            "Client epochs": epochs["client_epochs"] + " of " + epochs["client_epochs_granted"],
-            "Validation, default": 100 * pairs["validation_default"],
-            "Validation, winner": 100 * pairs["validation_tuned"],
-            "Winner's settings": pairs["winner"].str.replace(" ", ", ").replace("", "the default's"),
-        }
-    )
-    return listing("searches", "The searches", rows.set_index("Method"))
 
 
 def _notes(study: Study, board: pd.DataFrame, pairs: pd.DataFrame) -> Iterator[str]:
@@ -185,8 +165,7 @@ def tuned_document(study: Study, results: Results, cells: pd.DataFrame) -> Docum
     pairs = default_and_tuned(study, results, board)
     if pairs.empty:
         return None
-    is_fair = pairs.groupby(WHERE)[BUDGET].nunique().to_numpy().max() == 1
-    note = ", with the same budget for every method of a column" if is_fair else ""
+    record = record_of(pairs)
     return statistic(
         study,
         "tuned",
@@ -195,17 +174,17 @@ def tuned_document(study: Study, results: Results, cells: pd.DataFrame) -> Docum
         board[board["place"].isin([*pairs["place"], *pairs["place_default"]])],
         results,
         caption=(
-            f"Tuned: what a search found by validation accuracy{note} (bench tune). 'Default won': no "
+            "Tuned: what a search found by validation accuracy (bench tune). 'Default won': no "
             "configuration that was tried was better, and the tuned cell is the default's.",
         ),
         notes=tuple(_notes(study, board, pairs)),
         views=(_table(study, pairs),),
-        details=(_searches(study, pairs),),
+        details=(listing("searches", "Pairs and their searches", record.set_index("method")),),
         fine_print=(
             "Difference: tuned minus default in points over common seeds. p: paired t test, two-sided, with "
             "the unit of the ranking's tests and Holm's correction over the methods of a column. Better (>) "
             f"or worse (<): p below {ALPHA:g} and more than {REGION:g} points. Equivalent (=): the 95 % "
             f"interval lies within ±{REGION:g} points. Undecided (?): neither.",
         ),
-        records={"pairs": record_of(pairs)},
+        records={"pairs": record},
     )

@@ -334,7 +334,7 @@ def test_every_claim_has_its_answer_the_deciding_place_or_what_is_to_be_run() ->
     assert "100" in first[1]
     assert "1.505" in first[1].replace("+", "") or "1.51" in first[1]
     assert "server_cost" in third[1]
-    measured = [row[0] for row in texts(found, 1) if row[0] != UNMEASURED]
+    measured = [row[-1] for row in texts(found, 1) if row[-1] != UNMEASURED]
     assert measured == [HOLDS, HOLDS, FAILS]
     assert found.summary.startswith("1 of 3 hold")
 

@@ -164,11 +164,6 @@ def test_the_numbers_behind_the_tables_are_written(
     assert {row["method"] for row in numbers} == {*LEVELS, "majority", "fedavg_ft"}
 
 
-def test_cells_stand_once_in_cells_csv(folder: Path) -> None:
-    rows = [tuple(row.items()) for row in csv_rows(folder / "cells.csv")]
-    assert len(set(rows)) == len(rows)
-
-
 SCRIPT = """
 import sys
 from pathlib import Path
@@ -229,14 +224,6 @@ def test_the_terminal_shows_ranking_and_score_after_the_tables(built: Report) ->
     parts = [part.strip() for part in row.strip("│").split("│")]
     assert parts[0] == "Local"
     assert (parts[1], parts[4]) == ("1", "4/4")
-
-
-def test_latex_of_the_statistics_is_ascii(built: Report, folder: Path) -> None:
-    paths = list(folder.rglob("*.tex"))
-    assert len(paths) == len(built.documents)
-    for path in paths:
-        body = [line for line in path.read_text(encoding="utf-8").splitlines() if line[:1] != "%"]
-        assert all(line.isascii() for line in body), path.name
 
 
 def test_one_task_is_no_ranking_on_the_terminal() -> None:

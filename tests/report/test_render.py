@@ -1,5 +1,3 @@
-import csv
-import io
 import json
 import re
 import subprocess
@@ -17,11 +15,9 @@ from study_cells import csv_rows, one, plan_of, report_of, shown, spec
 from toy_study import ToyStudy
 
 from bench.errors import RequestError
-from bench.figures.drawing import Drawings
 from bench.frames.graded_cells import WRITTEN
 from bench.frames.stored_runs import WHERE, usual_frame
 from bench.grids import expand, load_grid
-from bench.report.captions import describe
 from bench.report.document import Report
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
 from bench.report.request import Request
@@ -29,11 +25,8 @@ from bench.report.table import Cell, Table, Value, measured, rank_of
 from bench.report.tables import verdict_map, views
 from bench.report.terminal import beside, brief, remarks, show, text_of
 from bench.reports.fedsheafhn import FedSheafHN
-from bench.site import folder
-from bench.site.documents import write
 from bench.studies.published import published
 from bench.studies.settings import Column
-from bench.studies.wording import signed, with_std
 
 COLUMNS = (Column("cora", "non-overlapping", 10), Column("cora", "overlapping", 10))
 
@@ -316,17 +309,6 @@ def test_what_stands_beside_a_number_is_in_brackets_or_below_it() -> None:
     ]
 
 
-def test_latex_has_the_intervals_of_grades_that_markdown_and_csv_have(written: Path) -> None:
-    folder = written / "toy" / "table1"
-    latex = (folder / "table.tex").read_text(encoding="utf-8").replace("$-$", "-")
-    markdown = (folder / "table.md").read_text(encoding="utf-8").replace("\\", "")
-    tables = [re.findall(r"\[([+-]\d+\.\d\d), ([+-]\d+\.\d\d)\]", text) for text in (latex, markdown)]
-    rows = csv.DictReader(io.StringIO((folder / "table.csv").read_text(encoding="utf-8")))
-    ends = [(row["low_difference"], row["high_difference"]) for row in rows if row["low_difference"]]
-    assert tables[0] == tables[1] != []
-    assert set(tables[0]) <= {(f"{float(low):+.2f}", f"{float(high):+.2f}") for low, high in ends}
-
-
 def test_wide_tables_are_cut_between_groups_and_within_wider_ones() -> None:
     table = table_of(zip("aabbbc", "123456", strict=True), {"r": list("012345")})
     blocks = table.by_group(2)
@@ -348,16 +330,6 @@ def test_ties_share_a_place(tmp_path: Path) -> None:
     view = report(tmp_path, source=source).documents[0].views[0]
     places = {label: rank_of(values[0]) for label, values in view.rows}
     assert [places[name] for name in ("Local", "FedAvg", "FedPer", "FedProx")] == [1, 1, 2, 0]
-
-
-def test_numbers_as_text() -> None:
-    assert with_std(71.256, 0.344) == "71.26 ± 0.34"
-    assert with_std(71.256, None) == "71.26"
-    assert (signed(1.0), signed(-0.5), signed(None)) == ("+1.00", "-0.50", "-")
-
-
-def test_environment_on_one_line() -> None:
-    assert describe({"processor": "P", "threads": 2, "packages": {"torch": "2"}}) == "P, 2 threads, torch 2"
 
 
 def test_convergence_csv_holds_mean_and_std_over_seeds(built: Report, written: Path) -> None:
@@ -422,54 +394,6 @@ def test_out_may_not_be_a_file(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="expected a folder"):
         report(tmp_path / "out")
     assert (tmp_path / "out").read_text() == "mine"
-
-
-def test_a_folder_with_other_files_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    report(out)
-    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    (out / "toy" / "thoughts.txt").write_text("mine")
-    source = database()
-    source.add("fedper", 0, [50, 50])
-    with pytest.raises(RequestError, match=r"thoughts\.txt"):
-        report(out, source=source)
-    assert (out / "toy" / "thoughts.txt").read_text() == "mine"
-    assert {path: path.read_bytes() for path in before} == before
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "a.txt").write_text("mine")
-    with pytest.raises(RequestError, match=r"a\.txt"):
-        report(tmp_path / "own")
-    assert [path.name for path in (tmp_path / "own").iterdir()] == ["a.txt"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "own"]  # nothing half-done beside them
-
-
-def test_an_earlier_report_is_replaced_whole(tmp_path: Path) -> None:
-    source = database()
-    for seed in (0, 1):
-        source.add("local", seed, [50, 50], dataset="cora", scenario="overlapping")
-        source.add("fedavg", seed, [50, 50], dataset="cora", scenario="overlapping")
-    report(tmp_path, source=source)
-    assert (tmp_path / "toy/table2/table.md").is_file()
-    report(tmp_path, Request(scenarios=("non-overlapping",)))
-    names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")}
-    assert "toy/table2" not in names
-    assert {
-        "index.html",
-        "cells.csv",
-        "toy/table1/table.tex",
-        "toy/table1/clients.png",
-    } <= names
-
-
-def test_an_unchanged_report_is_printed_again_without_being_made(tmp_path: Path) -> None:
-    built = report(tmp_path / "a")
-    with Drawings() as drawings:
-        contents = write(built, tmp_path / "a", drawings, "of these results")
-    assert folder.unchanged(tmp_path / "a", "of these results") == contents
-    assert folder.unchanged(tmp_path / "a", "of others") is None
-    assert folder.unchanged(tmp_path / "b", "of these results") is None
-    (tmp_path / "a" / "cells.csv").unlink()
-    assert folder.unchanged(tmp_path / "a", "of these results") is None
 
 
 def test_runs_of_no_study_are_mentioned(tmp_path: Path) -> None:

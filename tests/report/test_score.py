@@ -5,7 +5,6 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 from ranked_runs import beside_print
-from stored_runs import CORA as CORA_PROTOCOL
 from stored_runs import MemoryStore
 from study_cells import plan_of
 from toy_study import ToyStudy
@@ -26,7 +25,6 @@ from bench.report.score import (
     reproduction,
     scores,
     sign_tests,
-    spread_note,
     verdict_counts,
 )
 from bench.report.table import Table
@@ -116,16 +114,6 @@ def test_placebos_are_graded_in_the_place_of_others() -> None:
     assert sorted(of_final["Majority class's"]) == ["below", "reproduced", "reproduced"]
 
 
-def test_a_majority_of_other_clients_is_no_placebo() -> None:
-    database = MemoryStore()
-    for seed in (0, 1, 2):
-        database.add("pfedhn", seed, [80, 80])
-        database.add("majority", seed, [65, 65], partition_hash="others")
-    study = ToyStudy()
-    grades = placebos(study, judged_once(study, collect(database, [study]).cells))
-    assert set(grades["runs"]) == {"the method's own"}
-
-
 def test_signs_are_tested_by_data_set_over_graded_cells() -> None:
     data = pd.DataFrame(
         {
@@ -171,29 +159,6 @@ def test_a_value_measured_on_the_papers_own_clients_counts_there() -> None:
         "drawn": "below",
         "the paper's own": "reproduced",
     }
-
-
-def test_compatible_cells_that_rest_on_the_spread_between_partitions_are_counted() -> None:
-    """On Cora's partitions Local has 70, 73, 76 (s_d 3) and FedPer 70, 74, 78 (s_d 4); pooled 3.5."""
-    database = MemoryStore()
-    for seed in (0, 1):
-        for place, partition in enumerate((CORA_PROTOCOL.partition_seed, 1, 2)):
-            protocol = CORA_PROTOCOL.model_copy(update={"partition_seed": partition})
-            for method, step in (("local", 3), ("fedper", 4)):
-                counts, clients = [70 + step * place], f"clients {partition}"
-                database.add(method, seed, counts, protocol=protocol, partition_hash=clients)
-    for seed in (0, 1, 2):
-        database.add("pfedhn", seed, [68])
-        database.add("fggp", seed, [64 + 3 * seed])
-        database.add("local", seed, [71], dataset="citeseer")
-    study = ToyStudy()
-    cells = collect(database, [study]).cells
-    # Final version: beside 71.26 Local's 70, beside 65.24 FedPer's 70 and pFedHN's 68, and on CiteSeer beside
-    # 67 Local's 71, with Cora's spread; FGGP's 67 is half a point off 66.57. In the earlier version Local's
-    # value is no target; FedPer's 66 and pFedHN's 65.24 are as far off.
-    final, earlier = map(study.paper_title, study.papers)
-    note = spread_note(study, judged_once(study, cells))
-    assert f"{final}: 4 of 5; {earlier}: 2 of 2." in note
 
 
 TITLES = ["FedSheafHN", "FED-PUB", "FedAvg", "Local", "FedProx", "Majority"]
