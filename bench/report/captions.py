@@ -42,9 +42,6 @@ OTHER_ROWS = (
 IN_CAPTION = 3
 """Measures that a caption names; more stand in the fine print."""
 
-SIDE_BY_SIDE = 5
-"""Values of a part of the protocol that a caption names; of more it names the first and the last."""
-
 NAMED = 3
 """Up to so many columns a note names."""
 
@@ -213,9 +210,8 @@ def protocol_text(protocols: Collection[Protocol]) -> str:
 
 
 def _either(values: Sequence[float | str]) -> str:
-    """``1, 2 or 3``; of many ``1 to 20``."""
-    texts = [value if isinstance(value, str) else f"{value:g}" for value in values]
-    return f"{texts[0]} to {texts[-1]}" if len(texts) > SIDE_BY_SIDE else enumeration(texts, "or")
+    """``1, 2 or 3``."""
+    return enumeration([value if isinstance(value, str) else f"{value:g}" for value in values], "or")
 
 
 def _protocols(study: Study, runs: pd.DataFrame) -> str:

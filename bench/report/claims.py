@@ -301,8 +301,7 @@ def claim_document(study: Study, results: Results, cells: pd.DataFrame, listed: 
             "seed; of other numbers, other clients and means over places, paired by seed. A claim holds as "
             "a whole where it does at every place measured, or where it says most at more than half. Of "
             "several places the one that decides stands with its difference. 'To run': the grids that would "
-            "measure it. 'Reduced': runs with less data and fewer rounds than the paper's, which speak of order "
-            "alone.",
+            "measure it. 'Reduced': runs with less data and fewer rounds, which speak of order alone.",
             *listed.remarks,
         ),
         views=(table,),

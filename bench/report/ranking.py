@@ -13,10 +13,10 @@ from bench.frames.ranking import TASK, Ranking
 from bench.report.captions import statistic
 from bench.report.document import Document
 from bench.report.table import Table, listing, measured, pivot
-from bench.statistics.paired import ALPHA, REGION, of_one, opposite
+from bench.statistics.paired import ALPHA, REGION, of_one
 from bench.statistics.summary import DRAWS, LEAST, SEED
 from bench.studies.settings import Column
-from bench.studies.wording import enumeration, gap, interval, signed
+from bench.studies.wording import enumeration, gap, interval
 
 MARKS = {"better": ">", "worse": "<", "equivalent": "=", "undecided": "?", "no test": "-"}
 """Verdict on the row's method against the column's -> its mark."""
@@ -126,26 +126,6 @@ def groups_table(ranking: Ranking) -> Table:
     return Table("groups", f"{title}single run)", body)
 
 
-def pair_tables(ranking: Ranking) -> Iterator[Table]:
-    """The paired tests over tasks and of each: every method against every other."""
-    if len(ranking.over_tasks):
-        methods = ranking.ranks.loc[ranking.ranks["group"].notna(), "method"].tolist()
-        yield _pair_table(ranking, "pairs", "over tasks", methods, ranking.over_tasks)
-    for task, cells in ranking.cells.groupby("task"):
-        name = "_".join(map(str, filter(None, ("pairs", *cells[TASK].iloc[0]))))
-        tests = ranking.tests[ranking.tests["task"] == task]
-        yield _pair_table(ranking, name, task_label(ranking, cells), list(cells["method"]), tests)
-
-
-def _pair_table(ranking: Ranking, name: str, where: str, methods: list[str], tests: pd.DataFrame) -> Table:
-    both = pd.concat([tests, opposite(tests)])
-    marks = both["difference"].map(signed) + " " + both["verdict"].map(MARKS)
-    body = both.assign(cell=marks.where(both["difference"].notna(), "-"))
-    body = body.pivot(index="first", columns="second", values="cell").reindex(index=methods, columns=methods)
-    body = body.fillna("").rename(index=ranking.titles, columns=ranking.titles).rename_axis("Method")
-    return listing(name, f"Row minus column in points, {where} ({_extent(tests)})", body)
-
-
 def task_label(ranking: Ranking, cells: pd.DataFrame) -> str:
     """``Cora, non-overlapping, 10 clients``, with the point, of the cells of a task."""
     *where, point = cells[TASK].iloc[0]
@@ -173,20 +153,15 @@ def _caption(ranking: Ranking) -> str:
 
 
 def _fine_print(ranking: Ranking) -> tuple[str, ...]:
-    by_task = ranking.tests.groupby("task")
-    tests = "; ".join(
-        f"{task_label(ranking, cells)}: {_extent(by_task.get_group(task))}"
-        for task, cells in ranking.cells.groupby("task")
-    )
     return (
         "Every rank is over the tasks that the method has, among the methods measured there; nothing is "
         "imputed. Tasks: ranked of planned; methods that lack some stand last, in no group. Interval: "
         f"{DRAWS} draws, seed {SEED}. Minus {ranking.baseline_title}: mean difference in points.",
         "Paired t test, two-sided, of two methods with the same seeds and clients. Its unit is the client; "
         "the part of the graph where clients are samples of one; the partition where there are several; the "
-        "task, or the data set. Holm's correction over all pairs of a task; for groups over the tests against the "
-        f"leader of the group. Over tasks: {_extent(ranking.over_tasks)}; over data sets: "
-        f"{_extent(ranking.over_datasets)}. {tests}.",
+        "task, or the data set. Holm's correction over all pairs of a task; for groups over the tests "
+        f"against the leader of the group. Over tasks: {_extent(ranking.over_tasks)}; over data sets: "
+        f"{_extent(ranking.over_datasets)}.",
         f"Better (>) or worse (<): corrected p below {ALPHA:g} and a mean difference of more than {REGION:g} "
         f"points. Equivalent (=): the 95 % interval lies within ±{REGION:g} points. Undecided (?): neither.",
     )
@@ -237,6 +212,8 @@ def ranking_document(ranking: Ranking, results: Results) -> Document:
     """The document of a study's ranking; of a single task without ranks."""
     columns = ["method", "group", "rank", "low", "high", "tasks", "planned", "minus_baseline"]
     groups = groups_table(ranking)
+    pairs = pairs_record(ranking)
+    over_tasks = pairs[pairs["unit"] == "task"].drop(columns=TASK).set_index("first")
     return statistic(
         ranking.study,
         "ranking",
@@ -248,7 +225,7 @@ def ranking_document(ranking: Ranking, results: Results) -> Document:
         fine_print=_fine_print(ranking),
         notes=tuple(_notes(ranking)),
         views=(ranking_table(ranking), groups) if ranking.task_count > 1 else (groups,),
-        details=tuple(pair_tables(ranking)),
+        details=(listing("pairs", "Tests over tasks", over_tasks),) if len(over_tasks) else (),
         figures=tuple(_figures(ranking)),
-        records={"methods": ranking.ranks[columns], "pairs": pairs_record(ranking)},
+        records={"methods": ranking.ranks[columns], "pairs": pairs},
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from bench.figures.panels import Figure
 from bench.report.document import Document
-from bench.report.grades import GRADES, grade_look
+from bench.report.grades import GRADES, MARKS, grade_look
 from bench.report.table import Cell, Table, Value, rank_of, text_of
 
 LATEX = str.maketrans(
@@ -23,6 +23,9 @@ LATEX = str.maketrans(
         **{character: f"\\{character}" for character in "&%$#_{}"},
     }
 )
+
+BESIDE = f"published value, measured minus published with its 90 % interval, and verdict ({MARKS})"
+"""What stands beside the numbers of an experiment."""
 
 
 def escape_latex(text: str) -> str:
@@ -45,18 +48,6 @@ def _beside(cell: Cell) -> tuple[str, str]:
     return cell.published_text, " ".join(filter(None, (cell.difference_text, cell.interval_text, verdict)))
 
 
-def _legend(tables: Sequence[Table], place: str) -> list[str]:
-    """What stands at a place beside numbers, and what its marks mean; nothing where nothing does."""
-    cells = [cell for table in tables for cell in table.body.to_numpy().flat]
-    verdicts = {cell.verdict for cell in cells if isinstance(cell, Value)}
-    marks = ", ".join(f"{look.mark} {name}" for name, look in GRADES.items() if name in verdicts)
-    if not marks:
-        return []
-    return [
-        f"{place}: published value, measured minus published with its 90 % interval, and verdict ({marks})."
-    ]
-
-
 def markdown_table(table: Table) -> str:
     """A table in Markdown; best bold, second best underlined, what stands beside a number in brackets."""
 
@@ -74,7 +65,7 @@ def markdown_table(table: Table) -> str:
 
 def markdown(document: Document, figures: Mapping[Figure, str]) -> str:
     """A document in Markdown with its figures, whose files have these names (without ``.png``)."""
-    caption = (*document.caption, *_legend(document.views, "In brackets"))
+    caption = (*document.caption, *([] if document.is_statistic else [f"In brackets: {BESIDE}."]))
     parts = [f"# {escape_markdown(document.full_title)}", *map(escape_markdown, caption)]
     for view in document.views:
         parts += [f"## {escape_markdown(view.title)}", *map(markdown_table, view.by_group())]
@@ -119,7 +110,7 @@ def latex(document: Document) -> str:
     r"""A document's views as ``table*`` environments, which need ``booktabs`` alone."""
     parts = [r"% \usepackage{booktabs}"]
     for view in document.views:
-        legend = _legend([view], "Below numbers")
+        legend = [] if document.is_statistic else [f"Below numbers: {BESIDE}."]
         caption = " ".join([f"{document.full_title}. {view.title}.", *document.caption, *legend])
         lines = [
             r"\begin{table*}",

@@ -19,7 +19,6 @@ from bench.report.ranking import first_sentence
 from bench.report.table import listing
 from bench.statistics.summary import LEAST_METHODS, kendall
 from bench.studies.published import published
-from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.wording import enumeration, signed
 
@@ -210,29 +209,20 @@ def reproduction(
     verdicts = list(counts.columns.drop(NO_TABLE, errors="ignore"))
     by_table = counted(judged, ["paper", "printed_table"], "verdict", verdicts)
     by_table.insert(0, "cells", by_table.sum(axis=1))
-    shown_signs = signs.rename(study.title_of, level="dataset").assign(mean=signs["mean"].map(signed))
     by_runs = counted(grades, ["paper", "runs"], "grade", GRADES)
     by_clients = counted(on_both(study, cells), ["paper", "clients"], "grade", MEASURED).sort_index()
-    tables = [
-        ("score", "Reproduction score", "Verdict", _score(study, judged, counts, grades, taus)),
-        ("tables", "Verdicts by table", "Table", by_table),
-        ("placebos", "Grades with other methods' runs in place of the method's own", "Runs", by_runs),
-        (
-            "clients",
-            "Values on drawn clients and on the paper's own, of which the latter count",
-            "Clients",
-            by_clients,
-        ),
-        ("signs", "Which side of the published value cells lie on", "Data set", shown_signs),
-        ("tau", "Order of methods", "Column", _order(study, taus)),
-    ]
-    views = [
-        listing(
-            name, title, _with_labels(study, rows).rename_axis(stub), {"p": ".2g", "Kendall's tau": "+.2f"}
-        )
-        for name, title, stub, rows in tables
-        if len(rows)
-    ]
+    ordered = taus[taus["methods"] >= LEAST_METHODS].drop(columns="table").set_index(["paper", "beside"])
+    views = [listing("score", "Reproduction score", _score(study, judged, counts, grades, taus))]
+    for name, title, rows in (
+        ("tables", "Verdicts by table", by_table),
+        ("placebos", "Grades with other methods' runs in place of the method's own", by_runs),
+        ("clients", "Values on drawn clients and on the paper's own, of which the latter count", by_clients),
+        ("signs", "Which side of the published value cells lie on", signs),
+        ("tau", "Order of methods", ordered),
+    ):
+        if len(rows):
+            shown = rows.rename(study.paper_title, level="paper").reset_index(level=1).rename_axis("Paper")
+            views.append(listing(name, title, shown, {"mean": "+.2f", "p": ".2g", "tau": "+.2f"}))
     fine_print = (
         LEGEND,
         f"Placebos: what {study.title_of(study.baseline)} and {study.title_of(study.control)} would score "
@@ -262,14 +252,6 @@ def reproduction(
     )
 
 
-def _with_labels(study: Study, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows under one label each; of an index with levels the first is a paper."""
-    if rows.index.nlevels == 1:
-        return rows
-    labels = [f"{study.paper_title(paper)}, {name}" for paper, name in rows.index]
-    return rows.set_axis(labels)
-
-
 def _score(
     study: Study, judged: pd.DataFrame, counts: pd.DataFrame, grades: pd.DataFrame, taus: pd.DataFrame
 ) -> pd.DataFrame:
@@ -290,17 +272,4 @@ def _score(
         rows["Kendall's tau, mean"] = signed(known_taus.mean())
         rows["columns with tau"] = str(len(known_taus))
         score[study.paper_title(str(paper))] = rows
-    return pd.DataFrame(score)
-
-
-def _order(study: Study, taus: pd.DataFrame) -> pd.DataFrame:
-    """Tau of every column with an order to compare."""
-    shown = taus[taus["methods"] >= LEAST_METHODS]
-    labels = []
-    for beside, *where, point in shown[["beside", *TASK]].itertuples(index=False, name=None):
-        labels.append(", ".join(filter(None, (beside, study.column_title(Column(*where)), point))))
-    return (
-        shown[["methods", "tau"]]
-        .set_axis(labels)
-        .rename(columns={"methods": "Methods", "tau": "Kendall's tau"})
-    )
+    return pd.DataFrame(score).rename_axis("Verdict")

@@ -32,7 +32,7 @@ HEAD = ["column_number", "point_number", "position"]
 
 
 def places(means: pd.Series[float]) -> pd.Series[int]:
-    """1 for the best, 2 for the second best, 0 for others; as printed with two decimals, ties share a place."""
+    """1 for the best, 2 for the second best, 0 for others; ties in two decimals share a place."""
     ranks = means.round(2).rank(ascending=False, method="dense")
     return ranks.where(ranks <= 2, 0).astype(int)
 
@@ -177,10 +177,8 @@ def _summary(shown: DocumentCells) -> str:
     known = shown.cells[shown.cells["primary"] & (shown.cells["n"] > 0)]
     if known.empty:
         return "Nothing run yet."
-    subjects = known["method" if shown.by_method else "line_number"].nunique()
-    noun = "method" if shown.by_method else "variant"
-    federations = _count(known["column_number"].nunique(), "federation")
-    text = f"{len(known):,} numbers of {_count(subjects, noun)} on {federations}"
+    lines, federations = known["line_number"].nunique(), known["column_number"].nunique()
+    text = f"{len(known):,} numbers of {_count(lines, 'line')} on {_count(federations, 'federation')}"
     targets = known[known["printed"].notna() & known["usual"]]
     targets = targets.drop_duplicates(["paper", "printed"], keep="last")
     agree = targets["verdict"].isin(AGREEING).sum()

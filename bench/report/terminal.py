@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from bench.report.document import Document, Report, Score
-from bench.report.grades import GRADES, grade_look
+from bench.report.grades import GRADES, MARKS, grade_look
 from bench.report.table import Cell, Table, Value, rank_of
 from bench.report.table import text_of as text_of_cell
 
@@ -134,7 +134,7 @@ def show(document: Document, console: Console) -> None:
         for table in fitting(view):
             console.print(rich_table(table))
     if not document.is_statistic:
-        _line(console, ", ".join(f"{look.mark} {name}" for name, look in GRADES.items()))
+        _line(console, MARKS)
     for note in document.notes:
         _line(console, f"- {note}")
 
