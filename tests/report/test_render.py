@@ -18,6 +18,7 @@ from bench.errors import RequestError
 from bench.frames.graded_cells import WRITTEN
 from bench.frames.stored_runs import WHERE, usual_frame
 from bench.grids import expand, load_grid
+from bench.report.captions import caption_of, fine_print_of
 from bench.report.document import Report
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
 from bench.report.request import Request
@@ -27,6 +28,7 @@ from bench.report.terminal import beside, brief, remarks, show, text_of
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.studies.published import published
 from bench.studies.settings import Column
+from bench.studies.study import Study
 
 COLUMNS = (Column("cora", "non-overlapping", 10), Column("cora", "overlapping", 10))
 
@@ -132,31 +134,30 @@ def test_what_is_not_in_the_caption_is_in_the_fine_print(built: Report) -> None:
         assert part in caption
     for part in (
         "Cora: 100 rounds",
-        "cpu",
         "A_CPU, 1 thread, Python 3.11.0, torch 2.13.0",
     ):
         assert part in fine_print
     assert all(remark in fine_print for remark in ToyStudy.remarks)
 
 
-def clashes(built: Report, name: str = "toy_table1") -> list[str]:
-    """What a document says of runs on other clients: the note, and whether its caption leads there."""
-    (document,) = [document for document in built.documents if document.key == name]
-    notes = [line for line in document.fine_print if line.startswith("Not the same clients")]
-    assert any("other clients" in line for line in document.caption) == bool(notes)
+def clashes(source: MemoryStore, study: type[Study] = ToyStudy) -> list[str]:
+    """What a table says of runs on other clients: the note, and whether its caption leads there."""
+    cells = shown(study, "table1", source)
+    notes = [line for line in fine_print_of(cells) if line.startswith("Not the same clients")]
+    assert any("other clients" in line for line in caption_of(cells)) == bool(notes)
     return notes
 
 
-def test_captions_warn_of_different_clients_under_one_partition_seed(tmp_path: Path) -> None:
+def test_captions_warn_of_different_clients_under_one_partition_seed() -> None:
     source, other = database(), CORA.model_copy(update={"partition_seed": 7})
     source.add("fedper", 0, [60, 62], protocol=other, partition_hash="0123456789abcdef")  # as it should be
-    assert clashes(report(tmp_path / "a", source=source)) == []
+    assert clashes(source) == []
     source.add("pfedgraph", 1, [60, 62], partition_hash="fedcba9876543210")
-    (note,) = clashes(report(tmp_path / "b", source=source))
+    (note,) = clashes(source)
     assert "Cora, non-overlapping, 10 clients, partition seed 123: abcdef01, fedcba98" in note
 
 
-def test_other_scenarios_are_on_other_clients_as_they_should_be(tmp_path: Path) -> None:
+def test_other_scenarios_are_on_other_clients_as_they_should_be() -> None:
     class TwoScenarios(ToyStudy):
         """Cora with ten clients, whose nodes they share or not, in one table."""
 
@@ -169,21 +170,18 @@ def test_other_scenarios_are_on_other_clients_as_they_should_be(tmp_path: Path) 
     for column, partition in zip(COLUMNS, ("a" * 8, "b" * 8), strict=True):
         for method in ("local", "fedavg"):
             source.add(method, 0, [60, 62], scenario=column.scenario, partition_hash=partition)
-    built = report_of(source, tmp_path, study=TwoScenarios)
-    assert clashes(built) == clashes(built, "toy_ranking") == []
+    assert clashes(source, TwoScenarios) == []
 
 
-def test_captions_know_a_partition_drawn_for_every_seed(tmp_path: Path) -> None:
+def test_captions_know_a_partition_drawn_for_every_seed() -> None:
     source = MemoryStore()
     for seed, partition in enumerate(("aaaaaaaa", "bbbbbbbb")):
         drawn = CORA.model_copy(update={"partition_seed": seed})
-        source.add("local", seed, [60, 62], protocol=drawn, partition_hash=partition)
-        source.add("fedavg", seed, [60, 62], protocol=drawn, partition_hash=partition)
-    assert clashes(report(tmp_path / "a", source=source)) == []
-    source.add(
-        "fedper", 1, [60, 62], protocol=CORA.model_copy(update={"partition_seed": 1}), partition_hash="c" * 8
-    )
-    (note,) = clashes(report(tmp_path / "b", source=source))
+        for method in ("local", "fedavg"):
+            source.add(method, seed, [60, 62], protocol=drawn, partition_hash=partition)
+    assert clashes(source) == []
+    source.add("fedper", 1, [60, 62], protocol=drawn, partition_hash="c" * 8)
+    (note,) = clashes(source)
     assert "partition seed 1: bbbbbbbb, cccccccc" in note
     assert "partition seed 0" not in note
 
