@@ -43,7 +43,7 @@ IN_CAPTION = 3
 """Measures that a caption names; more stand in the fine print."""
 
 NAMED = 3
-"""Up to so many columns a note names."""
+"""Up to so many columns or partitions are named; more are counted."""
 
 OWN_RUNS = "runs of your own, beside those that come with the suite"
 
@@ -150,12 +150,12 @@ def _trained(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
 
 def _tuned(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs in settings that a search found; setting is the mark of their line."""
-    tuned = runs[runs["search"].notna() & (runs["setting"] != "")]
+    tuned = runs[runs["search"].notna() & runs["setting"].str.startswith("tuned")]
     return tuned.assign(setting=tuned["setting"].str.split(";").str[0])
 
 
 def _origins(study: Study, runs: pd.DataFrame, results: Results) -> list[str]:
-    """Protocols by data set, searches, clients that differ, environments and bundles."""
+    """Protocols by data set, searches, clients that differ, partitions, environments and bundles."""
     used = results.source.environments().sort_values("id")
     used = used[used["id"].isin(runs["environment_id"])]
     environments = sorted({describe(json.loads(text)) for text in used["description"]} - {""})
@@ -165,6 +165,7 @@ def _origins(study: Study, runs: pd.DataFrame, results: Results) -> list[str]:
         ("Protocol", _protocols(study, runs)),
         *_searches(runs, results),
         ("Not the same clients, and not to be compared", _clashes(study, runs)),
+        ("Partitions", _partitions(study, runs)),
         ("Environment", "; ".join(environments)),
         ("Imported", ", ".join(bundles)),
     ]
@@ -221,6 +222,16 @@ def _protocols(study: Study, runs: pd.DataFrame) -> str:
     for row in rows_of(trained.sort_values("dataset", kind="stable")):
         datasets.setdefault(row.protocol, []).append(study.title_of(row.dataset))
     return "; ".join(f"{', '.join(titles)}: {protocol_text([one])}" for one, titles in datasets.items())
+
+
+def _partitions(study: Study, runs: pd.DataFrame) -> str:
+    """Beginnings of the partitions' hashes by column, or how many they are."""
+    texts = []
+    for where, part in parts_of(runs[runs["partition_hash"] != ""], WHERE):
+        hashes = sorted(part["partition_hash"].str[:8].unique())
+        text = ", ".join(hashes) if len(hashes) <= NAMED else f"{len(hashes)} partitions"
+        texts.append(f"{study.column_title(Column(*where))}: {text}")
+    return "; ".join(texts)
 
 
 def _clashes(study: Study, runs: pd.DataFrame) -> str:
