@@ -182,21 +182,6 @@ def test_files_are_byte_identical_in_another_process(tmp_path: Path) -> None:
     )
 
 
-def test_the_figure_has_every_method_with_its_rank_and_group(
-    cora_document: Document, cora_ranking: Ranking
-) -> None:
-    (figure,) = cora_document.figures
-    (panel,) = figure.panels
-    assert panel.kind == "ranks"
-    assert {mark.method: mark.label for mark in panel.marks} == {
-        name: cora_ranking.titles[name] for name in LEVELS
-    }
-    shown = panel.data.set_index("method")
-    ranks = cora_ranking.ranks.set_index("method")
-    assert shown["group"].to_dict() == ranks["group"].to_dict()
-    assert shown["mean_rank"].to_dict() == pytest.approx(ranks["rank"].to_dict())
-
-
 def test_the_terminal_shows_ranking_and_score_after_the_tables(built: Report) -> None:
     console = Console(width=80, record=True, file=io.StringIO())
     for each in built.documents:
