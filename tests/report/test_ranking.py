@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -149,37 +145,6 @@ def test_the_numbers_behind_the_tables_are_written(
     assert set(diagram) == set(LEVELS)
     numbers = csv_rows(folder / "toy/table1_spread/numbers.csv")
     assert {row["method"] for row in numbers} == {*LEVELS, "majority", "fedavg_ft"}
-
-
-SCRIPT = """
-import sys
-from pathlib import Path
-sys.path[:0] = {folders!r}
-from test_ranking import cora
-cora(Path(sys.argv[1]))
-"""
-
-
-@pytest.mark.slow
-def test_files_are_byte_identical_in_another_process(tmp_path: Path) -> None:
-    script = SCRIPT.format(folders=[str(folder) for folder in Path(__file__).parents[:2]])
-    digests = []
-    for seed in ("1", "77"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        out = tmp_path / seed
-        subprocess.run([sys.executable, "-c", script, str(out)], check=True, env=environment)
-        digests.append(
-            {
-                path.relative_to(out).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-                for path in out.rglob("*")
-                if path.is_file()
-            }
-        )
-    assert digests[0] == digests[1]
-    assert {f"toy/ranking/ranks.{kind}" for kind in ("png", "csv")} <= set(digests[0])
-    assert {f"toy/{name}/table.tex" for name in ("ranking", "reproduction", "table1_spread")} <= set(
-        digests[0]
-    )
 
 
 def test_the_terminal_shows_ranking_and_score_after_the_tables(built: Report) -> None:
