@@ -211,18 +211,20 @@ def reproduction(
     by_table.insert(0, "cells", by_table.sum(axis=1))
     by_runs = counted(grades, ["paper", "runs"], "grade", GRADES)
     by_clients = counted(on_both(study, cells), ["paper", "clients"], "grade", MEASURED).sort_index()
-    ordered = taus[taus["methods"] >= LEAST_METHODS].drop(columns="table").set_index(["paper", "beside"])
+    ordered = taus[taus["methods"] >= LEAST_METHODS].set_index(["paper", "beside", *TASK])
+    forms = {"mean": "+.2f", "p": ".2g", "tau": "+.2f"}
     views = [listing("score", "Reproduction score", _score(study, judged, counts, grades, taus))]
     for name, title, rows in (
         ("tables", "Verdicts by table", by_table),
         ("placebos", "Grades with other methods' runs in place of the method's own", by_runs),
         ("clients", "Values on drawn clients and on the paper's own, of which the latter count", by_clients),
         ("signs", "Which side of the published value cells lie on", signs),
-        ("tau", "Order of methods", ordered),
+        ("tau", "Order of methods", ordered[["methods", "tau"]]),
     ):
         if len(rows):
-            shown = rows.rename(study.paper_title, level="paper").reset_index(level=1).rename_axis("Paper")
-            views.append(listing(name, title, shown, {"mean": "+.2f", "p": ".2g", "tau": "+.2f"}))
+            keys = rows.rename(study.paper_title, level="paper").index
+            labels = pd.Index([", ".join(filter(None, map(str, key))) for key in keys], name="Values")
+            views.append(listing(name, title, rows.set_axis(labels), forms))
     fine_print = (
         LEGEND,
         f"Placebos: what {study.title_of(study.baseline)} and {study.title_of(study.control)} would score "

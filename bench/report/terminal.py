@@ -63,7 +63,7 @@ def fitting(table: Table) -> list[Table]:
 
 def _room(table: Table) -> int:
     """How many columns of a table stand side by side without cutting a word or a number."""
-    words = [name.split() for name in table.columns]
+    words = [[name] for name in table.columns]
     for _, cells in table.rows:
         for column, cell in zip(words, cells, strict=True):
             column += [cell.text] if isinstance(cell, Value) else text_of_cell(cell).split()
