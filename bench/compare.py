@@ -227,8 +227,8 @@ def standings_table(comparison: Comparison, title: str) -> Table:
         }
         dataset = ranking.study.title_of(row["dataset"]) if own["dataset"].nunique() > 1 else ""
         place = " ".join(filter(None, (dataset, row["scenario"], str(row["clients"]), row["point"])))
-        rows.append((place, texts))
-    return listing("standing", title, "Task", rows)
+        rows.append({"Task": place, **texts})
+    return listing("standing", title, pd.DataFrame(rows).set_index("Task"))
 
 
 def others_table(comparison: Comparison, row: Mapping[Any, Any]) -> Table:
@@ -251,9 +251,9 @@ def others_table(comparison: Comparison, row: Mapping[Any, Any]) -> Table:
             "Ahead by,\nsame seeds": ahead,
             "Verdict": test["verdict"] if test else "-",
         }
-        rows.append((ranking.titles[cell["method"]], texts))
+        rows.append({"Method": ranking.titles[cell["method"]], **texts})
     title = f"{comparison.label(row)}: {ranking.titles[comparison.method]} among the others"
-    return listing("others", title, "Method", rows)
+    return listing("others", title, pd.DataFrame(rows).set_index("Method"))
 
 
 def sentences(comparison: Comparison) -> list[str]:

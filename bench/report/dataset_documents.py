@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from bench.frames.stored_runs import rows_of
 from bench.frames.verdicts import LEVEL, STATES
 from bench.report.document import Document
 from bench.report.table import listing
@@ -71,22 +70,18 @@ def dataset_document(study: Study) -> Document | None:
     measured = shipped_statistics()
     rows = description.beside(measured[measured["paper"] == description.paper], values, "right")
     rows["verdict"] = judged(rows, description.partitions)
-    rows["setting"] = settings(rows)
+    titles, quantities = rows["dataset"].map(study.title_of), rows["quantity"].str.replace("_", " ")
+    texts = rows[["measured", "published", "verdict"]].set_index(
+        titles + ", " + settings(rows) + ", " + quantities
+    )
+    texts = texts.rename_axis("Statistic")
     views = []
-    for (paper, table), part in rows.groupby(["paper", "table"], sort=False):
-        lines = []
-        for row in rows_of(part):
-            difference = 100 * (row.measured / row.published - 1) if row.published else math.nan
-            texts = {
-                "Measured": _text(row.measured, row.quantity),
-                "Published": _text(row.published, row.quantity),
-                "Difference": "-" if pd.isna(difference) else f"{difference:+.1f} %",
-                "Verdict": row.verdict,
-            }
-            title = study.title_of(row.dataset)
-            lines.append((f"{title}, {row.setting}, {row.quantity.replace('_', ' ')}", texts))
-        name = f"{paper}_{table}".lower().replace(" ", "_")
-        views.append(listing(name, f"{study.paper_title(str(paper))}, {table}", "Statistic", lines))
+    for paper, table in rows[["paper", "table"]].drop_duplicates().itertuples(index=False, name=None):
+        is_here = (rows["paper"] == paper) & (rows["table"] == table)
+        name, title = f"{paper}_{table}".lower().replace(" ", "_"), f"{study.paper_title(paper)}, {table}"
+        views.append(
+            listing(name, title, texts[is_here.to_numpy()], {"measured": ",.5g", "published": ",.5g"})
+        )
     caption = (
         "Statistics of the data sets as the papers print them. Counts of clients are means over them, "
         "heterogeneity is a median over pairs.",
@@ -105,14 +100,6 @@ def dataset_document(study: Study) -> Document | None:
         "Statistics of the data sets as papers print them beside those measured here.",
         caption,
         tuple(views),
-        tuple(views),
         fine_print=(LEGEND,),
         records={f"{study.name}_datasets": record[[*names, "published", "verdict"]]},
     )
-
-
-def _text(value: float, quantity: str) -> str:
-    """A statistic with the digits that papers print."""
-    if pd.isna(value):
-        return "-"
-    return f"{value:.3f}" if quantity in SHARES else f"{value:,.0f}"

@@ -5,31 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 import pandas as pd
 
 from bench.figures.panels import Figure
 from bench.frames.graded_cells import COLUMNS, Results, no_rows
 from bench.frames.ranking import Ranking
-from bench.frames.verdicts import AGREEING
 from bench.report.table import Table
 from bench.studies.experiment import Experiment
 from bench.studies.measures import Measure
 from bench.studies.settings import Column
 from bench.studies.study import Study
 
-PLACE = [
-    "column_number",
-    "line_number",
-    "line_object",
-    "point_object",
-    "done_seeds",
-]
+PLACE = ["column_number", "line_number", "line_object", "point_object", "done_seeds"]
 """Columns of the places frame that the cells of a document have."""
 
 
-@dataclass(frozen=True, eq=False)
-class DocumentCells:
+class DocumentCells(NamedTuple):
     """The cells of an experiment that a report shows, among all ``results``.
 
     To the columns of the cells frame come ``PLACE``, point_number (of the experiment's points) and
@@ -75,15 +68,16 @@ class DocumentCells:
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """Everything about one table of a study's paper: its views, its caption and notes, its cells and figures.
-    ``name`` and ``title`` are those that it has in the study.
+    """Everything about one table of a study's paper. ``name`` and ``title`` are those that it has in the
+    study.
 
-    ``views`` are written everywhere, ``details`` are folded on the page and not in LaTeX, as are the lines
-    of ``fine_print``; ``printed`` are the tables of a terminal, none where nothing was run, and ``summary``
-    says in a sentence what there is to see. ``cells`` are rows of the cells frame, under every reading; those
-    of a statistic stand in the documents of their experiments, too. ``records`` are the numbers behind the
-    tables of a statistic, by the name of their CSV file; fractions get four decimals there, texts stand as
-    they are.
+    summary     what there is to see, in a sentence
+    views       tables that are written everywhere
+    cells       rows of the cells frame, under every reading; those of a statistic stand in the documents of
+                their experiments, too
+    details     further tables, which are folded on the page and stand neither in LaTeX nor in a terminal
+    fine_print  lines that are folded on the page
+    records     the numbers behind the tables of a statistic, by the name of their CSV file
     """
 
     study: Study
@@ -92,7 +86,6 @@ class Document:
     summary: str
     caption: tuple[str, ...]
     views: tuple[Table, ...]
-    printed: tuple[Table, ...]
     cells: pd.DataFrame = field(default_factory=lambda: no_rows(COLUMNS))
     is_statistic: bool = True
     details: tuple[Table, ...] = ()
@@ -121,29 +114,18 @@ class Document:
         return self.folder / figure.name.removeprefix(f"{self.key}_")
 
 
-@dataclass(frozen=True)
-class Score:
-    """How the values came out that the paper of a ``title`` prints: ``counts`` of every verdict of measured
-    cells, best first.
+class Score(NamedTuple):
+    """How many values the paper of a ``title`` prints, how many of them were measured, and the verdicts on
+    these with their numbers, best first.
     """
 
     title: str
-    counts: tuple[tuple[str, int], ...]
     published: int
-
-    @property
-    def measured(self) -> int:
-        """Published values that were measured."""
-        return sum(count for _, count in self.counts)
-
-    @property
-    def agreeing(self) -> int:
-        """Published values that are reproduced or compatible."""
-        return sum(count for verdict, count in self.counts if verdict in AGREEING)
+    measured: int
+    counts: list[tuple[str, int]]
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
+class Part(NamedTuple):
     """A study in a report, of so many ``runs``. ``ranking`` is None where no two methods can be ranked.
 
     ``maps`` are the verdicts of the documents in which methods compete with each other, by their names.
@@ -152,17 +134,11 @@ class Part:
     study: str
     title: str
     runs: int
-    sentences: tuple[str, ...]
-    scores: tuple[Score, ...]
+    sentences: list[str]
+    scores: list[Score]
     ranking: Ranking | None
     maps: dict[str, Table]
-    documents: Sequence[Document]
-
-    @property
-    def measured_share(self) -> float:
-        """The share of its papers' published values that was measured."""
-        published = sum(score.published for score in self.scores)
-        return sum(score.measured for score in self.scores) / published if published else 0.0
+    documents: list[Document]
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,12 +147,12 @@ class Report:
     run; ``elsewhere`` describes runs that no study shows, ``shipped`` counts those that come with the suite.
     """
 
-    parts: tuple[Part, ...]
+    parts: Sequence[Part]
     shipped: int = 0
-    unrun: tuple[str, ...] = ()
-    elsewhere: tuple[str, ...] = ()
+    unrun: Sequence[str] = ()
+    elsewhere: Sequence[str] = ()
 
     @property
-    def documents(self) -> tuple[Document, ...]:
+    def documents(self) -> list[Document]:
         """The documents of all studies."""
-        return tuple(document for part in self.parts for document in part.documents)
+        return [document for part in self.parts for document in part.documents]

@@ -27,6 +27,9 @@ GRADES = {
 }
 """The grades of a measured cell beside a published value, best first."""
 
+MARKS = ", ".join(f"{look.mark} {name}" for name, look in GRADES.items())
+"""What the marks mean."""
+
 ANSWERS = {
     "holds": GRADES["reproduced"],
     "does not hold": replace(GRADES["below"], symbol="×"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any
+from collections.abc import Iterator
 
 import pandas as pd
 
@@ -11,77 +10,120 @@ from bench.figures import style
 from bench.figures.panels import Figure, Mark, Panel
 from bench.frames.graded_cells import Results
 from bench.frames.ranking import TASK, Ranking
-from bench.frames.stored_runs import rows_of
 from bench.report.captions import statistic
 from bench.report.document import Document
-from bench.report.score import by_dataset
-from bench.report.table import Cell, Table, Value, listing, pivot
-from bench.statistics.paired import ALPHA, REGION, common_ground, opposite
+from bench.report.table import Table, listing, measured, pivot
+from bench.statistics.paired import ALPHA, REGION, of_one
 from bench.statistics.summary import DRAWS, LEAST, SEED
 from bench.studies.settings import Column
-from bench.studies.wording import gap, interval, number, signed
+from bench.studies.wording import enumeration, gap, interval
 
 MARKS = {"better": ">", "worse": "<", "equivalent": "=", "undecided": "?", "no test": "-"}
 """Verdict on the row's method against the column's -> its mark."""
 
+MOST_NAMED = 3
+"""Methods that are first together and are named; more are counted."""
+
+
+def first_sentence(ranking: Ranking | None) -> str:
+    """Who has the best mean rank, and who cannot be told apart from them by the tests."""
+    if ranking is None:
+        return "No two methods were measured on the same clients yet, so that nobody has a rank."
+    table = ranking.ranks
+    best, tested = table.iloc[0], table["group"].notna().sum()
+    if ranking.task_count == 1:
+        mean = ranking.scores[best["method"]].iloc[0]
+        text = f"the highest mean of {len(table)} methods on one federation, {mean:.1f}\N{NO-BREAK SPACE}%"
+    else:
+        scope = f"{len(table)} methods over {ranking.task_count} federations"
+        if 0 < tested < len(table):
+            scope = f"the {tested} methods (of {len(table)}) measured in all {ranking.task_count} federations"
+        ends = f"{best['low']:.1f} to {best['high']:.1f}"
+        text = f"the best mean rank of {scope}, {best['rank']:.1f} (95\N{NO-BREAK SPACE}% interval {ends})"
+    others = table.loc[table["group"] == 1, "title"].tolist()[1:]
+    if not tested:
+        text += "; there are too few results to test differences"
+    elif not others:
+        text += ", and is significantly ahead of every other"
+        tests = of_one(best["method"], ranking.over_datasets)
+        if (tests["verdict"] != "better").any():
+            text += f" over these, though not over the {tests['units'].iloc[0]} data sets"
+    elif len(others) + 1 == tested:
+        text += ", but none of the others can be told apart from it"
+    elif len(others) < MOST_NAMED:
+        text += f", but cannot be told apart from {enumeration(others)}"
+    else:
+        text += f", but {len(others)} others cannot be told apart from it"
+    return f"{best['title']} has {text}."
+
+
+def by_dataset(ranking: Ranking) -> str:
+    """Who is worse than the best where federations of one data set count once; empty without such tests."""
+    best = ranking.ranks.iloc[0]
+    tests = of_one(best["method"], ranking.over_datasets)
+    if tests.empty:
+        return ""
+    titles = tests.loc[tests["verdict"] == "better", "second"].map(ranking.titles).tolist()
+    return (
+        f"Federations of one data set share its items. With the {tests['units'].iloc[0]} data sets as units "
+        f"(means over their federations), significantly worse than {best['title']}: "
+        f"{enumeration(titles) if titles else 'no method'}."
+    )
+
+
+def leaders(ranking: Ranking | None) -> str:
+    """Who has the best mean rank on each data set, where that is not the same method on all."""
+    if ranking is None:
+        return ""
+    datasets: dict[str, list[str]] = {}
+    for dataset, part in ranking.cells.groupby("dataset", sort=False):
+        means = part.pivot(index="task", columns="method", values="mean").dropna(axis=1)
+        means = means[[method for method in ranking.titles if method in means]]
+        if not means.empty:
+            best = str(means.rank(axis=1, ascending=False).mean().idxmin())
+            datasets.setdefault(best, []).append(ranking.study.title_of(str(dataset)))
+    if len(datasets) < 2:
+        return ""
+    parts = [f"{ranking.titles[method]} on {enumeration(names)}" for method, names in datasets.items()]
+    return f"Best mean rank by data set: {'; '.join(parts)}."
+
 
 def ranking_table(ranking: Ranking) -> Table:
     """Every method with numbers, in the order of the ranking."""
-    rows: list[tuple[str, dict[str, Cell]]] = [
-        (
-            row.title,
-            {
-                "Group": number(row.group, "d"),
-                "Mean rank": Value(row.rank, rank=int(row.group is not pd.NA and row.group == 1)),
-                "95 % interval": interval(row.low, row.high),
-                "Tasks": f"{row.tasks}/{row.planned}",
-                f"Minus {ranking.baseline_title}": gap(row.minus_baseline),
-            },
-        )
-        for row in rows_of(ranking.ranks)
-    ]
-    return listing("ranking", "Ranking over tasks", "Method", rows)
+    ranks = ranking.ranks
+    is_first = ranks["group"].eq(1).fillna(False).astype(int)
+    rows = pd.DataFrame(
+        {
+            "Method": ranks["title"],
+            "Group": ranks["group"],
+            "Mean rank": [
+                measured(mean, rank=first) for mean, first in zip(ranks["rank"], is_first, strict=True)
+            ],
+            "95 % interval": list(map(interval, ranks["low"], ranks["high"])),
+            "Tasks": ranks["tasks"].astype(str) + "/" + ranks["planned"].astype(str),
+            f"Minus {ranking.baseline_title}": ranks["minus_baseline"].map(gap),
+        }
+    )
+    return listing("ranking", "Ranking over tasks", rows.set_index("Method"))
 
 
 def groups_table(ranking: Ranking) -> Table:
     """What every method measures in every task, with its group of ties there."""
     cells = ranking.cells
-    places = cells["scenario"] + " " + cells["clients"].astype(str) + " " + cells["point"]
-    means = zip(cells["mean"], cells["group"].astype(object).where(cells["group"].notna(), 0), strict=True)
+    groups = cells["group"].fillna(0).astype(int)
+    values = [
+        measured(mean, note=f"({group})" if group else "", rank=int(group == 1))
+        for mean, group in zip(cells["mean"], groups, strict=True)
+    ]
     cells = cells.assign(
+        cell=pd.Series(values, cells.index, dtype=object),
         heading=cells["dataset"].map(ranking.study.title_of),
-        place=places.str.strip(),
+        column=cells["scenario"] + " " + cells["clients"].astype(str) + " " + cells["point"],
     )
-    values = [Value(mean, note=f"({group})" if group else "", rank=int(group == 1)) for mean, group in means]
-    cells["cell"] = pd.Series(values, cells.index, dtype=object)
-    body = pivot(cells, "method", "Method", ["task", "heading", "place"]).droplevel(0, axis=1)
+    body = pivot(cells, "method", "Method", ["task", "heading", "column"])
     body = body.loc[ranking.ranks["method"]].rename(index=ranking.titles).fillna("-")
     title = "Measured, and group of ties in each task (1: not significantly worse than the best; none of a "
     return Table("groups", f"{title}single run)", body)
-
-
-def pair_tables(ranking: Ranking) -> tuple[Table, ...]:
-    """The paired tests over tasks and of each: every method against every other."""
-    tables = []
-    if not ranking.over_tasks.empty:
-        methods = ranking.ranks.loc[ranking.ranks["group"].notna(), "method"].tolist()
-        tables.append(_pair_table(ranking, "pairs", "over tasks", methods, ranking.over_tasks))
-    for task, cells in ranking.cells.groupby("task"):
-        place = cells[TASK].iloc[0]
-        name = "_".join(map(str, filter(None, ("pairs", *place))))
-        tests = ranking.tests[ranking.tests["task"] == task]
-        tables.append(_pair_table(ranking, name, task_label(ranking, cells), list(cells["method"]), tests))
-    return tuple(tables)
-
-
-def _pair_table(ranking: Ranking, name: str, where: str, methods: list[str], tests: pd.DataFrame) -> Table:
-    both = pd.concat([tests, opposite(tests)])
-    results = zip(both["difference"], both["verdict"], strict=True)
-    texts = ["-" if pd.isna(gain) else f"{signed(gain)} {MARKS[verdict]}" for gain, verdict in results]
-    body = both.assign(cell=texts).pivot(index="first", columns="second", values="cell")
-    body = body.reindex(index=methods, columns=methods).fillna("")
-    body = body.rename(index=ranking.titles, columns=ranking.titles).rename_axis("Method")
-    return Table(name, f"Row minus column in points, {where} ({_extent(tests)})", body)
 
 
 def task_label(ranking: Ranking, cells: pd.DataFrame) -> str:
@@ -95,8 +137,7 @@ def _extent(tests: pd.DataFrame) -> str:
     known = tests[tests["p"].notna()]
     if known.empty:
         return "no test"
-    count = len(known)
-    return f"{count} test{'s' if count > 1 else ''} over {known['units'].max()} {known['unit'].iloc[0]}s"
+    return f"{len(known)} tests over {known['units'].max()} {known['unit'].iloc[0]}s"
 
 
 def _caption(ranking: Ranking) -> str:
@@ -112,44 +153,29 @@ def _caption(ranking: Ranking) -> str:
 
 
 def _fine_print(ranking: Ranking) -> tuple[str, ...]:
-    by_task = ranking.tests.groupby("task")
-    tests = "; ".join(
-        f"{task_label(ranking, cells)}: {_extent(by_task.get_group(task))}"
-        for task, cells in ranking.cells.groupby("task")
-    )
     return (
-        "Every rank is over the tasks that the method has, among the methods measured there, ties sharing "
-        "their mean; nothing is imputed. Tasks: ranked of planned; methods that lack some stand last, in no "
-        f"group. Interval: {DRAWS} draws, seed {SEED}. Minus {ranking.baseline_title}: mean difference in "
-        "points over the tasks of both.",
-        "Paired t test, two-sided, of the difference of two methods with the same seeds and clients, fixed "
-        "before looking at numbers. Its unit is the client (mean over seeds) where all runs of a task share "
-        "one partition; where clients are samples of one part of the graph (overlapping), which share test "
-        "nodes, that part (mean over its clients and seeds); where there are several partitions, the "
-        "partition (mean over clients, then over its seeds). Fewer than two units, or than two "
-        "runs in common: no test. Holm's correction over all pairs of a task; for groups, by a rule that "
-        "was set later, over the tests "
-        f"against the leader of the group (multiple comparisons with the best). Over tasks, of the methods "
-        f"that have all of them: {_extent(ranking.over_tasks)}; over data sets, of which each counts once: "
-        f"{_extent(ranking.over_datasets)}. {tests}.",
+        "Every rank is over the tasks that the method has, among the methods measured there; nothing is "
+        "imputed. Tasks: ranked of planned; methods that lack some stand last, in no group. Interval: "
+        f"{DRAWS} draws, seed {SEED}. Minus {ranking.baseline_title}: mean difference in points.",
+        "Paired t test, two-sided, of two methods with the same seeds and clients. Its unit is the client; "
+        "the part of the graph where clients are samples of one; the partition where there are several; the "
+        "task, or the data set. Holm's correction over all pairs of a task; for groups over the tests "
+        f"against the leader of the group. Over tasks: {_extent(ranking.over_tasks)}; over data sets: "
+        f"{_extent(ranking.over_datasets)}.",
         f"Better (>) or worse (<): corrected p below {ALPHA:g} and a mean difference of more than {REGION:g} "
-        f"points. Equivalent (=): the 95 % interval lies within ±{REGION:g} points. Undecided (?): neither; "
-        "with few units many are.",
+        f"points. Equivalent (=): the 95 % interval lies within ±{REGION:g} points. Undecided (?): neither.",
     )
 
 
-def _notes(ranking: Ranking) -> tuple[str, ...]:
+def _notes(ranking: Ranking) -> Iterator[str]:
     """Methods without numbers, and how many pairs have no test."""
-    lines = []
     if ranking.unranked_titles:
-        lines.append(f"without numbers in default settings, not ranked: {', '.join(ranking.unranked_titles)}")
+        yield f"without numbers in default settings, not ranked: {', '.join(ranking.unranked_titles)}"
     for task, cells in ranking.cells.groupby("task"):
         tests = ranking.tests[ranking.tests["task"] == task]
-        missing = tests[tests["verdict"] == "no test"].to_dict("records")
-        for reason, count in Counter(map(common_ground, missing)).items():
-            pairs = f"{count} of {len(tests)} pairs of methods"
-            lines.append(f"no test in {task_label(ranking, cells)} ({reason}): {pairs}")
-    return tuple(lines)
+        missing = int((tests["verdict"] == "no test").sum())
+        if missing:
+            yield f"no test in {task_label(ranking, cells)}: {missing} of {len(tests)} pairs of methods"
 
 
 def pairs_record(ranking: Ranking) -> pd.DataFrame:
@@ -162,15 +188,16 @@ def pairs_record(ranking: Ranking) -> pd.DataFrame:
     return tests[[*TASK, *columns]]
 
 
-def _figure(ranking: Ranking) -> Figure | None:
-    """Ranks with their intervals; None of a single task."""
+def _figures(ranking: Ranking) -> Iterator[Figure]:
+    """Ranks with their intervals; none of a single task."""
     study, count = ranking.study, ranking.task_count
     if count < 2:
-        return None
+        return
     columns = ["method", "mean_rank", "low", "high", "group", "tasks"]
     data = ranking.ranks.rename(columns={"rank": "mean_rank"})[columns]
-    looks = {method: style.look_of(method, study) for method in data["method"]}
-    marks = tuple(Mark(method, ranking.titles[method], look) for method, look in looks.items())
+    marks = tuple(
+        Mark(method, ranking.titles[method], style.look_of(method, study)) for method in data["method"]
+    )
     some = "" if (data["tasks"] == count).all() else "up to "
     caption = (
         f"Mean ranks over {some}{count} tasks with 95 % intervals, 1 is the best; methods of one group are "
@@ -178,14 +205,15 @@ def _figure(ranking: Ranking) -> Figure | None:
     )
     heading = f"{study.title}: mean rank over {some}{count} tasks"
     panel = Panel("ranks", "", data, marks, {"task_count": count})
-    return Figure(f"{study.name}_ranking_ranks", caption, (panel,), heading)
+    yield Figure(f"{study.name}_ranking_ranks", caption, (panel,), heading)
 
 
 def ranking_document(ranking: Ranking, results: Results) -> Document:
-    """The document of a study's ranking."""
-    table, groups, figure = ranking_table(ranking), groups_table(ranking), _figure(ranking)
+    """The document of a study's ranking; of a single task without ranks."""
     columns = ["method", "group", "rank", "low", "high", "tasks", "planned", "minus_baseline"]
-    records: dict[str, Any] = {"methods": ranking.ranks[columns], "pairs": pairs_record(ranking)}
+    groups = groups_table(ranking)
+    pairs = pairs_record(ranking)
+    over_tasks = pairs[pairs["unit"] == "task"].drop(columns=TASK).set_index("first")
     return statistic(
         ranking.study,
         "ranking",
@@ -195,10 +223,9 @@ def ranking_document(ranking: Ranking, results: Results) -> Document:
         results,
         caption=(_caption(ranking),),
         fine_print=_fine_print(ranking),
-        notes=_notes(ranking),
-        views=(table, groups),
-        details=pair_tables(ranking),
-        printed=(table,) if ranking.task_count > 1 else (groups,),
-        figures=(figure,) if figure else (),
-        records=records,
+        notes=tuple(_notes(ranking)),
+        views=(ranking_table(ranking), groups) if ranking.task_count > 1 else (groups,),
+        details=(listing("pairs", "Tests over tasks", over_tasks),) if len(over_tasks) else (),
+        figures=tuple(_figures(ranking)),
+        records={"methods": ranking.ranks[columns], "pairs": pairs},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,12 +14,9 @@ from bench.grids import load_grid
 from bench.grids.expand import combinations
 from bench.grids.experiment import Line
 from bench.metric_names import ACCURACY, Metric
-from bench.studies.experiment import ExperimentPlan, Plans
-from bench.studies.settings import Column, difference_text
+from bench.studies.experiment import Experiment, ExperimentPlan, Plans
+from bench.studies.settings import Column, Settings, difference_text
 from bench.studies.study import Study
-
-KINDS = {"clients": "number of clients"}
-"""What messages call a column that goes by another name."""
 
 
 @dataclass(frozen=True)
@@ -41,25 +38,25 @@ class Request:
         return hashlib.sha256(repr(self).encode() + content).hexdigest()[:32]
 
     @property
-    def is_whole(self) -> bool:
-        """Whether all tables of the studies are reported, and all of each."""
-        return not (self.datasets or self.scenarios or self.clients or self.methods or self.grid)
-
-    @property
     def _filters(self) -> dict[str, tuple[str | int, ...]]:
-        return {
+        filters = {
             "dataset": self.datasets,
             "scenario": self.scenarios,
             "clients": self.clients,
             "method": self.methods,
         }
+        return {column: values for column, values in filters.items() if values}
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all tables of the studies are reported, and all of each."""
+        return not (self._filters or self.grid)
 
     def mask(self, rows: pd.DataFrame) -> pd.Series[bool]:
         """Which rows are asked for, by their columns dataset, scenario, clients and method."""
         is_asked = pd.Series(True, rows.index)
-        for name, values in self._filters.items():
-            if values:
-                is_asked &= rows[name].isin(values)
+        for column, values in self._filters.items():
+            is_asked &= rows[column].isin(values)
         return is_asked
 
     def with_guests(self, places: pd.DataFrame) -> pd.DataFrame:
@@ -79,7 +76,7 @@ class Request:
             known_names = {*cells[column].astype(str), *runs[column].astype(str)}
             for value in map(str, values):
                 if value not in known_names:
-                    raise unknown(KINDS.get(column, column), value, known_names)
+                    raise unknown(column, value, known_names)
         if not self.mask(cells).any():
             studies = ", ".join(cells["study"].unique())
             raise RequestError(
@@ -95,41 +92,42 @@ def asked_plans(grid: str, studies: Iterable[Study], plans: Plans) -> Plans:
     Raises:
         RequestError: an unknown grid, one that is not valid, or one that plans nothing for a main table.
     """
-    by_study = {
+    own = {
         study.name: [plan for plan in plans[study.name] if plan.experiment.grid == grid] for study in studies
     }
-    if any(by_study.values()):
-        return by_study
-    by_study = {study.name: _planned_by(grid, study, plans[study.name]) for study in studies}
-    if not any(by_study.values()):
+    if any(own.values()):
+        return own
+    planned: Plans = {}
+    for study in studies:
+        tables = [plan.experiment for plan in plans[study.name] if plan.experiment.main]
+        narrowed = [_narrowed(grid, study, table) for table in tables]
+        planned[study.name] = [ExperimentPlan(table) for table in narrowed if table.lines]
+    if not any(planned.values()):
         raise RequestError(
-            f"grid {grid} plans no run for a main table of the studies {', '.join(by_study)}: "
+            f"grid {grid} plans no run for a main table of the studies {', '.join(planned)}: "
             "'bench runs list' shows its runs"
         )
-    return by_study
-
-
-def _planned_by(name: str, study: Study, plans: Sequence[ExperimentPlan]) -> list[ExperimentPlan]:
-    """The main tables of a study with the runs of a grid in place of whatever there is."""
-    rows = {line.method: line for line in study.lines}
-    planned = []
-    for table in [plan.experiment for plan in plans if plan.experiment.main]:
-        columns: set[Column] = set()
-        variants: dict[str, dict[str, Line]] = {}
-        for dataset, scenario, clients, method, settings in combinations(load_grid(name)):
-            column = Column(dataset, scenario, clients)
-            if column in table.columns:
-                columns.add(column)
-                text = difference_text(settings, {})
-                variants.setdefault(method, {})[text] = Line(method, settings=settings, setting=text)
-        # What a grid names competes with the study's own methods.
-        others = [Line(method, study.title_of(method)) for method in sorted({*variants} - {*rows})]
-        lines = tuple(
-            replace(row, settings=variant.settings, setting=variant.setting)
-            for row in (*study.lines, *others)
-            for _, variant in sorted(variants.get(row.runs, {}).items())
-        )
-        if lines:
-            shown_columns = tuple(column for column in table.columns if column in columns)
-            planned.append(ExperimentPlan(replace(table, grid=name, columns=shown_columns, lines=lines)))
     return planned
+
+
+def _narrowed(grid: str, study: Study, table: Experiment) -> Experiment:
+    """A main table with the columns of a grid, and a line for each of its methods and variants."""
+    columns: set[Column] = set()
+    variants: dict[str, dict[str, Settings]] = {}
+    for dataset, scenario, clients, method, settings in combinations(load_grid(grid)):
+        column = Column(dataset, scenario, clients)
+        if column in table.columns:
+            columns.add(column)
+            variants.setdefault(method, {})[difference_text(settings, {})] = settings
+    own_methods = {line.method for line in study.lines}
+    # What a grid names competes with the study's own methods.
+    others = [
+        Line(method, study.title_of(method)) for method in sorted(variants) if method not in own_methods
+    ]
+    lines = [
+        replace(line, settings=settings, setting=setting)
+        for line in (*study.lines, *others)
+        for setting, settings in sorted(variants.get(line.runs, {}).items())
+    ]
+    shown_columns = tuple(column for column in table.columns if column in columns)
+    return replace(table, grid=grid, columns=shown_columns, lines=tuple(lines))

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pandas as pd
 
 from bench.frames.graded_cells import Results, values_of
-from bench.frames.stored_runs import WHERE, rows_of
+from bench.frames.stored_runs import WHERE
 from bench.report.captions import statistic
 from bench.report.document import Document, DocumentCells
 from bench.report.table import Table, listing, pivot
 from bench.statistics.summary import bottom_tenth
 from bench.studies.measures import BELOW_BASELINE, STD_OVER_CLIENTS, Measure
-from bench.studies.settings import Column
-from bench.studies.wording import interval, number
+from bench.studies.wording import number
 
 WORST = Measure(
     "worst_client",
@@ -53,16 +52,9 @@ def spread(shown: DocumentCells) -> Document | None:
         column="of " + cells["clients"].astype(str),
         cell=cells[BELOW_BASELINE.name].map(number),
     )
-    body = pivot(below, "line", "Method", ["column_number", "group", "column"]).droplevel(0, axis=1)
-    below_table = Table("below", f"Clients below {baseline}, mean over seeds", body)
-    rows = []
-    for row in rows_of(cells):
-        texts = {"Seeds": str(row.n), "Mean": number(row.mean), "Std": number(row.std)}
-        texts["95 % interval"] = interval(row.low, row.high)
-        texts |= {measure.title: number(getattr(row, measure.name)) for measure in MEASURES[:-1]}
-        texts[f"Below {baseline}"] = number(getattr(row, BELOW_BASELINE.name))
-        place = study.column_title(Column(row.dataset, row.scenario, row.clients))
-        rows.append((f"{row.line}, {place}", texts))
+    body = pivot(below, "line", "Method", ["column_number", "group", "column"])
+    names = ["method", *WHERE, "n", "mean", "std", "low", "high", *(measure.name for measure in MEASURES)]
+    numbers = cells[names]
     return statistic(
         study,
         f"{shown.experiment.name}_spread",
@@ -72,20 +64,13 @@ def spread(shown: DocumentCells) -> Document | None:
         shown.results,
         caption=(),
         fine_print=(
-            f"Below {baseline}: number of clients whose accuracy is lower than under {baseline} with the "
-            "same seed and partition. "
-            + "; ".join(f"{measure.title}: {measure.meaning}" for measure in (WORST, BOTTOM))
-            + f"; {STD_OVER_CLIENTS.title}: sample standard deviation over clients in points. All are means "
-            "over seeds.",
-            "Std: sample standard deviation over seeds (ddof 1). 95 % interval: Student's, of the mean over "
-            "seeds; where all seeds share one partition it holds the spread of training alone.",
+            f"Means over seeds. {BELOW_BASELINE.name}: number of clients whose accuracy is lower than under "
+            f"{baseline} with the same seed and partition; {WORST.name}: {WORST.meaning}; {BOTTOM.name}: "
+            f"{BOTTOM.meaning}; {STD_OVER_CLIENTS.name}: sample standard deviation over clients in points; "
+            "std: over seeds; low to high: Student's 95 % interval of the mean over seeds. Where all seeds "
+            "share one partition it holds the spread of training alone.",
         ),
-        views=(below_table,),
-        details=(listing("spread", "Spread over clients and seeds", "Method", rows),),
-        printed=tuple(below_table.blocks(4)),
-        records={
-            "numbers": cells[
-                [*WHERE, "method", "n", "mean", "std", "low", "high", *(each.name for each in MEASURES)]
-            ]
-        },
+        views=(Table("below", f"Clients below {baseline}, mean over seeds", body),),
+        details=(listing("spread", "Spread over clients and seeds", numbers.set_index("method")),),
+        records={"numbers": numbers[[*WHERE, "method", *names[4:]]]},
     )

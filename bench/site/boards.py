@@ -17,6 +17,7 @@ from bench.frames.verdicts import STATES
 from bench.metric_names import ACCURACY, METRICS, TITLES
 from bench.report import score
 from bench.report.captions import protocol_of, protocol_text
+from bench.report.ranking import by_dataset, leaders
 from bench.report.spread import MEASURES, with_measures
 from bench.site.folder import board_page
 from bench.site.templating import Section
@@ -113,7 +114,7 @@ def boards(source: Tables, studies: Mapping[str, type[Study]], suite: Collection
         section = Section(
             study.name,
             study.title,
-            [*filter(None, (*score.headline(ranking, scores), score.agreement_by_paper(scores)))],
+            score.headline(ranking, verdicts),
             scores,
             ranking,
             _notes(ranking, waiting),
@@ -134,7 +135,7 @@ def _notes(ranking: Ranking | None, waiting: Sequence[str]) -> list[str]:
     """What is to be said below a ranking."""
     notes = []
     if ranking:
-        sentences = [score.leaders(ranking), score.by_dataset(ranking), "All default settings, none tuned."]
+        sentences = [leaders(ranking), by_dataset(ranking), "All default settings, none tuned."]
         if ranking.ranks["group"].notna().any():
             sentences.append(GROUPS)
         notes.append(" ".join(filter(None, sentences)))

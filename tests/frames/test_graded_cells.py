@@ -18,9 +18,7 @@ from bench.engine.methods import METHODS
 from bench.frames.graded_cells import collect
 from bench.frames.stored_runs import UsualRuns
 from bench.grids import Filters, expand, load_grid
-from bench.report import tables
-from bench.report.captions import caption_and_fine_print, notes
-from bench.report.table import text_of
+from bench.report.captions import fine_print_of, notes
 from bench.reports.fedhgn import FedHGN
 from bench.resolve import resolve
 from bench.spec import Protocol, RunSpec
@@ -340,17 +338,13 @@ def test_the_majority_class_on_the_same_clients_tells_what_is_uninformative() ->
     assert (cell.verdict, cell.control) == ("uninformative", 67.0)
 
 
-def test_the_spread_between_partitions_stands_in_details() -> None:
+def test_the_spread_between_partitions_stands_in_the_frame() -> None:
     database = MemoryStore()
     for place, partition in enumerate((123, 1, 2)):
         twice(database, "local", [70 + 3 * place], **on_partition(partition))
     twice(database, "fedavg", [70], **on_partition(123))
-    table = tables.every_number(shown(ToyStudy, "table1", database))
-    texts = {
-        title: dict(zip(table.columns, map(text_of, entries), strict=True)) for title, entries in table.rows
-    }
-    assert (texts["Local"]["s_d"], texts["Local"]["Partitions"]) == ("3.00", "3")
-    assert texts["FedAvg"]["Partitions"] == "1"
+    local, fedavg = (one(board(database), method) for method in ("local", "fedavg"))
+    assert (local.s_d, local.partitions, fedavg.partitions) == (pytest.approx(3.0), 3, 1)
 
 
 def test_a_partition_for_every_seed_is_one_cell() -> None:
@@ -385,7 +379,7 @@ def test_a_caption_names_imported_bundles_and_whether_they_were_verified() -> No
     database = MemoryStore()
     for seed, bundle in enumerate(("", "theirs", "theirs")):
         database.add("local", seed, [80] * 10, bundle=bundle)
-    _, lines = caption_and_fine_print(shown(ToyStudy, "table1", database))
+    lines = fine_print_of(shown(ToyStudy, "table1", database))
     assert "Imported: theirs (2 runs, unverified)." in lines
 
 
@@ -398,7 +392,6 @@ def test_seeds_that_nobody_planned_change_no_grade_once_all_planned_ones_are_the
     database.add_run(spec.model_copy(update={"seed": 4}), [74])
     local = one(board(database, study=PlannedToy), "local")
     assert (local.n, local.mean) == (5, pytest.approx(72.0))  # of 70 to 74
-    assert any("1 further run" in note for note in notes(shown(PlannedToy, "table1", database)))
 
 
 def test_the_spread_between_partitions_is_that_of_the_grids_protocol(tmp_path: Path) -> None:

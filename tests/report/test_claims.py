@@ -305,20 +305,6 @@ FEW = Claims(
 )
 
 
-def document(*runs: tuple[int, float]) -> Document | None:
-    """The claims beside runs of two seeds on Cora, by number of clients and seconds a round of the first."""
-    database, specs = MemoryStore(), {run.spec.hash: run.spec for run in expand(load_grid("server_cost"))}
-    for (column, line, _), planned in plan_of(FedSheafHN, "server_cost").runs.items():
-        for clients, first in runs:
-            if (column.dataset, line.title, column.clients) == ("cora", "FedSheafHN", clients):
-                for number, digest in enumerate(planned.hashes[:2]):
-                    total = (first + number / 100) * specs[digest].protocol.rounds
-                    database.add_run(specs[digest], [50] * clients, seconds={"server": total})
-    database.add("local", 0, [70] * 5, dataset="pubmed", clients=5)
-    results = collect(database, [Cost()])
-    return claim_document(Cost(), results, results.cells, FEW)
-
-
 def texts(document: Document, number: int) -> Any:
     """The texts of a table: the list of claims, or the places."""
     table = (*document.views, *document.details)[number]
@@ -326,7 +312,8 @@ def texts(document: Document, number: int) -> Any:
 
 
 def test_every_claim_has_its_answer_the_deciding_place_or_what_is_to_be_run() -> None:
-    found = document((20, 0.5), (100, 1.5))
+    results = cost({20: (0.5, 0.51), 100: (1.5, 1.51)})
+    found = claim_document(Cost(), results, results.cells, FEW)
     assert found is not None
     first, second, third = texts(found, 0)
     assert (first[0], second[0], third[0]) == (HOLDS, FAILS, UNMEASURED)
@@ -334,10 +321,12 @@ def test_every_claim_has_its_answer_the_deciding_place_or_what_is_to_be_run() ->
     assert "100" in first[1]
     assert "1.505" in first[1].replace("+", "") or "1.51" in first[1]
     assert "server_cost" in third[1]
-    measured = [row[0] for row in texts(found, 1) if row[0] != UNMEASURED]
+    measured = [row[-1] for row in texts(found, 1) if row[-1] != UNMEASURED]
     assert measured == [HOLDS, HOLDS, FAILS]
     assert found.summary.startswith("1 of 3 hold")
 
 
 def test_there_is_none_without_runs() -> None:
-    assert document() is None
+    results = cost({20: (0.5, 0.51)})
+    of_fifty = replace(FEW, claims=FEW.claims[2:])
+    assert claim_document(Cost(), results, results.cells, of_fifty) is None

@@ -11,10 +11,11 @@ from stored_runs import MemoryStore
 from study_cells import shown
 
 from bench.grids import Filters, expand, load_grid
-from bench.report.table import Table, Value, rank_of
+from bench.report.document import DocumentCells
+from bench.report.table import Table, measured, rank_of
 from bench.report.table import text_of as text_of_cell
-from bench.report.tables import document_of
-from bench.report.terminal import rich_table
+from bench.report.tables import views
+from bench.report.terminal import fitting, rich_table
 from bench.reports.fedpub import FedPubProtocol
 from bench.reports.fedsheafhn import FedSheafHN
 
@@ -22,7 +23,7 @@ from bench.reports.fedsheafhn import FedSheafHN
 def printed(groups: Sequence[str]) -> str:
     """Four columns of a table under these headings, in 80 columns."""
     columns = pd.MultiIndex.from_arrays([groups, ("Self", "Similar", "Other", "Round")])
-    body = pd.DataFrame([[Value(0.25)] * 4], pd.Index(["FedAGHN"], name="Method"), columns)
+    body = pd.DataFrame([[measured(0.25)] * 4], pd.Index(["FedAGHN"], name="Method"), columns)
     table = Table("name", "Measured", body)
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(rich_table(table))
@@ -45,6 +46,11 @@ def test_several_federations_stand_over_their_columns() -> None:
     assert (heads.count("Cora"), heads.count("CiteSeer")) == (2, 2)
 
 
+def printed_of(cells: DocumentCells) -> list[Table]:
+    """The tables that a terminal shows of an experiment."""
+    return [table for view in views(cells, cells.cells) for table in fitting(view)]
+
+
 def test_no_word_of_a_heading_is_cut_and_no_row_is_empty() -> None:
     """Local alone on five federations whose scenarios have long names."""
     database = MemoryStore()
@@ -54,7 +60,7 @@ def test_no_word_of_a_heading_is_cut_and_no_row_is_empty() -> None:
             load_grid("fedpub_protocol"), Filters((dataset,), (scenario,), (clients,), ("local",), (0,))
         ):
             database.add_run(run.spec, [70] * clients)
-    tables = document_of(shown(FedPubProtocol, "protocol", database)).printed
+    tables = printed_of(shown(FedPubProtocol, "protocol", database))
     assert [row for table in tables for row, _ in table.rows] == ["Local"] * len(tables)
     assert sum(len(table.columns) for table in tables) == 5
     for table in tables:
@@ -72,13 +78,13 @@ def test_a_table_without_published_numbers_has_its_points_side_by_side() -> None
         epochs = run.spec.protocol.local_epochs
         for database in [both] * (epochs in (3, 5)) + [one] * (epochs == 5):
             database.add_run(run.spec, [60 + epochs + run.spec.seed] * 20)
-    (side_by_side,) = document_of(shown(FedSheafHN, "local_epochs", both)).printed
+    (side_by_side,) = printed_of(shown(FedSheafHN, "local_epochs", both))
     assert [
         (text_of_cell(value), rank_of(value)) for _, row in side_by_side.rows for value in row if value
     ] == [
         ("63.50 ± 0.71", 1),  # 63 and 64
         ("65.50 ± 0.71", 1),
     ]
-    (alone,) = document_of(shown(FedSheafHN, "local_epochs", one)).printed
+    (alone,) = printed_of(shown(FedSheafHN, "local_epochs", one))
     assert [text_of_cell(value) for _, row in alone.rows for value in row if value] == ["65.50 ± 0.71"]
     assert "5" in alone.columns[0]

@@ -94,8 +94,6 @@ def test_gains_their_tests_and_the_searches_behind_them(own: Path, tmp_path: Pat
     assert float(found["fedavg"]["client_epochs"]) == 1400
     assert found["local"]["tuned"] == found["local"]["default"]
     assert pd.isna(found["local"]["difference"])
-    ranking = next(table for table in made.views if table.name == "ranking")
-    assert [label for label, _ in ranking.rows] == ["FedProx", "FedAvg", "Local"]
     assert made.notes == ("without tuned runs in Cora 10: Flow",)
     lines = {line.split("│")[1].strip(): line for line in text_of(show, made).splitlines() if "│" in line}
     assert lines["Local"].count("75.00") == 2
@@ -119,17 +117,16 @@ def test_budgets_are_called_equal_where_they_are(own: Path, tmp_path: Path) -> N
     database = filled(own)
     equal = document(database, tmp_path)
     assert equal is not None
-    assert "the same budget for every method" in " ".join(equal.caption)
+    assert not any(note.startswith("unequal budgets") for note in equal.notes)
     write(own, study(granted=2, cell=PROX))
     unequal = document(database, tmp_path)
     assert unequal is not None
-    assert "the same budget for every method" not in " ".join(unequal.caption)
     # Of 100 rounds, 3 epochs and 2 seeds each.
     said = "unequal budgets in Cora 10, in client epochs: Local 1,800, FedAvg 1,800, FedProx 1,200"
     assert said in unequal.notes
 
 
-def test_what_has_no_default_runs_is_named_and_no_task_done(own: Path, tmp_path: Path) -> None:
+def test_what_has_no_default_runs_is_named(own: Path, tmp_path: Path) -> None:
     database = filled(own)
     cells = {each.method: each.model_copy(update={"dataset": "citeseer"}) for each in (CELL, PROX, LOCAL)}
     for method, cell in cells.items():
@@ -141,9 +138,6 @@ def test_what_has_no_default_runs_is_named_and_no_task_done(own: Path, tmp_path:
     made = document(database, tmp_path)
     assert made is not None
     assert "without default runs in CiteSeer 10: FedProx" in made.notes
-    ranking = next(table for table in made.views if table.name == "ranking")
-    tasks = {label: list(row) for label, row in ranking.rows}
-    assert ["1/2" in tasks["FedProx"], "2/2" in tasks["FedAvg"], "2/2" in tasks["Local"]] == [True] * 3
 
 
 def test_runs_on_other_partitions_than_the_search_had_are_no_pair(own: Path, tmp_path: Path) -> None:
