@@ -180,7 +180,7 @@ def draw_small_drawings(axes: Axes, panel: Panel, large: Axes, columns: int, tit
         if (level := panel.options.get("level")) is not None:
             axes.hlines(level + y, left + x, right + x, color="0.3", linewidth=0.8)
     axes.plot(*np.concatenate(behind).T, color=style.OTHERS, linewidth=0.7, zorder=0.5)
-    axes.add_collection(LineCollection(frames, colors="0.4", linewidths=0.7), autolim=False)
+    axes.add_collection(LineCollection(frames, colors="0.4", linewidths=0.7, clip_on=False), autolim=False)
     names = dict(panel.options.get("ticks", ())) or _names(left, right)
     places = [column * width + place for column in range(columns) for place in names]
     axes.set_xticks(places, [*names.values()] * columns)
@@ -198,10 +198,9 @@ def draw_small_drawings(axes: Axes, panel: Panel, large: Axes, columns: int, tit
 
 def _names(low: float, high: float) -> dict[float, str]:
     """Few round numbers between two, and their texts."""
-    room = 0.1 * (high - low)  # the next cell begins beside it
-    return {
-        tick: f"{tick:g}" for tick in round_numbers(3).tick_values(low, high) if low <= tick <= high - room
-    }
+    end = high - 0.1 * (high - low)  # the next cell begins beside it
+    ticks = [tick for tick in round_numbers(3).tick_values(low, high) if low <= tick <= end]
+    return {tick: f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in ticks}
 
 
 def draw_curve(axes: Axes, panel: Panel, mark: Mark, rows: pd.DataFrame, offset: float = 0.0) -> None:
