@@ -280,7 +280,7 @@ def draw_boxes(axes: Axes, panel: Panel, *, baseline: str, baseline_label: str) 
         level = panel.parts[baseline]["value"].median()
         axes.axvline(level, color="0.35", linestyle="--", linewidth=1.0, label=baseline_label)
     colours = [mark.look.colour for mark in panel.marks]
-    quartiles = panel.data.groupby("method")["value"].quantile([0.25, 0.5, 0.75]).unstack()
+    quartiles = panel.data.groupby("method")["value"].quantile(np.array([0.25, 0.5, 0.75])).unstack()
     first, middle, last = quartiles.loc[[mark.method for mark in panel.marks]].to_numpy().T
     places = -np.arange(len(colours))
     faces = [to_rgba(colour, 0.22) for colour in colours]

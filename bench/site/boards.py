@@ -260,7 +260,8 @@ def usual_ends(rows: pd.DataFrame, centres: list[str], ends: list[str]) -> pd.Se
     """The numbers in some columns that lie no further from the middle half of the ``centres`` than its width
     (at least a point): on an axis that held the others, too, nobody would see the intervals of most.
     """
-    middle, numbers = (pd.concat([rows[name] for name in names]) for names in (centres, [*centres, *ends]))
+    middle = pd.concat([rows[name] for name in centres])
+    numbers: pd.Series[float] = pd.concat([rows[name] for name in (*centres, *ends)])
     lower, upper = middle.quantile(0.25), middle.quantile(0.75)
     reach = max(upper - lower, 1.0)
     return numbers[numbers.between(lower - reach, upper + reach)]

@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bench.frames.stored_runs import rows_of
@@ -122,11 +123,11 @@ def _curves(source: Tables, rows: pd.DataFrame) -> dict[int, list[list[Any]]]:
     for split in SPLITS:
         curves = curves_by_run(source, last_rows[last_rows["split"] == split], split)
         first_rows = curves[curves["row"] == 1]
-        starts = first_rows.index.tolist()
+        lengths = np.diff([*first_rows.index, len(curves)]).tolist()
         values = curves["clients"].round(2).tolist()
-        for run, start, end in zip(rows_of(first_rows), starts, [*starts[1:], len(curves)], strict=True):
-            kept = thinned(end - start)
-            accuracies = [values[start + number - 1] for number in kept]
+        for run, length in zip(rows_of(first_rows), lengths, strict=True):
+            kept = thinned(length)
+            accuracies = [values[run.Index + number - 1] for number in kept]
             found[run.run].append([run.stage, split, kept, accuracies])
     return {run: sorted(curves) for run, curves in found.items()}
 
