@@ -28,7 +28,6 @@ ELSEWHERE = {
     "methods/test_sheaf.py": "sheaf diffusion in methods/_collaboration.py",
     "nn/test_graph_models.py": "gcn2 and sage: against layers of torch-geometric",
     "site/test_browser.py": "the whole site in a real browser",
-    "site/test_grades.py": "bench/report/grades.py, by the style sheet of bench/site",
     "store/test_servers.py": "the store, claims and sweeps on a server",
     "sweep/test_faults.py": "a sweep's processes, killed at every place",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -21,20 +21,19 @@ from bench.federation.statistics import class_counts
 from bench.figures import style
 from bench.figures.panels import ACCURACY, Figure, Mark, Panel
 from bench.frames.graded_cells import COLUMNS, Results
-from bench.frames.stored_runs import WHERE
-from bench.grids.experiment import Line
+from bench.frames.stored_runs import WHERE, rows_of
 from bench.grids.grid import PARTITION_SEED
 from bench.metric_names import ACCURACY as BY_ACCURACY
 from bench.statistics.summary import with_intervals
 from bench.studies.experiment import Experiment
 from bench.studies.measures import MIXED, Measure
 from bench.studies.members import Members, accuracy_by_run
-from bench.studies.settings import PER_SEED, Column, Settings, epochs_at
+from bench.studies.settings import PER_SEED, Column, epochs_at
 from bench.studies.study import Study
 from bench.studies.wording import AVERAGES, RULES, STAGES, ranges, reading_text
 
 PAGE = 6
-"""Panels of a figure; of more there is a figure a data set."""
+"""Panels of a figure. Of more panels there is a figure a data set."""
 
 ROUNDED = 9
 """Decimals of a difference: equal ones stay in the order of clients."""
@@ -56,8 +55,11 @@ BAND = "line: mean over seeds, band or bar: 95 % interval of the mean (Student's
 OUTLIERS = "The axis need not show first rounds, nor curves far from the others."
 
 SPREAD = ["n", "mean", "std"]
+INTERVAL = [*SPREAD, "low", "high"]
 LINE = ["panel", "line_number", "place", "stage", *WHERE, "method", "is_baseline", "is_ranked"]
 """Columns that say which line a row is of."""
+
+PLACES = ["place", "line_number", "column_number", "reads", "point_object", "line_object"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,19 +72,14 @@ class Shown:
     cells: pd.DataFrame
 
     @cached_property
-    def lines_by_number(self) -> dict[int, Line]:
-        """The experiment's lines."""
-        places = self.results.places
-        is_own = (places["study"] == self.study.name) & (places["document"] == self.experiment.name)
-        numbered = places[is_own].drop_duplicates("line_number").sort_values("line_number")
-        return dict(zip(numbered["line_number"].tolist(), numbered["line_object"], strict=True))
-
-    @cached_property
     def marks(self) -> dict[int, Mark]:
-        """How every line is drawn and named in a figure's frame: as its method or, where several lines have
-        one method, by its title.
+        """Line number -> how the line is drawn and named in a figure's frame: as its method or, where several
+        lines have one method, by its title.
         """
-        lines = self.lines_by_number
+        places = self.results.places
+        own = places[(places["study"] == self.study.name) & (places["document"] == self.experiment.name)]
+        own = own.drop_duplicates("line_number").sort_values("line_number")
+        lines = dict(zip(own["line_number"].tolist(), own["line_object"], strict=True))
         counts = Counter(line.method for line in lines.values() if not line.setting)
         looks = style.looks_of(self.study, tuple(lines.values()))
         marks = {}
@@ -106,19 +103,20 @@ class Shown:
         x                      place of the point on the experiment's axis
         is_main                of the first measure and point
         is_plain               in the usual settings, and the runs are those of the line's own method
+        is_baseline, is_proposed   the line's method is that of the study
         is_ranked, is_own      as its ``Line`` says
         is_competitor          no reference that trains nothing
         """
-        places = self.results.places
-        places = places[["place", "line_number", "column_number", "reads", "point_object", "line_object"]]
-        rows = self.cells.loc[self.cells["comparison_number"] == 0, list(COLUMNS)].merge(places, on="place")
-        rows["is_first"] = [point == self.experiment.points[0] for point in rows["point_object"]]
+        rows = self.cells.loc[self.cells["comparison_number"] == 0, list(COLUMNS)]
+        rows = rows.merge(self.results.places[PLACES], on="place")
+        is_first = rows["point_object"].map(lambda point: point == self.experiment.points[0])
         rows = rows.assign(
             panel=rows["column_number"],
-            x=[point.x for point in rows["point_object"]],
-            is_main=rows["is_first"] & (rows["measure"] == self.measures[0].name),
+            x=rows["point_object"].map(lambda point: point.x),
+            is_main=is_first & (rows["measure"] == self.measures[0].name),
             is_plain=rows["usual"] & (rows["reads"] == rows["method"]),
             is_baseline=rows["method"] == self.study.baseline,
+            is_proposed=rows["method"] == self.study.proposed,
             is_competitor=~rows["method"].isin(self.study.references),
             is_ranked=[line.ranked for line in rows["line_object"]],
             is_own=[line.is_own for line in rows["line_object"]],
@@ -161,49 +159,42 @@ class Shown:
         of_seed = names + " of seed " + means["seed"].astype(str)
         return means.assign(client=names.where(means["seed"] < 0, of_seed))[["place", "client", "value"]]
 
-    def key_lines(self, means: pd.Series[float]) -> set[int]:
-        """The lines that matter among some, by their means: the best of all that compete, of those of the
-        method that the study proposes, and of those of its baseline.
-        """
-        numbers = [(number, self.lines_by_number[number]) for number in means.index]
-        competitors = [n for n, line in numbers if line.ranked and line.method not in self.study.references]
-        proposed = [n for n, line in numbers if line.method == self.study.proposed]
-        baselines = [n for n, line in numbers if line.method == self.study.baseline]
-        return {max(group, key=means.__getitem__) for group in (competitors, proposed, baselines) if group}
-
-    @cached_property
-    def column_titles(self) -> dict[int, str]:
-        """The columns in full, by their numbers."""
-        columns = self.rows[["panel", *WHERE]].drop_duplicates("panel").itertuples(index=False, name=None)
-        return {number: self.study.column_title(Column(*where)) for number, *where in columns}
-
-    def panels(
-        self, kind: str, data: pd.DataFrame, lines: pd.DataFrame, columns: Sequence[str], **options: Any
-    ) -> list[Panel]:
-        """A panel a column of ``data``, which has the ``columns`` beside where a line is measured.
-
-        The ``lines`` say which of them matter. Means get their intervals.
-        """
-        panels = []
-        means_of_lines = lines[["panel", "line_number", "mean"]]
-        for number, rows in data[["panel", "line_number", *WHERE, "method", *columns]].groupby("panel"):
-            means = means_of_lines[means_of_lines["panel"] == number].set_index("line_number")["mean"]
-            keys = self.key_lines(means)
-            marks = [replace(self.marks[line], key=line in keys) for line in rows["line_number"].unique()]
-            frame = rows[[*WHERE, "method", *columns]].reset_index(drop=True)
-            frame = frame.rename(columns={"x": options.get("x", "x")})
-            if "std" in columns:
-                frame = with_intervals(frame.astype({"std": float}))
-            panels.append(Panel(kind, self.column_titles[int(str(number))], frame, tuple(marks), options))
-        return panels
+    def title_of(self, row: Any) -> str:
+        """The title of a row's column."""
+        return self.study.column_title(Column(row.dataset, row.scenario, row.clients))
 
     def reading(self, measure: Measure | None = None, average: bool = True) -> str:
         """Stage and rule of a measure, or of the primary comparison, and how clients are averaged."""
         text = reading_text((measure and measure.reading) or self.study.primary)
         return f"{text}, {AVERAGES[self.study.average]}" if average else text
 
-    def figures(self, kind: str, quantity: str, caption: str, panels: Sequence[Panel]) -> list[Figure]:
-        """The figure of that kind, in parts that fit a page; none where there is no panel.
+    def panels(
+        self, kind: str, data: pd.DataFrame, columns: Sequence[str], lines: pd.DataFrame, **options: Any
+    ) -> list[Panel]:
+        """A panel a column of ``data``, or one a column and ``title`` where the data have titles.
+
+        A panel's frame has the ``columns`` beside where a line is measured. The means of ``lines`` say which
+        of them matter. A line is drawn twice where its published values have a name of their own.
+        """
+        panels = []
+        by = ["panel", "title"] if "title" in data else ["panel"]
+        for _, rows in data.groupby(by, sort=False):
+            first = rows.iloc[0]
+            keys = key_lines(lines[lines["panel"] == first["panel"]])
+            marks = []
+            for number, method in rows[["line_number", "method"]].drop_duplicates().itertuples(index=False):
+                mark = replace(self.marks[number], key=number in keys)
+                if method != mark.method:
+                    look = replace(mark.look, dashes=style.DASHES[-1])
+                    mark = Mark(method, f"{mark.label}, published", look)
+                marks.append(mark)
+            frame = rows[[*WHERE, "method", *columns]].reset_index(drop=True)
+            frame = frame.rename(columns={"x": options.get("x", "x")})
+            panels.append(Panel(kind, first.get("title", self.title_of(first)), frame, tuple(marks), options))
+        return panels
+
+    def figures(self, name: str, quantity: str, caption: str, panels: Sequence[Panel]) -> list[Figure]:
+        """The figure of that name, in parts that fit a page; none where there is no panel.
 
         The title of a part says of which experiment and quantity it is and what is in it; the caption gets
         the seeds.
@@ -211,21 +202,32 @@ class Shown:
         members = self.results.members
         places = self.cells.loc[self.cells["usual"], "place"]
         seeds = members.loc[members["is_done"] & members["place"].isin(places), "seed"]
-        name = f"{self.study.name}_{self.experiment.name}_{kind}"
+        stem = f"{self.study.name}_{self.experiment.name}_{name}"
         return [
             Figure(
-                f"{name}{ending}",
+                f"{stem}{ending}",
                 f"{caption}{SMALL_DRAWINGS if any(panel.is_crowded for panel in page) else ''} "
                 f"Seeds: {ranges(seeds)}.",
                 page,
                 f"{self.study.title}: {self.experiment.title}. {heading_of(quantity, page)}",
             )
-            for ending, page in _pages(panels)
+            for ending, page in _pages(panels).items()
         ]
 
 
-def _pages(panels: Sequence[Panel]) -> Iterator[tuple[str, list[Panel]]]:
-    """Panels that fit a page, and how a part with them is called: one a federation where its panels are
+def key_lines(lines: pd.DataFrame) -> set[int]:
+    """The numbers of the lines that matter among some of a column: the best of all that compete, of those of
+    the method that the study proposes, and of those of its baseline.
+    """
+    lines = lines.dropna(subset="mean")
+    competes = lines["is_ranked"] & lines["is_competitor"]
+    groups = [lines[one] for one in (competes, lines["is_proposed"], lines["is_baseline"])]
+    best = [group.nlargest(1, "mean")["line_number"] for group in groups]
+    return {int(number) for number in pd.concat(best)}
+
+
+def _pages(panels: Sequence[Panel]) -> dict[str, list[Panel]]:
+    """Panels that fit a page, by how a part with them is called: one a federation where its panels are
     crowded, one a data set where they are many. A part's name ends with what it shows.
     """
     is_split = len(panels) > 1 and any(panel.is_crowded for panel in panels)
@@ -235,27 +237,25 @@ def _pages(panels: Sequence[Panel]) -> Iterator[tuple[str, list[Panel]]]:
         place = panel.data.iloc[0]
         ending = "".join(f"_{re.sub('[^A-Za-z0-9.-]+', '-', str(place[name]))}" for name in names)
         parts.setdefault(ending, []).append(panel)
-    yield from parts.items()
+    return parts
 
 
 def heading_of(quantity: str, panels: Sequence[Panel]) -> str:
     """What panels show: the quantity, of how many seeds, with intervals where some are drawn, and published
     values where there are some.
     """
-    numbers = [panel.data["n"] for panel in panels if "n" in panel.data]
-    if not numbers:
+    data = pd.concat([panel.data for panel in panels])
+    if "n" not in data:
         return f"{quantity}: mean over seeds"
-    counts = {int(n) for column in numbers for n in column}
-    measured = counts - {0}
-    if not measured:
+    measured = data[data["n"] > 0]
+    if measured.empty:
         return f"{quantity}: published values where nothing was run"
-    low, high = min(measured), max(measured)
+    low, high = int(measured["n"].min()), int(measured["n"].max())
     seeds = f"{low} to {high} seeds" if high > low else f"{high} seeds"
     words = [f"mean of {seeds}" if high > 1 else "1 seed"]
-    tables = [panel.data for panel in panels if "low" in panel.data]
-    if any((data["low"].notna() & (data["n"] > 0)).any() for data in tables):
+    if "low" in data and measured["low"].notna().any():
         words.append("95 % interval")
-    if 0 in counts:
+    if len(measured) < len(data):
         words.append("beside published values")
     return f"{quantity}: {', '.join(words)}"
 
@@ -265,19 +265,12 @@ def clients(shown: Shown) -> list[Figure]:
     baseline = shown.study.title_of(shown.study.baseline)
     data = shown.lines[LINE].merge(shown.by_client(shown.clients(shown.lines)), on="place")
     data["value"] *= 100.0
-    panels = shown.panels("boxes", data, shown.lines, ["client", "value"])
-    of_baseline = data[data["is_baseline"]].groupby(["panel", "line_number"])["value"].median()
-    medians = of_baseline.groupby("panel").last()
-    levels = [medians.get(panel) for panel in sorted(data["panel"].unique())]
+    options = {"baseline": shown.study.baseline, "baseline_label": f"Median of {baseline}"}
+    panels = shown.panels("boxes", data, ["client", "value"], shown.lines, **options)
     caption = (
         f"Test accuracy of every client: {shown.reading(average=False)}, mean over seeds that share a "
         f"partition; box: quartiles and median, a point a client, dashed: median of {baseline}."
     )
-    label = f"Median of {baseline}"
-    panels = [
-        replace(panel, options={"level": level, "level_label": label})
-        for panel, level in zip(panels, levels, strict=True)
-    ]
     return shown.figures("clients", "Test accuracy of every client by method", caption, panels)
 
 
@@ -300,7 +293,7 @@ def differences(shown: Shown) -> list[Figure]:
     data = others[LINE].merge(by_client.rename(columns={"value": "difference"}), on="place")
     how = {"x": "share", "y": "difference", "is_robust": False, "level": 0.0}
     labels = {"x_label": "Clients, most hurt first (%)", "y_label": f"Points above {baseline}"}
-    panels = shown.panels("curves", data, lines, ["client", "share", "difference"], **how, **labels)
+    panels = shown.panels("curves", data, ["client", "share", "difference"], lines, **how, **labels)
     caption = (
         f"Every client's test accuracy minus its own under {baseline} with the same seed and partition, mean "
         "over seeds that share a partition, sorted for each method by itself: "
@@ -323,14 +316,27 @@ def stages(shown: Shown) -> list[Figure]:
         parts.append(numbers[numbers["n"] > 0].assign(kind=kind).reset_index())
     both = pd.concat(parts)
     both = both[both.groupby("place")["kind"].transform("size") == len(kinds)]
-    data = lines[LINE].merge(both, on="place")
-    panels = shown.panels("pairs", data, lines, ["kind", *SPREAD], kinds=kinds, is_joined=True)
+    data = with_intervals(lines[LINE].merge(both, on="place"))
+    panels = shown.panels("pairs", data, ["kind", *INTERVAL], lines, kinds=kinds, is_joined=True)
     caption = (
         f"Test accuracy of the model received from the server and of the same after local training, "
         f"{RULES[rule]} (rule {rule}, for each stage by itself), {AVERAGES[average]}; point: mean over "
         "seeds, bar: 95 % interval of the mean, of three seeds or more."
     )
     return shown.figures("stages", "Test accuracy before and after local training", caption, panels)
+
+
+def _published(rows: pd.DataFrame) -> pd.DataFrame:
+    """The published values of rows in the place of what is measured: of no run, with the deviation that is
+    printed, as nobody knows their interval.
+    """
+    printed = rows[rows["published_mean"].notna()]
+    mean, std = printed["published_mean"], printed["published_std"]
+    return printed.assign(n=0, mean=mean, std=std, low=mean - std, high=mean + std)
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def lines(shown: Shown) -> list[Figure]:
@@ -345,15 +351,10 @@ def lines(shown: Shown) -> list[Figure]:
     run_panels = shown.rows.loc[has_runs, "panel"].unique()
     if is_main or not len(run_panels):
         rows = rows[rows["panel"].isin(run_panels)]
-    measured = rows[rows["n"] > 0].assign(kind="measured")
-    published = _published(rows).assign(kind="published")
-    data = pd.concat([measured, published]).sort_values(["panel", "line_number"], kind="stable")
-    panels = shown.panels("pairs", data, rows[:0], ["kind", *SPREAD])
-    for panel in panels:
-        # Nobody knows a published value's interval: its deviation is drawn as it is printed.
-        frame = panel.data
-        is_published, mean, std = frame["kind"] == "published", frame["mean"], frame["std"]
-        frame.loc[is_published, "low"], frame.loc[is_published, "high"] = mean - std, mean + std
+    measured = with_intervals(rows[rows["n"] > 0]).assign(kind="measured")
+    data = pd.concat([measured, _published(rows).assign(kind="published")])
+    data = data.sort_values(["panel", "line_number"], kind="stable")
+    panels = shown.panels("pairs", data, ["kind", *INTERVAL], rows)
     measure = shown.measures[0]
     caption = (
         f"{measure.meaning.capitalize()}: {shown.reading(measure)}; filled: measured mean over "
@@ -363,25 +364,17 @@ def lines(shown: Shown) -> list[Figure]:
     return shown.figures("lines", _capital(measure.meaning), caption, panels)
 
 
-def _published(rows: pd.DataFrame) -> pd.DataFrame:
-    """The published values of rows in the place of what is measured: of no run."""
-    printed = rows[rows["published_mean"].notna()]
-    return printed.assign(n=0, mean=printed["published_mean"], std=printed["published_std"])
-
-
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
-
-
 def costs(shown: Shown, cost: str, label: str, meaning: str) -> list[Figure]:
     """Accuracy against the column ``cost`` of the cells, with the Pareto front."""
     lines = shown.lines[shown.lines["is_competitor"]]
-    data = lines.dropna(subset=cost)
-    panels = [
-        replace(panel, data=panel.data.assign(front=pareto_front(panel.data[cost], panel.data["mean"])))
-        for panel in shown.panels("costs", data, lines, [*SPREAD, cost], x=cost, x_label=label)
-        if len(panel.data) > 1 and panel.data[cost].any()
-    ]
+    data = with_intervals(lines.dropna(subset=cost))
+    by_panel = data.groupby("panel")[cost]
+    data = data[(by_panel.transform("size") > 1) & (by_panel.transform("max") > 0)]
+    fronts = [pareto_front(part[cost], part["mean"]) for _, part in data.groupby("panel")]
+    data = data.assign(front=pd.concat(fronts) if fronts else 0)
+    panels = shown.panels(
+        "costs", data, [*SPREAD, cost, "low", "high", "front"], lines, x=cost, x_label=label
+    )
     caption = (
         f"Test accuracy against {meaning}: {shown.reading()}; point: mean accuracy over seeds, bar: "
         "95 % interval of it, of three seeds or more; grey line: Pareto front, the best accuracy at no more "
@@ -390,31 +383,17 @@ def costs(shown: Shown, cost: str, label: str, meaning: str) -> list[Figure]:
     return shown.figures(cost, f"Test accuracy against {label[0].lower()}{label[1:]}", caption, panels)
 
 
-def pareto_front(costs: pd.Series[float], means: pd.Series[float]) -> list[int]:
+def pareto_front(costs: pd.Series[float], means: pd.Series[float]) -> pd.Series[int]:
     """1 for points that no other one beats: none is as accurate at less cost, or better at no more."""
-    is_beaten = [
-        ((costs <= cost) & (means >= mean) & ((costs < cost) | (means > mean))).any()
-        for cost, mean in zip(costs, means, strict=True)
-    ]
-    return [int(not is_lost) for is_lost in is_beaten]
+    best = means.groupby(costs).max()  # by rising cost
+    is_better = best > best.cummax().shift(fill_value=-np.inf)
+    return (costs.map(is_better) & (means == costs.map(best))).astype(int)
 
 
-def _by_round(settings: Settings, stage: str, rows: pd.Series[int]) -> pd.Series[float]:
-    """Rows of a curve as rounds, parts of them where every epoch is evaluated."""
-    is_by_epoch = stage == "trained" and settings.get("protocol.evaluate") == "epoch"
-    return rows / (int(settings["protocol.local_epochs"]) if is_by_epoch else 1)
-
-
-def _by_epoch(settings: Settings, stage: str, rows: pd.Series[int]) -> pd.Series[float]:
-    return pd.Series(epochs_at(settings, rows.to_numpy().astype(np.int64)), rows.index)
-
-
-def _stored_curves(
-    shown: Shown,
-    lines: pd.DataFrame,
-    x_of: Callable[[Settings, str, pd.Series[int]], pd.Series[float]] = _by_round,
-) -> pd.DataFrame:
-    """Test accuracy of lines over seeds by ``x``, into which ``x_of`` turns the row of a curve."""
+def _stored_curves(shown: Shown, lines: pd.DataFrame, by_epoch: bool = False) -> pd.DataFrame:
+    """Test accuracy of lines over seeds by ``x``: the round, with parts of it where every epoch was
+    evaluated, or the local epoch.
+    """
     parts = []
     for stage, part in lines.groupby("stage"):
         members = shown.members(part, str(stage))
@@ -422,15 +401,20 @@ def _stored_curves(
         curves["place"] = curves["member"].map(members.rows["place"])
         for place, rows in _over_seeds(curves).groupby("place"):
             settings = shown.results.settings[int(str(place))]
-            parts.append(rows.assign(x=x_of(settings, str(stage), rows["row"])))
+            x = rows["row"]
+            if by_epoch:
+                x = pd.Series(epochs_at(settings, x.to_numpy().astype(np.int64)), x.index)
+            elif stage == "trained" and settings.get("protocol.evaluate") == "epoch":
+                x = x / int(settings["protocol.local_epochs"])
+            parts.append(rows.assign(x=x))
     return lines[LINE].merge(pd.concat(parts), on="place") if parts else lines[:0].assign(x=0.0)
 
 
 def _over_seeds(values: pd.DataFrame) -> pd.DataFrame:
-    """Mean and deviation of the rows that all members of a place have: place, row, n, mean, std."""
+    """Mean, deviation and interval of the rows that all members of a place have, by place and row."""
     by_row = values.groupby(["place", "row"])["value"].agg(n="count", mean="mean", std="std").reset_index()
     members = values.groupby("place")["member"].nunique()
-    return by_row[by_row["n"] == by_row["place"].map(members)]
+    return with_intervals(by_row[by_row["n"] == by_row["place"].map(members)])
 
 
 def _curves(shown: Shown, axis: str, curves: pd.DataFrame, y_label: str = ACCURACY) -> list[Panel]:
@@ -443,15 +427,15 @@ def _curves(shown: Shown, axis: str, curves: pd.DataFrame, y_label: str = ACCURA
     is_whole = curves["clients"] == 1
     others = curves.loc[~is_whole, [*same_data, "panel"]].drop_duplicates()
     guests = curves[is_whole & ~curves["is_ranked"]].drop(columns="panel").merge(others, on=same_data)
-    shown_names = set(zip(curves["panel"], curves["method"], strict=True))
-    is_new = [place not in shown_names for place in zip(guests["panel"], guests["method"], strict=True)]
+    own = curves[["panel", "method"]].drop_duplicates()
+    is_new = guests.merge(own, on=["panel", "method"], how="left", indicator=True)["_merge"] == "left_only"
     has_peers = curves.merge(others[same_data].drop_duplicates(), on=same_data, how="left", indicator=True)
     is_alone = is_whole & ~curves.groupby("panel")["is_ranked"].transform("any")
     hosts = curves[~(is_alone & (has_peers["_merge"] == "both").to_numpy())]
-    data = pd.concat([hosts, guests[is_new]]).sort_values("panel", kind="stable")
+    data = pd.concat([hosts, guests[is_new.to_numpy()]]).sort_values("panel", kind="stable")
     data = data[data["x"] <= data["panel"].map(hosts.groupby("panel")["x"].max())]
     options = {"x": axis, "x_label": axis.capitalize(), "y_label": y_label}
-    panels = shown.panels("curves", data, shown.lines, ["x", *SPREAD], **options)
+    panels = shown.panels("curves", data, ["x", *INTERVAL], shown.lines, **options)
     for panel in panels:
         if (panel.data[axis] % 1 == 0).all():
             panel.data[axis] = panel.data[axis].astype(int)
@@ -470,47 +454,10 @@ def convergence(shown: Shown) -> list[Figure]:
     return shown.figures("convergence", "Test accuracy by round", caption, panels)
 
 
-def rounds(shown: Shown) -> list[Figure]:
-    """Test accuracy by round of every measure's stage, and what is published of single rounds as markers."""
-    panels = []
-    for measure in shown.measures:
-        if not measure.is_extra:
-            stage = (measure.reading or shown.study.primary).stage
-            curves = _stored_curves(shown, shown.lines.assign(stage=stage))
-            panels += [_with_published(shown, measure, panel) for panel in _curves(shown, "round", curves)]
-    columns = "; ".join(dict.fromkeys(shown.column_titles[panel] for panel in shown.rows["panel"].unique()))
-    caption = (
-        f"Test accuracy by round (no rule: every round is shown), {AVERAGES[shown.study.average]}, "
-        f"{columns}; {BAND} Markers: published."
-    )
-    return shown.figures("rounds", "Test accuracy by round", caption, panels)
-
-
-def _with_published(shown: Shown, measure: Measure, panel: Panel) -> Panel:
-    """A panel of curves as one of that measure, with its published values as markers."""
-    column = panel.data[WHERE].iloc[0]
-    rows = shown.rows[(shown.rows[WHERE] == column).all(axis=1) & (shown.rows["measure"] == measure.name)]
-    printed = _published(rows.dropna(subset="x")).rename(columns={"x": "round"})
-    printed, marks = _beside(shown, printed, "none")
-    curves = [replace(mark, look=replace(mark.look, marker="")) for mark in panel.marks]
-    rows = with_intervals(printed[[*WHERE, "method", "round", *SPREAD]].astype({"std": float}))
-    data = pd.concat([panel.data, rows], ignore_index=True).assign(measure=measure.name)
-    return replace(panel, title=measure.title, data=data, marks=(*curves, *marks))
-
-
-def _beside(shown: Shown, printed: pd.DataFrame, dashes: style.Dashes) -> tuple[pd.DataFrame, list[Mark]]:
-    """Published values as rows and marks of their own, beside those of the lines measured."""
-    marks = [
-        Mark(f"{mark.method} (published)", f"{mark.label}, published", replace(mark.look, dashes=dashes))
-        for mark in map(shown.marks.__getitem__, printed["line_number"].unique())
-    ]
-    return printed.assign(method=printed["method"] + " (published)"), marks
-
-
 def epochs(shown: Shown) -> list[Figure]:
     """Test accuracy by local epochs, those of a warm-up counted."""
     stage = shown.study.primary.stage
-    curves = _stored_curves(shown, shown.lines.assign(stage=stage), _by_epoch)
+    curves = _stored_curves(shown, shown.lines.assign(stage=stage), by_epoch=True)
     caption = (
         f"Test accuracy of {STAGES[stage]} by local epochs, those before the first round counted (stage "
         f"{stage}, no rule: every step is shown), {AVERAGES[shown.study.average]}; {BAND} {OUTLIERS}"
@@ -522,35 +469,26 @@ def epochs(shown: Shown) -> list[Figure]:
 def losses(shown: Shown) -> list[Figure]:
     """Training loss by round; there is none of a method that trains nothing."""
     members = shown.members(shown.lines)
-    kept, places = members.artefacts(LOSS), members.rows["place"].to_dict()
-    parts = [
-        pd.DataFrame(
-            {
-                "member": member,
-                "place": places[member],
-                "row": range(1, len(loss) + 1),
-                "value": loss,
-            }
-        )
-        for member, loss in kept.items()
-        if np.isfinite(loss).all()
-    ]
+    kept = members.artefacts(LOSS)
+    kept = kept[[bool(np.isfinite(loss).all()) for loss in kept]]
+    if kept.empty:
+        return []
+    values = kept.rename("value").rename_axis("member").reset_index().explode("value", ignore_index=True)
+    values["row"] = values.groupby("member").cumcount() + 1
+    values["place"] = values["member"].map(members.rows["place"])
+    curves = shown.lines[LINE].merge(_over_seeds(values.astype({"value": float})), on="place")
+    panels = _curves(shown, "round", curves.assign(x=curves["row"]), "Training loss")
     caption = (
         "Training loss by round: cross-entropy on the clients' training nodes before each local step, mean "
         f"over clients and the round's local epochs (no stage or rule plays a part); {BAND} {OUTLIERS}"
     )
-    panels = []
-    if parts:
-        curves = shown.lines[LINE].merge(_over_seeds(pd.concat(parts)), on="place")
-        panels = _curves(shown, "round", curves.assign(x=curves["row"]), "Training loss")
     return shown.figures("loss", "Training loss by round", caption, panels)
 
 
-def _along(shown: Shown, measure: Measure) -> pd.DataFrame:
-    """The rows of a measure at the experiment's points, of lines with two of them or more."""
-    rows = shown.rows[(shown.rows["measure"] == measure.name) & shown.rows["x"].notna()]
-    measured = rows[rows["n"] > 0]
-    return measured[measured.groupby(["panel", "line_number"])["x"].transform("size") > 1]
+def _along(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows at the experiment's points, of lines with two of them or more."""
+    rows = rows[rows["x"].notna()]
+    return rows[rows.groupby(["panel", "line_number"])["x"].transform("size") > 1]
 
 
 def points(shown: Shown) -> list[Figure]:
@@ -558,10 +496,9 @@ def points(shown: Shown) -> list[Figure]:
     axis = shown.experiment.axis
     figures: list[Figure] = []
     for measure in shown.measures:
-        data = _along(shown, measure)
-        means = data.groupby(["panel", "line_number"], sort=False)["mean"].mean().reset_index()
-        options = {"x": axis, "x_label": axis.capitalize()}
-        panels = shown.panels("curves", data, means, ["x", *SPREAD], **options)
+        rows = shown.rows[(shown.rows["measure"] == measure.name) & (shown.rows["n"] > 0)]
+        data = with_intervals(_along(rows))
+        panels = shown.panels("curves", data, ["x", *INTERVAL], data, x=axis, x_label=axis.capitalize())
         caption = f"{measure.meaning.capitalize()}: {shown.reading(measure)}; {BAND}"
         figures += shown.figures(measure.name, f"{_capital(measure.meaning)} by {axis}", caption, panels)
     return figures
@@ -570,116 +507,91 @@ def points(shown: Shown) -> list[Figure]:
 def measures(shown: Shown) -> list[Figure]:
     """All measures of the first one's metric along the experiment's points, beside published values."""
     axis = shown.experiment.axis
+    parts = []
+    for measure in shown.measures:
+        if measure.metric == shown.measures[0].metric:
+            rows = shown.rows[shown.rows["measure"] == measure.name]
+            measured, printed = _along(rows[rows["n"] > 0]), _along(_published(rows))
+            printed = printed[printed["panel"].isin(measured["panel"])]
+            printed = printed.assign(method=printed["method"] + " (published)")
+            both = with_intervals(pd.concat([measured, printed])).sort_values("line_number", kind="stable")
+            parts.append(both.assign(title=measure.title))
+    data = pd.concat(parts).sort_values("panel", kind="stable")
     ticks = tuple((point.x, point.label) for point in shown.experiment.points if point.x is not None)
     options = {"x": axis, "x_label": axis.capitalize(), "y_label": "", "ticks": ticks}
-    by_column: dict[int, list[Panel]] = {}
-    for measure in shown.measures:
-        if measure.metric != shown.measures[0].metric:
-            continue
-        for number, measured in _along(shown, measure).groupby("panel"):
-            rows = shown.rows[(shown.rows["panel"] == number) & (shown.rows["measure"] == measure.name)]
-            printed = _published(rows.dropna(subset="x"))
-            printed = printed[printed.groupby("line_number")["x"].transform("size") > 1]
-            printed, published_marks = _beside(shown, printed, style.DASHES[-1])
-            marks = [shown.marks[line] for line in measured["line_number"].unique()] + published_marks
-            data = pd.concat([measured, printed]).sort_values("line_number", kind="stable")
-            data = data[[*WHERE, "method", "x", *SPREAD]].rename(columns={"x": axis})
-            frame = with_intervals(data.astype({"std": float})).assign(measure=measure.name)
-            panel = Panel("curves", measure.title, frame.reset_index(drop=True), tuple(marks), options)
-            by_column.setdefault(int(str(number)), []).append(panel)
-    panels = [panel for number in sorted(by_column) for panel in by_column[number]]
-    columns = "; ".join(shown.column_titles[panel] for panel in shown.rows["panel"].unique())
+    panels = shown.panels("curves", data, ["x", *INTERVAL, "measure"], shown.lines, **options)
+    columns = "; ".join(map(shown.title_of, rows_of(shown.rows.drop_duplicates("panel"))))
     caption = f"Every measure by {axis}, {columns}; {BAND} Dotted: published."
     return shown.figures("measures", f"Every measure by {axis}", caption, panels)
 
 
-def _weights(
-    shown: Shown, weights: pd.Series[Any], name: str = "", **place: int
-) -> dict[tuple[int, int], Panel]:
-    """Who learns from whom: the mean over seeds and layers, of runs that share a partition, a panel a line
-    and column by their numbers.
-
-    ``weights`` are those of members. ``name`` says to readers, ``place`` in the frame, of which part of a
-    model.
+def _heat_maps(shown: Shown, weights: pd.Series[Any], by_layer: bool = False) -> list[Panel]:
+    """Who learns from whom, a panel a line and column, or one for each of its first and last layers: the mean
+    over seeds, of runs that share a partition, and layers. ``weights`` are those of members.
     """
     members = shown.members(shown.lines).rows
-    panels = {}
-    for line in shown.lines.to_dict("records"):
-        runs = members[members["place"] == line["place"]]
+    panels = []
+    for row in rows_of(shown.lines):
+        runs = members[members["place"] == row.place]
         if runs["partition_hash"].nunique() > 1:
             runs = runs[:1]  # clients of other partitions are other clients: the first seed's alone
-        square = (line["clients"], line["clients"])
-        matrices = [
-            np.asarray(weights[member], np.float64).reshape(-1, *square).mean(axis=0)
-            for member in runs.index
-            if member in weights.index
-            and weights[member].ndim in (2, 3)
-            and weights[member].shape[-2:] == square
-        ]
-        if matrices:
-            mark = shown.marks[line["line_number"]]
-            label = f"{mark.label}, {name}" if name else mark.label
-            title = shown.study.title_of(line["dataset"])
-            client, source = np.indices(square)
-            values = {"n": len(matrices), "client": client.ravel(), "from": source.ravel()}
-            where = {column: line[column] for column in (*WHERE, "method")}
-            frame = pd.DataFrame({**where, **place, **values, "weight": np.mean(matrices, axis=0).ravel()})
-            heading = f"{label}\n{title}, {line['scenario']}, {line['clients']}"
-            panels[line["panel"], line["line_number"]] = Panel("heat", heading, frame)
+        square = (row.clients, row.clients)
+        arrays = [array.astype(np.float64) for array in weights.reindex(runs.index).dropna()]
+        dimensions = (3,) if by_layer else (2, 3)
+        arrays = [array for array in arrays if array.ndim in dimensions and array.shape[-2:] == square]
+        if not arrays:
+            continue
+        label = shown.marks[row.line_number].label
+        where = f"{shown.study.title_of(row.dataset)}, {row.scenario}, {row.clients}"
+        client, source = np.indices(square)
+        values = {column: getattr(row, column) for column in (*WHERE, "method")}
+        ends = {"n": len(arrays), "client": client.ravel(), "from": source.ravel()}
+        if not by_layer:
+            mean = np.mean([array.reshape(-1, *square).mean(axis=0) for array in arrays], axis=0)
+            frame = pd.DataFrame({**values, **ends, "weight": mean.ravel()})
+            panels.append(Panel("heat", f"{label}\n{where}", frame))
+            continue
+        layers = np.mean(arrays, axis=0)
+        for number, layer in enumerate(layers, start=1):
+            if number <= BORDER or number > len(layers) - BORDER:
+                frame = pd.DataFrame({**values, "layer": number, **ends, "weight": layer.ravel()})
+                panels.append(Panel("heat", f"{label}, layer {number} of {len(layers)}\n{where}", frame))
     return panels
 
 
-def _best_rounds(shown: Shown) -> pd.Series[Any]:
-    """What the round of best validation began with, of members that keep the weights by round."""
-    members = shown.members(shown.lines)
-    by_round, best = members.artefacts(MIXED), members.best_rounds()
-    known = [
-        member for member in by_round.index if best.get(member, len(by_round[member])) < len(by_round[member])
-    ]
-    return pd.Series([by_round[member][best[member]] for member in known], known, dtype=object)
-
-
-def _collaboration(shown: Shown, kind: str, when: str, panels: Iterable[Panel]) -> list[Figure]:
+def _collaboration(shown: Shown, kind: str, when: str, panels: Sequence[Panel]) -> list[Figure]:
     caption = (
         f"Weights with which models were mixed {when}: how much of the model of the client below goes into "
         "that of the client at the side; mean over seeds where they share the partition, else the first "
         "seed's. Clients stand in the federation's order, each panel has its own scale. No stage, rule or "
         "average plays a part."
     )
-    return shown.figures(kind, f"Who learns from whom {when.partition(',')[0]}", caption, list(panels))
+    return shown.figures(kind, f"Who learns from whom {when.partition(',')[0]}", caption, panels)
 
 
 def collaboration(shown: Shown) -> list[Figure]:
     """The last collaboration matrix of every method that keeps one, in every column."""
-    panels = _weights(shown, shown.members(shown.lines).artefacts(ARTEFACT))
+    panels = _heat_maps(shown, shown.members(shown.lines).artefacts(ARTEFACT))
     when = "after the last round, mean over layers where every layer has its own"
-    return _collaboration(shown, "collaboration", when, panels.values())
-
-
-def collaboration_best(shown: Shown) -> list[Figure]:
-    """What the models of the best round were mixed with, of every method that keeps it by round."""
-    panels = _weights(shown, _best_rounds(shown))
-    when = "before the round of best mean validation accuracy, mean over layers where every layer has its own"
-    return _collaboration(shown, "collaboration_best", when, panels.values())
+    return _collaboration(shown, "collaboration", when, panels)
 
 
 def collaboration_layers(shown: Shown) -> list[Figure]:
-    """The same by layer, of methods that have a matrix for each: the first two layers and the last two."""
-    weights = _best_rounds(shown)
-    layered = weights[[array.ndim == 3 for array in weights]]
-    count = max(map(len, layered), default=0)
-    layers = [layer for layer in range(count) if min(layer, count - 1 - layer) < BORDER]
-    by_place: dict[tuple[int, int], list[Panel]] = {}
-    for layer in layers:
-        name = f"layer {layer + 1} of {count}"
-        of_layer = pd.Series([array[layer] for array in layered], layered.index, dtype=object)
-        for place, panel in _weights(shown, of_layer, name, layer=layer + 1).items():
-            by_place.setdefault(place, []).append(panel)
+    """What the models of the best round were mixed with, of methods that keep a matrix for each layer by
+    round: the first two layers and the last two.
+    """
+    members = shown.members(shown.lines)
+    best = members.best_rounds().to_dict()
+    weights = {
+        member: by_round[best[member]]
+        for member, by_round in members.artefacts(MIXED).items()
+        if best.get(member, len(by_round)) < len(by_round)
+    }
     when = (
         f"before the round of best mean validation accuracy, by layer, the first {BORDER} and last {BORDER} "
         "(a layer is a module with its weight and bias, normalisation too)"
     )
-    panels = [panel for place in sorted(by_place) for panel in by_place[place]]
+    panels = _heat_maps(shown, pd.Series(weights, dtype=object), by_layer=True)
     return _collaboration(shown, "collaboration_layers", when, panels)
 
 
@@ -706,9 +618,7 @@ DRAWINGS: dict[str, Callable[[Shown], list[Figure]]] = {
     "points": points,
     "measures": measures,
     "epochs": epochs,
-    "rounds": rounds,
     "loss": losses,
-    "collaboration_best": collaboration_best,
     "collaboration_layers": collaboration_layers,
 }
 """How each of ``bench.studies.experiment.FIGURES`` is drawn."""
@@ -742,7 +652,7 @@ def class_figure(prepared_data: Prepared, names: Sequence[str], clients: int) ->
     if not isinstance(data, Images):
         raise RequestError(f"data set {kind.name}: expected images, whose clients are drawn by labels alone")
     labels = data.labels if data.population is None else data.population
-    frames = {}
+    frames = []
     for name in names:
         scenario = scenarios.parse(name)
         if not isinstance(scenario, ImageScenario):
@@ -750,20 +660,14 @@ def class_figure(prepared_data: Prepared, names: Sequence[str], clients: int) ->
         shares = scenario.shares(labels, clients, kind.protocol.partition_seed)
         counts = np.asarray(class_counts([labels[share] for share in shares], data.classes))
         client, number = np.indices(counts.shape)
-        frames[name] = pd.DataFrame(
-            {
-                "dataset": kind.name,
-                "scenario": name,
-                "clients": clients,
-                "client": client.ravel(),
-                "class": number.ravel(),
-                "items": counts.ravel(),
-            }
-        )
-    most_items = max(int(frame["items"].max()) for frame in frames.values())
+        frame = pd.DataFrame({"client": client.ravel(), "class": number.ravel(), "items": counts.ravel()})
+        frame[WHERE] = kind.name, name, clients
+        frames.append(frame[[*WHERE, "client", "class", "items"]])
+    most_items = int(pd.concat(frames)["items"].max())
+    options = {"most_items": most_items}
     panels = [
-        Panel("dots", f"{kind.title}, {name}", frame, options={"most_items": most_items})
-        for name, frame in frames.items()
+        Panel("dots", f"{kind.title}, {name}", frame, options=options)
+        for name, frame in zip(names, frames, strict=True)
     ]
     caption = (
         f"Items of each class that every client has of the complete data set; the largest dot stands for "

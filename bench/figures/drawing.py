@@ -12,13 +12,11 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import ExitStack
 from functools import cache
 from itertools import zip_longest
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from unicodedata import east_asian_width
 
 import matplotlib as mpl
@@ -29,7 +27,14 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.figure import SubFigure
 
 from bench.figures import style
-from bench.figures.panels import KINDS, Figure, Panel, draw_behind, draw_curve, draw_curves, round_numbers
+from bench.figures.panels import (
+    KINDS,
+    ROW_LABEL,
+    Figure,
+    Panel,
+    draw_curves,
+    draw_small_drawings,
+)
 
 DPI = 150
 
@@ -81,9 +86,8 @@ def _side_by_side(panels: Sequence[Panel]) -> Canvas:
     heights = [kind.height + kind.per_row * marks for marks in most_marks]
     size = max(across * kind.width, LEAST_WIDTH), sum(heights) + 0.7
     canvas = Canvas(figsize=size, dpi=DPI, layout="constrained")
-    body = canvas.add_subfigure(
-        canvas.add_gridspec(1, 1)[0]
-    )  # below the title, which a legend of the whole figure would cover
+    # Below the title, which a legend of the whole figure would cover.
+    body = canvas.add_subfigure(canvas.add_gridspec(1, 1)[0])
     grid = body.subplots(len(rows), across, squeeze=False, gridspec_kw={"height_ratios": heights})
     for row, places, marks in zip(rows, grid, most_marks, strict=True):
         for panel, axes in zip_longest(row, places):
@@ -91,9 +95,9 @@ def _side_by_side(panels: Sequence[Panel]) -> Canvas:
                 axes.remove()
                 continue
             kind.draw(axes, panel, **panel.options)
-            labels = [label.get_text() for label in axes.get_yticklabels()] if kind.per_row else []
-            longest = max((len(line) for label in labels for line in label.splitlines()), default=0)
-            axes.set_title(wrapped(panel.title, kind.width - max(0.4, LETTER * longest), 8.5))
+            longest = max((len(mark.label) for mark in panel.marks), default=0)
+            beside = LETTER * min(longest, ROW_LABEL) if kind.per_row else 0.0
+            axes.set_title(wrapped(panel.title, kind.width - max(0.4, beside), 8.5))
             if kind.per_row:  # rows are as high as those of the panel beside
                 axes.set_ylim(bottom=0.4 - marks)
     _add_legend(body)
@@ -116,8 +120,7 @@ def _with_small_drawings(panel: Panel) -> Canvas:
     """Many curves: one drawing of those that matter, and below it every method before all others in grey."""
     count = len(panel.marks)
     columns = min((5, 4, 6), key=lambda columns: -count % columns)
-    rows = math.ceil(count / columns)
-    heights = LARGE, SMALL * rows + 0.3
+    heights = LARGE, SMALL * math.ceil(count / columns) + 0.3
     canvas = Canvas(figsize=(WIDE, sum(heights) + 0.3), dpi=DPI, layout="constrained")
     grid = canvas.add_gridspec(2, 1, height_ratios=heights)
     above, below = canvas.add_subfigure(grid[0]), canvas.add_subfigure(grid[1])
@@ -125,31 +128,8 @@ def _with_small_drawings(panel: Panel) -> Canvas:
     draw_curves(large, panel, shown=[mark for mark in panel.marks if mark.key], **panel.options)
     large.set_title(panel.title)
     _add_legend(above)
-    # Measuring the texts of so many axes takes as long as drawing them: their places are known.
-    room = {"left": 0.08, "right": 0.99, "wspace": 0.12, "hspace": 0.45}
-    room |= {"top": 1 - 0.28 / heights[1], "bottom": 0.45 / heights[1]}
-    for place, axes in enumerate(below.subplots(rows, columns, squeeze=False, gridspec_kw=room).flat):
-        axes.set_in_layout(False)
-        if place >= count:
-            axes.remove()
-            continue
-        mark = panel.marks[place]
-        draw_behind(axes, panel, [other for other in panel.marks if other is not mark])
-        draw_curve(axes, panel, mark)
-        axes.set(xlim=large.get_xlim(), ylim=large.get_ylim())
-        axes.set_title(wrapped(mark.label, 0.6 * WIDE / columns, 7), fontsize=7)
-        if panel.y == "mean":
-            end = panel.curves[mark.method][-1, 1]
-            axes.set_title(f"{end:.1f}" if end >= 1 else f"{end:.2g}", fontsize=6.5, loc="right")
-        if "ticks" in panel.options:
-            axes.set_xticks(large.get_xticks(), large.get_xticklabels())
-        else:
-            axes.xaxis.set_major_locator(round_numbers(3, prune="upper"))  # the next begins beside it
-        axes.yaxis.set_major_locator(round_numbers(3))
-        is_left, is_lowest = place % columns == 0, place + columns >= count
-        axes.tick_params(labelsize=6.5, labelleft=is_left, labelbottom=is_lowest)
-    below.supxlabel(large.get_xlabel(), fontsize=7)
-    below.supylabel(large.get_ylabel(), fontsize=7)
+    titles = [wrapped(mark.label, 0.6 * WIDE / columns, 7) for mark in panel.marks]
+    draw_small_drawings(below.subplots(), panel, large, columns, titles)
     return canvas
 
 
@@ -157,20 +137,16 @@ class Drawings:
     """Draws figures in so many processes, while the caller goes on making others. A context manager.
 
     ``folder`` keeps drawings from one report to the next: what is there is not drawn again. None, or a folder
-    that cannot be written: nothing is kept. Further processes are started for ``many`` figures. ``pdf``: as
-    PDF, too.
+    that cannot be written: nothing is kept. ``pdf``: as PDF, too.
     """
 
-    def __init__(
-        self, folder: Path | None = None, workers: int = 1, many: int = MANY, pdf: bool = False
-    ) -> None:
+    def __init__(self, folder: Path | None = None, workers: int = 1, pdf: bool = False) -> None:
         self._workers = workers
-        self._many = many
-        self._kinds = ("png", "pdf") if pdf else ("png",)
-        self._stack = ExitStack()
-        self._cache = folder if folder and _can_be_written(folder) else None
-        self._folder = self._cache or Path(self._stack.enter_context(TemporaryDirectory()))
-        self._digests: dict[Figure, str] = {}
+        self._kinds = (".png", ".pdf") if pdf else (".png",)
+        self._temporary = TemporaryDirectory()
+        self._is_kept = folder is not None and _can_be_written(folder)
+        self._folder = folder if folder and self._is_kept else Path(self._temporary.name)
+        self._stems: dict[Figure, Path] = {}
         self._queue: list[tuple[Figure, list[str], Path, tuple[str, ...]]] = []
         self._pool: ProcessPoolExecutor | None = None
         self._jobs: list[Future[None]] = []
@@ -178,22 +154,19 @@ class Drawings:
     def __enter__(self) -> Drawings:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._pool:
             self._pool.shutdown(cancel_futures=True)
-        self._stack.close()
+        self._temporary.cleanup()
 
     def begin(self, figure: Figure) -> None:
         """Have a figure drawn, as soon as there are enough for further processes."""
-        if figure in self._digests:
+        if figure in self._stems:
             return
-        digest = self._digests[figure] = _digest(figure)
-        if not all((self._folder / f"{digest}.{kind}").is_file() for kind in self._kinds):
-            fonts = style.families([figure.title, *_texts(figure)])
-            self._queue.append((figure, fonts, self._folder / digest, self._kinds))
-        if self._workers > 1 and (self._pool or len(self._queue) >= self._many):
+        stem = self._stems[figure] = self._folder / _digest(figure)
+        if not all(stem.with_suffix(kind).is_file() for kind in self._kinds):
+            self._queue.append((figure, style.families(_words(figure)), stem, self._kinds))
+        if self._workers > 1 and (self._pool or len(self._queue) >= MANY):
             self._pool = self._pool or ProcessPoolExecutor(
                 self._workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
             )
@@ -204,22 +177,25 @@ class Drawings:
         """Write ``STEM.png`` and ``STEM.csv`` of figures, and ``STEM.pdf`` if asked; equal figures give equal
         bytes.
         """
-        for figure, stem in stems.items():
+        for figure in stems:
             self.begin(figure)
-            stem.parent.mkdir(parents=True, exist_ok=True)
-            Path(f"{stem}.csv").write_bytes(_csv(figure))
-        while self._queue:
-            _draw_files(*self._queue.pop())
-        for job in self._jobs:
-            job.result()
+        for job in self._queue:
+            _draw_files(*job)
+        self._queue.clear()
+        for running in self._jobs:
+            running.result()
+        written = []
         for figure, stem in stems.items():
+            stem.parent.mkdir(parents=True, exist_ok=True)
             for kind in self._kinds:
-                drawing = self._folder / f"{self._digests[figure]}.{kind}"
+                drawing = self._stems[figure].with_suffix(kind)
                 os.utime(drawing)
-                shutil.copyfile(drawing, f"{stem}.{kind}")
-        if stems and self._cache:
-            _forget(self._cache)
-        return [Path(f"{stem}.{kind}") for stem in stems.values() for kind in (*self._kinds, "csv")]
+                written.append(shutil.copyfile(drawing, Path(f"{stem}{kind}")))
+            written.append(Path(f"{stem}.csv"))
+            written[-1].write_bytes(_csv(figure))
+        if self._is_kept:
+            _forget(self._folder)
+        return written
 
 
 def save(figure: Figure, folder: Path) -> list[Path]:
@@ -243,12 +219,12 @@ def _draw_files(figure: Figure, fonts: Sequence[str], stem: Path, kinds: Sequenc
         canvas = draw(figure)
         for kind in kinds:
             part = stem.with_suffix(f".{os.getpid()}.part")
-            if kind == "png":
+            if kind == ".png":
                 # Not by savefig, which draws a figure with a layout twice.
                 FigureCanvasAgg(canvas).print_png(part, pil_kwargs={"compress_level": 4})
             else:
                 canvas.savefig(part, format="pdf", metadata={"CreationDate": None})  # equal ones, equal bytes
-            part.replace(stem.with_suffix(f".{kind}"))  # at once: another report may read the same folder
+            part.replace(stem.with_suffix(kind))  # at once: another report may read the same folder
 
 
 def _forget(folder: Path) -> None:
@@ -264,20 +240,18 @@ def _csv(figure: Figure) -> bytes:
     return data.to_csv(index=False, float_format="%.4f", lineterminator="\n").encode()
 
 
-def _texts(figure: Figure) -> list[str]:
-    """What is written on a figure."""
-    labels = [mark.label for panel in figure.panels for mark in panel.marks]
-    options = [str(option) for panel in figure.panels for option in panel.options.values()]
-    return [figure.title, *(panel.title for panel in figure.panels), *labels, *options]
+def _words(figure: Figure) -> str:
+    """All that a drawing depends on beside its rows, what is written on it included."""
+    panels = [
+        (panel.kind, panel.title, len(panel.data), panel.marks, panel.options) for panel in figure.panels
+    ]
+    return repr((figure.title, panels))
 
 
 def _digest(figure: Figure) -> str:
     """A hash over all that a drawing depends on: its rows, kind and words, this code and matplotlib."""
-    panels = [
-        (panel.kind, panel.title, len(panel.data), panel.marks, panel.options) for panel in figure.panels
-    ]
-    words = repr((figure.title, panels))
-    return hashlib.sha256(b"\0".join([_version(), words.encode(), _csv(figure)])).hexdigest()
+    parts = [_version(), _words(figure).encode(), _csv(figure)]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
 @cache

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -32,6 +32,12 @@ FEW = 6
 
 BARS = 12
 """Points of a curve up to which each has a bar; a longer one has a band."""
+
+ROW_LABEL = 42
+"""Signs of a line of a row's label."""
+
+CELL_WIDTH, CELL_HEIGHT = 1.12, 1.45
+"""Width and height of the place of a small drawing, in those of the drawing."""
 
 NAMED = 8
 """Points of costs that all have a name."""
@@ -61,7 +67,13 @@ class Panel:
     def parts(self) -> dict[str, pd.DataFrame]:
         """The rows of every method; those of curves along their axis."""
         rows = self.data.sort_values(self.x, kind="stable") if self.kind == "curves" else self.data
-        return {str(method): part for method, part in rows.groupby("method", sort=False)}
+        parts = {str(method): part for method, part in rows.groupby("method", sort=False)}
+        if self.kind == "curves":
+            for method, part in parts.items():
+                if len(part) == 1:  # what is measured once stays as it is
+                    ends = [rows[self.x].min(), rows[self.x].max()]
+                    parts[method] = pd.concat([part, part]).assign(**{self.x: ends})
+        return parts
 
     @cached_property
     def curves(self) -> dict[str, NDArray[np.float64]]:
@@ -110,15 +122,18 @@ def draw_curves(
     is_robust: bool = True,
     level: float | None = None,
 ) -> None:
-    """Draw means along the column ``x`` with their intervals; all but the ``shown`` curves are grey.
+    """Draw the column ``y`` along the column ``x`` with its intervals; all but the ``shown`` curves are grey.
 
     ``ticks`` are names of places along the axis. ``is_robust``: a curve far from the others does not stretch
     the axis. ``level`` is drawn as a horizontal line.
     """
     shown = panel.marks if shown is None else shown
-    draw_behind(axes, panel, [mark for mark in panel.marks if mark not in shown])
+    others = [panel.curves[mark.method] for mark in panel.marks if mark not in shown]
+    axes.add_collection(LineCollection(others, colors=style.OTHERS, linewidths=0.7), autolim=False)
+    if level is not None:
+        axes.axhline(level, color="0.3", linewidth=0.8)
     for number, mark in enumerate(shown):
-        draw_curve(axes, panel, mark, number / len(shown))
+        draw_curve(axes, panel, mark, panel.parts[mark.method], number / len(shown))
     if ticks:
         axes.set_xticks([place for place, _ in ticks], [name for _, name in ticks])
         axes.set_xlim(ticks[0][0] - 0.3, ticks[-1][0] + 0.3)
@@ -126,7 +141,7 @@ def draw_curves(
         axes.xaxis.set_major_locator(round_numbers(6))
         axes.set_xlim(0, 1.01 * float(panel.data[x].max()))
     axes.yaxis.set_major_locator(round_numbers(6))
-    axes.set_ylim(_y_limits(panel, FULL if y_label == ACCURACY else math.inf))
+    axes.set_ylim(_y_limits(panel, FULL if y_label == ACCURACY else math.inf, is_robust))
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
 
@@ -136,24 +151,65 @@ def round_numbers(count: int, **options: Any) -> MaxNLocator:
     return MaxNLocator(count, steps=[1, 2, 5, 10], **options)
 
 
-def draw_behind(axes: Axes, panel: Panel, marks: Iterable[Mark]) -> None:
-    """Draw what curves are set against: the others in grey, and the panel's ``level``."""
-    others = [panel.curves[mark.method] for mark in marks]
-    axes.add_collection(LineCollection(others, colors=style.OTHERS, linewidths=0.7), autolim=False)
-    if (level := panel.options.get("level")) is not None:
-        axes.axhline(level, color="0.3", linewidth=0.8)
+def draw_small_drawings(axes: Axes, panel: Panel, large: Axes, columns: int, titles: Sequence[str]) -> None:
+    """Draw every curve before all others in grey, each in a cell with the limits of the ``large`` drawing.
+
+    The cells share one pair of axes: most of the time that a figure takes goes into making axes.
+    """
+    (left, right), (bottom, top) = large.get_xlim(), large.get_ylim()
+    width, height = CELL_WIDTH * (right - left), CELL_HEIGHT * (top - bottom)
+    rows = math.ceil(len(panel.marks) / columns)
+    curves = [points for curve in panel.curves.values() for points in (curve, [[np.nan, np.nan]])]
+    grey = np.concatenate(curves)
+    grey[(grey[:, 1] < bottom) | (grey[:, 1] > top)] = np.nan
+    behind, frames = [], []
+    for number, mark in enumerate(panel.marks):
+        row, column = divmod(number, columns)
+        x, y = column * width, -row * height
+        behind.append(grey + np.array([x, y]))
+        frames.append([(left + x, top + y), (left + x, bottom + y), (right + x, bottom + y)])
+        part = panel.parts[mark.method]
+        values = part[panel.y]
+        moved = {panel.x: part[panel.x] + x, panel.y: values.where(values.between(bottom, top)) + y}
+        moved |= {end: part[end].clip(bottom, top) + y for end in ("low", "high") if end in part}
+        draw_curve(axes, panel, mark, part.assign(**moved))
+        axes.text(left + x, top + y, titles[number], va="bottom", size=7)
+        if panel.y == "mean":
+            end = part["mean"].iloc[-1]
+            axes.text(right + x, top + y, f"{end:.1f}" if end >= 1 else f"{end:.2g}", ha="right", size=6.5)
+        if (level := panel.options.get("level")) is not None:
+            axes.hlines(level + y, left + x, right + x, color="0.3", linewidth=0.8)
+    axes.plot(*np.concatenate(behind).T, color=style.OTHERS, linewidth=0.7, zorder=0.5)
+    axes.add_collection(LineCollection(frames, colors="0.4", linewidths=0.7, clip_on=False), autolim=False)
+    names = dict(panel.options.get("ticks", ())) or _names(left, right)
+    places = [column * width + place for column in range(columns) for place in names]
+    axes.set_xticks(places, [*names.values()] * columns)
+    names = _names(bottom, top)
+    places = [place - row * height for row in range(rows) for place in names]
+    axes.set_yticks(places, [*names.values()] * rows)
+    axes.tick_params(labelsize=6.5, length=0)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    axes.set_xlim(left, right + (columns - 1) * width)
+    axes.set_ylim(bottom - (rows - 1) * height, top + height - (top - bottom))
+    axes.set_xlabel(large.get_xlabel(), fontsize=7)
+    axes.set_ylabel(large.get_ylabel(), fontsize=7)
 
 
-def draw_curve(axes: Axes, panel: Panel, mark: Mark, offset: float = 0.0) -> None:
-    """Draw a curve with its bars or its band; of two runs both, thin, beside their mean.
+def _names(low: float, high: float) -> dict[float, str]:
+    """Few round numbers between two, and their texts."""
+    end = high - 0.1 * (high - low)  # the next cell begins beside it
+    ticks = [tick for tick in round_numbers(3).tick_values(low, high) if low <= tick <= end]
+    return {tick: f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in ticks}
+
+
+def draw_curve(axes: Axes, panel: Panel, mark: Mark, rows: pd.DataFrame, offset: float = 0.0) -> None:
+    """Draw the rows of a curve with its bars or its band; of two runs both, thin, beside their mean.
 
     ``offset``, from 0 to 1, keeps the markers of curves apart.
     """
-    rows, look = panel.parts[mark.method], mark.look
-    x, y = panel.curves[mark.method].T
-    if len(x) == 1:
-        axes.axhline(y[0], color=look.colour, linestyle=look.dashes, linewidth=1.2, label=mark.label)
-        return
+    look = mark.look
+    x, y = rows[panel.x].to_numpy(float), rows[panel.y].to_numpy(float)
     is_short = len(x) <= BARS
     runs = int(rows["n"].max()) if "n" in rows else LEAST_RUNS
     if "low" in rows and rows["low"].notna().any():
@@ -179,24 +235,20 @@ def draw_curve(axes: Axes, panel: Panel, mark: Mark, offset: float = 0.0) -> Non
     )
 
 
-def _y_limits(panel: Panel, most: float) -> tuple[float, float]:
-    """The axis's ends: all values after the first tenth of long curves, and the intervals of short ones.
-
-    Unless ``is_robust`` is False: but nothing that is farther from the middle four fifths of them than these
-    are wide.
+def _y_limits(panel: Panel, most: float, is_robust: bool) -> tuple[float, float]:
+    """The axis's ends: all values, with their intervals. Where ``is_robust``, long curves count without first
+    tenth and intervals, and nothing that is farther from the middle four fifths of the values than these are
+    wide.
     """
-    is_robust = panel.options.get("is_robust", True)
+    columns = [name for name in (panel.y, "low", "high") if name in panel.data]
     parts = []
-    for method, rows in panel.parts.items():
-        is_short = len(rows) <= BARS or not is_robust
-        parts.append(panel.curves[method][0 if is_short else len(rows) // 10 :, 1])
-        if is_short and "low" in rows:
-            parts += [rows["low"].to_numpy(float), rows["high"].to_numpy(float)]
-    values = np.concatenate(parts)
-    values = values[np.isfinite(values)]
-    low, high = float(values.min()), float(values.max())
+    for rows in panel.parts.values():
+        is_late_only = is_robust and len(rows) > BARS
+        parts.append(rows[[panel.y]][len(rows) // 10 :] if is_late_only else rows[columns])
+    values = np.concatenate([part.to_numpy(float).ravel() for part in parts])
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
     if is_robust:
-        first, last = np.quantile(values, [0.1, 0.9]).tolist()
+        first, last = np.nanquantile(values, [0.1, 0.9]).tolist()
         low, high = max(low, 2 * first - last), min(high, 2 * last - first)
     room = 0.06 * (high - low) or 1.0
     return low - room if low < 0 else max(low - room, 0.0), min(high + room, max(high, most))
@@ -204,40 +256,42 @@ def _y_limits(panel: Panel, most: float) -> tuple[float, float]:
 
 def _rows(axes: Axes, panel: Panel) -> list[tuple[int, Mark, pd.DataFrame]]:
     """A row a method from top to bottom, named at the left: its y, and what it shows."""
-    places = range(0, -len(panel.marks), -1)
-    names = [textwrap.fill(mark.label, 42) for mark in panel.marks]
-    axes.set_yticks(places, names)
-    axes.tick_params(axis="y", length=0, labelcolor="black")
+    axes.set_yticks([])  # a text a row is drawn much faster than a tick with its lines
     axes.set_ylim(-len(panel.marks) + 0.4, 0.6)
-    axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
-    return [(y, mark, panel.parts[mark.method]) for y, mark in zip(places, panel.marks, strict=True)]
+    rows = []
+    for number, mark in enumerate(panel.marks):
+        _text_beside(axes, -0.02, -number, textwrap.fill(mark.label, ROW_LABEL), "right")
+        rows.append((-number, mark, panel.parts[mark.method]))
+    return rows
 
 
-def draw_boxes(axes: Axes, panel: Panel, *, level: float | None = None, level_label: str = "") -> None:
-    """Draw quartiles and median of the column ``value`` with a point a row of the frame.
+def _text_beside(axes: Axes, x: float, y: float, text: str, side: str) -> None:
+    """A text in the height of a row; ``x`` is in widths of the axes."""
+    place = axes.get_yaxis_transform()
+    axes.text(x, y, text, ha=side, va="center_baseline", size=7, transform=place)
 
-    ``level`` is drawn through all boxes and called ``level_label``.
+
+def draw_boxes(axes: Axes, panel: Panel, *, baseline: str, baseline_label: str) -> None:
+    """Draw quartiles and median of the column ``value`` with a point a row of the frame; the median of the
+    method ``baseline`` goes through all boxes.
     """
-    if level is not None:
-        axes.axvline(level, color="0.35", linestyle="--", linewidth=1.0, label=level_label)
+    if baseline in panel.parts:
+        level = panel.parts[baseline]["value"].median()
+        axes.axvline(level, color="0.35", linestyle="--", linewidth=1.0, label=baseline_label)
+    colours = [mark.look.colour for mark in panel.marks]
+    quartiles = panel.data.groupby("method")["value"].quantile(np.array([0.25, 0.5, 0.75])).unstack()
+    first, middle, last = quartiles.loc[[mark.method for mark in panel.marks]].to_numpy().T
+    places = -np.arange(len(colours))
+    faces = [to_rgba(colour, 0.22) for colour in colours]
+    axes.barh(places, last - first, 0.64, first, color=faces, edgecolor=colours, linewidth=0.8)
+    axes.vlines(middle, places - 0.32, places + 0.32, color="black", linewidth=1.4, zorder=3)
     for y, mark, rows in _rows(axes, panel):
-        colour, values = mark.look.colour, np.sort(rows["value"].to_numpy(float))
-        axes.boxplot(
-            values,
-            positions=[y],
-            orientation="horizontal",
-            widths=0.64,
-            manage_ticks=False,
-            patch_artist=True,
-            showfliers=False,
-            showcaps=False,
-            whiskerprops={"linewidth": 0},
-            boxprops={"facecolor": to_rgba(colour, 0.22), "edgecolor": colour, "linewidth": 0.8},
-            medianprops={"color": "black", "linewidth": 1.4},
-        )
+        values = np.sort(rows["value"].to_numpy(float))
         heights = y + np.linspace(-0.18, 0.18, len(values)) if len(values) > 1 else [y]
-        axes.plot(values, heights, linestyle="", marker=mark.look.marker, markersize=2.8, color=colour)
+        axes.plot(
+            values, heights, linestyle="", marker=mark.look.marker, markersize=2.8, color=mark.look.colour
+        )
     axes.set_xlabel("Test accuracy of a client (%)")
 
 
@@ -253,11 +307,11 @@ def draw_pairs(
         colour = mark.look.colour
         if is_joined:
             axes.plot(rows["mean"], [y] * len(rows), color=colour, linewidth=1.6, alpha=0.5)
+        axes.hlines([y] * len(rows), rows["low"], rows["high"], color=colour, linewidth=0.9)
         for kind, how in styles.items():
-            part = rows[rows["kind"] == kind]
-            axes.hlines([y] * len(part), part["low"], part["high"], color=colour, linewidth=0.9)
+            means = rows.loc[rows["kind"] == kind, "mean"]
             look: dict[str, Any] = {"color": colour, "marker": mark.look.marker, "markeredgecolor": colour}
-            axes.plot(part["mean"], [y] * len(part), linestyle="", zorder=3, **look, **how)
+            axes.plot(means, [y] * len(means), linestyle="", zorder=3, **look, **how)
     for kind in kinds:
         if (panel.data["kind"] == kind).any():
             neutral: dict[str, Any] = {"color": "0.2", "markeredgecolor": "0.2", "label": kind.capitalize()}
@@ -283,23 +337,20 @@ def draw_ranks(axes: Axes, panel: Panel, *, task_count: int = 0) -> None:
 
     A method that has ranks in fewer than ``task_count`` tasks says in how many, at the right.
     """
-    groups = panel.data["group"].astype(float).fillna(0)
-    data, notes = panel.data.assign(group=groups), []
-    is_band = (groups != groups.shift()).cumsum() % 2 == 1
-    for (y, mark, _), row, is_grey in zip(_rows(axes, panel), data.to_dict("records"), is_band, strict=True):
+    groups = panel.data["group"].astype(float).fillna(0).tolist()
+    is_grey = False
+    for (y, mark, rows), group, above in zip(_rows(axes, panel), groups, [0, *groups], strict=False):
+        is_grey ^= group != above
         if is_grey:
             axes.axhspan(y - 0.5, y + 0.5, color="0.955", linewidth=0, zorder=0)
-        colour = mark.look.colour
-        axes.hlines(y, row["low"], row["high"], color=colour, linewidth=1.8)
-        axes.plot(row["mean_rank"], y, marker=mark.look.marker, markersize=6, color=colour, zorder=4)
-        note = f"group {int(row['group'])}" if row["group"] else ""
-        if row.get("tasks", task_count) < task_count:
-            note = f"{int(row['tasks'])} of {task_count} tasks"
-        notes.append(f"{row['mean_rank']:.1f}   {note}")
-    beside = axes.secondary_yaxis("right")
-    beside.set_yticks(axes.get_yticks(), notes)
-    beside.tick_params(length=0, labelcolor="0.25")
-    beside.spines["right"].set_visible(False)
+        (row,) = rows.to_dict("records")
+        look = mark.look
+        axes.hlines(y, row["low"], row["high"], color=look.colour, linewidth=1.8)
+        axes.plot(row["mean_rank"], y, marker=look.marker, markersize=6, color=look.colour, zorder=4)
+        note = f"group {group:.0f}" if group else ""
+        if row["tasks"] < task_count:
+            note = f"{row['tasks']} of {task_count} tasks"
+        _text_beside(axes, 1.01, y, f"{row['mean_rank']:.1f}   {note}", "left")
     axes.set_xlabel("Mean rank (1 is the best)")
 
 

@@ -23,7 +23,7 @@ from bench.report.report import compose
 from bench.report.request import Request
 from bench.report.table import Table, text_of
 from bench.site import folder
-from bench.site.templating import Pages, Section
+from bench.site.templating import Pages
 from bench.store.tables import Tables
 from bench.studies.study import Study
 from bench.tune.apply import Configurations
@@ -46,17 +46,12 @@ def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> fol
     """
     folder.check(out)
     with replacing_folder(out) as new_folder:
+        stems: dict[Figure, Path] = {}
         for document in report.documents:
             _write_files(document, new_folder / document.folder)
-        drawings.save(
-            {
-                figure: new_folder / document.stem(figure)
-                for document in report.documents
-                for figure in document.figures
-            }
-        )
-        tables = [document.cells for document in report.documents if not document.is_statistic]
-        cells = pd.concat(tables)
+            stems |= {figure: new_folder / document.stem(figure) for figure in document.figures}
+        drawings.save(stems)
+        cells = pd.concat([document.cells for document in report.documents if not document.is_statistic])
         write_csv(new_folder / "cells.csv", cells.loc[cells["primary"], WRITTEN])
         _write_pages(report.parts, new_folder)
         texts = (
@@ -86,11 +81,12 @@ def _write_files(document: Document, place: Path) -> None:
     """The tables of a document in every form but that of a page."""
     place.mkdir(parents=True)
     file_names = {figure: document.stem(figure).name for figure in document.figures}
-    for kind, text in (
-        ("md", render.markdown(document, file_names)),
-        ("tex", render.latex(document)),
-        ("txt", terminal.text_of(terminal.show, document)),
-    ):
+    texts = {
+        "md": render.markdown(document, file_names),
+        "tex": render.latex(document),
+        "txt": terminal.text_of(terminal.show, document),
+    }
+    for kind, text in texts.items():
         (place / f"table.{kind}").write_text(text, encoding="utf-8", newline="\n")
     write_csv(place / "table.csv", document.cells[WRITTEN])
     for name, rows in document.records.items():
@@ -107,29 +103,16 @@ def _write_pages(parts: Sequence[Part], out: Path) -> None:
         wordy=_wordy,
         kinds=_kinds,
     )
-    sections = [
-        Section(
-            part.study,
-            part.title,
-            part.sentences,
-            part.scores,
-            part.ranking,
-            maps=part.maps,
-            documents=part.documents,
-        )
-        for part in parts
-    ]
-    pages.write(folder.INDEX, "report.html.j2", sections=sections, legend=LEGEND)
+    pages.write(folder.INDEX, "report.html.j2", sections=parts, legend=LEGEND)
     for part in parts:
-        neighbours = zip(part.documents, [None, *part.documents], [*part.documents[1:], None], strict=False)
-        for document, previous, following in neighbours:
+        for number, document in enumerate(part.documents):
             pages.write(
                 f"{document.folder}/{folder.INDEX}",
                 "document.html.j2",
                 part=part,
                 document=document,
-                previous=previous,
-                following=following,
+                previous=part.documents[number - 1] if number else None,
+                following=part.documents[number + 1] if number + 1 < len(part.documents) else None,
                 images={figure: _image(out / f"{document.stem(figure)}.png") for figure in document.figures},
             )
 

@@ -130,7 +130,7 @@ def _files(folder: Path, kind: str) -> list[str]:
 class _Quiet(SimpleHTTPRequestHandler):
     """Files of one folder, without a line a request."""
 
-    def log_message(self, format: str, *arguments: Any) -> None:
+    def log_message(self, *arguments: Any) -> None:
         """Nothing."""
 
 
@@ -140,11 +140,7 @@ def server(folder: Path, port: int) -> ThreadingHTTPServer:
     Raises:
         RequestError: the port cannot be used.
     """
-    if not 0 <= port <= 65535:
-        raise RequestError(f"--port {port}: expected a number from 0 to 65535")
     try:
         return ThreadingHTTPServer((HOST, port), partial(_Quiet, directory=str(folder)))
-    except OSError as error:
-        raise RequestError(
-            f"--port {port}: cannot be used: {error.strerror}; name another, or 0 for any"
-        ) from None
+    except (OSError, OverflowError) as error:
+        raise RequestError(f"--port {port}: cannot be used: {error}; name another, or 0 for any") from None

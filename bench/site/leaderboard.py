@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,23 +12,33 @@ import pandas as pd
 
 from bench import __version__
 from bench.csv_files import write_csv
-from bench.dataset import DATASETS
+from bench.dataset import DATASETS, Dataset
 from bench.engine.method import Method
-from bench.frames.graded_cells import WRITTEN
-from bench.frames.ranking import RANKS
+from bench.frames.graded_cells import WRITTEN, Results, collect
+from bench.frames.ranking import RANKS, Ranking, rank
+from bench.frames.verdicts import STATES
 from bench.metric_names import TITLES
 from bench.replacement import replacing_folder
-from bench.report.dataset_documents import LEGEND
+from bench.report import score
+from bench.report.dataset_documents import LEGEND, judged, shipped_statistics
+from bench.report.document import Score
 from bench.report.grades import GRADES
-from bench.report.ranking import pairs_record
+from bench.report.ranking import by_dataset, leaders, pairs_record
 from bench.site import folder, run_shards
-from bench.site.boards import OTHER_METRICS, Boards, boards, coverage, dataset_title
-from bench.site.datasets import judged_tables
+from bench.site.boards import (
+    OTHER_METRICS,
+    board_rows,
+    coverage,
+    dataset_title,
+    guests,
+    rankings_of,
+    shown_cells,
+)
 from bench.site.folder import board_page, dataset_page, method_page, pairs_file, run_page
-from bench.site.methods import MethodDescription, about, other_runs
-from bench.site.pictures import rankings
-from bench.site.templating import Pages, Section, records
+from bench.site.methods import about, other_runs
+from bench.site.templating import Pages, records
 from bench.store.tables import Tables
+from bench.studies.dataset_tables import PRINTED, DatasetTable, published_statistics
 from bench.studies.study import Study
 from bench.studies.wording import signed, with_std
 
@@ -38,8 +48,38 @@ EXPORTS = ("data/leaderboard.json", "data/cells.csv")
 VERSION = 1
 """Version of the first of them; it grows when a field goes or changes its meaning, not when one is added."""
 
-Entries = Mapping[Hashable, dict[str, Any]]
-"""The rows of all boards by their labels, in the order of the boards."""
+GROUPS = (
+    "Groups are by paired tests over tasks, places by mean rank: a method may have a better mean rank than "
+    "one of group 1 and still lose to the best in the test, so a group need not be a run of neighbours."
+)
+
+
+class Section(NamedTuple):
+    """A study on the front page.
+
+    notes     sentences below its ranking
+    boards    data set -> the rows of its board
+    counts    paper -> how many of its published values have each verdict
+    waiting   methods that are no part of the suite and not ranked: a run of theirs is unverified or
+              contradicted, or no run of theirs in a bundle was made again
+    measured  number of rows of main tables with numbers, in the usual settings
+    """
+
+    study: str
+    about: Study
+    title: str
+    sentences: Sequence[str]
+    scores: Sequence[Score]
+    ranking: Ranking | None
+    notes: Sequence[str]
+    boards: Mapping[str, pd.DataFrame]
+    counts: Mapping[str, Counter[str]]
+    waiting: Sequence[str]
+    measured: int
+
+
+Row = dict[str, Any]
+"""A row of a board by the names of its columns."""
 
 
 class Site(NamedTuple):
@@ -62,17 +102,85 @@ def build(
         RequestError: no runs, or ``out`` holds other files than a site's or cannot be written.
     """
     folder.check(out, folder.LEADERBOARD)
+    all_studies = [study() for study in studies.values()]
+    results = collect(source, all_studies)
+    cells = shown_cells(all_studies, results)
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
-    all_boards = boards(source, studies, suite)
+    sections = _sections(all_studies, cells, results, suite)
     with replacing_folder(out) as site:
         (site / "data").mkdir()
-        runs = _write(source, all_boards, methods, site)
+        runs = _write(source, results, sections, cells, methods, site)
         folder.seal(site, folder.LEADERBOARD)
         sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
     return Site(runs, len(sizes), sum(sizes))
 
 
-def _write(source: Tables, all_boards: Boards, methods: Mapping[str, type[Method]], site: Path) -> int:
+def _sections(
+    studies: Sequence[Study], cells: pd.DataFrame, results: Results, suite: set[str]
+) -> list[Section]:
+    """What the front page says of each study: a shared protocol first, then most numbers; empty ones last."""
+    trust = {study.name: guests(study, results, suite) for study in studies}
+    ranked = {study.name: rank(study, results, guests=trust[study.name][0]) for study in studies}
+    rows = board_rows(studies, cells, [ranking for ranking in ranked.values() if ranking], results)
+    sections = []
+    for study in studies:
+        judged_cells = score.judged_once(study, results.cells[results.cells["study"] == study.name])
+        verdicts = score.verdict_counts(study, judged_cells)
+        scores = score.scores(study, verdicts)
+        ranking, waiting = ranked[study.name], trust[study.name][1]
+        own_cells = cells[cells["study"] == study.name].sort_values(["document_number", "column_number"])
+        own_rows = rows[rows["study"] == study.name]
+        section = Section(
+            study=study.name,
+            about=study,
+            title=study.title,
+            sentences=score.headline(ranking, verdicts),
+            scores=scores,
+            ranking=ranking,
+            notes=_notes(ranking, waiting),
+            boards={name: own_rows[own_rows["dataset"] == name] for name in own_cells["dataset"].unique()},
+            counts=_counts(verdicts),
+            waiting=waiting,
+            measured=coverage(own_rows)[0],
+        )
+        sections.append(section)
+    shared = {study.name for study in studies if study.shared_protocol}
+    return sorted(sections, key=lambda one: (not one.measured, one.study not in shared, -one.measured))
+
+
+def _notes(ranking: Ranking | None, waiting: Sequence[str]) -> list[str]:
+    """What is to be said below a ranking."""
+    notes = []
+    if ranking:
+        sentences = [leaders(ranking), by_dataset(ranking), "All default settings, none tuned."]
+        if ranking.ranks["group"].notna().any():
+            sentences.append(GROUPS)
+        notes.append(" ".join(filter(None, sentences)))
+        if ranking.unranked_titles:
+            titles = ", ".join(ranking.unranked_titles)
+            notes.append(f"Without numbers in default settings, not ranked: {titles}.")
+    if waiting:
+        notes.append(f"Not ranked until runs of theirs are made again and verified: {', '.join(waiting)}.")
+    return notes
+
+
+def _counts(verdicts: pd.DataFrame) -> dict[str, Counter[str]]:
+    """Paper -> how many of its published values have each verdict; not run is also what no table has."""
+    counts = verdicts.rename(columns={score.NO_TABLE: STATES["not_run"]}).T.groupby(level=0).sum()
+    return {
+        str(paper): Counter({str(name): int(count) for name, count in row.items() if count})
+        for paper, row in counts.items()
+    }
+
+
+def _write(
+    source: Tables,
+    results: Results,
+    sections: Sequence[Section],
+    cells: pd.DataFrame,
+    methods: Mapping[str, type[Method]],
+    site: Path,
+) -> int:
     """Write all files; the number of runs."""
     pages = Pages(
         site,
@@ -92,88 +200,85 @@ def _write(source: Tables, all_boards: Boards, methods: Mapping[str, type[Method
         signed=signed,
         with_std=with_std,
     )
-    all_rows = pd.concat([rows for entry in all_boards.studies for rows in entry.boards.values()])
-    entries: Entries = dict(zip(all_rows.index, records(all_rows), strict=True))
-    for entry in all_boards.studies:
-        for dataset, rows in entry.boards.items():
-            _write_board(pages, site, entry, dataset, rows, entries)
-    descriptions = _descriptions(all_boards, all_rows, methods)
-    _write_methods(pages, all_boards, entries, descriptions)
-    for entry in all_boards.studies:
-        if entry.ranking:
-            write_csv(site / pairs_file(entry.name), pairs_record(entry.ranking))
-    datasets = _write_datasets(pages, all_boards)
-    titles = {name: description.title for name, description in descriptions.items()}
-    runs = run_shards.write(source, site / "data", titles, _boards_by_run(entries))
-    _write_exports(site, all_boards, runs)
+    all_rows = pd.concat([rows for section in sections for rows in section.boards.values()])
+    entries = dict(zip(all_rows.index, records(all_rows), strict=True))
+    for section in sections:
+        for dataset, rows in section.boards.items():
+            _write_board(pages, site, section, dataset, rows, entries)
+        if section.ranking:
+            write_csv(site / pairs_file(section.study), pairs_record(section.ranking))
+    method_titles = _write_methods(pages, results, sections, all_rows, list(entries.values()), methods)
+    dataset_titles = _write_datasets(pages, results, sections)
+    runs = run_shards.write(source, site / "data", method_titles, _boards_by_run(entries.values()))
+    in_order = pd.concat([cells[cells["study"] == section.study] for section in sections])
+    _write_exports(site, sections, in_order.loc[in_order["primary"], WRITTEN], runs, results.metric)
     pages.write("run.html", "run.html.j2")
+    shown = [section for section in sections if section.measured]
+    shown[:1] = [section._replace(sentences=[]) for section in shown[:1]]  # the page begins with these
     pages.write(
         folder.INDEX,
         "leaderboard.html.j2",
-        headline=all_boards.studies[0].sentences,
-        sections=[
-            section._replace(sentences=[]) if place == 0 else section  # the page begins with them
-            for place, section in enumerate(all_boards.studies)
-            if section.measured
-        ],
-        empty=[section for section in all_boards.studies if not section.measured],
-        measured=sum(section.measured for section in all_boards.studies),
-        methods=titles,
-        datasets=datasets,
-        states=sorted(Counter(all_boards.results.runs["state"]).items()),
+        headline=sections[0].sentences,
+        sections=shown,
+        empty=[section for section in sections if not section.measured],
+        measured=sum(section.measured for section in sections),
+        methods=method_titles,
+        datasets=dataset_titles,
+        states=sorted(Counter(results.runs["state"]).items()),
         runs=runs,
-        elsewhere=all_boards.runs_outside_tables,
     )
     return runs
 
 
 def _write_board(
-    pages: Pages, site: Path, entry: Section, dataset: str, rows: pd.DataFrame, entries: Entries
+    pages: Pages, site: Path, section: Section, dataset: str, rows: pd.DataFrame, entries: Mapping[Any, Row]
 ) -> None:
     """A board as a page and as CSV."""
-    address = board_page(entry.name, dataset)
+    address = board_page(section.study, dataset)
     metrics = [metric for metric in OTHER_METRICS if rows[metric].notna().any()]
     columns = [*WRITTEN, "group", "trust", *metrics]
     write_csv(site / "data" / f"{Path(address).stem}.csv", rows[columns])
     pages.write(
         address,
         "board.html.j2",
-        study=entry.study,
+        study=section.about,
         dataset=dataset,
         title=dataset_title(dataset),
         name=Path(address).stem,
         rows=rows,
-        rankings=list(rankings(rows, entries)),
-        waiting=entry.waiting,
+        rankings=list(rankings_of(rows, entries)),
+        waiting=section.waiting,
         metric=metrics[0] if metrics else None,
         titles=TITLES,
     )
 
 
-def _descriptions(
-    all_boards: Boards, rows: pd.DataFrame, methods: Mapping[str, type[Method]]
-) -> dict[str, MethodDescription]:
-    """Every method by name; one that has no title anywhere else goes by that of its row in a table."""
-    usual_rows = rows[rows["usual"] & (rows["title"] != "")].drop_duplicates("method")
-    row_titles = dict(zip(usual_rows["method"], usual_rows["title"], strict=True))
-    names = {*methods, *rows["method"], *all_boards.results.runs["method"]}
-    titles = all_boards.method_titles
-    return {
-        name: about(name, methods, titles.get(name) or ("" if name in methods else row_titles.get(name, "")))
-        for name in sorted(names)
-    }
-
-
 def _write_methods(
-    pages: Pages, all_boards: Boards, entries: Entries, descriptions: Mapping[str, MethodDescription]
-) -> None:
-    """The pages of all methods."""
+    pages: Pages,
+    results: Results,
+    sections: Sequence[Section],
+    rows: pd.DataFrame,
+    entries: Sequence[Row],
+    methods: Mapping[str, type[Method]],
+) -> dict[str, str]:
+    """The pages of all methods; their titles by name.
+
+    A method has the title that a ranking gives it, else that of its class, else that of its row in a table.
+    """
+    usual_rows = rows[rows["usual"] & (rows["title"] != "")].drop_duplicates("method")
+    titles = dict(zip(usual_rows["method"], usual_rows["title"], strict=True))
+    titles |= {name: cls.title for name, cls in methods.items()}
+    rankings = [section.ranking for section in sections if section.ranking]
+    for ranking in reversed(rankings):
+        titles |= dict(zip(ranking.ranks["method"], ranking.ranks["title"], strict=True))
+    ranked = [(ranking.study, set(ranking.ranks["method"])) for ranking in rankings]
     rows_by_method = defaultdict(list)
-    for row in entries.values():
+    for row in entries:
         rows_by_method[row["method"]].append(row)
-    shown_hashes = {run.spec_hash for row in entries.values() for run in row["runs"]}
-    unshown_runs = other_runs(all_boards.results.runs, shown_hashes)
-    rankings = [entry.ranking for entry in all_boards.studies if entry.ranking]
+    shown_hashes = {run.spec_hash for row in entries for run in row["runs"]}
+    unshown_runs = other_runs(results.runs, shown_hashes)
+    names = sorted({*methods, *rows["method"], *results.runs["method"]})
+    descriptions = {name: about(name, methods, titles.get(name, "")) for name in names}
     for name, description in descriptions.items():
         pages.write(
             method_page(name),
@@ -182,33 +287,62 @@ def _write_methods(
             base=descriptions.get(description.preset_of),
             rows=rows_by_method[name],
             beside=unshown_runs.get(name, []),
-            studies=[ranking.study for ranking in rankings if name in set(ranking.ranks["method"])],
+            studies=[study for study, ranked_methods in ranked if name in ranked_methods],
         )
+    return {name: description.title for name, description in descriptions.items()}
 
 
-def _write_datasets(pages: Pages, all_boards: Boards) -> dict[str, str]:
+def _write_datasets(pages: Pages, results: Results, sections: Sequence[Section]) -> dict[str, str]:
     """The pages of all data sets that a board or a run has; their titles by name."""
-    studies = all_boards.studies
-    names = {name for entry in studies for name in entry.boards} | {*all_boards.results.runs["dataset"]}
+    names = {name for section in sections for name in section.boards} | {*results.runs["dataset"]}
     for name in sorted(names):
         kind = DATASETS.all().get(name)
+        studies = [section.about for section in sections]
         pages.write(
             dataset_page(name),
             "dataset.html.j2",
             name=name,
             title=dataset_title(name),
             kind=kind,
-            boards=[(entry.study, entry.boards[name]) for entry in studies if name in entry.boards],
-            tables=list(judged_tables(name, kind, [entry.study for entry in studies if entry.study])),
+            boards=[(one.about, one.boards[name]) for one in sections if name in one.boards],
+            tables=list(_statistics(name, kind, studies)),
             legend=LEGEND,
         )
     return {name: dataset_title(name) for name in sorted(names)}
 
 
-def _boards_by_run(entries: Entries) -> dict[str, list[dict[str, str]]]:
+def _statistics(
+    name: str, kind: type[Dataset] | None, studies: Sequence[Study]
+) -> Iterator[tuple[str, DatasetTable, Sequence[str]]]:
+    """What the studies' papers print of a data set, beside the statistics that come with the suite: title of
+    the paper, table, and the verdicts of its rows.
+    """
+    shipped = shipped_statistics()
+    for study in studies:
+        description = study.data_table
+        if description is None:
+            continue
+        measured = shipped[(shipped["paper"] == description.paper) & (shipped["dataset"] == name)]
+        paper_name = description.names.get(name, name)
+        values = published_statistics(description.paper, study.published)
+        values = values[values["printed_dataset"] == paper_name]
+        if measured.empty and name not in description.names and paper_name in description.names.values():
+            continue  # the paper's data set of this name is another one here
+        rows = description.beside(measured, values)
+        missing = values.merge(rows[PRINTED], on=PRINTED, how="left", indicator=True)
+        missing = missing[missing["_merge"] == "left_only"].drop_duplicates(PRINTED, keep="last")
+        rows = pd.concat([rows, description.beside(measured[:0], missing.drop(columns="_merge"), "right")])
+        rows = rows.dropna(subset=["measured", "published"], how="all")
+        if len(rows):
+            remarks = tuple(description.remarks(kind.family) if kind else ())
+            table = DatasetTable(name, dataset_title(name), rows, remarks)
+            yield study.paper_title(description.paper), table, judged(rows, description.partitions)
+
+
+def _boards_by_run(entries: Iterable[Row]) -> dict[str, list[dict[str, str]]]:
     """Spec hash -> the rows that a run stands in, main tables first."""
     boards: dict[str, list[dict[str, str]]] = defaultdict(list)
-    for row in sorted(entries.values(), key=lambda row: not row["usual"]):
+    for row in sorted(entries, key=lambda row: not row["usual"]):
         board = {
             "address": f"{row['board']}#{row['anchor']}",
             "title": f"{row['study_title']}: {row['where']}",
@@ -220,25 +354,26 @@ def _boards_by_run(entries: Entries) -> dict[str, list[dict[str, str]]]:
     return boards
 
 
-def _write_exports(site: Path, all_boards: Boards, runs: int) -> None:
+def _write_exports(
+    site: Path, sections: Sequence[Section], cells: pd.DataFrame, runs: int, metric: str
+) -> None:
     """The cells that verdicts rest on as CSV, and with studies and rankings as JSON."""
-    cells = all_boards.cells.loc[all_boards.cells["primary"], WRITTEN]
     studies = [
         {
-            "name": entry.name,
-            "title": entry.title,
-            "ranking": records(entry.ranking.ranks[list(RANKS)[1:]]) if entry.ranking else [],
-            "verdicts": {paper: dict(sorted(counts.items())) for paper, counts in entry.counts.items()},
-            "boards": list(entry.boards),
+            "name": section.study,
+            "title": section.title,
+            "ranking": records(section.ranking.ranks[list(RANKS)[1:]]) if section.ranking else [],
+            "verdicts": {paper: dict(sorted(counts.items())) for paper, counts in section.counts.items()},
+            "boards": list(section.boards),
         }
-        for entry in all_boards.studies
+        for section in sections
     ]
-    document: dict[str, Any] = {
+    document = {
         "format": "bench leaderboard",
         "version": VERSION,
         "suite": __version__,
         "runs": runs,
-        "metric": all_boards.results.metric,
+        "metric": metric,
         "studies": studies,
         "cells": records(cells.round(4)),
     }

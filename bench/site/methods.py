@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 from markdown_it import MarkdownIt
@@ -15,7 +15,7 @@ from markupsafe import Markup
 from bench.engine.method import Method
 from bench.frames.stored_runs import WHERE, parts_of, rows_of
 from bench.hyper import HyperParameter, hyper_parameters
-from bench.site.boards import RunLink, links
+from bench.site.boards import run_links
 from bench.spec import RunSpec
 from bench.studies.settings import Column, difference_text, settings_of
 
@@ -24,9 +24,6 @@ NOT_HERE = "This method is not installed here: nothing is known of it but its ru
 _markdown = MarkdownIt("zero", {"html": False}).enable(
     ["list", "backticks", "code", "fence", "blockquote", "emphasis"]
 )
-
-OtherRuns = tuple[Column, str, list[RunLink]]
-"""Runs of a method that stand in no row: where, with which settings, and the runs."""
 
 
 class MethodDescription(NamedTuple):
@@ -62,9 +59,13 @@ def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> Me
     )
 
 
-def other_runs(runs: pd.DataFrame, shown_hashes: Collection[str]) -> dict[str, list[OtherRuns]]:
-    """Method -> its runs whose spec hash is not among ``shown_hashes``, by place and settings."""
-    runs_by_method: dict[str, list[OtherRuns]] = defaultdict(list)
+def other_runs(
+    runs: pd.DataFrame, shown_hashes: Collection[str]
+) -> dict[str, list[tuple[Column, str, list[Any]]]]:
+    """Method -> its runs whose spec hash is not among ``shown_hashes``: where, with which settings, and
+    ``RUN`` of each.
+    """
+    runs_by_method = defaultdict(list)
     unshown_runs = runs[~runs["spec_hash"].isin(shown_hashes)]
     for (method, *where), part in parts_of(unshown_runs, ["method", *WHERE]):
         first_runs = part.drop_duplicates("cell")
@@ -74,8 +75,8 @@ def other_runs(runs: pd.DataFrame, shown_hashes: Collection[str]) -> dict[str, l
         ]
         texts = [difference_text(one, settings[0]) for one in settings]
         setting = part["cell"].map(dict(zip(first_runs["cell"], texts, strict=True)))
-        for text, rows in parts_of(part.assign(setting=setting), "setting"):
-            runs_by_method[method].append((Column(*where), text, sorted(links(rows))))
+        for text, links in run_links(part.assign(setting=setting), "setting").items():
+            runs_by_method[method].append((Column(*where), text, links))
     return runs_by_method
 
 

@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bench.frames.stored_runs import rows_of
@@ -78,7 +79,7 @@ def _records(
         block = runs.iloc[start : start + BLOCK]
         rows = client_rows(source, block.loc[block["state"] == "done", "id"].tolist(), ACCURACY)
         rows = rows[rows["split"].isin(SPLITS)]
-        results, curves = _by_run(_results(rows)), _by_run(_curves(source, rows))
+        results, curves = _results(rows), _curves(source, rows)
         stored = json.loads(block[STORED].to_json(orient="records", date_format="iso", date_unit="s"))
         for run, record in zip(rows_of(block), stored, strict=True):
             cell = run.cell or run.spec_hash
@@ -97,39 +98,41 @@ def _records(
             yield run.spec_hash, record
 
 
-def _results(rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy in percent by run, split, stage and rule: mean over clients, mean over their samples, sample
-    standard deviation over clients, lowest.
+def _results(rows: pd.DataFrame) -> dict[int, list[list[Any]]]:
+    """Run -> accuracy in percent by split, stage and rule: mean over clients, mean over their samples, sample
+    standard deviation over clients, lowest; None where a number is missing.
     """
     rows = rows.assign(value=100.0 * rows["value"], right=100.0 * rows["value"] * rows["samples"])
     by_reading = rows.groupby(["run", "split", "stage", "rule"], observed=True)
     numbers = by_reading.agg(
         mean=("value", "mean"), pooled=("right", "sum"), std=("value", "std"), lowest=("value", "min")
     )
-    return numbers.assign(pooled=numbers["pooled"] / by_reading["samples"].sum()).round(4).reset_index()
-
-
-def _curves(source: Tables, rows: pd.DataFrame) -> pd.DataFrame:
-    """Evaluations (from 1), and accuracy there in percent, mean over clients, by run, stage and split."""
-    last_rows = rows[rows["rule"] == "last"]
-    parts = [
-        curves_by_run(source, last_rows[last_rows["split"] == split], split).assign(split=split)
-        for split in SPLITS
-    ]
-    by_curve = thinned(pd.concat(parts)).round({"clients": 2}).groupby(["run", "stage", "split"])
-    return by_curve[["row", "clients"]].agg(list).reset_index()
-
-
-def thinned(curves: pd.DataFrame) -> pd.DataFrame:
-    """Of curves with more than ``POINTS`` evaluations every k-th and the last."""
-    length = curves.groupby(["run", "stage", "split"])["row"].transform("max")
-    step = (length - 1) // POINTS + 1
-    return curves[((curves["row"] - 1) % step == 0) | (curves["row"] == length)]
-
-
-def _by_run(table: pd.DataFrame) -> dict[int, list[list[Any]]]:
-    """Run -> its rows as lists without the run, None where a number is missing."""
+    numbers["pooled"] /= by_reading["samples"].sum()
     found = defaultdict(list)
-    for run, *row in json.loads(table.to_json(orient="values")):
-        found[run].append(row)
+    for run, *reading in json.loads(numbers.round(4).reset_index().to_json(orient="values")):
+        found[run].append(reading)
     return found
+
+
+def _curves(source: Tables, rows: pd.DataFrame) -> dict[int, list[list[Any]]]:
+    """Run -> its curves by stage and split: evaluations (from 1), and accuracy there in percent, mean over
+    clients. Of a curve with more than ``POINTS`` evaluations every k-th and the last.
+    """
+    found = defaultdict(list)
+    last_rows = rows[rows["rule"] == "last"]
+    for split in SPLITS:
+        curves = curves_by_run(source, last_rows[last_rows["split"] == split], split)
+        first_rows = curves[curves["row"] == 1]
+        lengths = np.diff([*first_rows.index, len(curves)]).tolist()
+        values = curves["clients"].round(2).tolist()
+        for run, length in zip(rows_of(first_rows), lengths, strict=True):
+            kept = thinned(length)
+            accuracies = [values[run.Index + number - 1] for number in kept]
+            found[run.run].append([run.stage, split, kept, accuracies])
+    return {run: sorted(curves) for run, curves in found.items()}
+
+
+def thinned(length: int) -> list[int]:
+    """The numbers of the evaluations that are kept of a curve of that length, from 1."""
+    kept = list(range(1, length + 1, (length - 1) // POINTS + 1))
+    return kept if kept[-1] == length else [*kept, length]

@@ -3,51 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench import __version__
-from bench.frames.ranking import Ranking
-from bench.report.document import Document, Score
 from bench.report.grades import ANSWERS, GRADES, grade_look
-from bench.report.table import Table
-from bench.studies.study import Study
 
 ASSETS = files("bench.site") / "assets"
-
-
-class Section(NamedTuple):
-    """A study on a front page. A field is empty where the site does not have it.
-
-    notes     sentences below its ranking
-    maps      verdicts of the documents in which methods compete with each other, by the documents' names
-    boards    data set -> the rows of its board, as ``bench.site.boards.board_rows`` gives them
-    counts    paper -> how many of its published values have each verdict
-    waiting   methods that are no part of the suite and not ranked: a run of theirs is unverified or
-              contradicted, or no run of theirs in a bundle was made again
-    measured  number of rows of main tables with numbers, in the usual settings
-    study     the study, where it has boards
-    """
-
-    name: str
-    title: str
-    sentences: Sequence[str]
-    scores: Sequence[Score]
-    ranking: Ranking | None
-    notes: Sequence[str] = ()
-    maps: Mapping[str, Table] = {}
-    documents: Sequence[Document] = ()
-    boards: Mapping[str, pd.DataFrame] = {}
-    counts: Mapping[str, Counter[str]] = {}
-    waiting: Sequence[str] = ()
-    measured: int = 0
-    study: Study | None = None
 
 
 def environment(**values: Any) -> Environment:

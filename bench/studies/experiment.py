@@ -31,9 +31,7 @@ Figure = Literal[
     "points",
     "measures",
     "epochs",
-    "rounds",
     "loss",
-    "collaboration_best",
     "collaboration_layers",
 ]
 FIGURES: tuple[Figure, ...] = get_args(Figure)

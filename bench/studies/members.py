@@ -59,16 +59,17 @@ def curves_by_run(source: Tables, clients: pd.DataFrame, split: str) -> pd.DataF
     those of ``accuracy_by_run``. ``clients`` are rows of clients at the last round of a split.
     """
     stored = source.curves(clients["run"].unique().tolist(), split)
-    keys, means, pooled = [], [np.zeros(0)], [np.zeros(0)]
-    key: Any
-    for key, part in clients.sort_values("client", kind="stable").groupby(["run", "stage"]):
-        if key in stored:
-            samples = part["samples"].to_numpy()
-            correct = stored[key][:, part["client"].to_numpy()]
-            keys.append(key)
-            means.append(100.0 * (correct / samples).mean(axis=1))
-            pooled.append(100.0 * correct.sum(axis=1) / samples.sum())
-    lengths = [len(curve) for curve in means[1:]]
+    clients = clients.sort_values("client", kind="stable", ignore_index=True)
+    numbers, samples = clients["client"].to_numpy(), clients["samples"].to_numpy()
+    places: dict[Any, Any] = dict(clients.groupby(["run", "stage"], observed=True).indices)
+    keys = sorted(key for key in places if key in stored)
+    means, pooled, lengths = [np.zeros(0)], [np.zeros(0)], []
+    for key in keys:
+        place = places[key]
+        correct = stored[key][:, numbers[place]]
+        means.append(100.0 * (correct / samples[place]).mean(axis=1))
+        pooled.append(100.0 * correct.sum(axis=1) / samples[place].sum())
+        lengths.append(len(correct))
     curves = pd.DataFrame(keys, columns=["run", "stage"]).astype({"run": np.int64})
     curves = curves.loc[np.repeat(np.arange(len(keys)), lengths)]
     rows = np.concatenate([np.arange(1, length + 1) for length in (0, *lengths)])

@@ -35,7 +35,7 @@ def test_build_writes_the_site_of_a_database(bench: Bench, tmp_path: Path) -> No
         ("build --ouT x", "--ouT"),
         ("build --out {new} --metric macro_f1", "--metric"),
         ("serve --out {other} --own", "--own"),
-        ("serve --port 70000", "expected a number from 0 to 65535"),
+        ("serve --port 70000", "--port 70000: cannot be used"),
     ],
 )
 def test_a_wrong_request_is_one_line_and_writes_nothing(

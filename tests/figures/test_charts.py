@@ -206,7 +206,7 @@ def test_the_pareto_front_by_brute_force() -> None:
         for cost, mean in zip(costs, means, strict=True):
             others = [pair for pair in zip(costs, means, strict=True) if pair != (cost, mean)]
             best.append(not any(other <= cost and better >= mean for other, better in others))
-        assert pareto_front(costs, means) == [int(good) for good in best]
+        assert pareto_front(costs, means).tolist() == [int(good) for good in best]
 
 
 GRID = """

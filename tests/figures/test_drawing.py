@@ -65,19 +65,23 @@ def test_a_figure_is_drawn_once_however_often_and_wherever_it_is_shown(tmp_path:
 
 
 @pytest.mark.slow
-def test_processes_draw_the_same_bytes_as_one_does(tmp_path: Path) -> None:
+def test_processes_draw_the_same_bytes_as_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     every = [figure(60.0 + number, f"curve{number}") for number in range(4)]
     with Drawings() as shown:
         alone = shown.save({each: tmp_path / "alone" / each.name for each in every})
-    with Drawings(workers=2, many=2) as shown:
+    monkeypatch.setattr(drawing, "MANY", 2)
+    with Drawings(workers=2) as shown:
         by_two = shown.save({each: tmp_path / "two" / each.name for each in every})
     for one, other in zip(alone, by_two, strict=True):
         assert one.read_bytes() == other.read_bytes(), one.name
 
 
 @pytest.mark.slow
-def test_figures_are_drawn_before_all_of_them_are_known(tmp_path: Path) -> None:
-    with Drawings(tmp_path / "kept", workers=2, many=2) as shown:
+def test_figures_are_drawn_before_all_of_them_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawing, "MANY", 2)
+    with Drawings(tmp_path / "kept", workers=2) as shown:
         for last in (60.0, 61.0):
             shown.begin(figure(last))
         end = time.monotonic() + 120

@@ -6,7 +6,6 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-import pandas as pd
 import pytest
 from pages import loaded
 from site_database import EVIL, PARTITION, REASON, TEN, spec
@@ -69,5 +68,6 @@ def test_runs_are_whole_where_few_are_in_memory_at_a_time(
 
 
 def test_long_curves_keep_every_kth_row_and_the_last() -> None:
-    rows = pd.DataFrame({"run": 1, "stage": "trained", "split": "test", "row": range(1, 451)})
-    assert run_shards.thinned(rows)["row"].tolist() == [*range(1, 450, 3), 450]
+    assert run_shards.thinned(450) == [*range(1, 450, 3), 450]
+    assert run_shards.thinned(200) == [*range(1, 201)]
+    assert run_shards.thinned(1) == [1]

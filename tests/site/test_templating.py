@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from pages import Page
 
+from bench.report.grades import GRADES, NO_GRADE
 from bench.site.templating import environment
 
 TABLE = pd.DataFrame(
@@ -28,13 +29,13 @@ TABLE = pd.DataFrame(
 )
 
 
-def rows(**arguments: object) -> list[str]:
+def rows() -> list[str]:
     """The rows of the table as HTML, below its head."""
     ranking = SimpleNamespace(ranks=TABLE.assign(planned=6), task_count=4, baseline_title="B")
     template = environment().from_string(
-        '{% from "elements.html.j2" import ranks with context %}{{ ranks("Ranks", ranking, **more) }}'
+        '{% from "elements.html.j2" import ranks with context %}{{ ranks("Ranks", ranking) }}'
     )
-    body = template.render(ranking=ranking, more=arguments).partition("<tbody>")[2]
+    body = template.render(ranking=ranking).partition("<tbody>")[2]
     return body.split("<tr")[1:]
 
 
@@ -51,9 +52,16 @@ def test_a_picture_of_ranks_says_what_the_table_says() -> None:
     assert places == pytest.approx([first + (last - first) * (rank - 1) / 4 for rank in TABLE["rank"]])
 
 
-def test_methods_have_links_where_there_are_pages() -> None:
-    assert "<a" not in "".join(rows())
-    assert '<a href="pages/b">B &amp; B</a>' in rows(link=lambda method: f"pages/{method}")[1]
+def test_a_grade_is_said_by_symbol_and_word_and_text_is_escaped() -> None:
+    looks = [*GRADES.values(), NO_GRADE]
+    assert len({look.symbol for look in looks}) == len({look.mark for look in looks}) == len(looks)
+    assert all(look.mark.isascii() for look in looks)
+    template = environment().from_string(
+        '{% import "elements.html.j2" as elements %}{{ elements.grade("below", "<b> below") }}'
+    )
+    html = template.render()
+    assert "&lt;b&gt; below" in html
+    assert GRADES["below"].css in html
 
 
 def test_every_link_leads_to_a_file_and_a_place_of_the_folder(site: Path, small_report: Path) -> None:

@@ -1,6 +1,5 @@
 "use strict";
-/* The site works without this file but for single runs; it makes boards sortable, searchable and
-   filterable. All text goes into the page as text, never as HTML. */
+/* The site works without this file but for single runs. It sorts, searches and filters boards. All text goes into the page as text, never as HTML. */
 (function () {
   function element(tag, attributes, ...children) {
     const made = document.createElement(tag);
@@ -14,98 +13,77 @@
   function board(table) {
     const form = document.getElementById("filters");
     const heads = [...table.tHead.rows[0].cells];
-    const bodies = [...table.tBodies];
-    const rows = bodies.flatMap((body) => [...body.querySelectorAll("tr.row")]
-      .map((row, place) => ({ row, details: row.nextElementSibling, button: row.querySelector(".more"), body, place })));
-    const values = () => Object.fromEntries(new FormData(form));
-    const first = values();
-    let order = null;
+    const rows = [...table.querySelectorAll("tr.row")];
 
-    function open({ details, button }, shown) {
-      details.hidden = !shown;
-      button.setAttribute("aria-expanded", String(shown));
+    function open(row, shown) {
+      row.nextElementSibling.hidden = !shown;
+      row.querySelector(".more").setAttribute("aria-expanded", String(shown));
     }
-    for (const one of rows) {
-      one.button.hidden = false;
-      one.button.addEventListener("click", () => open(one, one.details.hidden));
-      open(one, false);
+    for (const row of rows) {
+      const button = row.querySelector(".more");
+      button.hidden = false;
+      button.addEventListener("click", () => open(row, row.nextElementSibling.hidden));
+      open(row, false);
+    }
+
+    /* What a row is sorted by: a number, a text, or nothing, which comes last in either direction. */
+    function key(row, place) {
+      const cell = row.cells[place];
+      const text = cell.dataset.order ?? cell.textContent.trim();
+      return text === "" || !cell.classList.contains("number") ? text : Number(text);
+    }
+    function sort(head, place) {
+      const before = head.getAttribute("aria-sort");
+      const descending = before ? before === "ascending" : head.dataset.sort !== "ascending";
+      for (const other of heads) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+      const sorted = [...rows].sort((a, b) => {
+        const [one, two] = [key(a, place), key(b, place)];
+        if (one === "" || two === "") return (one === "") - (two === "");
+        return (descending ? -1 : 1) * (one < two ? -1 : one > two ? 1 : 0);
+      });
+      for (const row of sorted) row.parentElement.append(row, row.nextElementSibling);
     }
     heads.forEach((head, place) => {
       if (!head.classList.contains("number") && !head.dataset.sort) return;
       const button = element("button", { type: "button" }, ...head.childNodes);
       head.replaceChildren(button);
-      button.addEventListener("click", () => {
-        order = { place, descending: order && order.place === place ? !order.descending : head.dataset.sort !== "ascending" };
-        draw();
-      });
+      button.addEventListener("click", () => sort(head, place));
     });
 
-    /* What a row is sorted by: a number, a text, or nothing, which comes last in either direction. */
-    function key({ row }) {
-      const cell = row.cells[order.place];
-      const text = cell.dataset.order ?? cell.textContent.trim();
-      return text === "" || !cell.classList.contains("number") ? text : Number(text);
-    }
-    function compare(a, b) {
-      if (!order) return bodies.indexOf(a.body) - bodies.indexOf(b.body) || a.place - b.place;
-      const [one, two] = [key(a), key(b)];
-      if (one === "" || two === "") return (one === "") - (two === "");
-      return (order.descending ? -1 : 1) * (one < two ? -1 : one > two ? 1 : 0);
-    }
-
-    function draw() {
-      const asked = values();
-      const words = asked.q.trim().toLowerCase();
-      let shown = 0;
-      for (const one of [...rows].sort(compare)) {
-        const { row, details, body } = one;
-        body.append(row, details);
-        const passes = ["table", "scenario", "clients"].every((name) => !asked[name] || body.dataset[name] === asked[name]) &&
-          (!asked.verdict || row.dataset.verdict === asked.verdict) &&
-          (!asked.settings || body.dataset.settings === asked.settings) &&
-          row.textContent.toLowerCase().includes(words);
-        row.hidden = !passes;
-        shown += passes;
-        if (!passes) open(one, false);
+    function filter() {
+      const { q, ...asked } = Object.fromEntries(new FormData(form));
+      const words = q.trim().toLowerCase();
+      for (const row of rows) {
+        const has = { ...row.parentElement.dataset, ...row.dataset };
+        row.hidden = !row.textContent.toLowerCase().includes(words) ||
+          Object.entries(asked).some(([name, value]) => value && value !== has[name]);
+        if (row.hidden) open(row, false);
       }
-      for (const body of bodies) body.hidden = !body.querySelector("tr.row:not([hidden])");
-      heads.forEach((head, place) => {
-        if (order && order.place === place) head.setAttribute("aria-sort", order.descending ? "descending" : "ascending");
-        else head.removeAttribute("aria-sort");
-      });
-      document.getElementById("count").textContent = shown === 0 ? "No row passes the filters." : shown + " of " + rows.length + " rows";
-      const state = new URLSearchParams(Object.entries(asked).filter(([name, value]) => value !== first[name]));
-      if (order) state.set("sort", order.place + (order.descending ? ".desc" : ".asc"));
-      if (state.size) history.replaceState(null, "", "#" + state);
-      else if (location.hash.includes("=")) history.replaceState(null, "", location.pathname + location.search);
+      for (const body of table.tBodies) body.hidden = !body.querySelector("tr.row:not([hidden])");
+      const shown = rows.filter((row) => !row.hidden).length;
+      document.getElementById("count").textContent = shown ? shown + " of " + rows.length + " rows" : "No row passes the filters.";
     }
 
-    /* Take what the address says: the name of a row, or the state of the filters. */
-    function read() {
-      const hash = location.hash;
-      const target = rows.find(({ row }) => "#" + row.id === decodeURIComponent(hash));
-      if (hash && !target && !hash.includes("=")) return;
+    /* Show the row that the address names. */
+    function target() {
+      const row = rows.find((row) => "#" + row.id === location.hash);
+      if (!row) return;
       form.reset();
-      const state = new URLSearchParams(target ? { settings: target.body.dataset.settings } : hash.slice(1));
-      for (const [name, value] of state) {
-        const field = form.elements.namedItem(name);
-        if (field) field.value = value;
-      }
-      const [place, direction] = (state.get("sort") || "").split(".");
-      order = heads[place] && heads[place].querySelector("button") ? { place: Number(place), descending: direction === "desc" } : null;
-      draw();
-      if (!target) return;
-      open(target, true);
-      history.replaceState(null, "", hash);
-      target.row.scrollIntoView({ block: "center" });
+      const settings = form.elements.namedItem("settings");
+      if (settings) settings.value = row.parentElement.dataset.settings;
+      filter();
+      open(row, true);
+      row.scrollIntoView({ block: "center" });
     }
     form.hidden = false;
     form.querySelector("details").open = window.matchMedia("(min-width: 40rem)").matches;
-    form.addEventListener("input", draw);
+    form.addEventListener("input", filter);
     form.addEventListener("submit", (event) => event.preventDefault());
-    form.addEventListener("reset", () => { order = null; setTimeout(draw); });
-    window.addEventListener("hashchange", read);
-    read();
+    form.addEventListener("reset", () => setTimeout(filter));
+    window.addEventListener("hashchange", target);
+    filter();
+    target();
   }
 
   /* A run -------------------------------------------------------------------------------------- */
