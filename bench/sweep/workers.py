@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+from unittest.mock import patch
 
 from bench.engine.result import RunResult
 from bench.environment import describe
@@ -26,6 +26,9 @@ from bench.sweep.policy import PER_GPU, Slots
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
+KILLED = -getattr(signal, "SIGKILL", 9)
+"""Exit code of a process that the system has killed; no process ends so where there is no such signal."""
+
 
 @dataclass(frozen=True)
 class Lost:
@@ -34,10 +37,13 @@ class Lost:
     how: str
 
 
+Result = RunResult | Lost
+
+
 class Pool(Protocol):
     """What makes the runs, one at a time in each slot: processes here, or machines of a cluster."""
 
-    def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
+    def start(self, slot: int, order: Order) -> Future[Result]:
         """Begin a run; nothing of the slot's last run may reach it."""
 
     def stop(self) -> None:
@@ -92,19 +98,10 @@ def choose(
     names = names or ["cpu"]
     default = cores() if names == ["cpu"] else min(PER_GPU * len(names), max(cores(), len(names)))
     count = max(1, min(jobs or default, runs))
-    slots = tuple(names[index % len(names)] for index in range(count))
-    return Slots(slots, threads or 1)
+    return Slots(tuple(names[index % len(names)] for index in range(count)), threads or 1)
 
 
 # Processes ----------------------------------------------------------------------------------------
-
-RUNS_PER_WORKER = 200
-"""A worker is replaced after so many runs, should it lose memory: it did not over 120 runs of four
-methods, and a new one takes two or three seconds to start.
-"""
-
-KILLED = -getattr(signal, "SIGKILL", 9)
-"""Exit code of a process that the system has killed; no process ends so where there is no such signal."""
 
 
 class Worker:
@@ -119,17 +116,13 @@ class Worker:
         with _interrupts_held():
             self.ready = self._executor.submit(_load, execute)
         (self._process,) = (self._executor._processes or {}).values()
-        self.runs = 0
-        atexit.register(self.end)
 
     def submit(self, order: Order) -> Future[RunResult]:
         """Begin an order."""
-        self.runs += 1
         return self._executor.submit(attempt, self._execute, order)
 
     def end(self, grace: float = 0.0) -> int:
         """Kill the process, unless it ends by itself within some seconds; returns its exit code."""
-        atexit.unregister(self.end)
         self._process.join(grace)
         self._process.kill()
         self._executor.shutdown(wait=False, cancel_futures=True)
@@ -143,35 +136,21 @@ def _load(execute: Execute) -> None:
     """Do nothing: to unpickle the function has loaded what runs need."""
 
 
-def kills_for_memory() -> int:
-    """How many processes the system has killed since it started because memory ran out; 0 where it
-    does not say.
-    """
-    count = 0
-    for source in ("/proc/vmstat", "/sys/fs/cgroup/memory.events"):
-        with suppress(OSError):
-            lines = Path(source).read_text().splitlines()
-            count += sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
-    return count
-
-
 class LocalPool:
-    """A worker for each slot, and a thread that waits for it, so that the death of one touches one run."""
+    """A worker for each slot, and a thread that waits for it."""
 
     def __init__(self, slots: int, execute: Execute, timeout: float | None) -> None:
-        self._workers: list[Worker | None] = [None] * slots
+        # They load what runs need while the sweep prepares.
+        self._workers: list[Worker | None] = [Worker(execute) for _ in range(slots)]
         self._threads = ThreadPoolExecutor(slots, "worker")
         self._execute, self._timeout = execute, timeout
         self._is_stopped = False
-        for slot in range(slots):  # they load what runs need while the sweep prepares
-            with suppress(Exception):  # tried again, and said, with the slot's first run
-                self._workers[slot] = Worker(execute)
 
-    def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
+    def start(self, slot: int, order: Order) -> Future[Result]:
         """Begin a run in a slot; nothing of the slot's last run may reach it."""
         return self._threads.submit(self._make, slot, order)
 
-    def _make(self, slot: int, order: Order) -> RunResult | Lost:
+    def _make(self, slot: int, order: Order) -> Result:
         kills = kills_for_memory()
         try:
             worker = self._workers[slot] = self._workers[slot] or Worker(self._execute)
@@ -187,23 +166,18 @@ class LocalPool:
             return RunResult("failed", reason, seconds={"total": seconds}, device=order.device)
         except BrokenProcessPool:
             code = self._end(slot, grace=1.0)
-            if self._is_stopped:
-                return Lost("the sweep stopped")
             if code == KILLED and kills_for_memory() > kills:
                 reason = "the system killed the worker for want of memory"
                 return RunResult("oom", reason, device=order.device)
-            if code < 0:
+            if code < 0 or self._is_stopped:
                 return Lost(f"the worker process died (killed by signal {-code})")
             reason = f"the worker process died (exit code {code})"
             return RunResult("failed", reason, device=order.device)
-        except OSError as error:  # the system has no process, no memory or no file to give
-            self._end(slot)
-            return Lost(f"no worker process could be started ({error})")
-        except Exception as error:  # the function or the order cannot be handed over
+        except Exception as error:  # no process to be had, or one that cannot take the function or the order
             self._end(slot)
             return outcome(error, order.device)
         is_broken = result.state == "failed" and order.device != "cpu"  # some errors of a device stay
-        if is_broken or result.state == "oom" or worker.runs == RUNS_PER_WORKER:
+        if is_broken or result.state == "oom":
             self._end(slot)
         return result
 
@@ -220,6 +194,18 @@ class LocalPool:
         self._threads.shutdown(cancel_futures=True)
 
 
+def kills_for_memory() -> int:
+    """How many processes the system has killed since it started because memory ran out; 0 where it
+    does not say.
+    """
+    count = 0
+    for source in ("/proc/vmstat", "/sys/fs/cgroup/memory.events"):
+        with suppress(OSError):
+            lines = Path(source).read_text().splitlines()
+            count += sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+    return count
+
+
 # On a node of a cluster ---------------------------------------------------------------------------
 
 
@@ -232,7 +218,7 @@ def order_for_node(order: Order) -> Order:
 _shared_pool = cache(LocalPool)
 
 
-def attempt_on_node(execute: Execute, order: Order, timeout: float | None, keep: bool) -> RunResult | Lost:
+def attempt_on_node(execute: Execute, order: Order, timeout: float | None, keep: bool) -> Result:
     """Execute an order on this machine as a sweep on it would, within so many seconds.
 
     The run's process dies, hangs and runs out of memory alone. To ``keep`` it is to give it the
@@ -253,24 +239,14 @@ def attempt_on_node(execute: Execute, order: Order, timeout: float | None, keep:
 # In a process -------------------------------------------------------------------------------------
 
 
-@contextmanager
-def thread_variables(threads: int) -> Iterator[None]:
+def thread_variables(threads: int) -> AbstractContextManager[Any]:
     """Processes started meanwhile load their numerical libraries with so many threads."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    return patch.dict(os.environ, dict.fromkeys(THREAD_VARIABLES, str(threads)))
 
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """A process that is started meanwhile begins with interrupts held back, until it is ``prepare``d."""
+    """A process that is started meanwhile hears no interrupt."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -287,6 +263,4 @@ def prepare() -> None:
     An interrupt at the terminal reaches every process of the sweep; the parent alone handles it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     end_with_parent()

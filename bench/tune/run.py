@@ -10,19 +10,19 @@ from bench.errors import NoDataError
 from bench.federation.build import build as build_federation
 from bench.store import Store
 from bench.store.store import Stored
-from bench.sweep.display import Reporter
+from bench.sweep.display import Display
 from bench.sweep.execution import Build, build_all
 from bench.sweep.order import Execute
-from bench.sweep.plan import Plan, Step
+from bench.sweep.plan import Estimator, Step
 from bench.sweep.policy import Slots
-from bench.sweep.run import sweep
+from bench.sweep.run import Sweep
 from bench.sweep.workers import LocalPool, MakePool
 from bench.tune import record, trial
 from bench.tune.record import Record, Trial
-from bench.tune.search import Search, SearchProgress, opened_searches, read
+from bench.tune.search import Search, opened_searches, read
 from bench.tune.tuning import Tuning
 
-OnTrial = Callable[[Tuning, SearchProgress, Trial], None]
+OnTrial = Callable[[Search, Trial], None]
 """Hears of every trial that has ended."""
 
 
@@ -43,11 +43,6 @@ class Searches:
         self._on_trial = on_trial
         self._hashes: set[str] = set()
 
-    @property
-    def exit_code(self) -> int:
-        """1 if a search has no winner, else 0."""
-        return int(bool(self.failed))
-
     def first(self) -> list[Step]:
         """The runs to begin with."""
         return [step for search in list(self._open) for step in self._next_steps(search)]
@@ -62,24 +57,22 @@ class Searches:
         steps = []
         for search in searches:
             for new_trial in search.look():
-                self._on_trial(search.tuning, search.progress, new_trial)
+                self._on_trial(search, new_trial)
             steps += self._next_steps(search)
         return steps
 
     def _next_steps(self, search: Search) -> list[Step]:
-        title, progress = search.tuning.title, search.progress
-        if search.hopeless:
-            self.failed[title] = search.hopeless
-        elif progress.ended:
-            if progress.best is None:
-                count, reason = len(progress.trials), progress.trials[-1].reason
-                self.failed[title] = f"none of {count} trials gave a number: {reason}"
-            else:
-                result = record.record(search.tuning, search.federation_hash, progress.trials)
-                self.records.append((result, record.write(self._home / "tuned", result)))
-        else:
+        title, trials = search.tuning.title, search.trials
+        if not search.hopeless and not search.ended:
             return search.steps()
         self._open.remove(search)
+        if search.hopeless:
+            self.failed[title] = search.hopeless
+        elif record.best_of(trials) is None:
+            self.failed[title] = f"none of {len(trials)} trials gave a number: {trials[-1].reason}"
+        else:
+            result = record.record(search.tuning, search.federation_hash, trials)
+            self.records.append((result, record.write(self._home / "tuned", result)))
         return []
 
     def fail_unfinished(self, reason: str) -> None:
@@ -94,7 +87,7 @@ def tune(
     roots: tuple[Path, ...],
     slots: Slots,
     width: int,
-    note: Callable[[str], None],
+    display: Display,
     on_trial: OnTrial,
     history: Iterable[Stored] = (),
     execute: Execute = trial.execute,
@@ -109,7 +102,7 @@ def tune(
     Raises:
         RequestError: as ``opened_searches``; a federation cannot be what was asked for, no data set is to be
             had; nothing is run then. Or the database or a record cannot be written: the same request goes on.
-        KeyboardInterrupt: as ``bench.sweep.run.sweep``. The same request goes on.
+        KeyboardInterrupt: as ``bench.sweep.run.Sweep``. The same request goes on.
     """
     build_once = cache(build)
     federations, missing_data = build_all((tuning.spec for tuning in tunings), roots, build_once)
@@ -120,21 +113,21 @@ def tune(
     if not at_hand:
         raise NoDataError(next(iter(failures.values())))
     hashes = {key: shared.hash for key, shared in federations.items()}
-    searches, timings = opened_searches(database, home, at_hand, width, hashes)
+    searches, timings = opened_searches(database, at_hand, width, hashes)
     follow_up = Searches(searches, home, on_trial, failures)
-    plan = Plan(tuple(follow_up.first()), (*history, *timings))
-    outcome = sweep(
-        plan,
+    outcome = Sweep(
+        follow_up.first(),
         database,
         roots,
         slots,
-        Reporter(note),  # trials have lines of their own
+        display,
+        Estimator([*history, *timings], slots.devices[0]),
         execute,
         build_once,
         home=home,
         make_pool=make_pool,
         follow_up=follow_up,
-    )
+    ).run()
     reason = "; ".join(outcome.left) or "its runs were lost"
     follow_up.fail_unfinished(f"{reason}; the same command goes on")
     return follow_up

@@ -18,8 +18,8 @@ from processes import alive, below, wait_for
 from scripted import Scripted
 
 from bench.grids import expand
-from bench.sweep.policy import Limits, Placement
-from bench.sweep.run import sweep
+from bench.sweep.policy import NO_LIMITS, Limits, Placement
+from bench.sweep.run import Sweep
 
 pytest.importorskip("ray", reason="needs the extra 'ray'")
 
@@ -46,7 +46,7 @@ def on_ray(
     """A scripted sweep on the cluster."""
     there = ray_workers.ray_cluster(Placement(backend="ray", address=cluster.address), 100)
     with there as (slots, make_pool), monkeypatch.context() as patch:
-        patch.setattr(scripts, "sweep", partial(sweep, make_pool=make_pool))
+        patch.setattr(scripts, "Sweep", partial(Sweep, make_pool=make_pool))
         return work.sweep(planned, script, slots, limits)
 
 
@@ -85,7 +85,7 @@ def test_runs_of_a_lost_node_are_made_elsewhere(
     killer = threading.Thread(target=kill_when_busy)
     (work.folder / "attempts").mkdir()
     killer.start()
-    outcome = on_ray(work, cluster, monkeypatch, planned, {"*": ["done 2"]}, None)
+    outcome = on_ray(work, cluster, monkeypatch, planned, {"*": ["done 2"]}, NO_LIMITS)
     killer.join()
     assert (outcome.counts, outcome.ran, outcome.failed) == ({"done": 12}, 12, 0)
     assert len(lost) == 1

@@ -356,8 +356,8 @@ def test_what_differs_on_other_hardware_says_nothing(tmp_path: Path, made_on: st
             save(store, run.spec, result, environment=environment)
         write_bundle(store, store.runs(), tmp_path / "theirs")
     bundle = Bundle(tmp_path / "theirs")
-    reporter = Display(Console(file=io.StringIO()))
-    checks = verify.make_again(bundle, bundle.runs(seed=1), (), cpu(1), reporter, instant, any_federation)
+    display = Display(Console(file=io.StringIO()))
+    checks = verify.make_again(bundle, bundle.runs(seed=1), (), cpu(1), display, instant, any_federation)
     assert [check.finding for check in checks] == ["differs"]
     assert verify.outcome(checks) == outcome
     assert ("1 differs; 1 made on other hardware" in verify.counted(checks)) == (outcome == "incomplete")

@@ -1,18 +1,18 @@
 """Worker processes: how they end, what is left of them, and what may be asked of them."""
 
-import errno
 import gc
 import os
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from fake_execute import Loaded, faulty, frozen, instant
+from fake_execute import Loaded, chatty, faulty, frozen, instant
 from fake_runs import grid
 from processes import wait_for, workers_below
 
@@ -25,7 +25,7 @@ from bench.resolve import resolve
 from bench.sweep import fingerprint, workers
 from bench.sweep.order import Execute, Order
 from bench.sweep.policy import Placement, check
-from bench.sweep.workers import LocalPool, Lost, Worker, choose, cores
+from bench.sweep.workers import LocalPool, Lost, choose, cores
 
 PLANNED = expand(grid(methods=("local",), seeds=(0, 1, 2)))
 ORDER = Order(PLANNED[0].spec, (), "cpu", 1)
@@ -55,18 +55,6 @@ def test_a_worker_that_dies_between_two_runs_loses_none(tmp_path: Path) -> None:
             process.kill()
 
 
-def test_a_process_that_cannot_be_started_loses_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(execute: Execute) -> Worker:
-        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(workers, "Worker", none)
-        pool = LocalPool(1, instant, None)
-        assert isinstance(pool.start(0, ORDER).result(), Lost)
-    assert isinstance(pool.start(0, ORDER).result(), RunResult)
-    pool.stop()
-
-
 def test_a_function_that_cannot_be_handed_over_fails_every_run() -> None:
     with one(lambda order: instant(order)) as pool:
         for _ in range(2):
@@ -88,6 +76,17 @@ def test_an_interrupt_while_a_process_still_imports_does_not_end_it(
             time.sleep(0.05)
         assert isinstance(pool.start(0, ORDER).result(60.0), RunResult)
     assert "KeyboardInterrupt" not in capfd.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_under_its_log_fails_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    order = replace(ORDER, log=Path("/dev/full"))
+    for execute, state, reason in ((chatty, "done", ""), (faulty, "failed", "ValueError: first line")):
+        with one(execute) as pool:
+            result = pool.start(0, order).result()
+            assert isinstance(result, RunResult)
+            assert (result.state, result.reason) == (state, reason)
 
 
 def test_garbage_collection_passes_by_what_a_worker_has_imported_and_by_nobody_elses() -> None:
@@ -131,22 +130,17 @@ def test_slots_on_gpus() -> None:
 # On a node of a cluster -----------------------------------------------------------------------------
 
 
-def on_node(execute: Execute, seed: int) -> RunResult | Lost:
-    order = workers.order_for_node(Order(PLANNED[seed].spec, (), "cpu", 1))
-    return workers.attempt_on_node(execute, order, 60, False)
-
-
-def test_a_run_comes_back_with_the_machine_that_made_it() -> None:
-    result = on_node(instant, 0)
-    assert isinstance(result, RunResult)
-    assert (result.state, result.environment) == ("done", describe("cpu", 1))
-
-
-def test_on_a_node_a_kill_is_lost_and_an_exit_has_failed() -> None:
-    assert on_node(faulty, 2) == Lost("the worker process died (killed by signal 9)")
-    ended = on_node(faulty, 1)
+def test_on_a_node_a_run_ends_as_here_and_says_which_machine_made_it() -> None:
+    ends = []
+    for execute, seed in ((instant, 0), (faulty, 1), (faulty, 2)):
+        order = workers.order_for_node(Order(PLANNED[seed].spec, (), "cpu", 1))
+        ends.append(workers.attempt_on_node(execute, order, 60, False))
+    done, ended, lost = ends
+    assert isinstance(done, RunResult)
     assert isinstance(ended, RunResult)
+    assert (done.state, done.environment) == ("done", describe("cpu", 1))
     assert (ended.state, ended.reason) == ("failed", "the worker process died (exit code 3)")
+    assert lost == Lost("the worker process died (killed by signal 9)")
 
 
 def test_a_node_is_told_folders_and_sources_of_this_machine(

@@ -104,12 +104,6 @@ def test_a_record_that_does_not_agree_with_itself_is_refused(
     assert NAME in str(caught.value)
 
 
-def test_a_record_under_another_cells_name_is_refused(home: Path) -> None:
-    text = (home / "tuned" / NAME).read_bytes()
-    with pytest.raises(RequestError, match=f"it is that of {NAME}; rename it"):
-        parse(text, "fedavg-cora-non-overlapping-3.json")
-
-
 def test_files_that_are_no_records(home: Path) -> None:
     half = (home / "tuned" / NAME).read_bytes()[:500]
     for text in (b"", b"[" * 100_000, b"\xff\xfe", b"null", b'{"format": NaN}', half):
@@ -159,7 +153,7 @@ def test_the_partition_may_differ_and_nothing_else(home: Path, shipped: Path) ->
 def test_a_configuration_of_other_clients_is_not_applied(home: Path, shipped: Path) -> None:
     known = configurations(home, shipped)
     plan = make_plan(tuned([planned("local"), planned("fedavg")], known), {}, lambda dataset: "")
-    key = plan.steps[0].spec.federation_key
+    key = plan[0].spec.federation_key
     refuse_tuned_elsewhere(plan, {key: "fake"})
     text = r"--use-tuned: local .* seed 0 was tuned on other clients \(fake\) than there are now \(another\)"
     with pytest.raises(RequestError, match=text) as caught:
@@ -167,7 +161,7 @@ def test_a_configuration_of_other_clients_is_not_applied(home: Path, shipped: Pa
     assert "\n" not in str(caught.value)
     elsewhere = tuned([planned("local", **{"protocol.partition_seed": 5})], known)
     plan = make_plan(elsewhere, {}, lambda dataset: "")
-    refuse_tuned_elsewhere(plan, {plan.steps[0].spec.federation_key: "another"})
+    refuse_tuned_elsewhere(plan, {plan[0].spec.federation_key: "another"})
 
 
 @pytest.mark.parametrize("part", ["method", "engine"])
