@@ -37,7 +37,7 @@ from bench.sweep.execution import Build, build_all, execute
 from bench.sweep.order import Execute, Order
 from bench.sweep.plan import Estimator, Step, kind_of, to_run
 from bench.sweep.policy import NO_LIMITS, Limits, Placement, Slots
-from bench.sweep.workers import LocalPool, Lost, MakePool, Result, choose, thread_variables
+from bench.sweep.workers import LocalPool, Lost, MakePool, choose, thread_variables
 
 BLOCKS = (1, 1, 2, 4)
 """How many times smaller than usual the blocks of clients are in each try of a run whose worker was lost or
@@ -119,7 +119,7 @@ class Sweep:
     def __post_init__(self) -> None:
         self._deadline = time.monotonic() + (self.limits.budget or float("inf"))
         self._waiting: list[Job] = []
-        self._running: dict[Future[Result], Job] = {}
+        self._running: dict[Future[RunResult], Job] = {}
         self._states: dict[str, str] = {}  # of every run that has ended, here or in another sweep
         self._ended: Counter[str] = Counter()  # results of this sweep by state
         self._left: Counter[str] = Counter()  # runs that were not begun by reason
@@ -153,10 +153,9 @@ class Sweep:
         stack.callback(self._pool.stop)
         for step in steps:
             fingerprint.of(step.spec)  # as it is now: files may be edited before a run is stored
-        temporary = TemporaryDirectory(prefix="bench-")
-        folder = None if self.slots.elsewhere else Path(stack.enter_context(temporary))
+        folder = stack.enter_context(TemporaryDirectory(prefix="bench-"))
         specs = [step.spec for step in steps]
-        self._federations, missing_data = build_all(specs, self.roots, self.build, folder)
+        self._federations, missing_data = build_all(specs, self.roots, self.build, Path(folder))
         hashes = {key: shared.hash for key, shared in self._federations.items()}
         refuse_tuned_elsewhere(self.plan, hashes)
         ready_steps = [step for step in steps if step.spec.dataset not in missing_data]
@@ -192,7 +191,6 @@ class Sweep:
             if self._running:
                 for future in wait(self._running, TICK, FIRST_COMPLETED).done:
                     self._end(self._running.pop(future), future.result())
-                    self._claims.renew()  # a database that is busy may keep each waiting
             elif not self._hold() and any(job.held_until > before for job in self._waiting):
                 time.sleep(TICK)  # other sweeps are at all that is left
             else:
@@ -221,7 +219,6 @@ class Sweep:
             job, device = choice
             spec_hash = job.step.spec.hash
             is_taken = self._claims.take(spec_hash, job.step.name, device)
-            self._claims.renew()  # each may take a while, and a cluster takes many
             state = job.step.ended_elsewhere(self._claims.ask(partial(self._store.stored, spec_hash)))
             if not is_taken and not state:
                 job.held_until = time.monotonic() + CLAIM_PAUSE
@@ -279,7 +276,7 @@ class Sweep:
         shared = self._federations[job.step.spec.federation_key]
         order = Order(
             job.step.spec,
-            tuple(map(str, self.roots)),
+            tuple(str(root.absolute()) for root in self.roots),
             device,
             self.slots.threads,
             job.shrink,
@@ -287,6 +284,7 @@ class Sweep:
             self.minutes,
             shared.hash,
             shared.file,
+            fingerprint.of(job.step.spec).source if self.slots.elsewhere else "",
             log=self._file(job.step, "logs", "log"),
             is_new=job.number == 1,
             alone=self._is_alone(job),
@@ -315,23 +313,19 @@ class Sweep:
 
     # What ends ------------------------------------------------------------------------------------
 
-    def _end(self, job: Job, result: Result) -> None:
+    def _end(self, job: Job, result: RunResult) -> None:
         """Store what came of a job, or have it tried again."""
         self._free_slots[job.device].append(job.slot)
-        is_lost = isinstance(result, Lost)
-        reason = result.how if isinstance(result, Lost) else result.reason
-        is_large = isinstance(result, RunResult) and result.state == "oom"
-        if is_large:
+        if result.state == "oom":
             self._large_kinds.add(kind_of(job.step.spec))
-        if (is_large or is_lost) and job.number < len(BLOCKS):
-            next_job = Job(job.step, job.number + 1)
-            self._waiting.insert(0, next_job)
-            self.display.note(f"{job.step.name}: {reason}; trying again {next_job.how}")
-            return
-        if isinstance(result, Lost):
-            result = RunResult("failed", f"{reason}, {job.number} times", device=job.device)
-        elif is_large:
-            result.reason = f"{reason}; tried {job.number} times, at last {job.how}"
+        if result.state == "oom" or isinstance(result, Lost):
+            if job.number < len(BLOCKS):
+                next_job = Job(job.step, job.number + 1)
+                self._waiting.insert(0, next_job)
+                self.display.note(f"{job.step.name}: {result.reason}; trying again {next_job.how}")
+                return
+            result.reason += f"; tried {job.number} times, at last {job.how}"
+            result.device = job.device
         self._ended[result.state] += 1
         if result.state in COMPLETE:
             self.estimator.add(job.step.spec, result.seconds.get("total", 0.0), result.device)
@@ -340,7 +334,8 @@ class Sweep:
             if result.state in FAILURES:
                 result.traceback = f"{result.traceback}\nlog: logs/{log.name} in BENCH_HOME\n".lstrip()
             else:
-                log.unlink()
+                with suppress(OSError):  # what stays there costs room alone
+                    log.unlink()
         self._hold_back(job.step.spec.method, result)
         self._save(job.step, result, job.started)
         self._follow(job.step, result.raised or result.state in SETTLED)

@@ -206,11 +206,10 @@ def _numbers(tables: Tables, run: Mapping[Any, Any]) -> dict[str, pd.DataFrame]:
     if len(confusions):
         numbers["confusions"] = confusions
     for name, rows in numbers.items():
-        rows = rows.drop(columns=["run_id", "rows", "clients", "classes"], errors="ignore")
         if "counts" in rows:
-            rows["counts"] = [counts.tolist() for counts in rows["counts"]]
-        keys = [key for key in ("client", "stage", "split", "rule") if key in rows]
-        numbers[name] = rows.sort_values(keys, ignore_index=True)
+            rows = rows.assign(counts=[counts.tolist() for counts in rows["counts"]])
+        rows = rows.drop(columns=["run_id", "rows", "clients", "classes"], errors="ignore")
+        numbers[name] = rows.reset_index(drop=True)
     return numbers
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,7 +19,6 @@ from bench.engine.result import RunResult
 from bench.environment import describe
 from bench.errors import RequestError, unknown
 from bench.process import end_with_parent
-from bench.sweep import fingerprint
 from bench.sweep.order import Execute, Order, attempt, outcome
 from bench.sweep.policy import PER_GPU, Slots
 
@@ -30,20 +28,14 @@ KILLED = -getattr(signal, "SIGKILL", 9)
 """Exit code of a process that the system has killed; no process ends so where there is no such signal."""
 
 
-@dataclass(frozen=True)
-class Lost:
-    """A run whose worker was killed or could not be reached; ``how`` says what happened."""
-
-    how: str
-
-
-Result = RunResult | Lost
+class Lost(RunResult):
+    """The outcome of a run whose worker was killed or could not be reached: another try may end otherwise."""
 
 
 class Pool(Protocol):
     """What makes the runs, one at a time in each slot: processes here, or machines of a cluster."""
 
-    def start(self, slot: int, order: Order) -> Future[Result]:
+    def start(self, slot: int, order: Order) -> Future[RunResult]:
         """Begin a run; nothing of the slot's last run may reach it."""
 
     def stop(self) -> None:
@@ -69,15 +61,8 @@ def visible_gpus() -> list[str]:
     return [f"cuda:{index}" for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0)]
 
 
-def choose(
-    devices: str | None,
-    jobs: int | None,
-    threads: int | None,
-    runs: int,
-    visible: Callable[[], Sequence[str]] = visible_gpus,
-    cores: Callable[[], int] = cores,
-) -> Slots:
-    """Slots for ``runs`` runs, on ``visible`` GPUs and beside so many ``cores``.
+def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int) -> Slots:
+    """Slots for ``runs`` runs.
 
     Without ``devices``: every visible GPU, else the CPU. ``jobs`` is the number of slots over all
     devices; without it, one a core on the CPU, and on GPUs as many as there are cores, at most
@@ -88,14 +73,14 @@ def choose(
     Raises:
         RequestError: no such device, or devices of two sorts.
     """
-    gpus = [] if devices == "cpu" else list(visible())
-    names = gpus if devices in (None, "cuda") else str(devices).split(",")
-    for name in names if devices else ():
-        if name not in (gpus or ["cpu"]):
-            raise RequestError(f"--devices: {unknown('device', name, ['cpu', *gpus])}")
+    gpus = [] if devices == "cpu" else visible_gpus()
     if devices == "cuda" and not gpus:
         raise RequestError("--devices cuda: no GPU is visible, there is cpu alone")
-    names = names or ["cpu"]
+    here = gpus or ["cpu"]
+    names = here if devices in (None, "cuda") else str(devices).split(",")
+    for name in names:
+        if name not in here:
+            raise RequestError(f"--devices: {unknown('device', name, ['cpu', *gpus])}")
     default = cores() if names == ["cpu"] else min(PER_GPU * len(names), max(cores(), len(names)))
     count = max(1, min(jobs or default, runs))
     return Slots(tuple(names[index % len(names)] for index in range(count)), threads or 1)
@@ -146,17 +131,17 @@ class LocalPool:
         self._execute, self._timeout = execute, timeout
         self._is_stopped = False
 
-    def start(self, slot: int, order: Order) -> Future[Result]:
+    def start(self, slot: int, order: Order) -> Future[RunResult]:
         """Begin a run in a slot; nothing of the slot's last run may reach it."""
         return self._threads.submit(self._make, slot, order)
 
-    def _make(self, slot: int, order: Order) -> Result:
+    def _make(self, slot: int, order: Order) -> RunResult:
         kills = kills_for_memory()
         try:
             worker = self._workers[slot] = self._workers[slot] or Worker(self._execute)
             if self._is_stopped:  # before it was among the workers, so that ``stop`` has not seen it
                 worker.end()
-                return Lost("the sweep stopped")
+                return Lost("failed", "the sweep stopped")
             worker.ready.result()
             result = worker.submit(order).result(self._timeout)
         except TimeoutError:
@@ -170,7 +155,7 @@ class LocalPool:
                 reason = "the system killed the worker for want of memory"
                 return RunResult("oom", reason, device=order.device)
             if code < 0 or self._is_stopped:
-                return Lost(f"the worker process died (killed by signal {-code})")
+                return Lost("failed", f"the worker process died (killed by signal {-code})")
             reason = f"the worker process died (exit code {code})"
             return RunResult("failed", reason, device=order.device)
         except Exception as error:  # no process to be had, or one that cannot take the function or the order
@@ -209,16 +194,10 @@ def kills_for_memory() -> int:
 # On a node of a cluster ---------------------------------------------------------------------------
 
 
-def order_for_node(order: Order) -> Order:
-    """The order with the sources that this machine has; its folders no longer depend on where it is read."""
-    roots = tuple(str(Path(root).absolute()) for root in order.roots)
-    return replace(order, roots=roots, source=fingerprint.of(order.spec).source)
-
-
 _shared_pool = cache(LocalPool)
 
 
-def attempt_on_node(execute: Execute, order: Order, timeout: float | None, keep: bool) -> Result:
+def attempt_on_node(execute: Execute, order: Order, timeout: float | None, keep: bool) -> RunResult:
     """Execute an order on this machine as a sweep on it would, within so many seconds.
 
     The run's process dies, hangs and runs out of memory alone. To ``keep`` it is to give it the
@@ -231,8 +210,7 @@ def attempt_on_node(execute: Execute, order: Order, timeout: float | None, keep:
         finally:
             if not keep:
                 pool.stop()
-    if isinstance(result, RunResult):
-        result.environment = describe(order.device, order.threads)
+    result.environment = describe(order.device, order.threads)
     return result
 
 

@@ -90,9 +90,8 @@ def cost(rows: Sequence[Mapping[str, Any]], slots: int, at_a_time: int) -> str:
     times = [entry["seconds"] for entry in to_do if entry["seconds"] is not None]
     text = f"{len(rows)} search{'' if len(rows) == 1 else 'es'}, {len(to_do)} to do"
     if times:
-        text += (
-            f", {duration(max(max(times) / min(slots, at_a_time), sum(times) / slots))} on {slots} at a time"
-        )
+        seconds = max(max(times) / min(slots, at_a_time), sum(times) / slots)
+        text += f", {duration(seconds)} on {slots} at a time"
     unknowns = len(to_do) - len(times)
     text += f"; the time of {unknowns} is unknown, no like run is stored" if unknowns else ""
     gap = slots - at_a_time * len(to_do)

@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,9 +27,8 @@ from bench.engine.states import State
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
 from bench.store import Store, connect, open_store
-from bench.store.store import Stored, now
+from bench.store.store import now
 from bench.sweep import claims, fingerprint, run
-from bench.sweep import status as status_text
 from bench.sweep.claims import LEASE, Claims
 from bench.sweep.status import sweeps
 
@@ -89,26 +87,6 @@ def test_what_another_sweep_has_stored_spares_making_it(state: State, tmp_path: 
     assert step.ended_elsewhere(stored(state, method=1)) == "", "of older code"
     assert known.ended_elsewhere(known.stored) == "", "what the plan knew"
     assert step.ended_elsewhere(None) == ""
-
-
-@pytest.mark.slow
-def test_claims_are_renewed_between_any_two_runs_that_are_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Several may end while one is stored, and each may have to wait for the database."""
-    done: list[str] = []
-    real = Store.save
-
-    def save(*arguments: Any) -> Stored:
-        done.append("saved")
-        time.sleep(0.5)
-        return real(*arguments)
-
-    monkeypatch.setattr(Store, "save", save)
-    monkeypatch.setattr(Claims, "renew", lambda *_: done.append("renewed"))
-    Scripted(tmp_path).sweep(expand(grid(methods=("local",), seeds=tuple(range(6)))))
-    assert done.count("saved") == 6
-    assert "saved saved" not in " ".join(done)
 
 
 def test_a_claim_outlasts_the_longest_wait_for_the_database() -> None:
@@ -216,30 +194,3 @@ def test_sweeps_of_other_machines_are_seen_and_dead_ones_are_not(tmp_path: Path)
         save(store, second.spec, outcome(second.spec), started=now())
         elsewhere.__exit__()
         assert [sweep["running"] for sweep in sweeps(work.url)] == [[]]
-
-
-def test_how_a_sweep_is_described() -> None:
-    """Times are half a minute from the next, so that a busy machine changes no line."""
-    present = now()
-
-    def ago(seconds: float) -> str:
-        return (present - timedelta(seconds=seconds)).isoformat(timespec="seconds")
-
-    sweep = {
-        "pid": 7,
-        "host": "here",
-        "database": "/b.db",
-        "started": ago(600),
-        "total": 20,
-        "counts": {"done": 9, "failed": 1},
-        "left": 8,
-        "running": [{"run": "a", "device": "cuda:0", "since": ago(180)}],
-        "ends": ago(-3010),
-        "unknown_times": 2,
-    }
-    assert status_text.text([sweep]).splitlines() == [
-        "sweep 7 on here into /b.db, for 10 min",
-        "10 of 20 runs ended: 9 done, 1 failed",
-        "1 running, 8 waiting; ends in 50 min, without 2 runs whose time is unknown",
-        "  cuda:0: a, for 3 min",
-    ]

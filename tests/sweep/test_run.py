@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_execute import by_other_code, instant, told
+from fake_execute import by_other_code, instant, told, told_elsewhere
 from fake_runs import FakeFederation, cpu, grid, no_citeseer, stored_numbers, too_many_clients
 from processes import wait_for, workers_below
 from scripted import Scripted
@@ -65,7 +65,7 @@ ENDS = [
     (["disk"], "failed", [1], "OSError: [Errno 5] Input/output error", True),
     (["unready"], "failed", [1], "ValueError: half a file", True),
     (["exit 3"], "failed", [1], "the worker process died (exit code 3)", True),
-    (["signal 9"], "failed", [1, 1, 2, 4], f"{LOST}, 4 times", True),
+    (["signal 9"], "failed", [1, 1, 2, 4], f"{LOST}; tried 4 times, at last in blocks of 1/4", True),
     (["signal 9", "signal 9", "signal 9", "done"], "done", [1, 1, 2, 4], "", False),
     (["oom", "oom", "done"], "done", [1, 1, 2], "", False),
     (["oom"], "oom", [1, 1, 2, 4], "MemoryError: no more; tried 4 times, at last in blocks of 1/4", True),
@@ -269,6 +269,15 @@ def test_a_machine_that_was_lost_elsewhere_is_never_said_to_be_this_one(
     with open_store(work.url, create=False) as store:
         (description,) = map(json.loads, store.environments()["description"])
     assert description == ({} if elsewhere else describe("cpu", 1))
+
+
+def test_another_machine_is_told_sources_and_whole_paths(
+    work: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(work.folder)
+    work.folder = Path()
+    slots = Slots(("cpu",), 1, elsewhere=True)
+    assert work.sweep(local_runs(0), slots=slots, execute=told_elsewhere).counts == {"done": 1}
 
 
 def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:

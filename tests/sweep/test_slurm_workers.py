@@ -159,7 +159,7 @@ def test_what_cannot_be_handed_over_is_lost(
         (tmp_path / "7_0_result.pkl").write_bytes(content)
     ended = handed_over(EndedJob(tmp_path, submit))
     assert isinstance(ended, slurm_workers.Lost)
-    assert words in ended.how
+    assert words in ended.reason
     assert len(list(tmp_path.iterdir())) == (content is not None), "to be read"
 
 

@@ -20,7 +20,6 @@ from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.sweep.order import Execute, Order, attempt
 from bench.sweep.policy import Slots
-from bench.sweep.workers import Lost
 from bench.tune.record import Record, record, write
 from bench.tune.search import Search, TrialRun
 from bench.tune.trial import without_test_items
@@ -132,8 +131,8 @@ class Here:
     def __init__(self, slots: int, execute: Execute, timeout: float | None) -> None:
         self._execute = execute
 
-    def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
-        future: Future[RunResult | Lost] = Future()
+    def start(self, slot: int, order: Order) -> Future[RunResult]:
+        future: Future[RunResult] = Future()
         future.set_result(attempt(self._execute, replace(order, log=None)))
         return future
 
