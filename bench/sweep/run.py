@@ -252,20 +252,22 @@ class Sweep:
         A device takes nothing beside a job that must be alone, nor before it while that waits for the device
         to be empty. A cluster sees to that itself.
         """
+
+        def fills_device(job: Job) -> bool:
+            return self._is_alone(job) and not self.slots.elsewhere
+
         loads = Counter(job.device for job in self._running.values())
-        closed = {
-            job.device for job in self._running.values() if self._is_alone(job) and not self.slots.elsewhere
-        }
+        closed = {job.device for job in self._running.values() if fills_device(job)}
         moment = time.monotonic()
         for job in self._waiting:
             seconds = self.estimator.seconds(job.step.spec) or 0.0
-            if job.held_until > moment or moment >= self._deadline or moment + seconds > self._deadline:
+            if job.held_until > moment or moment + seconds > self._deadline:
                 continue
             devices = [device for device in self._free_slots if device not in closed]
             if not devices:
                 return None
             device = min(devices, key=lambda name: loads[name])
-            if self._is_alone(job) and loads[device] and not self.slots.elsewhere:
+            if fills_device(job) and loads[device]:
                 closed.add(device)
             elif self._free_slots[device]:
                 return job, device

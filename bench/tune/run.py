@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -26,58 +27,51 @@ OnTrial = Callable[[Search, Trial], None]
 """Hears of every trial that has ended."""
 
 
+@dataclass
 class Searches:
-    """The searches of a request. Whenever a run has ended they say which trials that ends, write the record
-    of a search that has ended, and have the next runs.
-
-    ``records`` are those of finished searches with their files, ``failed`` says why others have none.
+    """The searches of a request: those that go on, the records of those that have ended with their files, and
+    why others have none. Whenever a run has ended they say which trials that ends, write the record of a
+    search that has ended, and have the next runs.
     """
 
-    def __init__(
-        self, searches: Sequence[Search], home: Path, on_trial: OnTrial, failed: dict[str, str]
-    ) -> None:
-        self.records: list[tuple[Record, Path]] = []
-        self.failed = failed
-        self._open = list(searches)
-        self._home = home
-        self._on_trial = on_trial
-        self._hashes: set[str] = set()
+    going: list[Search]
+    failed: dict[str, str]
+    home: Path
+    on_trial: OnTrial
+    records: list[tuple[Record, Path]] = field(default_factory=list)
 
-    def first(self) -> list[Step]:
-        """The runs to begin with."""
-        return [step for search in list(self._open) for step in self._next_steps(search)]
+    def __post_init__(self) -> None:
+        self._hashes: set[str] = set()
 
     def __call__(self, store: Store, states: Mapping[str, str]) -> list[Step]:
         """What else is to run."""
         new_hashes = states.keys() - self._hashes
         self._hashes |= new_hashes
-        searches = [search for search in self._open if search.asked & new_hashes]
+        searches = [search for search in self.going if search.asked & new_hashes]
         if searches:
             read(store, searches, new_hashes)
-        steps = []
         for search in searches:
             for new_trial in search.look():
-                self._on_trial(search, new_trial)
-            steps += self._next_steps(search)
+                self.on_trial(search, new_trial)
+        return self.next_steps(searches)
+
+    def next_steps(self, searches: Iterable[Search]) -> list[Step]:
+        """What is to run of some searches; those that have ended go on no more."""
+        steps = []
+        for search in searches:
+            title, trials = search.tuning.title, search.trials
+            if not search.hopeless and not search.ended:
+                steps += search.steps()
+                continue
+            self.going.remove(search)
+            if search.hopeless:
+                self.failed[title] = search.hopeless
+            elif record.best_of(trials) is None:
+                self.failed[title] = f"none of {len(trials)} trials gave a number: {trials[-1].reason}"
+            else:
+                result = record.record(search.tuning, search.federation_hash, trials)
+                self.records.append((result, record.write(self.home / "tuned", result)))
         return steps
-
-    def _next_steps(self, search: Search) -> list[Step]:
-        title, trials = search.tuning.title, search.trials
-        if not search.hopeless and not search.ended:
-            return search.steps()
-        self._open.remove(search)
-        if search.hopeless:
-            self.failed[title] = search.hopeless
-        elif record.best_of(trials) is None:
-            self.failed[title] = f"none of {len(trials)} trials gave a number: {trials[-1].reason}"
-        else:
-            result = record.record(search.tuning, search.federation_hash, trials)
-            self.records.append((result, record.write(self._home / "tuned", result)))
-        return []
-
-    def fail_unfinished(self, reason: str) -> None:
-        """Count the searches that have not ended as failed."""
-        self.failed |= dict.fromkeys((search.tuning.title for search in self._open), reason)
 
 
 def tune(
@@ -114,9 +108,9 @@ def tune(
         raise NoDataError(next(iter(failures.values())))
     hashes = {key: shared.hash for key, shared in federations.items()}
     searches, timings = opened_searches(database, at_hand, width, hashes)
-    follow_up = Searches(searches, home, on_trial, failures)
+    follow_up = Searches(searches, failures, home, on_trial)
     outcome = Sweep(
-        follow_up.first(),
+        follow_up.next_steps([*searches]),
         database,
         roots,
         slots,
@@ -129,5 +123,6 @@ def tune(
         follow_up=follow_up,
     ).run()
     reason = "; ".join(outcome.left) or "its runs were lost"
-    follow_up.fail_unfinished(f"{reason}; the same command goes on")
+    for search in follow_up.going:
+        failures[search.tuning.title] = f"{reason}; the same command goes on"
     return follow_up
