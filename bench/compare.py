@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ from bench.studies.measures import BELOW_BASELINE
 from bench.studies.settings import settings_of
 from bench.studies.study import STUDIES, Study
 from bench.studies.wording import gap, number, ranges, with_std
-from bench.sweep.plan import Plan
+from bench.sweep.plan import Step
 
 
 def own_method(file: Path) -> str:
@@ -131,9 +131,9 @@ def with_guest(study: Study, method: str, overrides: Overrides) -> type[Study]:
     return type(type(study).__name__, (type(study),), {"experiments": experiments})
 
 
-def with_changed(plan: Plan) -> Plan:
+def with_changed(plan: Iterable[Step]) -> list[Step]:
     """The plan of the method's runs, those to do again, too, that other sources have made."""
-    return Plan(tuple(replace(step, to_run=step.to_run or step.changed) for step in plan.steps), plan.history)
+    return [replace(step, to_run=step.to_run or step.changed) for step in plan]
 
 
 def usual_runs(study: Study, runs: list[Planned]) -> UsualRuns:

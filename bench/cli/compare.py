@@ -66,8 +66,8 @@ def compare(
     from bench.studies.study import STUDIES
     from bench.sweep import display
     from bench.sweep.display import Display
-    from bench.sweep.plan import data_at_hand, make_plan
-    from bench.sweep.run import sweep
+    from bench.sweep.plan import Estimator, data_at_hand, make_plan, to_run
+    from bench.sweep.run import Sweep
     from bench.sweep.workers import choose
 
     folder.check(out)
@@ -89,17 +89,19 @@ def compare(
     roots = paths.data_roots(data_root)
     rows = stored_runs(database)
     plan = comparison.with_changed(make_plan(runs, rows, data_at_hand(roots)))
-    slots = choose(machine.devices, machine.jobs, machine.threads, len(plan.to_run))
-    plan = plan.timed(rows.values(), slots.sort)
-    count = sum(step.changed for step in plan.steps)
+    slots = choose(machine.devices, machine.jobs, machine.threads, len(to_run(plan)))
+    estimator = Estimator(rows.values(), slots.devices[0])
+    count = sum(step.changed for step in plan)
     if count:
         reason = f"its code, or the engine's, has changed since {display.runs(count)}"
         say(f"{reason}: to be made again", screen)
-    to_do = display.to_do(plan, len(slots.devices)) if plan.to_run else "nothing to run, all are stored"
-    say(f"{display.runs(len(plan.steps))} of it: {to_do}", screen)
+    to_do = "nothing to run, all are stored"
+    if to_run(plan):
+        to_do = display.to_do(plan, estimator, len(slots.devices))
+    say(f"{display.runs(len(plan))} of it: {to_do}", screen)
     if dry_run:
         return 0
-    outcome = sweep(plan, database, roots, slots, Display(screen), home=paths.home())
+    outcome = Sweep(plan, database, roots, slots, Display(screen), estimator, home=paths.home()).run()
     if set(outcome.counts) != {"done"}:
         say(f"of its {len(runs)} runs: {display.states(outcome.counts)}; see bench runs list", screen)
         return 1

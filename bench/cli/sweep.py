@@ -78,9 +78,8 @@ def sweep(
     from bench.sweep import display
     from bench.sweep.display import Display
     from bench.sweep.execution import execute
-    from bench.sweep.plan import data_at_hand, make_plan
-    from bench.sweep.run import opened_backend
-    from bench.sweep.run import sweep as run_sweep
+    from bench.sweep.plan import Estimator, data_at_hand, make_plan, to_run
+    from bench.sweep.run import Sweep, opened_backend
     from bench.tune.apply import tuned
 
     choice = filters.of_grid()
@@ -94,49 +93,53 @@ def sweep(
     saving = Saving(paths.home() / "models") if save_models else None
     database = db or paths.default_database()
     rows = stored_runs(database)
-    plan = make_plan(runs, rows, data_at_hand(roots), rerun, saving.lacks if saving else None)
+    lacks_models = saving.lacks if saving else lambda spec: False
+    plan = make_plan(runs, rows, data_at_hand(roots), rerun, lacks_models)
+    steps = to_run(plan)
     notes = console(errors=as_json)
-    with opened_backend(machines, len(plan.to_run), paths.home()) as (slots, make_pool):
-        shipped = shipped_runs() if dry_run and plan.ready else {}
-        plan = plan.timed(rows.values(), slots.sort, shipped.values())
-        to_do = f"; {display.to_do(plan, len(slots.devices))}" if plan.to_run else ""
-        summary = f"{display.runs(len(plan.steps))}: {display.states(plan.counts)}{to_do}"
+    with opened_backend(machines, len(steps), paths.home()) as (slots, make_pool):
+        shipped = shipped_runs() if dry_run and any(step.status != "no_data" for step in steps) else {}
+        estimator = Estimator(rows.values(), slots.devices[0], shipped.values())
+        summary = display.summary(plan, estimator, len(slots.devices))
         if dry_run:
-            count = sum(step.spec.hash in shipped for step in plan.ready)
+            bytes_a_run = Database(database).size() / len(rows) if rows else None
+            tree = display.as_json(plan, estimator, len(slots.devices), bytes_a_run, shipped)
             if as_json:
-                bytes_a_run = Database(database).size() / len(rows) if rows else None
-                print(json.dumps(display.as_json(plan, len(slots.devices), bytes_a_run, count), indent=1))
+                print(json.dumps(tree, indent=1))
                 return 0
-            console(WIDTH).print(display.table(plan))
+            console(WIDTH).print(display.table(plan, estimator))
             say(summary)
-            if count:
-                say(display.shipped_line(count))
+            if count := tree["shipped"]:
+                verb = "comes" if count == 1 else "come"
+                reading = "bench report shows them without a sweep"
+                say(f"{display.runs(count)} of these {verb} with the suite: {reading}")
             return 0
-        if count := sum(step.changed and not step.to_run for step in plan.steps):
+        if count := sum(step.changed and not step.to_run for step in plan):
             reason = f"the code has changed since {count:,} of the stored runs"
             say(f"note: {reason}, its numerics version has not", notes)
-        if plan.to_run:
+        if steps:
             say(summary, notes)
         start = time.monotonic()
-        outcome = run_sweep(
+        outcome = Sweep(
             plan,
             database,
             roots,
             slots,
             Display(notes),
+            estimator,
             execute=saving or execute,
             limits=limits,
             home=paths.home(),
             minutes=checkpoint_minutes,
             make_pool=make_pool,
-        )
+        ).run()
     if as_json:
         print(json.dumps({"counts": outcome.counts, "ran": outcome.ran, "left": outcome.left}))
-    elif not plan.to_run:
-        say(display.nothing(plan, rerun))
+    elif not steps:
+        say(f"{summary}; {f'none to be made again as {rerun}' if rerun else 'nothing to run'}")
     else:
         took = display.duration(time.monotonic() - start)
-        say(f"{display.runs(len(plan.steps))}: {display.states(outcome.counts)}; took {took}")
+        say(f"{display.runs(len(plan))}: {display.states(outcome.counts)}; took {took}")
     if saving is not None:
-        say(saving.summary([step.spec for step in plan.steps]), notes)
+        say(saving.summary([step.spec for step in plan]), notes)
     return 1 if outcome.failed else 0

@@ -63,6 +63,7 @@ def tune(
     from bench.resolve import parse_overrides
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
+    from bench.sweep.display import Display
     from bench.sweep.plan import Estimator, data_at_hand
     from bench.sweep.run import opened_backend
     from bench.tune import run, show
@@ -84,32 +85,25 @@ def tune(
     if optuna is not None:
         from bench.tune.proposals import export
 
-        searches, _ = opened_searches(database, home, requests, batch)
-        export([(search.tuning, search.progress.trials) for search in searches], optuna)
+        searches, _ = opened_searches(database, requests, batch)
+        export([(search.tuning, search.trials) for search in searches], optuna)
         print(optuna)
         return 0
     history = stored_runs(paths.default_database()).values()
     with opened_backend(machines, len(requests) * trials * len(seeds), home) as (slots, make_pool):
         if dry_run:
-            searches, timings = opened_searches(database, home, requests, batch)
-            estimator, data_gap = Estimator([*history, *timings], slots.sort), data_at_hand(roots)
-            rows = [
-                show.status(
-                    search.tuning,
-                    search.progress,
-                    estimator,
-                    data_gap(search.tuning.spec.dataset),
-                    search.runs,
-                )
-                for search in searches
-            ]
+            searches, timings = opened_searches(database, requests, batch)
+            estimator = Estimator([*history, *timings], slots.devices[0])
+            data_gap = data_at_hand(roots)
+            rows = [show.row(each, estimator, data_gap(each.tuning.spec.dataset)) for each in searches]
             if as_json:
-                print(json.dumps(show.as_json(rows, reasons, len(slots.devices)), indent=1))
+                tree = {"searches": rows, "skipped": reasons, "slots": len(slots.devices)}
+                print(json.dumps(tree, indent=1))
                 return 0
             console(WIDTH).print(show.table(rows))
             for name, reason in reasons.items():
                 say(f"left out: {name}: {reason}", notes)
-            say(show.cost(rows, len(slots.devices), batch), notes)
+            say(show.cost(rows, len(slots.devices), batch * len(seeds)), notes)
             return 0
         result = run.tune(
             requests,
@@ -118,7 +112,7 @@ def tune(
             roots,
             slots,
             batch,
-            lambda text: say(text, notes),
+            Display(notes, only_notes=True),  # trials have lines of their own
             lambda *trial: say(show.line(*trial), notes),
             history,
             make_pool=make_pool,
@@ -130,4 +124,4 @@ def tune(
             say(show.result(record), notes)
     for title, reason in result.failed.items():
         say(f"{title}: no winner: {reason}", notes)
-    return result.exit_code
+    return 1 if result.failed else 0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Self, TypeVar
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import delete, or_, update
 from sqlalchemy.orm import Session
 
 from bench import process
@@ -29,8 +29,6 @@ LEASE = PATIENCE + 60.0
 """Seconds that a claim lasts unless it is renewed: longer than its sweep may have to wait to renew it."""
 
 T = TypeVar("T")
-Progress = Callable[[], Mapping[str, Any]]
-"""Says how far a sweep is: jobs, total, counts, left, ends and unknown_times of ``RunningSweep``."""
 
 
 class Claims:
@@ -39,6 +37,9 @@ class Claims:
     A claim ends when it is released, when its owner is seen to run no more, or by itself when nobody renews
     it: a sweep that was killed elsewhere holds up nobody for longer than a lease. Time is the database's own,
     since the clocks of several hosts differ.
+
+    ``progress`` says how far the sweep is, for others to see: the columns jobs, total, counts, left, ends and
+    unknown_times of ``RunningSweep``.
 
     A busy database is waited for, at most ``patience`` seconds and not once the sweep is ``stopping``. Claims
     are renewed after ``renew_seconds``. Every method raises ``RequestError`` where the database cannot be
@@ -49,6 +50,7 @@ class Claims:
         self,
         store: Store,
         stopping: Callable[[], bool] = lambda: False,
+        progress: Callable[[], Mapping[str, Any]] = dict,
         lease: float = LEASE,
         renew_seconds: float = RENEW,
         patience: float = PATIENCE,
@@ -56,10 +58,10 @@ class Claims:
         self.owner = f"{process.name()}:{secrets.token_hex(4)}"
         self._store = store
         self._stopping = stopping
+        self._progress = progress
         self._lease = lease
         self._renew_seconds = renew_seconds
         self._patience = patience
-        self._hashes: set[str] = set()
         self._started = now()
         self._renewed = time.monotonic()
 
@@ -86,56 +88,42 @@ class Claims:
                     raise
                 time.sleep(BUSY_PAUSE)
 
-    def take(self, spec_hash: str, run: str = "", device: str = "", progress: Progress | None = None) -> bool:
+    def _write(self, change: Callable[[Session, float], T]) -> T:
+        """Make a change, given the database's time, in a transaction that also says how far the sweep is."""
+
+        def write() -> T:
+            with self._store.transaction() as session:
+                moment = clock(session)
+                answer = change(session, moment)
+                if row := dict(self._progress()):
+                    row |= {"counts": json.dumps(row["counts"]), "started": self._started}
+                    session.merge(RunningSweep(**row, owner=self.owner, until=moment + self._lease))
+                return answer
+
+        return self.ask(write)
+
+    def take(self, spec_hash: str, run: str = "", device: str = "") -> bool:
         """Claim a run, which is to be made on a device; False where another sweep holds it."""
 
-        def take() -> bool:
-            with self._store.transaction() as session:
-                moment = clock(session)
-                claim = session.get(Claim, spec_hash)
-                is_held = claim is not None and claim.until > moment and claim.owner != self.owner
-                if claim is not None and is_held and process.runs(claim.owner) is not False:
-                    return False
-                names = {"spec_hash": spec_hash, "run": run, "device": device, "owner": self.owner}
-                session.merge(Claim(**names, until=moment + self._lease, since=now()))
-                self._say(session, progress, moment)
-                return True
+        def take(session: Session, moment: float) -> bool:
+            claim = session.get(Claim, spec_hash)
+            is_held = claim is not None and claim.until > moment and claim.owner != self.owner
+            if claim is not None and is_held and process.runs(claim.owner) is not False:
+                return False
+            names = {"spec_hash": spec_hash, "run": run, "device": device, "owner": self.owner}
+            session.merge(Claim(**names, until=moment + self._lease, since=now()))
+            return True
 
-        is_taken = self.ask(take)
-        if is_taken:
-            self._hashes.add(spec_hash)
-        return is_taken
+        return self._write(take)
 
-    def renew(self, progress: Progress | None = None) -> set[str]:
-        """Let all claims last another lease from now, if it is time to; returns the runs lost meanwhile."""
-        if time.monotonic() - self._renewed < self._renew_seconds:
-            return set()
-
-        def renew() -> set[str]:
-            with self._store.transaction() as session:
-                moment = clock(session)
-                owned = Claim.owner == self.owner
-                session.execute(update(Claim).where(owned).values(until=moment + self._lease))
-                self._say(session, progress, moment)
-                return set(session.scalars(select(Claim.spec_hash).where(owned)))
-
-        hashes = self.ask(renew)
-        self._renewed = time.monotonic()
-        lost_hashes = self._hashes - hashes
-        self._hashes = hashes
-        return lost_hashes
-
-    def _say(self, session: Session, progress: Progress | None, moment: float) -> None:
-        if progress is not None:
-            row = {**progress(), "owner": self.owner, "started": self._started, "until": moment + self._lease}
-            session.merge(RunningSweep(**row | {"counts": json.dumps(row["counts"])}))
+    def renew(self) -> None:
+        """Let all claims last another lease from now, if it is time to."""
+        if time.monotonic() - self._renewed >= self._renew_seconds:
+            mine = update(Claim).where(Claim.owner == self.owner)
+            self._write(lambda session, moment: session.execute(mine.values(until=moment + self._lease)))
+            self._renewed = time.monotonic()
 
     def drop(self, spec_hash: str) -> None:
         """Give up the claim on a run, which another sweep has made."""
-
-        def drop() -> None:
-            with self._store.transaction() as session:
-                session.execute(delete(Claim).where(Claim.spec_hash == spec_hash, Claim.owner == self.owner))
-
-        self.ask(drop)
-        self._hashes.discard(spec_hash)
+        mine = delete(Claim).where(Claim.spec_hash == spec_hash, Claim.owner == self.owner)
+        self._write(lambda session, moment: session.execute(mine))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
 
 from rich.box import SIMPLE_HEAD
@@ -19,11 +18,10 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from bench.dataset import DATASETS
 from bench.engine.result import RunResult
 from bench.engine.states import SETTLED
 from bench.store.store import accuracies
-from bench.sweep.plan import Plan, Step
+from bench.sweep.plan import Estimator, Step, to_run
 
 # Words --------------------------------------------------------------------------------------------
 
@@ -62,105 +60,107 @@ def side_by_side(seconds: Sequence[float], slots: int) -> float:
     return max([sum(seconds) / slots, *seconds])
 
 
-def to_do(plan: Plan, slots: int) -> str:
+def summary(plan: Sequence[Step], estimator: Estimator, slots: int) -> str:
+    """The runs of a plan by status, and ``to_do`` where there is anything."""
+    text = f"{runs(len(plan))}: {states(Counter(step.status for step in plan))}"
+    return f"{text}; {to_do(plan, estimator, slots)}" if to_run(plan) else text
+
+
+def to_do(plan: Sequence[Step], estimator: Estimator, slots: int) -> str:
     """How many runs are to do, how long they take on so many slots, and what is not known."""
-    count, times = len(plan.ready), plan.times
-    if times or not count:
-        time = f"{duration(side_by_side(times, slots))} on {slots} at a time"
-        time += f" and {runs(plan.unknown_times)} whose time is unknown" if plan.unknown_times else ""
-    else:
-        time = "unknown, no like run is stored"
-    text = f"{count:,} to run, time {time}" if count else "nothing to run with the data at hand"
-    datasets = [DATASETS.all()[step.spec.dataset] for step in plan.to_run if step.status == "no_data"]
-    offered_count = sum(all(file.has_address for file in dataset.files) for dataset in datasets)
-    if offered_count:
-        text += f"; {offered_count:,} more need data that the sweep tries to download"
-    if offered_count < len(datasets):
-        text += f"; {len(datasets) - offered_count:,} more need files that have no public address"
+    times, unknown_count = _times(plan, estimator)
+    count = len(times) + unknown_count
+    text = f"{count:,} to run, time unknown, no like run is stored" if count else "nothing to run"
+    if times:
+        text = f"{count:,} to run, time {duration(side_by_side(times, slots))} on {slots} at a time"
+        text += f" and {runs(unknown_count)} whose time is unknown" if unknown_count else ""
+    if gap := len(to_run(plan)) - count:
+        text += f"; {gap:,} more need data that are not here: the sweep tries to download them"
     return text
 
 
-def nothing(plan: Plan, rerun: str | None) -> str:
-    """Why a sweep had nothing to run."""
-    text = f"none to be made again as {rerun}" if rerun else "nothing to run"
-    return f"{runs(len(plan.steps))}: {states(plan.counts)}; {text}"
+def _times(plan: Sequence[Step], estimator: Estimator) -> tuple[list[float], int]:
+    """Expected seconds of the runs to do whose data are at hand, and of how many they are not known."""
+    times = [estimator.seconds(step.spec) for step in to_run(plan) if step.status != "no_data"]
+    return [seconds for seconds in times if seconds is not None], times.count(None)
 
 
-def shipped_line(count: int) -> str:
-    """What the runs that come with the suite are to a plan that has ``count`` of them to run."""
-    verb = "comes" if count == 1 else "come"
-    return f"{runs(count)} of these {verb} with the suite: bench report shows them without a sweep"
+def _total(steps: Sequence[Step], estimator: Estimator) -> float | None:
+    """Seconds that steps take one after the other; None where these are not known of all."""
+    times = [estimator.seconds(step.spec) for step in steps]
+    return None if None in times else sum(filter(None, times))
 
 
-def table(plan: Plan) -> Table:
+def table(plan: Sequence[Step], estimator: Estimator) -> Table:
     """One row a cell: where its runs stand, how long the rest takes, and the first reason."""
     grid = Table(box=SIMPLE_HEAD, padding=(0, 1))
     for title in ("dataset", "scenario", "clients", "method", "runs", "time", "reason"):
         grid.add_column(title, justify="right" if title in ("clients", "time") else "left", overflow="fold")
     cells: dict[tuple[str, str, int, str], list[Step]] = {}
-    for step in plan.steps:
+    for step in plan:
         cells.setdefault(step.planned.names[:4], []).append(step)
-    for (dataset, scenario, clients, method), steps in cells.items():
-        times = [step.seconds for step in steps if step.to_run]
-        time = "unknown" if None in times else duration(sum(filter(None, times))) if times else ""
+    for names, steps in cells.items():
+        rest = [step for step in steps if step.to_run]
+        seconds = _total(rest, estimator)
+        time = "unknown" if seconds is None else duration(seconds) if rest else ""
         reason = next((step.reason for step in steps if step.reason), "")
         counts = Counter("changed" if step.changed else step.status for step in steps)
-        grid.add_row(dataset, scenario, str(clients), method, states(counts), time, reason)
+        grid.add_row(*map(str, names), states(counts), time, reason)
     return grid
 
 
-def _level(steps: Sequence[Step], reason: str = "") -> dict[str, Any]:
-    """Stored runs of one level: how many, the first reason, and the seconds that making them again takes;
-    None where these are not known of all.
-    """
-    seconds = [step.seconds for step in steps]
-    total = None if None in seconds else sum(filter(None, seconds))
-    return {"runs": len(steps), "reason": reason, "seconds": total}
-
-
-def as_json(plan: Plan, slots: int, bytes_a_run: float | None, shipped: int = 0) -> dict[str, Any]:
+def as_json(
+    plan: Sequence[Step],
+    estimator: Estimator,
+    slots: int,
+    bytes_a_run: float | None,
+    shipped: Collection[str] = (),
+) -> dict[str, Any]:
     """The plan with every run's names, spec hash, status, reason and expected seconds.
 
     ``seconds`` is what the ready runs whose time is known take side by side, ``device_hours`` what they take
-    together; None where that of no run is known. ``shipped`` of the runs to do come with the suite.
+    together; None where that of no run is known. ``shipped`` are the spec hashes that come with the suite.
 
     ``levels`` are of stored settled runs. ``exact``: made by the installed sources. ``compatible``: by other
     sources, numbers declared the same. ``stale``: numbers declared to differ.
     """
-    is_known = bool(plan.times) or not plan.ready
-    settled_steps = [step for step in plan.steps if step.status in SETTLED]
-    stale_steps = [step for step in plan.steps if step.status == "stale"]
-    stale_reason = next((step.reason for step in stale_steps), "")
-    same = "the code's sources differ, its numerics version does not"
+
+    def level(steps: Sequence[Step], reason: str = "") -> dict[str, Any]:
+        return {"runs": len(steps), "reason": reason, "seconds": _total(steps, estimator)}
+
+    ready_steps = [step for step in to_run(plan) if step.status != "no_data"]
+    times, unknown_count = _times(plan, estimator)
+    is_known = bool(times) or not ready_steps
+    settled_steps = [step for step in plan if step.status in SETTLED]
+    changed_steps = [step for step in settled_steps if step.changed]
+    stale_steps = [step for step in plan if step.status == "stale"]
     return {
-        "counts": plan.counts,
+        "counts": dict(Counter(step.status for step in plan)),
         "levels": {
-            "exact": _level([step for step in settled_steps if not step.changed]),
-            "compatible": _level([step for step in settled_steps if step.changed], same),
-            "stale": _level(stale_steps, stale_reason),
+            "exact": level([step for step in settled_steps if not step.changed]),
+            "compatible": level(changed_steps, "the code's sources differ, its numerics version does not"),
+            "stale": level(stale_steps, next((step.reason for step in stale_steps), "")),
         },
-        "to_run": len(plan.ready),
-        "shipped": shipped,
-        "seconds": side_by_side(plan.times, slots) if is_known else None,
-        "device_hours": sum(plan.times) / 3600 if is_known else None,
-        "unknown_times": plan.unknown_times,
-        "bytes": None if bytes_a_run is None else round(bytes_a_run * len(plan.ready)),
-        "runs": [
-            {
-                "dataset": step.spec.dataset,
-                "scenario": step.spec.scenario,
-                "clients": step.spec.clients,
-                "method": step.planned.method,
-                "seed": step.spec.seed,
-                "spec_hash": step.spec.hash,
-                "status": step.status,
-                "reason": step.reason,
-                "run_id": step.stored.id if step.stored else None,
-                "seconds": step.seconds,
-                "code_changed": step.changed,
-            }
-            for step in plan.steps
-        ],
+        "to_run": len(ready_steps),
+        "shipped": sum(step.spec.hash in shipped for step in ready_steps),
+        "seconds": side_by_side(times, slots) if is_known else None,
+        "device_hours": sum(times) / 3600 if is_known else None,
+        "unknown_times": unknown_count,
+        "bytes": None if bytes_a_run is None else round(bytes_a_run * len(ready_steps)),
+        "runs": [_row(step, estimator) for step in plan],
+    }
+
+
+def _row(step: Step, estimator: Estimator) -> dict[str, Any]:
+    names = ("dataset", "scenario", "clients", "method", "seed")
+    return {
+        **dict(zip(names, step.planned.names, strict=True)),
+        "spec_hash": step.spec.hash,
+        "status": step.status,
+        "reason": step.reason,
+        "run_id": step.stored.id if step.stored else None,
+        "seconds": estimator.seconds(step.spec),
+        "code_changed": step.changed,
     }
 
 
@@ -179,42 +179,19 @@ def line(step: Step, result: RunResult) -> str:
     return f"{step.name}: done {result.seconds['total']:.1f} s, test {test:.1f} %"
 
 
-class Reporter:
-    """Is told of the runs of a sweep, and says nothing of them. ``note`` takes what else people should know.
-    Used as a context manager around the sweep.
+class Display:
+    """Prints what a sweep says; used as a context manager around it. Unless ``only_notes``, a run has one
+    numbered line and, in a terminal, a progress bar with the time left stands below the lines.
     """
 
-    def __init__(self, note: Callable[[str], None] = lambda text: None) -> None:
-        self.note = note
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def started(self, total: int) -> None:
-        """``total`` runs are to be done."""
-
-    def finished(self, step: Step, result: RunResult) -> None:
-        """A run has ended and is stored."""
-
-
-class Display(Reporter):
-    """One numbered line a run and, in a terminal, a progress bar with the time left below the lines."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(partial(console.print, markup=False, highlight=False, soft_wrap=True))
+    def __init__(self, console: Console, only_notes: bool = False) -> None:
+        self._console = console
+        self._only_notes = only_notes
         self._total = self._done = 0
-        columns = (
-            TextColumn("runs"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-        )
-        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        counted = (TextColumn("runs"), BarColumn(), MofNCompleteColumn())
+        timed = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+        has_bar = console.is_terminal and not only_notes
+        self._bar = Progress(*counted, *timed, console=console, transient=True, disable=not has_bar)
         self._task = self._bar.add_task("runs", total=None)
 
     def __enter__(self) -> Self:
@@ -224,14 +201,19 @@ class Display(Reporter):
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
+    def note(self, text: str) -> None:
+        """Print a line."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
     def started(self, total: int) -> None:
-        """Set the bar's length."""
+        """Take how many runs are to be made."""
         self._total = total
         self._bar.update(self._task, total=total)
 
     def finished(self, step: Step, result: RunResult) -> None:
-        """Print the line and advance the bar."""
-        self._done += 1
-        number = str(self._done).rjust(len(str(self._total)))
-        self.note(f"[{number}/{self._total}] {line(step, result)}")
-        self._bar.advance(self._task)
+        """Print the line of a run that has ended and is stored, and advance the bar."""
+        if not self._only_notes:
+            self._done += 1
+            number = str(self._done).rjust(len(str(self._total)))
+            self.note(f"[{number}/{self._total}] {line(step, result)}")
+            self._bar.advance(self._task)

@@ -6,7 +6,7 @@ import gc
 import pickle
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -79,52 +79,41 @@ def _federation(key: FederationKey, roots: tuple[str, ...], file: Path | None, b
         with suppress(OSError):
             federation: Federation = pickle.loads(file.read_bytes())
             return federation
-    return build(*key, roots=tuple(Path(root) for root in roots))
+    return build(*key, roots=tuple(map(Path, roots)))
 
 
 def execute(
     order: Order,
-    view: Callable[[Federation], Federation] | None = None,
+    view: Callable[[Federation], Federation] = lambda federation: federation,
     kept: KeptModels | None = None,
     run: Callable[..., RunResult] = run,
     build: Build = build,
 ) -> RunResult:
-    """Execute an order's spec on its federation, which is kept for the next ones.
+    """Execute an order's spec on a ``view`` of its federation, which is kept for the next ones.
 
-    The run gets a ``view`` of the federation, of the same hash, where there is one. ``kept`` is given the
-    run's trained models. ``run`` makes the run, on the federation that ``build`` makes where it cannot be
-    read.
-
-    The outcome says which code this process has: a sweep's files may be edited while it lasts, and a
-    worker that takes the place of another has what was there then.
+    ``kept`` is given the run's trained models. ``run`` makes the run, on the federation that ``build`` makes
+    where it cannot be read. The outcome says which code this process has: a sweep's files may be edited while
+    it lasts, and a worker that takes the place of another has what was there then.
 
     Raises:
         NoDataError: the data set is not to be had.
         NotApplicableError: the method cannot do what the spec asks.
         RequestError: the sources here, or the clients that the data make, are others than the order says.
     """
-    if parent_process() is not None:  # elsewhere the process is not the worker's own
-        _set_aside()
-    torch.set_num_threads(order.threads)
-    if order.device != "cpu":
-        torch.cuda.init()  # a run begins by resetting the device's peak memory, which has none before
-        torch.backends.cudnn.allow_tf32 = False  # convolutions in float32, as all other products are
-    spec = order.spec
+    spec, device = order.spec, torch.device(order.device)
+    _prepare(device, order.threads)
     code = fingerprint.of(spec)
     if order.source and code.source != order.source:
         raise RequestError("expected the sweep's sources of bench on every machine, this one has others")
-    federation = _federation(spec.federation_key, order.roots, order.federation, build)
+    federation = view(_federation(spec.federation_key, order.roots, order.federation, build))
     if order.federation_hash and federation.hash != order.federation_hash:
         raise RequestError(
             f"expected the sweep's clients ({order.federation_hash[:8]}) on every machine, "
             f"the data of this one make others ({federation.hash[:8]})"
         )
-    if view is not None:
-        federation = view(federation)
     block_size = None
     if order.shrink > 1:
-        model = build_model(spec.client, federation)
-        size = default_block_size(model, federation.clients, torch.device(order.device))
+        size = default_block_size(build_model(spec.client, federation), federation.clients, device)
         block_size = max(1, size // order.shrink)
     checkpoint = run_checkpoint(federation, order)
     if checkpoint is not None:
@@ -134,7 +123,17 @@ def execute(
     return result
 
 
-@lru_cache(maxsize=1)
+def _prepare(device: torch.device, threads: int) -> None:
+    """Set up this process for a run on a device."""
+    if parent_process() is not None:  # elsewhere the process is not the worker's own
+        _set_aside()
+    torch.set_num_threads(threads)
+    if device.type != "cpu":
+        torch.cuda.init()  # a run begins by resetting the device's peak memory, which has none before
+        torch.backends.cudnn.allow_tf32 = False  # convolutions in float32, as all other products are
+
+
+@cache
 def _set_aside() -> None:
     """Exempt what is imported from garbage collection: it lives as long as the process, and every run
     begins with a collection, which took half the time of a run of one round to walk through it.

@@ -10,7 +10,6 @@ import hashlib
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import bench
 from bench import engine, methods
@@ -21,7 +20,6 @@ from bench.errors import RequestError
 from bench.federation.scenario import SCENARIOS
 from bench.federation.scenarios import parse
 from bench.own_sources import sources
-from bench.registry import Kind
 from bench.spec import RunSpec
 
 SHARED = ("engine", "federation", "nn", "streams.py", "data.py", "selection.py")
@@ -57,12 +55,12 @@ def read() -> dict[str, type]:
     """Load all that can be part of a run and read its files, for ``code``; returns the client models."""
     from bench.nn.base import CLIENT_MODELS  # torch
 
-    kinds: tuple[Kind[Any], ...] = (METHODS, CLIENT_MODELS, DATASETS, SCENARIOS)
-    members: list[type] = [member for kind in kinds for member in kind.all().values()]
-    for member in members:
-        sources(member)
+    models: dict[str, type] = {**CLIENT_MODELS.all()}
+    for members in (METHODS.all(), models, DATASETS.all(), SCENARIOS.all()):
+        for member in members.values():
+            sources(member)
     _suite_hash()
-    return {**CLIENT_MODELS.all()}
+    return models
 
 
 @cache

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback as traces
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,19 +53,34 @@ Execute = Callable[[Order], RunResult]
 
 
 def attempt(execute: Execute, order: Order) -> RunResult:
-    """Execute an order, whose log takes standard output and error, and return its outcome; no exception
-    leaves.
+    """Execute an order and return its outcome; no exception leaves. From now on the order's log takes what
+    this process prints.
     """
-    with _output_to(order.log, order.is_new):
-        try:
-            return execute(order)
-        except (Exception, SystemExit) as error:
-            return outcome(error, order.device)
-        finally:
-            if order.device.startswith("cuda"):  # other runs share the GPU's memory
-                import torch
+    if order.log is not None:
+        _print_to(order.log, "wb" if order.is_new else "ab")
+    try:
+        return execute(order)
+    except (Exception, SystemExit) as error:
+        return outcome(error, order.device)
+    finally:
+        _flush()
+        if order.device.startswith("cuda"):  # other runs share the GPU's memory
+            import torch
 
-                torch.cuda.empty_cache()
+            torch.cuda.empty_cache()
+
+
+def _print_to(log: Path, mode: str) -> None:
+    _flush()
+    with suppress(OSError), log.open(mode) as file:  # a full disk must not fail the run
+        for number in (1, 2):
+            os.dup2(file.fileno(), number)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # the log's disk is full
+            stream.flush()
 
 
 def of_run(run: Callable[[], RunResult], device: str) -> RunResult:
@@ -91,44 +106,11 @@ def outcome(error: BaseException, device: str) -> RunResult:
     lines = str(error).strip().splitlines()
     reason = ": ".join((type(error).__name__, *lines[:1]))
     result = RunResult("failed", reason, traces.format_exc(), device=device)
-    if _is_out_of_memory(error):
+    is_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    if is_memory or any(text in str(error) for text in OUT_OF_MEMORY):
         import torch
 
         from bench.engine.costs import peak_memory
 
         result.state, result.peak_memory = "oom", peak_memory(torch.device(device))
     return result
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    has_type = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-    return has_type or any(text in str(error) for text in OUT_OF_MEMORY)
-
-
-@contextmanager
-def _output_to(log: Path | None, fresh: bool) -> Iterator[None]:
-    """File descriptors 1 and 2 write to ``log``; unchanged where there is none or it cannot be opened."""
-    try:
-        file = None if log is None else log.open("wb" if fresh else "ab")
-    except OSError:  # a full disk must not fail the run
-        file = None
-    if file is None:
-        yield
-        return
-    copies = [os.dup(number) for number in (1, 2)]
-    with file:
-        try:
-            _redirect([file.fileno()] * 2)
-            yield
-        finally:
-            _redirect(copies)
-            for number in copies:
-                os.close(number)
-
-
-def _redirect(targets: list[int]) -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # the log's disk is full
-            stream.flush()
-    for number, target in zip((1, 2), targets, strict=True):
-        os.dup2(target, number)

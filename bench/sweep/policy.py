@@ -1,4 +1,4 @@
-"""What may be asked of a sweep: where runs go (``Placement``), and when it stops (``Limits``)."""
+"""What may be asked of a sweep: where its runs go (``Placement``), and when it stops (``Limits``)."""
 
 from __future__ import annotations
 
@@ -41,13 +41,12 @@ def check(placement: Placement, find: Callable[[str], object] = find_spec) -> No
         RequestError: an option of another backend, no setting, or an extra that is not installed.
     """
     backend = placement.backend
-    if placement.address and backend != "ray":
-        raise RequestError(f"--address goes with --backend ray, got --backend {backend}")
-    if placement.slurm and backend != "slurm":
-        raise RequestError(f"--slurm goes with --backend slurm, got --backend {backend}")
+    for option, owner, value in (("address", "ray", placement.address), ("slurm", "slurm", placement.slurm)):
+        if value and backend != owner:
+            raise RequestError(f"--{option} goes with --backend {owner}, got --backend {backend}")
     for setting in placement.slurm:
-        key, _, value = setting.partition("=")
-        if not (key and value):
+        key, _, text = setting.partition("=")
+        if not (key and text):
             raise RequestError(f"--slurm expects KEY=VALUE such as partition=gpu, got '{setting}'")
     if backend != "local" and placement.devices not in (None, "cpu", "cuda"):
         raise RequestError(
@@ -71,6 +70,9 @@ class Limits:
     budget: float | None = None
 
 
+NO_LIMITS = Limits()
+
+
 @dataclass(frozen=True)
 class Slots:
     """A device name for each run at a time (``cpu``, ``cuda:0``), and the threads of a run. ``elsewhere``: a
@@ -80,11 +82,6 @@ class Slots:
     devices: tuple[str, ...]
     threads: int
     elsewhere: bool = False
-
-    @property
-    def sort(self) -> str:
-        """``cpu`` or ``cuda``: slots are all of one sort."""
-        return sort_of(self.devices[0])
 
 
 def sort_of(device: str) -> str:

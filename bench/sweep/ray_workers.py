@@ -17,7 +17,7 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.sweep.order import Execute, Order
 from bench.sweep.policy import PER_GPU, Placement, Slots
-from bench.sweep.workers import Lost, MakePool, attempt_on_node, order_for_node
+from bench.sweep.workers import Lost, MakePool, attempt_on_node
 
 OBJECT_STORE = 100 * 2**20
 """Bytes for results on their way, where the sweep starts a Ray of its own; they are small."""
@@ -31,7 +31,7 @@ class RayPool:
         self._timeout = timeout
         self._tasks: list[Any] = [None] * slots
 
-    def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
+    def start(self, slot: int, order: Order) -> Future[RunResult]:
         """Submit a run; Ray finds the node. An own process on a GPU ends with its run, since the next
         may be given another GPU.
         """
@@ -42,8 +42,8 @@ class RayPool:
             num_gpus=(1 if order.alone else 1 / PER_GPU) if on_gpu else 0,
             max_retries=0,  # a lost run is the scheduler's to try again: it counts
         )
-        self._tasks[slot] = task.remote(self._execute, order_for_node(order), self._timeout, not on_gpu)
-        future: Future[RunResult | Lost] = Future()
+        self._tasks[slot] = task.remote(self._execute, order, self._timeout, not on_gpu)
+        future: Future[RunResult] = Future()
         self._tasks[slot].future().add_done_callback(partial(_hand_on, future, order.device))
         return future
 
@@ -53,9 +53,8 @@ class RayPool:
             ray.cancel(reference, force=True)
 
 
-def _hand_on(future: Future[RunResult | Lost], device: str, task: Future[RunResult | Lost]) -> None:
+def _hand_on(future: Future[RunResult], device: str, task: Future[RunResult]) -> None:
     """Give a future what came of a task on a ``device``."""
-    result: RunResult | Lost
     try:
         result = task.result()
     except OutOfMemoryError:
@@ -64,7 +63,7 @@ def _hand_on(future: Future[RunResult | Lost], device: str, task: Future[RunResu
         reason = str(error.cause).partition("\n")[0]
         result = RunResult("failed", f"a node of the cluster: {reason}", str(error), device=device)
     except RayError as error:
-        result = Lost(f"the run's node or process was lost ({type(error).__name__})")
+        result = Lost("failed", f"the run's node or process was lost ({type(error).__name__})")
     future.set_result(result)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from math import isnan
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import pandas as pd
 
 from bench import paths
 from bench.dataset import DATASETS
@@ -29,18 +30,15 @@ def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
     """
     words = ["bench", "sweep", "-d", spec.dataset, "-s", spec.scenario, "-k", str(spec.clients)]
     words += ["-m", spec.method, "--seed", ",".join(map(str, seeds or (spec.seed,)))]
-    changed_settings = spec.settings()
+    settings = spec.settings()
     try:
         default = resolve(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
-    except RequestError:
-        is_own = True
-    else:
+        settings = {key: settings[key] for key in difference(spec, default) if key in settings}
         origins = (METHODS.origins().get(spec.method), DATASETS.origins().get(spec.dataset))
         is_own = any(origin in plugin_files() for origin in origins)
-        changed_settings = {
-            key: value for key, (value, _) in difference(spec, default).items() if key in changed_settings
-        }
-    for key, value in changed_settings.items():
+    except RequestError:
+        is_own = True
+    for key, value in settings.items():
         # JSON writes numbers, truth values, lists and quoted texts as TOML does.
         words += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
     line = shlex.join(words)
@@ -49,12 +47,18 @@ def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
     return f"{PLUGINS}=FILE.py {line}  # FILE.py is the file that has the method or the data set"
 
 
-def _tests(source: Tables, run_ids: Iterable[int]) -> dict[Any, float]:
-    """Test accuracy of those runs that have one: percent, mean over clients, of the trained model at the
-    round of best validation accuracy.
+def _tests(source: Tables, runs: pd.DataFrame) -> pd.Series:
+    """Test accuracy of runs in percent, mean over clients, of the trained model at the round of best
+    validation accuracy; missing without one.
     """
-    results = source.client_results(run_ids, stage="trained", split="test", rule="best_val", metric=ACCURACY)
-    return (100 * results.groupby("run_id")["value"].mean()).round(2).to_dict()
+    reading = {"stage": "trained", "split": "test", "rule": "best_val", "metric": ACCURACY}
+    results = source.client_results(runs["id"], **reading)
+    return runs["id"].map((100 * results.groupby("run_id")["value"].mean()).round(2))
+
+
+def _records(frame: pd.DataFrame, **options: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(frame.to_json(orient="records", **options))
+    return rows
 
 
 def run_list(store: Store, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -62,10 +66,9 @@ def run_list(store: Store, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
     the round of best validation accuracy; None without one) of the runs that the filters leave.
     """
     runs = store.runs(**filters)
-    runs = runs.assign(seconds=runs["seconds_total"].round(2), test=runs["id"].map(_tests(store, runs["id"])))
+    runs = runs.assign(seconds=runs["seconds_total"].round(2), test=_tests(store, runs))
     names = ["id", "dataset", "scenario", "clients", "method", "seed", "rounds", "state", "reason"]
-    rows: list[dict[str, Any]] = json.loads(runs[[*names, "seconds", "test"]].to_json(orient="records"))
-    return rows
+    return _records(runs[[*names, "seconds", "test"]])
 
 
 def run_detail(store: Store, run_id: int) -> dict[str, Any]:
@@ -80,17 +83,14 @@ def run_detail(store: Store, run_id: int) -> dict[str, Any]:
     runs = store.runs(id=run_id)
     if runs.empty:
         raise RequestError(f"no run {run_id} in {store.name}: 'bench runs list' prints the ids")
-    row: dict[str, Any] = json.loads(runs.to_json(orient="records", date_format="iso"))[0]
+    (row,) = _records(runs, date_format="iso")
     row["spec"] = json.loads(row["spec"])
-    environments = store.environments().set_index("id")["description"]
-    row["environment"] = json.loads(environments.loc[row.pop("environment_id")])
+    (description,) = store.table("environments", id=row.pop("environment_id"))["description"]
+    row["environment"] = json.loads(description)
     results = store.client_results([run_id], metric=ACCURACY)
     readings = results["stage"] + " " + results["split"] + " " + results["rule"]
-    clients = results["value"].groupby(readings).agg(["mean", "std", "min"])
-    row["accuracy"] = {
-        str(reading): {name: None if isnan(value) else round(value, 6) for name, value in values.items()}
-        for reading, values in clients.to_dict(orient="index").items()
-    }
+    clients = results["value"].groupby(readings).agg(["mean", "std", "min"]).round(6)
+    row["accuracy"] = json.loads(clients.to_json(orient="index"))
     row["arrays"] = store.artefact_names(run_id)
     log = paths.home() / "logs" / f"{row['spec_hash']}.log"
     row["log"] = str(log) if log.exists() else None
@@ -117,13 +117,11 @@ def cell(source: Tables, name: str) -> list[dict[str, Any]]:
             f"expected a run's id or {FORM} such as cora/non-overlapping/10/fedavg, got '{name}'"
         )
     runs = source.runs()
-    names = (
-        runs["dataset"] + "/" + runs["scenario"] + "/" + runs["clients"].astype(str) + "/" + runs["method"]
-    )
+    names = runs[["dataset", "scenario", "clients", "method"]].astype(str).agg("/".join, axis=1)
     rows = runs[names == name]
     if rows.empty:
         raise unknown("cell", name, set(names))
-    rows = rows.assign(test=rows["id"].map(_tests(source, rows["id"]))).sort_values("seed", kind="stable")
+    rows = rows.assign(test=_tests(source, rows)).sort_values("seed", kind="stable")
     columns = ["seed", "state", "test", "device", "partition_hash", "spec_hash"]
     parts: list[dict[str, Any]] = []
     for _, part in rows.groupby("cell"):
@@ -134,7 +132,7 @@ def cell(source: Tables, name: str) -> list[dict[str, Any]]:
                 "seeds": seeds,
                 "states": dict(Counter(part["state"])),
                 "origins": sorted(set(part["origin"])),
-                "runs": json.loads(part[columns].to_json(orient="records")),
+                "runs": _records(part[columns]),
             }
         )
     return sorted(parts, key=lambda part: (-len(part["seeds"]), part["command"]))

@@ -17,7 +17,7 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.sweep.order import Execute, Order
 from bench.sweep.policy import Placement, Slots
-from bench.sweep.workers import Lost, MakePool, attempt_on_node, order_for_node
+from bench.sweep.workers import Lost, MakePool, attempt_on_node
 
 JOBS = 32
 """Jobs at a time unless ``--jobs`` says otherwise."""
@@ -81,19 +81,20 @@ class SlurmPool:
         self._timeout = timeout
         self._executor = executor
         self._lone_executor = alone
-        self._jobs: dict[Future[RunResult | Lost], Any] = {}
+        self._jobs: dict[Future[RunResult], Any] = {}
         self._stopped = threading.Event()
         threading.Thread(target=self._look, daemon=True).start()
 
-    def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
+    def start(self, slot: int, order: Order) -> Future[RunResult]:
         """Submit a job; one that is to be alone has its node to itself."""
         executor = self._lone_executor if order.alone else self._executor
-        arguments = (self._execute, order_for_node(order), self._timeout, False)
-        future: Future[RunResult | Lost] = Future()
+        arguments = (self._execute, order, self._timeout, False)
+        future: Future[RunResult] = Future()
         try:
             self._jobs[future] = executor.submit(attempt_on_node, *arguments)
         except (FailedJobError, OSError) as error:  # Slurm refuses it, or the disk its files
-            future.set_result(Lost(f"the Slurm job could not be submitted: {_words(error)}"))
+            reason = f"the Slurm job could not be submitted: {_words(error)}"
+            future.set_result(Lost("failed", reason))
         return future
 
     def _look(self) -> None:
@@ -111,14 +112,15 @@ class SlurmPool:
             job.cancel(check=False)
 
 
-def _outcome(job: Any) -> RunResult | Lost:
+def _outcome(job: Any) -> RunResult:
     """What came of a job that has ended: without a result it was killed, Slurm's time for it was over, or the
     disk that machines share failed. What it wrote stays in its folder then.
     """
     try:
-        result: RunResult | Lost = job.result()
+        result: RunResult = job.result()
     except Exception as error:  # half a file raises whatever it looks like
-        return Lost(f"Slurm job {job.job_id} ended without a result ({job.state}): {_words(error)}")
+        reason = f"Slurm job {job.job_id} ended without a result ({job.state}): {_words(error)}"
+        return Lost("failed", reason)
     with suppress(OSError):
         for path in job.paths.folder.glob(f"{job.job_id}_*"):
             path.unlink(missing_ok=True)

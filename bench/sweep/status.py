@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from bench import process
@@ -43,27 +43,27 @@ def sweeps(url: str) -> list[Sweep]:
             continue
         host, pid = row.owner.split(":")[:2]
         entry: Sweep = {"host": host, "pid": int(pid), "database": database.name}
-        entry |= _fields(row, "started", "jobs", "total", "counts", "left", "ends", "unknown_times")
+        entry |= _values(row, "started", "jobs", "total", "counts", "left", "ends", "unknown_times")
         entry["counts"] = json.loads(row.counts)
-        entry["running"] = [_fields(claim, "run", "spec_hash", "device", "since") for claim in claims]
+        entry["running"] = [_values(claim, "run", "spec_hash", "device", "since") for claim in claims]
         entries.append(entry)
     return entries
 
 
-def _fields(row: RunningSweep | Claim, *names: str) -> dict[str, Any]:
+def _values(row: RunningSweep | Claim, *names: str) -> dict[str, Any]:
     values = {name: getattr(row, name) for name in names}
-    return {
-        name: value.isoformat(timespec="seconds") if isinstance(value, datetime) else value
-        for name, value in values.items()
-    }
+    for name, value in values.items():
+        if isinstance(value, datetime):
+            values[name] = value.isoformat(timespec="seconds")
+    return values
 
 
 def text(sweeps_now: list[Sweep]) -> str:
     """What runs where, how far each sweep is, and when it ends."""
-    return "\n\n".join(map(_sweep, sweeps_now)) if sweeps_now else NONE
+    return "\n\n".join(map(_text_of, sweeps_now)) if sweeps_now else NONE
 
 
-def _sweep(sweep: Sweep) -> str:
+def _text_of(sweep: Sweep) -> str:
     count, unknown = sum(sweep["counts"].values()), sweep["unknown_times"]
     end = "at an unknown time"
     if sweep["ends"]:
@@ -84,8 +84,7 @@ def _sweep(sweep: Sweep) -> str:
 
 def _age(moment: str) -> float:
     """Seconds since a moment."""
-    span: timedelta = now() - datetime.fromisoformat(moment)
-    return span.total_seconds()
+    return (now() - datetime.fromisoformat(moment)).total_seconds()
 
 
 def watch(url: str, show: Callable[[str], None]) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import pandas as pd
 
@@ -17,6 +16,7 @@ from bench.dataset import DATASETS
 from bench.engine.states import SETTLED
 from bench.errors import RequestError
 from bench.federation.build import build as build_federation
+from bench.grids import Planned
 from bench.metric_names import ACCURACY
 from bench.spec import RunSpec
 from bench.store import open_store
@@ -25,12 +25,12 @@ from bench.store.bundle_check import CURVE_SPLIT
 from bench.store.bundle_import import Finding, name_of
 from bench.store.tables import Tables, filter_known_runs
 from bench.sweep import fingerprint
-from bench.sweep.display import Reporter
+from bench.sweep.display import Display
 from bench.sweep.execution import Build, execute
 from bench.sweep.order import Execute
-from bench.sweep.plan import make_plan, planned
+from bench.sweep.plan import Estimator, make_plan
 from bench.sweep.policy import Slots, sort_of
-from bench.sweep.run import sweep
+from bench.sweep.run import Sweep
 
 TOLERANCE, LOOSE = 0.5, 1.0
 """Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which
@@ -42,8 +42,7 @@ PREDICTIONS = 2
 ROUNDING = 1e-9
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """What came of one run; ``finding`` is None if it could not be made here. ``other_hardware``: it was made
     on another processor or accelerator, or with other threads, which rounds sums otherwise.
     """
@@ -90,9 +89,8 @@ def draw(bundle: Bundle, count: int, seed: int, filters: Mapping[str, Any] | Non
     methods = generator.permutation(sorted(set(runs["method"]))).tolist()
     is_first = ~shuffled["method"].duplicated()
     first_runs = shuffled[is_first].sort_values("method", key=lambda names: names.map(methods.index))
-    return (
-        pd.concat([first_runs, shuffled[~is_first]]).head(count).sort_values("spec_hash", ignore_index=True)
-    )
+    sample = pd.concat([first_runs, shuffled[~is_first]]).head(count)
+    return sample.sort_values("spec_hash", ignore_index=True)
 
 
 def obstacles(sample: pd.DataFrame, data_gap: Callable[[str], str]) -> list[Check]:
@@ -100,25 +98,20 @@ def obstacles(sample: pd.DataFrame, data_gap: Callable[[str], str]) -> list[Chec
 
     ``data_gap`` says why a data set's raw files are not at hand; empty where they are.
     """
-    checks = [
-        Check(run["spec_hash"], name_of(run), None, _obstacle(run, data_gap))
-        for run in sample.to_dict("records")
-    ]
-    return [check for check in checks if check.detail]
-
-
-def _obstacle(run: Mapping[Any, Any], data_gap: Callable[[str], str]) -> str:
-    dataset, method = str(run["dataset"]), str(run["method"])
-    try:
-        DATASETS.named(dataset)
-        code = fingerprint.code(method)
-    except RequestError as error:
-        return str(error)
-    numerics = {"method": code.method_numerics, "engine": code.engine_numerics}
-    for part, number in numerics.items():
-        if run[f"{part}_numerics"] != number:
-            return f"made with {part} numerics {run[f'{part}_numerics']}, here is {number}"
-    return data_gap(dataset)
+    checks = []
+    for run in sample.to_dict("records"):
+        try:
+            DATASETS.named(run["dataset"])
+            code = fingerprint.code(run["method"])
+            reason = data_gap(run["dataset"])
+            for part, number in (("engine", code.engine_numerics), ("method", code.method_numerics)):
+                if run[f"{part}_numerics"] != number:
+                    reason = f"made with {part} numerics {run[f'{part}_numerics']}, here is {number}"
+        except RequestError as error:
+            reason = str(error)
+        if reason:
+            checks.append(Check(run["spec_hash"], name_of(run), None, reason))
+    return checks
 
 
 def make_again(
@@ -126,7 +119,7 @@ def make_again(
     sample: pd.DataFrame,
     roots: tuple[Path, ...],
     slots: Slots,
-    reporter: Reporter,
+    display: Display,
     execute: Execute = execute,
     build: Build = build_federation,
 ) -> list[Check]:
@@ -136,11 +129,11 @@ def make_again(
         RequestError: a federation cannot be what the bundle says.
     """
     specs = map(RunSpec.model_validate_json, sample["spec"])
-    plan = make_plan(map(planned, specs), {}, lambda dataset: "")
+    plan = make_plan((Planned(spec, spec.method) for spec in specs), {}, lambda dataset: "")
     checks = []
     with TemporaryDirectory(prefix="bench-") as folder:
         url = f"sqlite:///{Path(folder, 'runs.db')}"
-        sweep(plan, url, roots, slots, reporter, execute, build)
+        Sweep(plan, url, roots, slots, display, Estimator((), slots.devices[0]), execute, build).run()
         with open_store(url, create=False) as store:
             new_runs = {row["spec_hash"]: row for row in store.runs().to_dict("records")}
             for stated in sample.to_dict("records"):
@@ -148,7 +141,8 @@ def make_again(
                 finding, detail, is_other = None, "not made: others of its method failed alike", False
                 if new is not None:
                     finding, detail = compare(bundle, stated, store, new)
-                    is_other = _is_other(_hardware(bundle, stated), _hardware(store, new))
+                    pairs = zip(_hardware(bundle, stated), _hardware(store, new), strict=True)
+                    is_other = any(mine != its for mine, its in pairs if mine and its)
                 checks.append(Check(stated["spec_hash"], name_of(stated), finding, detail, is_other))
     return checks
 
@@ -161,11 +155,6 @@ def _hardware(tables: Tables, run: Mapping[Any, Any]) -> tuple[Any, ...]:
     if sort == "cuda":
         return sort, environment.get("accelerator"), None
     return sort, environment.get("processor"), environment.get("threads")
-
-
-def _is_other(first: Sequence[Any], second: Sequence[Any]) -> bool:
-    """Whether something that is known of both is another."""
-    return any(mine != its for mine, its in zip(first, second, strict=True) if mine and its)
 
 
 def compare(
@@ -196,16 +185,14 @@ def compare(
     pooled, new_pooled = _pooled(first[ACCURACY]), _pooled(second[ACCURACY])
     if not pooled["samples"].equals(new_pooled["samples"]):
         return "differs", "other stages, rules or numbers of test samples"
-    gaps = []
-    for (stage, rule), correct, total, new_correct in zip(
-        pooled.index, pooled["correct"], pooled["samples"], new_pooled["correct"], strict=True
-    ):
+    shares = {}
+    for (stage, rule), correct, total in pooled.itertuples(name=None):
         limit = max(TOLERANCE if rule == "best_val" else LOOSE, 100 * PREDICTIONS / total)
-        percent, new_percent = 100 * correct / total, 100 * new_correct / total
+        percent, new_percent = 100 * correct / total, 100 * new_pooled["correct"][stage, rule] / total
         words = f"test accuracy {percent:.2f} %, here {new_percent:.2f} % ({stage} model, rule {rule})"
-        gaps.append((abs(percent - new_percent) / limit, f"{words}; {limit:.2f} points are allowed"))
-    share, words = max(gaps)
-    return ("close" if share <= 1 + ROUNDING else "differs"), words
+        shares[f"{words}; {limit:.2f} points are allowed"] = abs(percent - new_percent) / limit
+    widest = max(shares, key=lambda words: (shares[words], words))
+    return ("close" if shares[widest] <= 1 + ROUNDING else "differs"), widest
 
 
 def _numbers(tables: Tables, run: Mapping[Any, Any]) -> dict[str, pd.DataFrame]:
@@ -217,11 +204,10 @@ def _numbers(tables: Tables, run: Mapping[Any, Any]) -> dict[str, pd.DataFrame]:
     if len(confusions):
         numbers["confusions"] = confusions
     for name, rows in numbers.items():
-        rows = rows.drop(columns=["run_id", "rows", "clients", "classes"], errors="ignore")
         if "counts" in rows:
-            rows["counts"] = [counts.tolist() for counts in rows["counts"]]
-        keys = [key for key in ("client", "stage", "split", "rule") if key in rows]
-        numbers[name] = rows.sort_values(keys, ignore_index=True)
+            rows = rows.assign(counts=[counts.tolist() for counts in rows["counts"]])
+        rows = rows.drop(columns=["run_id", "rows", "clients", "classes"], errors="ignore")
+        numbers[name] = rows.reset_index(drop=True)
     return numbers
 
 

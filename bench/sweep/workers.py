@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+from unittest.mock import patch
 
 from bench.engine.result import RunResult
 from bench.environment import describe
 from bench.errors import RequestError, unknown
 from bench.process import end_with_parent
-from bench.sweep import fingerprint
 from bench.sweep.order import Execute, Order, attempt, outcome
 from bench.sweep.policy import PER_GPU, Slots
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
+KILLED = -getattr(signal, "SIGKILL", 9)
+"""Exit code of a process that the system has killed; no process ends so where there is no such signal."""
 
-@dataclass(frozen=True)
-class Lost:
-    """A run whose worker was killed or could not be reached; ``how`` says what happened."""
 
-    how: str
+class Lost(RunResult):
+    """The outcome of a run whose worker was killed or could not be reached: another try may end otherwise."""
 
 
 class Pool(Protocol):
     """What makes the runs, one at a time in each slot: processes here, or machines of a cluster."""
 
-    def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
+    def start(self, slot: int, order: Order) -> Future[RunResult]:
         """Begin a run; nothing of the slot's last run may reach it."""
 
     def stop(self) -> None:
@@ -63,15 +61,8 @@ def visible_gpus() -> list[str]:
     return [f"cuda:{index}" for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0)]
 
 
-def choose(
-    devices: str | None,
-    jobs: int | None,
-    threads: int | None,
-    runs: int,
-    visible: Callable[[], Sequence[str]] = visible_gpus,
-    cores: Callable[[], int] = cores,
-) -> Slots:
-    """Slots for ``runs`` runs, on ``visible`` GPUs and beside so many ``cores``.
+def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int) -> Slots:
+    """Slots for ``runs`` runs.
 
     Without ``devices``: every visible GPU, else the CPU. ``jobs`` is the number of slots over all
     devices; without it, one a core on the CPU, and on GPUs as many as there are cores, at most
@@ -82,29 +73,20 @@ def choose(
     Raises:
         RequestError: no such device, or devices of two sorts.
     """
-    gpus = [] if devices == "cpu" else list(visible())
-    names = gpus if devices in (None, "cuda") else str(devices).split(",")
-    for name in names if devices else ():
-        if name not in (gpus or ["cpu"]):
-            raise RequestError(f"--devices: {unknown('device', name, ['cpu', *gpus])}")
+    gpus = [] if devices == "cpu" else visible_gpus()
     if devices == "cuda" and not gpus:
         raise RequestError("--devices cuda: no GPU is visible, there is cpu alone")
-    names = names or ["cpu"]
+    here = gpus or ["cpu"]
+    names = here if devices in (None, "cuda") else str(devices).split(",")
+    for name in names:
+        if name not in here:
+            raise RequestError(f"--devices: {unknown('device', name, ['cpu', *gpus])}")
     default = cores() if names == ["cpu"] else min(PER_GPU * len(names), max(cores(), len(names)))
     count = max(1, min(jobs or default, runs))
-    slots = tuple(names[index % len(names)] for index in range(count))
-    return Slots(slots, threads or 1)
+    return Slots(tuple(names[index % len(names)] for index in range(count)), threads or 1)
 
 
 # Processes ----------------------------------------------------------------------------------------
-
-RUNS_PER_WORKER = 200
-"""A worker is replaced after so many runs, should it lose memory: it did not over 120 runs of four
-methods, and a new one takes two or three seconds to start.
-"""
-
-KILLED = -getattr(signal, "SIGKILL", 9)
-"""Exit code of a process that the system has killed; no process ends so where there is no such signal."""
 
 
 class Worker:
@@ -119,17 +101,13 @@ class Worker:
         with _interrupts_held():
             self.ready = self._executor.submit(_load, execute)
         (self._process,) = (self._executor._processes or {}).values()
-        self.runs = 0
-        atexit.register(self.end)
 
     def submit(self, order: Order) -> Future[RunResult]:
         """Begin an order."""
-        self.runs += 1
         return self._executor.submit(attempt, self._execute, order)
 
     def end(self, grace: float = 0.0) -> int:
         """Kill the process, unless it ends by itself within some seconds; returns its exit code."""
-        atexit.unregister(self.end)
         self._process.join(grace)
         self._process.kill()
         self._executor.shutdown(wait=False, cancel_futures=True)
@@ -143,41 +121,27 @@ def _load(execute: Execute) -> None:
     """Do nothing: to unpickle the function has loaded what runs need."""
 
 
-def kills_for_memory() -> int:
-    """How many processes the system has killed since it started because memory ran out; 0 where it
-    does not say.
-    """
-    count = 0
-    for source in ("/proc/vmstat", "/sys/fs/cgroup/memory.events"):
-        with suppress(OSError):
-            lines = Path(source).read_text().splitlines()
-            count += sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
-    return count
-
-
 class LocalPool:
-    """A worker for each slot, and a thread that waits for it, so that the death of one touches one run."""
+    """A worker for each slot, and a thread that waits for it."""
 
     def __init__(self, slots: int, execute: Execute, timeout: float | None) -> None:
-        self._workers: list[Worker | None] = [None] * slots
+        # They load what runs need while the sweep prepares.
+        self._workers: list[Worker | None] = [Worker(execute) for _ in range(slots)]
         self._threads = ThreadPoolExecutor(slots, "worker")
         self._execute, self._timeout = execute, timeout
         self._is_stopped = False
-        for slot in range(slots):  # they load what runs need while the sweep prepares
-            with suppress(Exception):  # tried again, and said, with the slot's first run
-                self._workers[slot] = Worker(execute)
 
-    def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
+    def start(self, slot: int, order: Order) -> Future[RunResult]:
         """Begin a run in a slot; nothing of the slot's last run may reach it."""
         return self._threads.submit(self._make, slot, order)
 
-    def _make(self, slot: int, order: Order) -> RunResult | Lost:
+    def _make(self, slot: int, order: Order) -> RunResult:
         kills = kills_for_memory()
         try:
             worker = self._workers[slot] = self._workers[slot] or Worker(self._execute)
             if self._is_stopped:  # before it was among the workers, so that ``stop`` has not seen it
                 worker.end()
-                return Lost("the sweep stopped")
+                return Lost("failed", "the sweep stopped")
             worker.ready.result()
             result = worker.submit(order).result(self._timeout)
         except TimeoutError:
@@ -187,23 +151,18 @@ class LocalPool:
             return RunResult("failed", reason, seconds={"total": seconds}, device=order.device)
         except BrokenProcessPool:
             code = self._end(slot, grace=1.0)
-            if self._is_stopped:
-                return Lost("the sweep stopped")
             if code == KILLED and kills_for_memory() > kills:
                 reason = "the system killed the worker for want of memory"
                 return RunResult("oom", reason, device=order.device)
-            if code < 0:
-                return Lost(f"the worker process died (killed by signal {-code})")
+            if code < 0 or self._is_stopped:
+                return Lost("failed", f"the worker process died (killed by signal {-code})")
             reason = f"the worker process died (exit code {code})"
             return RunResult("failed", reason, device=order.device)
-        except OSError as error:  # the system has no process, no memory or no file to give
-            self._end(slot)
-            return Lost(f"no worker process could be started ({error})")
-        except Exception as error:  # the function or the order cannot be handed over
+        except Exception as error:  # no process to be had, or one that cannot take the function or the order
             self._end(slot)
             return outcome(error, order.device)
         is_broken = result.state == "failed" and order.device != "cpu"  # some errors of a device stay
-        if is_broken or result.state == "oom" or worker.runs == RUNS_PER_WORKER:
+        if is_broken or result.state == "oom":
             self._end(slot)
         return result
 
@@ -220,19 +179,25 @@ class LocalPool:
         self._threads.shutdown(cancel_futures=True)
 
 
+def kills_for_memory() -> int:
+    """How many processes the system has killed since it started because memory ran out; 0 where it
+    does not say.
+    """
+    count = 0
+    for source in ("/proc/vmstat", "/sys/fs/cgroup/memory.events"):
+        with suppress(OSError):
+            lines = Path(source).read_text().splitlines()
+            count += sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+    return count
+
+
 # On a node of a cluster ---------------------------------------------------------------------------
-
-
-def order_for_node(order: Order) -> Order:
-    """The order with the sources that this machine has; its folders no longer depend on where it is read."""
-    roots = tuple(str(Path(root).absolute()) for root in order.roots)
-    return replace(order, roots=roots, source=fingerprint.of(order.spec).source)
 
 
 _shared_pool = cache(LocalPool)
 
 
-def attempt_on_node(execute: Execute, order: Order, timeout: float | None, keep: bool) -> RunResult | Lost:
+def attempt_on_node(execute: Execute, order: Order, timeout: float | None, keep: bool) -> RunResult:
     """Execute an order on this machine as a sweep on it would, within so many seconds.
 
     The run's process dies, hangs and runs out of memory alone. To ``keep`` it is to give it the
@@ -245,32 +210,21 @@ def attempt_on_node(execute: Execute, order: Order, timeout: float | None, keep:
         finally:
             if not keep:
                 pool.stop()
-    if isinstance(result, RunResult):
-        result.environment = describe(order.device, order.threads)
+    result.environment = describe(order.device, order.threads)
     return result
 
 
 # In a process -------------------------------------------------------------------------------------
 
 
-@contextmanager
-def thread_variables(threads: int) -> Iterator[None]:
+def thread_variables(threads: int) -> AbstractContextManager[Any]:
     """Processes started meanwhile load their numerical libraries with so many threads."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    return patch.dict(os.environ, dict.fromkeys(THREAD_VARIABLES, str(threads)))
 
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """A process that is started meanwhile begins with interrupts held back, until it is ``prepare``d."""
+    """A process that is started meanwhile hears no interrupt."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -287,6 +241,4 @@ def prepare() -> None:
     An interrupt at the terminal reaches every process of the sweep; the parent alone handles it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     end_with_parent()

@@ -28,18 +28,19 @@ def propose(tuning: Tuning, trials: Sequence[Trial], count: int) -> list[int]:
     """
     study = rebuilt(tuning, trials)
     space = _distributions(tuning.space)
-    taken = {tuning.place(trial.parameters) for trial in trials}
+    number_of = tuning.configurations.index
+    taken = {number_of(trial.parameters) for trial in trials}
     proposals: list[int] = []
     for number in range(len(trials), len(trials) + count):
         stream = streams.generator(0, "tuning", tuning.name, number)
         study.sampler = TPESampler(seed=int(stream.integers(2**32)), multivariate=True, constant_liar=True)
         suggestion = study.ask(fixed_distributions=space)
-        place = tuning.place(suggestion.params)
+        place = number_of(suggestion.params)
         if place in taken:
             study.tell(suggestion, state=TrialState.FAIL)
-            free_places = [index for index in range(tuning.size) if index not in taken]
+            free_places = [index for index in range(len(tuning.configurations)) if index not in taken]
             place = free_places[stream.integers(len(free_places))]
-            study.enqueue_trial(tuning.at(place))
+            study.enqueue_trial(tuning.configurations[place])
             study.ask(fixed_distributions=space)
         taken.add(place)
         proposals.append(place)
@@ -50,18 +51,14 @@ def rebuilt(tuning: Tuning, trials: Iterable[Trial], storage: BaseStorage | None
     """The library's study of a search, with every trial that has ended."""
     study = optuna.create_study(storage=storage, study_name=tuning.name, direction="maximize")
     for trial in trials:
-        state = TrialState.COMPLETE if trial.state == "complete" else TrialState.FAIL
+        is_complete = trial.state == "complete"
         study.add_trial(
             create_trial(
-                state=state,
-                value=trial.validation if state == TrialState.COMPLETE else None,
+                state=TrialState.COMPLETE if is_complete else TrialState.FAIL,
+                value=trial.validation if is_complete else None,
                 params=dict(trial.parameters),
                 distributions=_distributions(tuning.space),
-                user_attrs={
-                    "client_epochs": trial.client_epochs,
-                    "state": trial.state,
-                    "reason": trial.reason,
-                },
+                user_attrs=trial.model_dump(include={"client_epochs", "state", "reason"}),
             )
         )
     return study
@@ -71,21 +68,21 @@ def _distributions(space: Space) -> dict[str, BaseDistribution]:
     return {key: CategoricalDistribution(values) for key, values in space.items()}
 
 
-def export(searches: Iterable[tuple[Tuning, Sequence[Trial]]], path: Path) -> None:
+def export(searches: Sequence[tuple[Tuning, Sequence[Trial]]], path: Path) -> None:
     """Write searches as a journal of the library, which ``optuna-dashboard`` opens.
 
     Raises:
         RequestError: no search has a trial, or the file exists or cannot be written.
     """
-    searches_with_trials = [(tuning, trials) for tuning, trials in searches if trials]
-    if not searches_with_trials:
+    if not any(trials for _, trials in searches):
         raise RequestError("--optuna: no search has a trial yet: run bench tune first, without --optuna")
     if path.exists():
         raise RequestError(f"--optuna expects a new file, got {path}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         storage = JournalStorage(JournalFileBackend(str(path)))
-        for tuning, trials in searches_with_trials:
-            rebuilt(tuning, trials, storage)
+        for tuning, trials in searches:
+            if trials:
+                rebuilt(tuning, trials, storage)
     except OSError as error:
         raise RequestError(f"--optuna: expected to write {path}: {error.strerror}") from None

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from bench import __version__
-from bench.errors import RequestError
+from bench.errors import RequestError, first_problem
 from bench.replacement import replacing_file
 from bench.spec import RunSpec
-from bench.tune.tuning import STAGE, Tuning, Value
+from bench.tune.tuning import STAGE, Tuning, Value, numerics
 
 FORMAT: Final = 1
 EPSILON = 1e-6
@@ -90,7 +90,7 @@ class Record(_Part):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.winner != winner_of(self.trials):
+        if self.winner != _winner(self.trials):
             raise ValueError("the winner is not the trial of best validation accuracy")
         return self
 
@@ -105,11 +105,6 @@ class Record(_Part):
         return Tuning(self.spec, self.space, self.seeds, self.budget.trials)
 
 
-def client_epochs(trials: Sequence[Trial]) -> float:
-    """Client epochs that trials used."""
-    return sum(trial.client_epochs for trial in trials)
-
-
 def ended(tuning: Tuning, trials: Sequence[Trial]) -> str:
     """What of a search's budget is used up: ``trials``, ``client epochs`` (less is left than the dearest
     trial took), or all of its ``space``; empty where the search goes on.
@@ -118,7 +113,7 @@ def ended(tuning: Tuning, trials: Sequence[Trial]) -> str:
         return "trials"
     if tuning.budget - client_epochs(trials) < dearest(tuning, trials) - EPSILON:
         return "client epochs"
-    return "space" if len(trials) >= tuning.size else ""
+    return "space" if len(trials) >= len(tuning.configurations) else ""
 
 
 def best_of(trials: Sequence[Trial]) -> Trial | None:
@@ -127,24 +122,28 @@ def best_of(trials: Sequence[Trial]) -> Trial | None:
     return max(candidates, key=lambda trial: trial.validation or 0.0, default=None)
 
 
+def client_epochs(trials: Sequence[Trial]) -> float:
+    """Client epochs that trials used."""
+    return sum(trial.client_epochs for trial in trials)
+
+
 def dearest(tuning: Tuning, trials: Sequence[Trial]) -> float:
     """The most client epochs that a trial took, at least those of a plain one."""
     return max([tuning.run_epochs, *(trial.client_epochs for trial in trials)])
 
 
-def winner_of(trials: Sequence[Trial]) -> Winner | None:
-    """The winner among these trials; None where none gave a number."""
+def _winner(trials: Sequence[Trial]) -> Winner | None:
     best = best_of(trials)
-    if best is None:
+    if best is None or best.validation is None:
         return None
-    return Winner(number=best.number, overrides=best.parameters, validation=best.validation or 0.0)
+    return Winner(number=best.number, overrides=best.parameters, validation=best.validation)
 
 
 def record(tuning: Tuning, clients: str, trials: Sequence[Trial]) -> Record:
     """The record of a search on these clients whose budget is used up, and in which some trial gave a
     number.
     """
-    winner = winner_of(trials)
+    winner = _winner(trials)
     assert winner is not None
     defaults = (trial.validation for trial in trials if trial.parameters == tuning.default)
     return Record(
@@ -155,7 +154,7 @@ def record(tuning: Tuning, clients: str, trials: Sequence[Trial]) -> Record:
         seeds=tuning.seeds,
         budget=Budget(trials=tuning.trials, client_epochs=tuning.budget),
         used=Budget(trials=len(trials), client_epochs=client_epochs(trials)),
-        numerics=tuning.numerics,
+        numerics=numerics(tuning.spec.method),
         packages={"bench": __version__, **{name: version(name) for name in PACKAGES}},
         winner=winner,
         default_validation=next(defaults, None),
@@ -197,11 +196,9 @@ def parse(text: bytes, name: str) -> Record:
         result = Record.model_validate_json(text)
         expected_name = file_name(result.spec)
     except ValidationError as error:
-        first_error = error.errors(include_input=False)[0]
-        place = ".".join(map(str, first_error["loc"])) or "the whole"
+        problem = first_problem(error)
         raise RequestError(
-            f"tuned configuration {name}: {place}: {' '.join(first_error['msg'].split())}; "
-            "remove it or run bench tune again"
+            f"tuned configuration {name}: {problem}; remove it or run bench tune again"
         ) from None
     if name != expected_name:
         raise RequestError(f"tuned configuration {name}: it is that of {expected_name}; rename it")

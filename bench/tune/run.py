@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -10,81 +11,67 @@ from bench.errors import NoDataError
 from bench.federation.build import build as build_federation
 from bench.store import Store
 from bench.store.store import Stored
-from bench.sweep.display import Reporter
+from bench.sweep.display import Display
 from bench.sweep.execution import Build, build_all
 from bench.sweep.order import Execute
-from bench.sweep.plan import Plan, Step
+from bench.sweep.plan import Estimator, Step
 from bench.sweep.policy import Slots
-from bench.sweep.run import sweep
+from bench.sweep.run import Sweep
 from bench.sweep.workers import LocalPool, MakePool
 from bench.tune import record, trial
 from bench.tune.record import Record, Trial
-from bench.tune.search import Search, SearchProgress, opened_searches, read
+from bench.tune.search import Search, opened_searches, read
 from bench.tune.tuning import Tuning
 
-OnTrial = Callable[[Tuning, SearchProgress, Trial], None]
+OnTrial = Callable[[Search, Trial], None]
 """Hears of every trial that has ended."""
 
 
+@dataclass
 class Searches:
-    """The searches of a request. Whenever a run has ended they say which trials that ends, write the record
-    of a search that has ended, and have the next runs.
-
-    ``records`` are those of finished searches with their files, ``failed`` says why others have none.
+    """The searches of a request: those that go on, the records of those that have ended with their files, and
+    why others have none. Whenever a run has ended they say which trials that ends, write the record of a
+    search that has ended, and have the next runs.
     """
 
-    def __init__(
-        self, searches: Sequence[Search], home: Path, on_trial: OnTrial, failed: dict[str, str]
-    ) -> None:
-        self.records: list[tuple[Record, Path]] = []
-        self.failed = failed
-        self._open = list(searches)
-        self._home = home
-        self._on_trial = on_trial
+    going: list[Search]
+    failed: dict[str, str]
+    home: Path
+    on_trial: OnTrial
+    records: list[tuple[Record, Path]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
         self._hashes: set[str] = set()
-
-    @property
-    def exit_code(self) -> int:
-        """1 if a search has no winner, else 0."""
-        return int(bool(self.failed))
-
-    def first(self) -> list[Step]:
-        """The runs to begin with."""
-        return [step for search in list(self._open) for step in self._next_steps(search)]
 
     def __call__(self, store: Store, states: Mapping[str, str]) -> list[Step]:
         """What else is to run."""
         new_hashes = states.keys() - self._hashes
         self._hashes |= new_hashes
-        searches = [search for search in self._open if search.asked & new_hashes]
+        searches = [search for search in self.going if search.asked & new_hashes]
         if searches:
             read(store, searches, new_hashes)
-        steps = []
         for search in searches:
             for new_trial in search.look():
-                self._on_trial(search.tuning, search.progress, new_trial)
-            steps += self._next_steps(search)
-        return steps
+                self.on_trial(search, new_trial)
+        return self.next_steps(searches)
 
-    def _next_steps(self, search: Search) -> list[Step]:
-        title, progress = search.tuning.title, search.progress
-        if search.hopeless:
-            self.failed[title] = search.hopeless
-        elif progress.ended:
-            if progress.best is None:
-                count, reason = len(progress.trials), progress.trials[-1].reason
-                self.failed[title] = f"none of {count} trials gave a number: {reason}"
+    def next_steps(self, searches: Iterable[Search]) -> list[Step]:
+        """What is to run of some searches; those that have ended go on no more."""
+        steps = []
+        for search in searches:
+            title, trials = search.tuning.title, search.trials
+            if not search.hopeless and not search.ended:
+                steps += search.steps()
+                continue
+            self.going.remove(search)
+            if search.hopeless:
+                self.failed[title] = search.hopeless
+            elif record.best_of(trials) is None:
+                self.failed[title] = f"none of {len(trials)} trials gave a number: {trials[-1].reason}"
             else:
-                result = record.record(search.tuning, search.federation_hash, progress.trials)
-                self.records.append((result, record.write(self._home / "tuned", result)))
-        else:
-            return search.steps()
-        self._open.remove(search)
-        return []
-
-    def fail_unfinished(self, reason: str) -> None:
-        """Count the searches that have not ended as failed."""
-        self.failed |= dict.fromkeys((search.tuning.title for search in self._open), reason)
+                result = record.record(search.tuning, search.federation_hash, trials)
+                self.records.append((result, record.write(self.home / "tuned", result)))
+        return steps
 
 
 def tune(
@@ -94,7 +81,7 @@ def tune(
     roots: tuple[Path, ...],
     slots: Slots,
     width: int,
-    note: Callable[[str], None],
+    display: Display,
     on_trial: OnTrial,
     history: Iterable[Stored] = (),
     execute: Execute = trial.execute,
@@ -109,7 +96,7 @@ def tune(
     Raises:
         RequestError: as ``opened_searches``; a federation cannot be what was asked for, no data set is to be
             had; nothing is run then. Or the database or a record cannot be written: the same request goes on.
-        KeyboardInterrupt: as ``bench.sweep.run.sweep``. The same request goes on.
+        KeyboardInterrupt: as ``bench.sweep.run.Sweep``. The same request goes on.
     """
     build_once = cache(build)
     federations, missing_data = build_all((tuning.spec for tuning in tunings), roots, build_once)
@@ -120,21 +107,22 @@ def tune(
     if not at_hand:
         raise NoDataError(next(iter(failures.values())))
     hashes = {key: shared.hash for key, shared in federations.items()}
-    searches, timings = opened_searches(database, home, at_hand, width, hashes)
-    follow_up = Searches(searches, home, on_trial, failures)
-    plan = Plan(tuple(follow_up.first()), (*history, *timings))
-    outcome = sweep(
-        plan,
+    searches, timings = opened_searches(database, at_hand, width, hashes)
+    follow_up = Searches(searches, failures, home, on_trial)
+    outcome = Sweep(
+        follow_up.next_steps([*searches]),
         database,
         roots,
         slots,
-        Reporter(note),  # trials have lines of their own
+        display,
+        Estimator([*history, *timings], slots.devices[0]),
         execute,
         build_once,
         home=home,
         make_pool=make_pool,
         follow_up=follow_up,
-    )
+    ).run()
     reason = "; ".join(outcome.left) or "its runs were lost"
-    follow_up.fail_unfinished(f"{reason}; the same command goes on")
+    for search in follow_up.going:
+        failures[search.tuning.title] = f"{reason}; the same command goes on"
     return follow_up

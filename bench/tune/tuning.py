@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Final
 
-import numpy as np
 from pydantic import ValidationError
 
 from bench.dataset import DATASETS
@@ -64,20 +63,10 @@ class Tuning:
         """Client epochs of the whole search."""
         return self.trials * self.run_epochs
 
-    @property
-    def size(self) -> int:
-        """Configurations in the space."""
-        return math.prod(map(len, self.space.values()))
-
-    def place(self, configuration: Mapping[str, Value]) -> int:
-        """A configuration's number in the space."""
-        indices = [values.index(configuration[key]) for key, values in self.space.items()]
-        return int(np.ravel_multi_index(indices, [len(values) for values in self.space.values()]))
-
-    def at(self, place: int) -> dict[str, Value]:
-        """The configuration of that number."""
-        indices = np.unravel_index(place, [len(values) for values in self.space.values()])
-        return {key: values[index] for (key, values), index in zip(self.space.items(), indices, strict=True)}
+    @cached_property
+    def configurations(self) -> list[dict[str, Value]]:
+        """Every configuration of the space; its place in this list is its number."""
+        return [dict(zip(self.space, values, strict=True)) for values in product(*self.space.values())]
 
     @property
     def default(self) -> dict[str, Value]:
@@ -91,11 +80,6 @@ class Tuning:
         spec = self.spec
         return run_name(spec.dataset, spec.scenario, spec.clients, spec.method)
 
-    @property
-    def numerics(self) -> dict[str, int]:
-        """Declared versions of the code that makes the numbers."""
-        return numerics(self.spec.method)
-
     @cached_property
     def name(self) -> str:
         """The search's name; it changes with everything that decides a trial's numbers but the budget."""
@@ -104,7 +88,7 @@ class Tuning:
             "stage": STAGE,
             "space": {key: list(values) for key, values in self.space.items()},
             "seeds": self.seeds,
-            "numerics": self.numerics,
+            "numerics": numerics(self.spec.method),
         }
         return f"{self.title} {sha256(canonical_json(identity))[:12]}"
 
@@ -116,9 +100,10 @@ class Tuning:
     def place_of(self, spec: RunSpec) -> int | None:
         """The number of a run's configuration; None where the run is none of the search's."""
         settings = spec.settings()
-        parameters: dict[str, Value] = {key: settings.get(key, "") for key in self.space}
-        is_inside = all(parameters[key] in values for key, values in self.space.items())
-        return self.place(parameters) if is_inside and spec in self.specs(parameters) else None
+        parameters = {key: settings.get(key) for key in self.space}
+        if parameters not in self.configurations or spec not in self.specs(parameters):
+            return None
+        return self.configurations.index(parameters)
 
 
 def search_space(spec: RunSpec) -> dict[str, tuple[Value, ...]]:

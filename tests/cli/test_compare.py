@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,8 +29,8 @@ from bench.spec import RunSpec
 from bench.store.store import Stored
 from bench.studies.experiment import ExperimentPlan
 from bench.sweep import fingerprint
-from bench.sweep.plan import Plan, make_plan
-from bench.sweep.run import Outcome
+from bench.sweep.plan import Step, make_plan, to_run
+from bench.sweep.run import Outcome, Sweep
 
 from .conftest import Bench
 
@@ -98,11 +98,11 @@ def stored_like(runs: list[Planned], source: str) -> dict[str, Stored]:
 def test_what_changed_code_made_is_made_again_and_the_rest_is_not() -> None:
     runs = planned_runs(find_study("fedsheafhn", "cora"), own_method(EXAMPLE), CORA_10, {})
     now = fingerprint.code("clustered").source
-    for source, to_run in ((now, []), ("before", [0, 1])):
+    for source, seeds in ((now, []), ("before", [0, 1])):
         plan = with_changed(make_plan(runs, stored_like(runs, source), lambda dataset: ""))
-        assert [step.spec.seed for step in plan.to_run] == to_run
+        assert [step.spec.seed for step in to_run(plan)] == seeds
     missing = make_plan(runs, stored_like(runs[:1], now), lambda dataset: "")
-    assert [step.spec.seed for step in with_changed(missing).to_run] == [1]
+    assert [step.spec.seed for step in to_run(with_changed(missing))] == [1]
 
 
 def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
@@ -116,19 +116,19 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
         for other, correct in (("local", 60), ("fedavg", 70)):
             hyper = {"weights": "uniform"} if other == "fedavg" else {}
             database.add(other, run.spec.seed, [correct] * 9 + [correct - 5], hyper=hyper)
-    swept: list[Plan] = []
+    swept: list[Sequence[Step]] = []
 
-    def sweep(plan: Plan, *args: Any, **options: Any) -> Outcome:
-        swept.append(plan)
-        return Outcome({"done": 2}, 2)
+    def run(sweep: Sweep) -> Outcome:
+        swept.append(sweep.plan)
+        return Outcome({"done": 2}, 2, 0, {})
 
     monkeypatch.setattr("bench.contract.checks.check", lambda method: iter(()))
     monkeypatch.setattr("bench.store.store.stored_runs", lambda url: stored_like(runs[:1], "before"))
-    monkeypatch.setattr("bench.sweep.run.sweep", sweep)
+    monkeypatch.setattr(Sweep, "run", run)
     monkeypatch.setattr("bench.studies.shipped.opened_results", lambda url, **_: nullcontext(database))
     ended = bench(f"compare {EXAMPLE} -d cora -k 10 --seed 0-1 --out {tmp_path / 'out'}")
     assert ended.code == 0
-    assert len(swept[0].to_run) == 2
+    assert len(to_run(swept[0])) == 2
     lines = ended.out.splitlines()
     assert "its code, or the engine's, has changed since 1 run: to be made again" in lines
     assert any(line.startswith("2 runs of it: 2 to run, time ") for line in lines)

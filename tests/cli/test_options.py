@@ -12,7 +12,7 @@ from bench.report.document import Report
 from bench.report.request import Request
 from bench.site.folder import Contents
 from bench.store import open_store
-from bench.sweep.run import Outcome
+from bench.sweep.run import Outcome, Sweep
 
 from .conftest import Bench
 
@@ -20,20 +20,21 @@ from .conftest import Bench
 def test_what_is_said_of_a_sweep_reaches_it(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: dict[str, Any] = {}
+    seen: list[Sweep] = []
 
-    def running(plan: Any, database: str, roots: Any, slots: Any, display: Any, **rest: Any) -> Outcome:
-        seen.update(database=database, roots=roots, slots=slots, **rest)
-        return Outcome({"done": 1}, 1)
+    def running(sweep: Sweep) -> Outcome:
+        seen.append(sweep)
+        return Outcome({"done": 1}, 1, 0, {})
 
-    monkeypatch.setattr("bench.sweep.run.sweep", running)
+    monkeypatch.setattr(Sweep, "run", running)
     url = f"sqlite:///{tmp_path / 'own.db'}"
     where = f"--jobs 3 --threads 2 --devices cpu --checkpoint-minutes 2.5 --db {url} --data-root {tmp_path}"
     limits = "--timeout-seconds 90 --budget-hours 0.5 --max-failures 7"
     assert bench("sweep -d cora -m local --seed 0-4", where, limits).code == 0
-    assert (seen["slots"].devices, seen["slots"].threads) == (("cpu",) * 3, 2)
-    assert (seen["minutes"], seen["database"], seen["roots"][0]) == (2.5, url, tmp_path)
-    limit = seen["limits"]
+    (sweep,) = seen
+    assert (sweep.slots.devices, sweep.slots.threads) == (("cpu",) * 3, 2)
+    assert (sweep.minutes, sweep.database, sweep.roots[0]) == (2.5, url, tmp_path)
+    limit = sweep.limits
     assert (limit.timeout, limit.budget, limit.failures) == (90, 1800, 7)
 
 

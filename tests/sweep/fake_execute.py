@@ -56,6 +56,13 @@ def chatty(order: Order) -> RunResult:
     return outcome(order.spec)
 
 
+def told_elsewhere(order: Order) -> RunResult:
+    """Fails unless it is told sources and whole paths, as a machine of a cluster has to be."""
+    assert order.source
+    assert all(Path(root).is_absolute() for root in order.roots)
+    return outcome(order.spec)
+
+
 def faulty(order: Order) -> RunResult:
     """Goes wrong in a way that the seed chooses; seeds from 10 on are fine."""
     match order.spec.seed:

@@ -16,9 +16,9 @@ from bench.store.store import stored_runs
 from bench.sweep.display import Display
 from bench.sweep.execution import Build
 from bench.sweep.order import Execute
-from bench.sweep.plan import Level, Plan, make_plan
-from bench.sweep.policy import Limits, Slots
-from bench.sweep.run import Outcome, sweep
+from bench.sweep.plan import Estimator, Step, make_plan
+from bench.sweep.policy import NO_LIMITS, Level, Limits, Slots
+from bench.sweep.run import Outcome, Sweep
 
 
 @dataclass
@@ -33,18 +33,17 @@ class Scripted:
     def url(self) -> str:
         return self.database or f"sqlite:///{self.folder / 'bench.db'}"
 
-    def plan(self, planned: list[Planned], rerun: Level | None = None) -> Plan:
-        stored = stored_runs(self.url)
-        return make_plan(planned, stored, lambda dataset: "", rerun).timed(stored.values(), "cpu")
+    def plan(self, planned: list[Planned], rerun: Level | None = None) -> list[Step]:
+        return make_plan(planned, stored_runs(self.url), lambda dataset: "", rerun)
 
     def sweep(
         self,
         planned: list[Planned],
         script: dict[str, list[str]] | None = None,
         slots: Slots | None = None,
-        limits: Limits | None = None,
+        limits: Limits = NO_LIMITS,
         rerun: Level | None = None,
-        plan: Plan | None = None,
+        plan: list[Step] | None = None,
         execute: Execute = scripted,
         build: Build = any_federation,
         **options: Any,
@@ -54,18 +53,19 @@ class Scripted:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         (self.folder / "script.json").write_text(json.dumps(script or {}))
         self.out = io.StringIO()
-        return sweep(
+        return Sweep(
             plan or self.plan(planned, rerun),
             self.url,
             (self.folder,),
             slots or cpu(2),
             Display(Console(file=self.out, width=200)),
+            Estimator(stored_runs(self.url).values(), "cpu"),
             execute,
             build,
             limits,
             self.folder,
             **options,
-        )
+        ).run()
 
     @property
     def lines(self) -> list[str]:

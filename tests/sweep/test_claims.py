@@ -3,8 +3,8 @@
 After each, what is stored equals what an undisturbed sweep stores, once each, and no process is left.
 """
 
+import json
 import os
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,14 +20,17 @@ from fake_execute import outcome
 from fake_runs import grid, stored
 from processes import wait_for
 from scripted import Scripted
+from stored_runs import save
 
+from bench.cli.runs import status
 from bench.engine.states import State
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
 from bench.store import Store, connect, open_store
-from bench.store.store import Stored, now
+from bench.store.store import now
 from bench.sweep import claims, fingerprint, run
 from bench.sweep.claims import LEASE, Claims
+from bench.sweep.status import sweeps
 
 
 def test_claims_of_dead_sweeps_on_this_host_hold_up_nobody(tmp_path: Path) -> None:
@@ -77,54 +79,14 @@ def test_what_another_sweep_has_done_is_not_tried_again(
 @pytest.mark.parametrize("state", get_args(State))
 def test_what_another_sweep_has_stored_spares_making_it(state: State, tmp_path: Path) -> None:
     """If it says how the run ends, and by code of the present numerics."""
-    step = Scripted(tmp_path).plan(expand(grid(methods=("local",), seeds=(0,)))).steps[0]
+    (step,) = Scripted(tmp_path).plan(expand(grid(methods=("local",), seeds=(0,))))
     row = stored(state, method=2)
     known = replace(step, stored=row._replace(started=now()))
-    expected = None if state == "no_data" else state
+    expected = "" if state == "no_data" else state
     assert step.ended_elsewhere(row) == known.ended_elsewhere(row) == expected
-    assert step.ended_elsewhere(stored(state, method=1)) is None, "of older code"
-    assert known.ended_elsewhere(known.stored) is None, "what the plan knew"
-    assert step.ended_elsewhere(None) is None
-
-
-@pytest.mark.slow
-def test_claims_are_renewed_between_any_two_runs_that_are_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Several may end while one is stored, and each may have to wait for the database."""
-    done: list[str] = []
-    real = Store.save
-
-    def save(*arguments: Any) -> Stored:
-        done.append("saved")
-        time.sleep(0.5)
-        return real(*arguments)
-
-    monkeypatch.setattr(Store, "save", save)
-    monkeypatch.setattr(Claims, "renew", lambda *_: done.append("renewed") or set())
-    Scripted(tmp_path).sweep(expand(grid(methods=("local",), seeds=tuple(range(6)))))
-    assert done.count("saved") == 6
-    assert "saved saved" not in " ".join(done)
-
-
-def test_a_claim_that_is_lost_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "Claims", partial(Claims, renew_seconds=0.1))
-    work = Scripted(tmp_path)
-    (tmp_path / "attempts").mkdir()
-
-    def take_over() -> None:
-        wait_for(lambda: work.attempts("local 3 0"))
-        with sqlite3.connect(tmp_path / "bench.db", isolation_level=None) as raw:
-            assert raw.execute("UPDATE claims SET owner = 'elsewhere'").rowcount
-        raw.close()
-
-    thread = threading.Thread(target=take_over)
-    thread.start()
-    planned = expand(grid(methods=("local",), seeds=(0,)))
-    assert work.sweep(planned, {"*": ["done 2"]}).counts == {"done": 1}
-    thread.join()
-    said = "local cora non-overlapping 3 seed 0: no longer claimed, another sweep may be at it, too"
-    assert work.lines.count(said) == 1
+    assert step.ended_elsewhere(stored(state, method=1)) == "", "of older code"
+    assert known.ended_elsewhere(known.stored) == "", "what the plan knew"
+    assert step.ended_elsewhere(None) == ""
 
 
 def test_a_claim_outlasts_the_longest_wait_for_the_database() -> None:
@@ -174,3 +136,61 @@ def test_a_database_is_waited_for_no_longer_than_it_makes_sense(
     monkeypatch.setattr(claims, "BUSY_PAUSE", 0.01)
     with open_store(f"sqlite:///{tmp_path / 'bench.db'}", create=True) as store, pytest.raises(expected):
         Claims(store, **options).ask(question)
+
+
+# What sweeps say of themselves ----------------------------------------------------------------------
+
+
+def test_a_running_sweep_is_seen_and_watched_to_its_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work = Scripted(tmp_path)
+    status(db=work.url)
+    assert capsys.readouterr().out == "no sweep is running\n"
+    planned = expand(grid(methods=("local",), seeds=tuple(range(6))))
+    thread = threading.Thread(target=work.sweep, args=(planned, {"*": ["done 2"]}))
+    thread.start()
+    wait_for(lambda: sweeps(work.url) and sweeps(work.url)[0]["counts"].get("done", 0) >= 1)
+    status(db=work.url, as_json=True)
+    (sweep,) = json.loads(capsys.readouterr().out)
+    assert (sweep["pid"], sweep["total"], sweep["jobs"]) == (os.getpid(), 6, 2)
+    assert sweep["database"] == str(tmp_path / "bench.db")
+    assert sweep["running"]
+    assert {run["device"] for run in sweep["running"]} == {"cpu"}
+    assert sweep["ends"] is not None, "runs take half a second by their own account"
+    status(db=work.url, watch=True)
+    watched = capsys.readouterr().out
+    thread.join()
+    assert f"sweep {os.getpid()} on" in watched
+    assert "of 6 runs ended" in watched
+    assert "  cpu: " in watched
+    assert watched.endswith("no sweep is running\n")
+
+
+def test_sweeps_of_other_machines_are_seen_and_dead_ones_are_not(tmp_path: Path) -> None:
+    """What a run claims is running until it is stored."""
+    work = Scripted(tmp_path)
+    first, second = expand(grid(methods=("local",), seeds=(0, 1)))
+
+    def progress() -> dict[str, Any]:
+        counts = {"done": 3}
+        return {"jobs": 2, "total": 7, "counts": counts, "left": 2, "ends": None, "unknown_times": 4}
+
+    with open_store(work.url, create=True) as store:
+        here, elsewhere, dead = (Claims(store, progress=progress) for _ in range(3))
+        expired = Claims(store, progress=progress, lease=0)
+        elsewhere.owner = f"else{elsewhere.owner}"
+        host, pid, started, token = dead.owner.split(":")
+        dead.owner = f"{host}:{pid}:{float(started) - 100}:{token}"
+        for claims, spec_hash in ((here, first.spec.hash), (elsewhere, "b"), (dead, "c"), (expired, "d")):
+            assert claims.take(spec_hash, f"run {spec_hash[0]}", "cpu")
+        assert here.take(second.spec.hash, "second", "cuda:1")
+        seen = {sweep["host"]: sweep for sweep in sweeps(work.url)}
+        assert seen.keys() == {host, f"else{host}"}
+        assert [run["device"] for run in seen[host]["running"]] == ["cpu", "cuda:1"]
+        assert (seen[host]["total"], seen[host]["counts"], seen[host]["ends"]) == (7, {"done": 3}, None)
+        here.drop(first.spec.hash)
+        assert [run["run"] for sweep in sweeps(work.url) for run in sweep["running"]] == ["second", "run b"]
+        save(store, second.spec, outcome(second.spec), started=now())
+        elsewhere.__exit__()
+        assert [sweep["running"] for sweep in sweeps(work.url)] == [[]]

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from fake_execute import chatty, faulty
 from toy_federations import random_federation, tiny_federation
 
 from bench.engine.execute import run
@@ -129,16 +128,6 @@ def test_numbers_do_not_depend_on_the_blocks_of_a_retry() -> None:
         for key, counts in usual.correct.items():
             assert (result.correct[key] == counts).all()
     assert sizes == [None, 2, 1, 1], "five clients in one block; halves, quarters, and one at least"
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_under_its_log_fails_no_run(capfd: pytest.CaptureFixture[str]) -> None:
-    order = Order(LOCAL, (), "cpu", 1, log=Path("/dev/full"))
-    assert attempt(chatty, order).state == "done"
-    failed = attempt(faulty, order)
-    assert (failed.state, failed.reason) == ("failed", "ValueError: first line")
-    print("seen again")
-    assert "seen again" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("built", [random_federation(), tiny_federation()])

@@ -13,10 +13,11 @@ from fake_runs import stored
 from bench import registry
 from bench.engine.methods import METHODS
 from bench.federation.build import build
+from bench.grids import Planned
 from bench.own_sources import sources
 from bench.spec import ClientSettings, RunSpec
 from bench.sweep import fingerprint
-from bench.sweep.plan import make_plan, planned
+from bench.sweep.plan import make_plan
 
 
 @pytest.fixture
@@ -135,7 +136,7 @@ def test_a_run_counts_as_changed_with_a_module_that_its_plug_in_takes_a_number_f
     row = stored("done", made.method_numerics, source=made.source)
     for number, expected in ((2, False), (3, is_changed)):
         write(number)
-        (step,) = make_plan([planned(spec)], {spec.hash: row}, lambda dataset: "").steps
+        (step,) = make_plan([Planned(spec, spec.method)], {spec.hash: row}, lambda dataset: "")
         assert (step.status, step.changed) == ("done", expected)
 
 

@@ -1,133 +1,209 @@
-"""What a plan says of stored and missing runs, and what those will take."""
+"""What a plan says of stored and missing runs, what those will take, and how people and programs see it."""
+
+from __future__ import annotations
+
+import io
 
 import pytest
+from fake_execute import outcome
 from fake_runs import grid, have, stored, took
+from rich.console import Console
 
 from bench import engine
-from bench.dataset import DATASETS
+from bench.engine.result import RunResult
 from bench.grids import expand
 from bench.resolve import resolve
-from bench.sources import RawFile
 from bench.spec import RunSpec
-from bench.store.store import Stored
-from bench.sweep import display
-from bench.sweep.plan import Estimator, Plan, make_plan
+from bench.sweep import display, fingerprint
+from bench.sweep.display import Display, line
+from bench.sweep.plan import Estimator, Step, make_plan, to_run
 
 pytestmark = pytest.mark.usefixtures("older_code_exists")
 
 
-def status(old: Stored | None, lacking=have) -> tuple[str, bool, bool]:
+def spec_of(
+    method: str = "local", seed: int = 9, clients: int = 3, rounds: int = 100, epochs: int = 1
+) -> RunSpec:
+    overrides = {"protocol.rounds": rounds, "protocol.local_epochs": epochs}
+    return resolve("cora", "non-overlapping", clients, method, seed, overrides)
+
+
+@pytest.mark.parametrize(
+    ("state", "numerics", "source", "expected"),
+    [
+        # numerics of the method and the engine beside those installed; status, to run, changed
+        (None, (0, 0), None, ("missing", True, False)),
+        ("done", (0, 0), "other", ("done", False, True)),
+        ("done", (0, 0), None, ("done", False, False)),
+        ("diverged", (0, 0), None, ("diverged", False, False)),
+        ("not_applicable", (0, 0), None, ("not_applicable", False, False)),
+        ("failed", (0, 0), None, ("failed", True, False)),
+        ("oom", (0, 0), None, ("oom", True, False)),
+        ("no_data", (0, 0), None, ("missing", True, False)),
+        ("done", (-1, 0), None, ("stale", True, False)),
+        ("diverged", (-1, 0), None, ("stale", True, False)),
+        ("done", (0, -1), None, ("stale", True, False)),
+        ("done", (1, 0), None, ("done", False, False)),
+    ],
+)
+def test_status_of_stored_runs(
+    state: str | None, numerics: tuple[int, int], source: str | None, expected: tuple[str, bool, bool]
+) -> None:
+    """Without the data, what is settled stays so, and the rest is no_data; the sweep tries to get them."""
     planned = expand(grid(methods=("local",), seeds=(0,)))
-    plan = make_plan(planned, {planned[0].spec.hash: old} if old else {}, lacking)
-    return plan.steps[0].status, plan.steps[0].to_run, plan.steps[0].changed
-
-
-def test_status_of_stored_runs() -> None:
-    now = {"method": 2, "numerics": engine.NUMERICS}
-    assert status(None) == ("missing", True, False)
-    assert status(stored("done", **now, source="other")) == ("done", False, True)
-    for state, expected, to_run in (
-        ("done", "done", False),
-        ("diverged", "diverged", False),
-        ("not_applicable", "not_applicable", False),
-        ("failed", "failed", True),
-        ("oom", "oom", True),
-        ("no_data", "missing", True),
-    ):
-        assert status(stored(state, **now)) == (expected, to_run, False)
-    older_engine = {"method": 2, "numerics": engine.NUMERICS - 1}
-    for older in (stored("done", 1), stored("diverged", 1), stored("done", **older_engine)):
-        assert status(older) == ("stale", True, False)
-    assert status(stored("done", 3)) == ("done", False, False), "newer is not stale"
-
-
-def test_data_that_is_not_at_hand() -> None:
-    now = {"method": 2, "numerics": engine.NUMERICS}
-    assert status(None, lambda dataset: f"no {dataset}") == ("no_data", True, False)
-    assert status(stored("done", **now), lambda dataset: "no") == ("done", False, False)
-
-
-def test_times_are_scaled_by_rounds_and_epochs_of_like_runs_only() -> None:
-    def timing(rounds: int, epochs: int, seconds: float, method: str = "local", clients: int = 3) -> Stored:
-        overrides = {"protocol.rounds": rounds, "protocol.local_epochs": epochs}
-        spec = resolve("cora", "non-overlapping", clients, method, 9, overrides)
-        return took(spec, seconds)
-
-    # Seconds per local epoch: 0.5, 1 and 3; the median is 1.
-    history = [timing(10, 2, 10.0), timing(20, 1, 20.0), timing(5, 4, 60.0), timing(20, 1, 99.0, clients=4)]
-    overrides = {"protocol.rounds": 20, "protocol.local_epochs": 2}
-    plan = make_plan(expand(grid(), overrides=overrides), {}, have).timed(history, "cpu")
-    times = {step.planned.names[3:]: step.seconds for step in plan.steps}
-    assert times == {("local", 0): 40.0, ("local", 1): 40.0, ("fedavg", 0): None, ("fedavg", 1): None}
-    assert (plan.times, plan.unknown_times) == ([40.0, 40.0], 2)
-    assert display.to_do(plan, 2) == "4 to run, time 40 s on 2 at a time and 2 runs whose time is unknown"
-    assert display.as_json(plan, 2, None)["seconds"] == 40.0
-    nobody_knows = make_plan(expand(grid()), {}, have)
-    tree = display.as_json(nobody_knows, 2, None)
-    assert (tree["seconds"], tree["device_hours"], tree["unknown_times"]) == (None, None, 4)
-    assert display.as_json(Plan(()), 2, None)["seconds"] == 0.0
-    waiting = make_plan(expand(grid(datasets=("cora", "citeseer"))), {}, lambda name: "no" * (name != "cora"))
-    assert len(waiting.to_run) == 8
-    assert display.to_do(waiting, 2) == (
-        "4 to run, time unknown, no like run is stored; 4 more need data that the sweep tries to download"
-    )
-
-
-def test_files_without_an_address_are_not_said_to_be_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = make_plan(expand(grid()), {}, lambda name: "no")
-    monkeypatch.setattr(DATASETS.named("cora"), "files", (RawFile("a.txt"),))
-    assert "4 more need files that have no public address" in display.to_do(plan, 2)
-    assert "download" not in display.to_do(plan, 2)
+    rows = {}
+    if state is not None:
+        row = stored(state, 2 + numerics[0], engine.NUMERICS + numerics[1], source)
+        rows[planned[0].spec.hash] = row
+    (step,) = make_plan(planned, rows, have)
+    assert (step.status, step.to_run, step.changed) == expected
+    (step,) = make_plan(planned, rows, lambda dataset: "no")
+    assert (step.status == "no_data") == expected[1]
 
 
 def test_runs_of_one_spec_are_done_once() -> None:
     plan = make_plan(expand(grid(methods=("fedavg", "fedavg_ft"), seeds=(0,))), {}, have)
-    assert len(plan.steps) == 2
-    assert [step.planned.method for step in plan.to_run] == ["fedavg"]
-    assert Plan(()).to_run == []
+    assert len(plan) == 2
+    assert [step.planned.method for step in to_run(plan)] == ["fedavg"]
 
 
-def test_times_are_of_the_sort_of_device_that_runs_go_to() -> None:
-    """Else a laptop's history would tell what a GPU takes, and the other way round."""
-    specs = [resolve("cora", "non-overlapping", 3, "local", seed) for seed in range(3)]
+# What runs take -------------------------------------------------------------------------------------
+
+
+def test_times_are_scaled_by_rounds_and_epochs_of_like_runs_on_such_a_device_only() -> None:
+    # Seconds per local epoch: 0.5, 1 and 3; the median is 1.
     history = [
-        took(spec, seconds, device)
-        for spec, seconds, device in zip(specs, (90.0, 6.0, 8.0), ("cpu", "cuda:0", "cuda:1"), strict=True)
+        took(spec_of(rounds=10, epochs=2), 10.0),
+        took(spec_of(rounds=20), 20.0),
+        took(spec_of(rounds=5, epochs=4), 60.0),
+        took(spec_of(rounds=20, clients=4), 99.0),
+        took(spec_of(rounds=20), 8.0, "cuda:1"),
+        took(spec_of(rounds=20), 5.0, state="failed"),
     ]
-    plan = make_plan(expand(grid(methods=("local",), seeds=(7,))), {}, have)
-    assert plan.timed(history, "cpu").times == [90.0]
-    assert plan.timed(history, "cuda").times == [pytest.approx(7)]
-    assert plan.timed(history[:1], "cuda").unknown_times == 1
+    wanted = spec_of(rounds=20, epochs=2)
+    assert Estimator(history, "cpu").seconds(wanted) == 40.0
+    assert Estimator(history, "cuda:0").seconds(wanted) == 16.0
+    assert Estimator(history, "cpu").seconds(spec_of("fedavg")) is None
     estimator = Estimator(history[:1], "cuda")
-    estimator.add(specs[1], 6.0, "cpu")
-    assert estimator.seconds(specs[0]) is None
+    estimator.add(wanted, 6.0, "cpu")
+    assert estimator.seconds(wanted) is None
 
 
 def test_runs_of_as_many_epochs_tell_what_a_run_takes() -> None:
     """A generator that is trained once, for 300 s, is most of a short run and little of a long one."""
-
-    def spec(rounds: int, epochs: int, seed: int = 0) -> RunSpec:
-        overrides = {"protocol.rounds": rounds, "protocol.local_epochs": epochs}
-        return resolve("cora", "non-overlapping", 3, "local", seed, overrides)
-
     estimator = Estimator([], "cpu")
-    for seed in range(3):  # three short runs: a median over all epochs would be theirs
-        estimator.add(spec(100, 1, seed), 300 + 100 * 0.3, "cpu")
-    estimator.add(spec(100, 10), 300 + 1000 * 0.3, "cpu")
-    assert estimator.seconds(spec(100, 10, 7)) == pytest.approx(600)
-    assert estimator.seconds(spec(50, 20, 7)) == pytest.approx(600)
-    assert estimator.seconds(spec(100, 1, 7)) == pytest.approx(330)
-    assert estimator.seconds(spec(200, 10, 7)) == pytest.approx(1200)  # of what is nearest, no curve
-    estimator.add(spec(200, 10), 300 + 2000 * 0.3, "cpu")
-    assert estimator.seconds(spec(200, 10, 7)) == pytest.approx(900)
+    for _ in range(3):  # three short runs: a median over all epochs would be theirs
+        estimator.add(spec_of(), 300 + 100 * 0.3, "cpu")
+    estimator.add(spec_of(epochs=10), 300 + 1000 * 0.3, "cpu")
+    assert estimator.seconds(spec_of(epochs=10)) == pytest.approx(600)
+    assert estimator.seconds(spec_of(rounds=50, epochs=20)) == pytest.approx(600)
+    assert estimator.seconds(spec_of()) == pytest.approx(330)
+    assert estimator.seconds(spec_of(rounds=200, epochs=10)) == pytest.approx(1200)  # of what is nearest
 
 
 def test_where_no_like_run_is_known_here_that_of_another_machine_tells() -> None:
-    def timing(method: str, seconds: float) -> Stored:
-        return took(resolve("cora", "non-overlapping", 3, method, 9), seconds)
+    there = [took(spec_of(), 50), took(spec_of("fedavg"), 60)]
+    estimator = Estimator([took(spec_of(), 4)], "cpu", there)
+    assert [estimator.seconds(spec_of(method)) for method in ("local", "fedavg")] == [4, 60]
+    assert Estimator([], "cuda", there).seconds(spec_of()) is None
 
-    plan = make_plan(expand(grid(seeds=(7,))), {}, have)
-    timed_plan = plan.timed([timing("local", 4)], "cpu", [timing("local", 50), timing("fedavg", 60)])
-    times = {step.planned.method: step.seconds for step in timed_plan.steps}
-    assert times == {"local": pytest.approx(4), "fedavg": pytest.approx(60)}
-    assert plan.timed([], "cuda", [timing("local", 50)]).unknown_times == 2
+
+# As people and programs see it ----------------------------------------------------------------------
+
+
+def test_durations_as_people_say_them() -> None:
+    seconds = (0.0, 0.03, 0.25, 9.94, 9.96, 59.4, 59.6, 5360.0, 5400.0)
+    said = ["0 s", "under 0.1 s", "0.2 s", "9.9 s", "10 s", "59 s", "1 min", "89 min", "1.5 h"]
+    assert [display.duration(each) for each in seconds] == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "slots", "expected", "time"),
+    [
+        ((3600.0, 10.0), 2, 3600.0, "time 60 min on 2 at a time"),
+        ((3600.0, 10.0), 1, 3610.0, "time 60 min on 1 at a time"),
+        ((50.0, 20.0, 50.0), 2, 60.0, "time 1 min on 2 at a time"),
+        ((50.0, 20.0, 50.0), 8, 50.0, "time 50 s on 8 at a time"),
+        ((40.0, None), 2, 40.0, "time 40 s on 2 at a time and 1 run whose time is unknown"),
+        ((None, None), 2, None, "time unknown, no like run is stored"),
+    ],
+)
+def test_what_is_to_do_and_how_long_it_takes(
+    seconds: tuple[float | None, ...], slots: int, expected: float | None, time: str
+) -> None:
+    """Beside every run is one whose data are not at hand, which takes no slot."""
+    methods = ("local", "fedavg", "fedprox")[: len(seconds)]
+    planned = expand(grid(("cora", "citeseer"), methods, seeds=(0,)))
+    like = zip(planned, seconds, strict=False)  # Cora's come first
+    estimator = Estimator([took(run.spec, each) for run, each in like if each], "cpu")
+    plan = make_plan(planned, {}, lambda dataset: "no" * (dataset != "cora"))
+    runs = len(seconds)
+    assert display.to_do(plan, estimator, slots) == (
+        f"{runs} to run, {time}; {runs} more need data that are not here: the sweep tries to download them"
+    )
+    tree = display.as_json(plan, estimator, slots, None)
+    known = [each for each in seconds if each]
+    assert (tree["seconds"], tree["unknown_times"]) == (pytest.approx(expected), seconds.count(None))
+    assert tree["device_hours"] == (pytest.approx(sum(known) / 3600) if known else None)
+    assert display.as_json([], estimator, slots, None)["seconds"] == 0.0
+
+
+def test_a_dry_run_says_what_is_exact_compatible_and_stale_and_what_it_costs() -> None:
+    planned = expand(grid(methods=("local", "fedavg"), seeds=(0, 1, 2)))
+    by_name = {plan.names[3:]: plan.spec.hash for plan in planned}
+    here = fingerprint.code("fedavg")
+    rows = {
+        ("local", 0): stored("done", 2),
+        ("local", 1): stored("done", 1),
+        ("local", 2): stored("failed", 2),
+        ("fedavg", 0): stored("done", here.method_numerics, source="other"),
+        ("fedavg", 1): stored("diverged", here.method_numerics, source=here.source),
+    }
+    states = {by_name[name]: row for name, row in rows.items()}
+    plan = make_plan(planned, states, have)
+    estimator = Estimator([took(planned[0].spec, 120.0)], "cpu")
+    out = io.StringIO()
+    Console(file=out, width=120).print(display.table(plan, estimator))
+    text = " ".join(out.getvalue().split())
+    assert "local 1 done, 1 failed, 1 stale 4 min" in text
+    assert "fedavg 1 changed, 1 diverged, 1 missing unknown" in text
+    tree = display.as_json(plan, estimator, 2, 2000.0, {by_name["local", 2], by_name["local", 0]})
+    levels = {level: row["runs"] for level, row in tree["levels"].items()}
+    assert levels == {"exact": 2, "compatible": 1, "stale": 1}
+    assert [run["spec_hash"] for run in tree["runs"]] == [step.spec.hash for step in plan]
+    assert (tree["counts"]["missing"], tree["to_run"], tree["shipped"]) == (1, 3, 1)
+    assert (tree["seconds"], tree["device_hours"], tree["bytes"]) == (120.0, pytest.approx(1 / 15), 6000)
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_the_lines_are_the_same_with_a_bar_and_without(is_terminal: bool) -> None:
+    console = Console(file=io.StringIO(), force_terminal=is_terminal, width=120)
+    with Display(console) as shown:
+        shown.started(1)
+        shown.finished(step_of("local"), RunResult("failed", "reason [red]"))
+    text = console.file.getvalue()
+    line_of_run = "[1/1] local cora non-overlapping 3 seed 0: failed: reason [red]\n"
+    if is_terminal:
+        assert line_of_run in text
+        assert "1/1" in text.replace(line_of_run, "")
+    else:
+        assert text == line_of_run
+
+
+def step_of(method: str) -> Step:
+    return make_plan(expand(grid(methods=(method,), seeds=(0,))), {}, have)[0]
+
+
+@pytest.mark.parametrize("method", ["local", "fedavg"])  # of which one deploys what is received
+def test_a_finished_run_is_summed_up_in_a_line(method: str) -> None:
+    step = step_of(method)
+    result = outcome(step.spec)
+    for stage, split in result.correct:
+        result.correct[stage, split][:] = 0
+    # Best validation is in row 1; of three clients with five samples, 5, 4 and 0 are right there.
+    result.correct["trained", "val"][:] = [[0, 1, 1], [1, 1, 1]]
+    result.correct["trained", "test"] = result.correct["trained", "test"].copy()
+    result.correct["trained", "test"][:] = [[5, 5, 5], [5, 4, 0]]
+    assert line(step, result) == f"{method} cora non-overlapping 3 seed 0: done 0.5 s, test 60.0 %"
+    failed = RunResult("not_applicable", "no such thing")
+    assert line(step, failed).endswith("seed 0: not applicable: no such thing")

@@ -1,9 +1,6 @@
 """Sweeps on a Ray cluster of several nodes on this machine."""
 
 import os
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -18,8 +15,8 @@ from processes import alive, below, wait_for
 from scripted import Scripted
 
 from bench.grids import expand
-from bench.sweep.policy import Limits, Placement
-from bench.sweep.run import sweep
+from bench.sweep.policy import NO_LIMITS, Limits, Placement
+from bench.sweep.run import Sweep
 
 pytest.importorskip("ray", reason="needs the extra 'ray'")
 
@@ -46,7 +43,7 @@ def on_ray(
     """A scripted sweep on the cluster."""
     there = ray_workers.ray_cluster(Placement(backend="ray", address=cluster.address), 100)
     with there as (slots, make_pool), monkeypatch.context() as patch:
-        patch.setattr(scripts, "sweep", partial(sweep, make_pool=make_pool))
+        patch.setattr(scripts, "Sweep", partial(Sweep, make_pool=make_pool))
         return work.sweep(planned, script, slots, limits)
 
 
@@ -85,7 +82,7 @@ def test_runs_of_a_lost_node_are_made_elsewhere(
     killer = threading.Thread(target=kill_when_busy)
     (work.folder / "attempts").mkdir()
     killer.start()
-    outcome = on_ray(work, cluster, monkeypatch, planned, {"*": ["done 2"]}, None)
+    outcome = on_ray(work, cluster, monkeypatch, planned, {"*": ["done 2"]}, NO_LIMITS)
     killer.join()
     assert (outcome.counts, outcome.ran, outcome.failed) == ({"done": 12}, 12, 0)
     assert len(lost) == 1
@@ -130,33 +127,3 @@ def test_every_end_of_a_run_is_the_one_that_it_has_here(
         assert shrinks == [1, 1, 2]
     assert ended["ray"]["local 3 3"] == ended["here"]["local 3 3"] == ("done", "")
     assert ended["ray"] == ended["here"]
-
-
-def bench(folder: Path, *more: str) -> subprocess.Popen[str]:
-    """A sweep of real runs of some seconds as a process, in a process group of its own."""
-    command = [str(Path(sys.executable).with_name("bench")), "sweep", "-d", "cora", "-k", "3", "-m", "fedavg"]
-    seeds = [word for seed in range(4) for word in ("--seed", str(seed))]
-    return subprocess.Popen(
-        [*command, *seeds, "--set", "protocol.rounds=100", "--jobs", "1", *more],
-        env={**os.environ, "BENCH_HOME": str(folder)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-
-
-@pytest.mark.slow
-def test_an_interrupt_leaves_what_ran_stored_and_no_process(tmp_path: Path) -> None:
-    database = f"sqlite:///{tmp_path / 'bench.db'}"
-    started = bench(tmp_path, "--backend", "ray", "--devices", "cpu")
-    assert started.stdout is not None
-    wait_for(lambda: "[1/4]" in started.stdout.readline(), 120)  # type: ignore[union-attr]
-    processes = below(started.pid)
-    assert any("raylet" in process.name() for process in alive(processes))
-    os.killpg(started.pid, signal.SIGINT)  # as a terminal does
-    out = started.communicate(timeout=120)[0]
-    assert started.returncode == 130, out
-    wait_for(lambda: not alive(processes), 20)
-    kept = stored_numbers(database)
-    assert 1 <= len(kept) < 4, out

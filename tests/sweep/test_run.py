@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_execute import by_other_code, instant, told
+from fake_execute import by_other_code, instant, told, told_elsewhere
 from fake_runs import FakeFederation, cpu, grid, no_citeseer, stored_numbers, too_many_clients
 from processes import wait_for, workers_below
 from scripted import Scripted
@@ -33,7 +34,7 @@ from bench.store.models import ImportedBundle, Run
 from bench.store.store import now
 from bench.sweep import fingerprint, workers
 from bench.sweep.claims import Claims
-from bench.sweep.plan import Step
+from bench.sweep.plan import Step, to_run
 from bench.sweep.policy import Limits, Slots
 from bench.sweep.run import Outcome
 from bench.sweep.status import sweeps
@@ -64,7 +65,7 @@ ENDS = [
     (["disk"], "failed", [1], "OSError: [Errno 5] Input/output error", True),
     (["unready"], "failed", [1], "ValueError: half a file", True),
     (["exit 3"], "failed", [1], "the worker process died (exit code 3)", True),
-    (["signal 9"], "failed", [1, 1, 2, 4], f"{LOST}, 4 times", True),
+    (["signal 9"], "failed", [1, 1, 2, 4], f"{LOST}; tried 4 times, at last in blocks of 1/4", True),
     (["signal 9", "signal 9", "signal 9", "done"], "done", [1, 1, 2, 4], "", False),
     (["oom", "oom", "done"], "done", [1, 1, 2], "", False),
     (["oom"], "oom", [1, 1, 2, 4], "MemoryError: no more; tried 4 times, at last in blocks of 1/4", True),
@@ -170,7 +171,7 @@ def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(
 
 def test_first_call_runs_everything_second_call_nothing(work: Scripted) -> None:
     planned = expand(grid())
-    assert work.sweep(planned, execute=instant) == Outcome({"done": 4}, 4)
+    assert work.sweep(planned, execute=instant) == Outcome({"done": 4}, 4, 0, {})
     assert [line[:6] for line in work.lines] == ["[1/4] ", "[2/4] ", "[3/4] ", "[4/4] "]
     before = stored_numbers(work.url)
     assert set(before) == {plan.spec.hash for plan in planned}
@@ -178,7 +179,7 @@ def test_first_call_runs_everything_second_call_nothing(work: Scripted) -> None:
     def never(*_: object) -> RunResult:
         raise AssertionError
 
-    assert work.sweep(planned, execute=never, build=never) == Outcome({"done": 4}, 0)
+    assert work.sweep(planned, execute=never, build=never) == Outcome({"done": 4}, 0, 0, {})
     assert stored_numbers(work.url) == before
 
 
@@ -193,9 +194,9 @@ def test_missing_data_is_a_state_unless_there_is_nothing_else(work: Scripted) ->
         work.sweep(expand(grid(datasets=("citeseer",))), build=no_citeseer)
     assert not work.is_begun
     both = expand(grid(datasets=("cora", "citeseer")))
-    assert work.sweep(both, build=no_citeseer) == Outcome({"done": 4, "no_data": 4}, 4)
+    assert work.sweep(both, build=no_citeseer) == Outcome({"done": 4, "no_data": 4}, 4, 0, {})
     # Once the data are there, they are run.
-    assert work.sweep(both) == Outcome({"done": 8}, 4)
+    assert work.sweep(both) == Outcome({"done": 8}, 4, 0, {})
 
 
 def test_nothing_that_says_nothing_replaces_a_result(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,9 +223,14 @@ def test_a_level_is_redone_and_nothing_else(work: Scripted, monkeypatch: pytest.
         return replace(real(method), source="other") if method == "fedavg" else real(method)
 
     monkeypatch.setattr(fingerprint, "code", code)
-    assert work.plan(planned).counts == {"stale": 1, "done": 3, "failed": 1, "missing": 1}
+    assert Counter(step.status for step in work.plan(planned)) == {
+        "stale": 1,
+        "done": 3,
+        "failed": 1,
+        "missing": 1,
+    }
     names = {
-        level: {f"{step.planned.method} {step.spec.seed}" for step in work.plan(planned, level).to_run}
+        level: {f"{step.planned.method} {step.spec.seed}" for step in to_run(work.plan(planned, level))}
         for level in (None, "stale", "failed", "changed")
     }
     real.cache_clear()
@@ -263,6 +269,15 @@ def test_a_machine_that_was_lost_elsewhere_is_never_said_to_be_this_one(
     with open_store(work.url, create=False) as store:
         (description,) = map(json.loads, store.environments()["description"])
     assert description == ({} if elsewhere else describe("cpu", 1))
+
+
+def test_another_machine_is_told_sources_and_whole_paths(
+    work: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(work.folder)
+    work.folder = Path()
+    slots = Slots(("cpu",), 1, elsewhere=True)
+    assert work.sweep(local_runs(0), slots=slots, execute=told_elsewhere).counts == {"done": 1}
 
 
 def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:

@@ -13,11 +13,8 @@ from stored_runs import MemoryStore
 
 from bench import registry
 from bench.errors import RequestError
-from bench.grids import Filters, expand
-from bench.grids.expand import ad_hoc
 from bench.resolve import parse_overrides, resolve
 from bench.selection import RULES
-from bench.spec import RunSpec
 from bench.studies.source import merged
 from bench.sweep.run_details import cell, command, run_detail, run_list
 
@@ -36,21 +33,19 @@ def database() -> MemoryStore:
     return fake
 
 
-def planned(command: str) -> set[str]:
+def made_by(command: str) -> set[str]:
     """Spec hashes of what a ``bench sweep`` line runs."""
-    words = shlex.split(command)[2:]
+    words = shlex.split(command)
+    assert words[:2] == ["bench", "sweep"]
     given: dict[str, list[str]] = {}
-    for option, value in zip(words[::2], words[1::2], strict=True):
+    for option, value in zip(words[2::2], words[3::2], strict=True):
         given.setdefault(option, []).append(value)
-    filters = Filters(
-        tuple(given["-d"]),
-        tuple(given["-s"]),
-        tuple(map(int, given["-k"])),
-        tuple(given["-m"]),
-        tuple(map(int, ",".join(given["--seed"]).split(","))),
-    )
-    runs = expand(ad_hoc(filters), filters, parse_overrides(given.get("--set", [])))
-    return {run.spec.hash for run in runs}
+    (dataset,), (scenario,), (clients,), (method,) = (given[option] for option in ("-d", "-s", "-k", "-m"))
+    settings = parse_overrides(given.get("--set", []))
+    return {
+        resolve(dataset, scenario, int(clients), method, int(seed), settings).hash
+        for seed in given["--seed"][0].split(",")
+    }
 
 
 def test_the_commands_make_exactly_the_runs_of_the_cell() -> None:
@@ -61,8 +56,8 @@ def test_the_commands_make_exactly_the_runs_of_the_cell() -> None:
         ([0, 1], {"failed": 2}),
     ]
     wanted = set(runs.loc[runs["method"] == "fedprox", "spec_hash"])
-    assert planned(parts[0]["command"]) | planned(parts[1]["command"]) == wanted
-    assert planned(parts[0]["command"]).isdisjoint(planned(parts[1]["command"]))
+    assert made_by(parts[0]["command"]) | made_by(parts[1]["command"]) == wanted
+    assert made_by(parts[0]["command"]).isdisjoint(made_by(parts[1]["command"]))
     assert [run["test"] for run in parts[0]["runs"]] == [1.0] * 3
     assert [(run["seed"], run["state"], run["test"]) for run in parts[1]["runs"]] == [
         (0, "failed", None),
@@ -155,19 +150,7 @@ def test_the_printed_command_makes_the_same_spec(
 ) -> None:
     own = {"method.mu": mu} if method == "fedprox" else {}
     spec = resolve("cora", "overlapping", clients, method, seed, {**overrides, **own})
-    words = shlex.split(command(spec))
-    assert words[:2] == ["bench", "sweep"]
-    options = list(zip(words[2::2], words[3::2], strict=True))
-    named = dict(options)
-    again: RunSpec = resolve(
-        named["-d"],
-        named["-s"],
-        int(named["-k"]),
-        named["-m"],
-        int(named["--seed"]),
-        parse_overrides([value for option, value in options if option == "--set"]),
-    )
-    assert again.hash == spec.hash
+    assert made_by(command(spec)) == {spec.hash}
 
 
 def test_a_command_names_nothing_that_is_the_default() -> None:

@@ -22,7 +22,7 @@ from bench.grids import expand
 from bench.sweep.execution import execute
 from bench.sweep.order import Order
 from bench.sweep.policy import Limits, Placement, Slots
-from bench.sweep.run import Outcome, sweep
+from bench.sweep.run import Outcome, Sweep
 
 pytest.importorskip("submitit", reason="needs the extra 'slurm'")
 
@@ -42,7 +42,7 @@ def as_jobs(work: Scripted, monkeypatch: pytest.MonkeyPatch, script: Mapping[str
     one = slurm_workers.executor(work.folder / "slurm", {"timeout_min": 5}, cluster="local")
     make = partial(slurm_workers.SlurmPool, executor=one, alone=one)
     with monkeypatch.context() as patch:
-        patch.setattr(scripts, "sweep", partial(sweep, make_pool=make))
+        patch.setattr(scripts, "Sweep", partial(Sweep, make_pool=make))
         slots = Slots(("cpu",) * 2, 1, elsewhere=True)
         return work.sweep(expand(grid(seeds=(0, 1))), dict(script), slots, Limits(timeout=30))
 
@@ -159,7 +159,7 @@ def test_what_cannot_be_handed_over_is_lost(
         (tmp_path / "7_0_result.pkl").write_bytes(content)
     ended = handed_over(EndedJob(tmp_path, submit))
     assert isinstance(ended, slurm_workers.Lost)
-    assert words in ended.how
+    assert words in ended.reason
     assert len(list(tmp_path.iterdir())) == (content is not None), "to be read"
 
 

@@ -21,7 +21,6 @@ from stored_runs import (
     MemoryStore,
     bundle_of,
     change_table,
-    database,
     done,
     result_of,
     save,
@@ -206,44 +205,36 @@ def test_runs_that_cannot_be_made_here(
     code = fingerprint.code("local")
     here = {"method_numerics": code.method_numerics, "engine_numerics": code.engine_numerics}
     pubmed = RunSpec(dataset="pubmed", scenario="non-overlapping", clients=2, method="local", seed=0)
-    cases = {
-        "data": (pubmed, here, "not in any data root: "),
-        "method": (spec_of(method="locl"), here, "unknown method 'locl': did you mean 'local'?"),
-        "numerics": (
+    problems = {
+        "not in any data root: ": (pubmed, here),
+        "unknown method 'locl': did you mean 'local'?": (spec_of(method="locl"), here),
+        f"made with method numerics 99, here is {code.method_numerics}": (
             spec_of(),
             {**here, "method_numerics": 99},
-            f"made with method numerics 99, here is {code.method_numerics}",
         ),
     }
-    for name, (spec, context, problem) in cases.items():
-        with open_store(f"sqlite:///{tmp_path / name}.db", create=True) as store:
+    with open_store(f"sqlite:///{tmp_path / 'a.db'}", create=True) as store:
+        for spec, context in problems.values():
             save(store, spec, done(), **context)
-            write_bundle(store, store.runs(), tmp_path / name)
-        url = f"sqlite:///{tmp_path / name}-new.db"
-        assert bench(capsys, "import", str(tmp_path / name), "--db", url)[0] == 0
-        exit_code, text, error = bench(capsys, "verify", str(tmp_path / name), "--db", url)
-        assert (exit_code, error) == (1, "")
-        assert f"): not checked: {problem}" in text
-        assert f"{name}: incomplete, 1 of 1 run drawn" in text
-        assert ": 1 not checked; nothing marked\n" in text
-        with open_store(url, create=False) as store:
-            assert store.runs()["bundle_state"].tolist() == ["unverified"]
+        write_bundle(store, store.runs(), tmp_path / "a")
+    url = f"sqlite:///{tmp_path / 'b.db'}"
+    assert bench(capsys, "import", str(tmp_path / "a"), "--db", url)[0] == 0
+    exit_code, text, error = bench(capsys, "verify", str(tmp_path / "a"), "--db", url)
+    assert (exit_code, error) == (1, "")
+    assert all(f"): not checked: {problem}" in text for problem in problems)
+    assert "a: incomplete, 3 of 3 runs drawn" in text
+    assert ": 3 not checked; nothing marked\n" in text
+    with open_store(url, create=False) as store:
+        assert set(store.runs()["bundle_state"]) == {"unverified"}
 
 
-def test_wrong_requests(real: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bundle_whose_numbers_do_not_agree_is_refused(real: Path, tmp_path: Path) -> None:
     broken = Path(shutil.copytree(real, tmp_path / "broken"))
     change_table(broken, "client_results.parquet", set_cell("correct", 1))
     change_table(broken, "confusions.parquet", lambda table: table.slice(0, 0))
-    old = database(tmp_path / "a.db", [])
-    for arguments, problem in (
-        ((str(real), "--draw-seed", "-1"), "--draw-seed"),
-        ((str(real), "--db", f"sqlite:///{tmp_path / 'none.db'}"), "no database at"),
-        ((str(broken), "--db", old), "curve"),
-    ):
-        code, text, error = bench(capsys, "verify", *arguments)
-        assert (code, text, error.count("\n")) == (2, "", 1)
-        assert problem in error
-    assert not home.exists()
+    bundle = Bundle(broken)
+    with pytest.raises(RequestError, match="curve"):
+        verify.make_again(bundle, bundle.runs(), (), cpu(1), Display(Console()))
 
 
 def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_path: Path) -> None:
@@ -356,8 +347,8 @@ def test_what_differs_on_other_hardware_says_nothing(tmp_path: Path, made_on: st
             save(store, run.spec, result, environment=environment)
         write_bundle(store, store.runs(), tmp_path / "theirs")
     bundle = Bundle(tmp_path / "theirs")
-    reporter = Display(Console(file=io.StringIO()))
-    checks = verify.make_again(bundle, bundle.runs(seed=1), (), cpu(1), reporter, instant, any_federation)
+    display = Display(Console(file=io.StringIO()))
+    checks = verify.make_again(bundle, bundle.runs(seed=1), (), cpu(1), display, instant, any_federation)
     assert [check.finding for check in checks] == ["differs"]
     assert verify.outcome(checks) == outcome
     assert ("1 differs; 1 made on other hardware" in verify.counted(checks)) == (outcome == "incomplete")

@@ -1,31 +1,29 @@
 """Worker processes: how they end, what is left of them, and what may be asked of them."""
 
-import errno
 import gc
 import os
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from fake_execute import Loaded, faulty, frozen, instant
+from fake_execute import Loaded, chatty, faulty, frozen, instant
 from fake_runs import grid
 from processes import wait_for, workers_below
 
 from bench.cli.main import main
-from bench.engine.result import RunResult
 from bench.environment import describe
 from bench.errors import RequestError
 from bench.grids import expand
 from bench.resolve import resolve
-from bench.sweep import fingerprint, workers
+from bench.sweep import workers
 from bench.sweep.order import Execute, Order
 from bench.sweep.policy import Placement, check
-from bench.sweep.workers import LocalPool, Lost, Worker, choose, cores
+from bench.sweep.workers import LocalPool, Lost, choose, cores
 
 PLANNED = expand(grid(methods=("local",), seeds=(0, 1, 2)))
 ORDER = Order(PLANNED[0].spec, (), "cpu", 1)
@@ -49,29 +47,15 @@ def test_a_worker_that_dies_between_two_runs_loses_none(tmp_path: Path) -> None:
             result = pool.start(0, ORDER).result()
             if isinstance(result, Lost):  # its death was seen when the next run was handed over
                 result = pool.start(0, ORDER).result()
-            assert isinstance(result, RunResult)
             assert result.state == "done"
             (process,) = workers_below(os.getpid())
             process.kill()
-
-
-def test_a_process_that_cannot_be_started_loses_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(execute: Execute) -> Worker:
-        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(workers, "Worker", none)
-        pool = LocalPool(1, instant, None)
-        assert isinstance(pool.start(0, ORDER).result(), Lost)
-    assert isinstance(pool.start(0, ORDER).result(), RunResult)
-    pool.stop()
 
 
 def test_a_function_that_cannot_be_handed_over_fails_every_run() -> None:
     with one(lambda order: instant(order)) as pool:
         for _ in range(2):
             result = pool.start(0, ORDER).result()
-            assert isinstance(result, RunResult)
             assert result.state == "failed"
             assert "<lambda>" in result.reason
         assert not workers_below(os.getpid())
@@ -86,8 +70,18 @@ def test_an_interrupt_while_a_process_still_imports_does_not_end_it(
             for child in workers_below(os.getpid()):
                 child.send_signal(signal.SIGINT)
             time.sleep(0.05)
-        assert isinstance(pool.start(0, ORDER).result(60.0), RunResult)
+        assert pool.start(0, ORDER).result(60.0).state == "done"
     assert "KeyboardInterrupt" not in capfd.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_under_its_log_fails_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    order = replace(ORDER, log=Path("/dev/full"))
+    for execute, state, reason in ((chatty, "done", ""), (faulty, "failed", "ValueError: first line")):
+        with one(execute) as pool:
+            result = pool.start(0, order).result()
+            assert (result.state, result.reason) == (state, reason)
 
 
 def test_garbage_collection_passes_by_what_a_worker_has_imported_and_by_nobody_elses() -> None:
@@ -96,7 +90,6 @@ def test_garbage_collection_passes_by_what_a_worker_has_imported_and_by_nobody_e
     assert frozen(wanted).bytes_up <= before
     with one(frozen, 60.0) as pool:
         result = pool.start(0, wanted).result()
-        assert isinstance(result, RunResult)
         assert result.bytes_up > 10_000
 
 
@@ -110,9 +103,10 @@ def test_a_slot_a_core_and_threads_that_do_not_follow_from_the_number_of_runs() 
             choose(device, None, None, runs=4)
 
 
-def test_slots_on_gpus() -> None:
+def test_slots_on_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus = ["cuda:0", "cuda:1"]
-    choose = partial(workers.choose, visible=lambda: gpus, cores=lambda: 6)
+    monkeypatch.setattr(workers, "visible_gpus", lambda: gpus)
+    monkeypatch.setattr(workers, "cores", lambda: 6)
     assert choose(None, None, None, runs=99).devices == ("cuda:0", "cuda:1") * 3, "as many as cores"
     assert choose("cuda:1", None, None, runs=99).devices == ("cuda:1",) * 4, "at most four each"
     assert choose(None, 3, None, runs=9).devices == ("cuda:0", "cuda:1", "cuda:0")
@@ -131,31 +125,17 @@ def test_slots_on_gpus() -> None:
 # On a node of a cluster -----------------------------------------------------------------------------
 
 
-def on_node(execute: Execute, seed: int) -> RunResult | Lost:
-    order = workers.order_for_node(Order(PLANNED[seed].spec, (), "cpu", 1))
-    return workers.attempt_on_node(execute, order, 60, False)
-
-
-def test_a_run_comes_back_with_the_machine_that_made_it() -> None:
-    result = on_node(instant, 0)
-    assert isinstance(result, RunResult)
-    assert (result.state, result.environment) == ("done", describe("cpu", 1))
-
-
-def test_on_a_node_a_kill_is_lost_and_an_exit_has_failed() -> None:
-    assert on_node(faulty, 2) == Lost("the worker process died (killed by signal 9)")
-    ended = on_node(faulty, 1)
-    assert isinstance(ended, RunResult)
-    assert (ended.state, ended.reason) == ("failed", "the worker process died (exit code 3)")
-
-
-def test_a_node_is_told_folders_and_sources_of_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    order = workers.order_for_node(Order(PLANNED[0].spec, ("raw", "/data"), "cpu", 1))
-    assert order.roots == (str(tmp_path / "raw"), "/data")
-    assert order.source == fingerprint.code("local").source
+def test_on_a_node_a_run_ends_as_here_and_says_which_machine_made_it() -> None:
+    ends = []
+    for execute, seed in ((instant, 0), (faulty, 1), (faulty, 2)):
+        order = Order(PLANNED[seed].spec, (), "cpu", 1)
+        ends.append(workers.attempt_on_node(execute, order, 60, False))
+    assert [(end.state, end.reason, isinstance(end, Lost)) for end in ends] == [
+        ("done", "", False),
+        ("failed", "the worker process died (exit code 3)", False),
+        ("failed", "the worker process died (killed by signal 9)", True),
+    ]
+    assert all(end.environment == describe("cpu", 1) for end in ends)
 
 
 @pytest.mark.parametrize(

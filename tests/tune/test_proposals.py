@@ -17,31 +17,26 @@ from .toy_tuning import go_on, tuning
 
 def test_proposals_follow_from_the_trials_and_are_new() -> None:
     search = tuning(trials=20)
-    where, _ = go_on(search)
+    where = go_on(search)
     first = propose(search, where.trials[:15], 5)
     assert propose(search, where.trials[:15], 5) == first
-    tried = {search.place(trial.parameters) for trial in where.trials[:15]}
+    tried = {search.configurations.index(trial.parameters) for trial in where.trials[:15]}
     assert len({*first}) == 5
     assert not tried & {*first}
     assert propose(search, where.trials[:15], 2) == first[:2], "a smaller batch is the beginning of it"
     assert propose(search, where.trials[:14], 5) != first
-    assert max(first) < search.size
+    assert max(first) < len(search.configurations)
 
 
-def test_places_number_the_space() -> None:
-    search = tuning(space={"client.learning_rate": (0.001, 0.01), "client.dropout": (0.0, 0.3, 0.5)})
-    rates, dropouts = search.space.values()
-    places = [
-        search.place({"client.learning_rate": rate, "client.dropout": dropout})
-        for rate in rates
-        for dropout in dropouts
-    ]
-    assert places == list(range(6))
+def test_the_space_is_numbered_with_the_last_parameter_fastest() -> None:
+    search = tuning(space={"client.learning_rate": (0.001, 0.01), "client.dropout": (0.0, 0.5)})
+    configurations = [tuple(configuration.values()) for configuration in search.configurations]
+    assert configurations == [(0.001, 0.0), (0.001, 0.5), (0.01, 0.0), (0.01, 0.5)]
 
 
 def test_the_dashboard_reads_what_is_exported(tmp_path: Path) -> None:
     search = tuning(trials=16)
-    where, _ = go_on(search)
+    where = go_on(search)
     path = tmp_path / "new" / "searches.log"
     export([(search, where.trials)], path)
     storage = JournalStorage(JournalFileBackend(str(path)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sqlite3
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from rich.console import Console
 from sqlalchemy import create_engine, text
 
 from bench.engine.result import RunResult
@@ -16,6 +18,7 @@ from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.store import open_store
 from bench.store.bundle import write_bundle
 from bench.store.store import stored_runs
+from bench.sweep.display import Display
 from bench.sweep.order import Order
 from bench.tune.record import Record, parse
 from bench.tune.run import Searches, tune
@@ -33,14 +36,14 @@ def url(home: Path) -> str:
 
 def run(home: Path, searches: list[Tuning], width: int = 1, slots: int = 1, **changes: Any) -> Searches:
     arguments: dict[str, Any] = {
-        "note": lambda line: None,
         "on_trial": lambda *trial: None,
         "execute": answer,
         "build": any_federation,
         "make_pool": Here,
         **changes,
     }
-    return tune(searches, url(home), home, (), cpu(slots), width, **arguments)
+    display = Display(Console(file=io.StringIO()), only_notes=True)
+    return tune(searches, url(home), home, (), cpu(slots), width, display, **arguments)
 
 
 def read(home: Path, name: str = NAME) -> Record:
@@ -57,12 +60,12 @@ def test_the_winner_is_the_best_by_validation_and_every_trial_is_runs(tmp_path: 
     tuned = run(
         tmp_path,
         [tuning(trials=9)],
-        on_trial=lambda _, where, one: said.append((len(where.trials), one.number)),
+        on_trial=lambda where, one: said.append((len(where.trials), one.number)),
     )
-    assert tuned.exit_code == 0
+    assert not tuned.failed
     assert [file for _, file in tuned.records] == [tmp_path / "tuned" / NAME]
     record = read(tmp_path)
-    expected, _ = go_on(tuning(trials=9))
+    expected = go_on(tuning(trials=9))
     assert [trial.parameters for trial in record.trials] == [trial.parameters for trial in expected.trials]
     assert [trial.state for trial in record.trials] == [trial.state for trial in expected.trials]
     for trial, other in zip(record.trials, expected.trials, strict=True):
@@ -93,7 +96,7 @@ def test_searches_beside_each_other_do_not_change_each_other(tmp_path: Path) -> 
     assert [record.study for record, _ in tuned.records] != []
     for search in searches:
         record = read(tmp_path, f"{search.spec.method}-cora-non-overlapping-3.json")
-        alone, _ = go_on(search, 2)
+        alone = go_on(search, 2)
         assert [trial.parameters for trial in record.trials] == [trial.parameters for trial in alone.trials]
 
 
@@ -118,7 +121,7 @@ def faulty(order: Order) -> RunResult:
 def test_failures_are_trials_and_are_not_run_again(tmp_path: Path) -> None:
     space = {"client.learning_rate": (0.001, 0.01), "client.weight_decay": (0.0, 0.0005)}
     for _ in range(2):
-        assert run(tmp_path, [tuning(trials=4, space=space)], execute=faulty).exit_code == 0
+        assert run(tmp_path, [tuning(trials=4, space=space)], execute=faulty).failed == {}
         by = {tuple(trial.parameters.values()): trial for trial in read(tmp_path).trials}
         assert by[0.001, 0.0].reason == by[0.01, 0.0].reason == "ValueError: first line"
         assert by[0.01, 0.0].state == "failed"
@@ -138,7 +141,6 @@ def test_without_a_number_there_is_no_winner(tmp_path: Path) -> None:
     assert tuned.failed == {
         "local cora non-overlapping 3": "none of 2 trials gave a number: ValueError: no good"
     }
-    assert tuned.exit_code == 1
     for _ in range(2):
         tuned = run(tmp_path / "two", [tuning(trials=2), tuning("fedavg", trials=2)], execute=not_applicable)
         assert set(tuned.failed.values()) == {"not on this"}
@@ -195,16 +197,8 @@ def test_a_database_that_does_not_fit_is_refused_and_stays(
     assert "\n" not in str(caught.value)
     if "partition_hash" not in statement:  # a dry run does not build the clients
         with pytest.raises(RequestError, match=message):
-            opened_searches(url(tmp_path), tmp_path, searches, 1)
+            opened_searches(url(tmp_path), searches, 1)
     assert rows(tmp_path) == before
-
-
-def test_trials_of_an_older_version_are_named(tmp_path: Path) -> None:
-    (tmp_path / "tuning").mkdir()
-    (tmp_path / "tuning" / "journal.log").write_text('{"op_code": 0}\n')
-    with pytest.raises(RequestError, match=r"journal\.log has trials of an older version"):
-        run(tmp_path, [tuning(trials=2)])
-    assert not (tmp_path / "tuning.db").exists()
 
 
 def test_a_database_of_searches_serves_no_report(tmp_path: Path) -> None:
@@ -223,7 +217,7 @@ def test_a_full_disk_ends_in_one_line_and_the_same_request_goes_on(tmp_path: Pat
     run(tmp_path / "whole", [tuning(trials=4)])
     home = tmp_path / "full"
 
-    def fill(search: Any, where: Any, one: Any) -> None:
+    def fill(search: Any, one: Any) -> None:
         if one.number == (1 if what == "database" else 3):
             disk.enter_context(room(100))
 

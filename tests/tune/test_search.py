@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import random
 import re
 
 import pytest
 
 from bench.spec import RunSpec
-from bench.tune.record import best_of
+from bench.tune.record import best_of, client_epochs
 from bench.tune.search import TrialRun
 
 from .toy_tuning import EPOCHS, PLAIN, ROUNDS, final, go_on, plain, tuning, warm
@@ -19,7 +18,7 @@ SMALL = {"client.learning_rate": (0.001, 0.01), "client.dropout": (0.0, 0.5)}
 
 def test_the_default_comes_first_and_nothing_twice() -> None:
     search = tuning(trials=30)
-    where, _ = go_on(search)
+    where = go_on(search)
     assert where.ended == "trials"
     assert where.trials[0].parameters == search.default
     assert [trial.number for trial in where.trials] == list(range(30))
@@ -36,7 +35,7 @@ def test_a_trial_reaches_the_mean_over_seeds_and_uses_their_sum() -> None:
         return TrialRun(0, "searched", "", value, 3.0 * ROUNDS + spec.seed, 1.5)
 
     search = tuning(trials=200)
-    where, _ = go_on(search, play=uneven, most=2)
+    where = go_on(search, play=uneven, most=2)
     (trial,) = where.trials
     assert trial.validation == pytest.approx(0.6)
     assert trial.client_epochs == 3.0 * ROUNDS * 2 + 2001
@@ -47,20 +46,20 @@ def test_a_trial_reaches_the_mean_over_seeds_and_uses_their_sum() -> None:
 def test_a_search_that_was_stopped_goes_on_as_if_it_had_not(width: int) -> None:
     """Stopped after any number of runs, which end in any order: the same trials, and no run made twice."""
     search = tuning(trials=12)
-    whole, _ = go_on(search, width)
+    whole = go_on(search, width)
     for stop in (1, 2, 3, 7, 16, 23):
         for seed in (1, 2):
             order = random.Random(seed)
-            _, stored = go_on(search, width, most=stop, order=order)
-            where, _ = go_on(search, width, stored=copy.deepcopy(stored), order=order)
+            stopped = go_on(search, width, most=stop, order=order)
+            where = go_on(search, width, stored=stopped.runs, order=order)
             assert where.trials == whole.trials
 
 
 def test_another_batch_takes_another_way_from_there_on() -> None:
     search = tuning(trials=12)
-    first, stored = go_on(search, 1, most=9)
+    first = go_on(search, 1, most=9)
     known = [trial.parameters for trial in first.trials]
-    where, _ = go_on(search, 4, stored=stored)
+    where = go_on(search, 4, stored=first.runs)
     assert where.ended
     every = [trial.parameters for trial in where.trials]
     assert len(every) == 12
@@ -71,9 +70,9 @@ def test_another_batch_takes_another_way_from_there_on() -> None:
 
 def test_nothing_runs_beside_the_default_and_then_a_batch_does() -> None:
     search = tuning(trials=9)
-    where, stored = go_on(search, 4, most=0)
-    assert {search.place_of(spec) for spec in where.to_run} == {search.place(search.default)}
-    where, _ = go_on(search, 4, stored=stored, most=2)
+    where = go_on(search, 4, most=0)
+    assert {search.place_of(spec) for spec in where.to_run} == {search.configurations.index(search.default)}
+    where = go_on(search, 4, stored=where.runs, most=2)
     assert len(where.trials) == 1
     assert len({search.place_of(spec) for spec in where.to_run}) == 4
     assert len(where.to_run) == 4 * 2
@@ -81,17 +80,17 @@ def test_nothing_runs_beside_the_default_and_then_a_batch_does() -> None:
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_a_larger_total_goes_on(width: int) -> None:
-    early, stored = go_on(tuning(trials=4), width)
+    early = go_on(tuning(trials=4), width)
     assert len(early.trials) == 4
-    late, _ = go_on(tuning(trials=9), width, stored=stored)
-    whole, _ = go_on(tuning(trials=9), width)
+    late = go_on(tuning(trials=9), width, stored=early.runs)
+    whole = go_on(tuning(trials=9), width)
     assert late.trials == whole.trials
 
 
 def test_a_warm_up_costs_trials_and_never_more_client_epochs() -> None:
     search = tuning(trials=8)
     for width in (1, 2, 3, 8):
-        where, _ = go_on(search, width, play=warm)
+        where = go_on(search, width, play=warm)
         # 8 plain trials grant 192 client epochs; one takes 36 with its warm-up
         used = sum(trial.client_epochs for trial in where.trials)
         assert used <= search.budget == 8 * PLAIN
@@ -107,20 +106,20 @@ def test_a_trial_that_is_dearer_than_what_is_left_for_it_is_cut() -> None:
         more = 0.0 if spec.client.dropout == 0.5 else 1.0
         return TrialRun(0, "searched", "", 0.95, (run.client_epochs or 0.0) + more, 0.1)
 
-    where, _ = go_on(tuning(trials=3, space=SMALL), 2, play=dear_but_default)
+    where = go_on(tuning(trials=3, space=SMALL), 2, play=dear_but_default)
     cut = next(trial for trial in where.trials if trial.parameters["client.dropout"] == 0.0)
     assert (cut.state, cut.validation, cut.client_epochs) == ("cut", None, 24.0)
-    assert where.client_epochs == 72.0
+    assert client_epochs(where.trials) == 72.0
     best = best_of(where.trials)
     assert best is not None
     assert best.parameters["client.dropout"] == 0.5
 
 
 def test_a_budget_below_the_default_has_no_winner_and_a_larger_one_takes_its_runs() -> None:
-    where, stored = go_on(tuning(trials=1), play=warm)
+    where = go_on(tuning(trials=1), play=warm)
     assert best_of(where.trials) is None
     assert [trial.state for trial in where.trials] == ["cut"]
-    where, _ = go_on(tuning(trials=3), play=warm, stored=stored)
+    where = go_on(tuning(trials=3), play=warm, stored=where.runs)
     assert where.trials[0].state == "complete"
     assert where.trials[0].client_epochs == 1.5 * PLAIN
 
@@ -134,7 +133,7 @@ def test_failures_are_trials() -> None:
         return plain(spec)
 
     space = {"client.learning_rate": (0.001, 0.01), "client.weight_decay": (0.0, 0.0005, 0.005)}
-    where, _ = go_on(tuning(trials=6, space=space), play=faulty)
+    where = go_on(tuning(trials=6, space=space), play=faulty)
     by_decay = {}
     for trial in where.trials:
         by_decay.setdefault(trial.parameters["client.weight_decay"], []).append(trial)
@@ -150,5 +149,5 @@ def test_failures_are_trials() -> None:
 
 
 def test_an_exhausted_space_ends_the_search() -> None:
-    where, _ = go_on(tuning(trials=9, space=SMALL), 3)
+    where = go_on(tuning(trials=9, space=SMALL), 3)
     assert (len(where.trials), where.ended) == (4, "space")

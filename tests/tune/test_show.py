@@ -2,12 +2,14 @@
 
 import pytest
 
-from bench.tune.search import SearchProgress
-from bench.tune.show import SearchStatus, cost
+from bench.sweep.plan import Estimator
+from bench.tune.search import Search
+from bench.tune.show import cost, row
 
 from .toy_tuning import go_on, tuning
 
-NINE, ONE = tuning(trials=9), tuning(trials=1)
+NINE, ONE = Search(tuning(trials=9), 1), go_on(tuning(trials=1))
+NOBODY_KNOWS = Estimator((), "cpu")
 
 
 @pytest.mark.parametrize(
@@ -25,10 +27,10 @@ NINE, ONE = tuning(trials=9), tuning(trials=1)
 def test_a_dry_run_says_what_the_rest_takes(
     searches: list[float], slots: int, width: int, seconds: float
 ) -> None:
-    rows = [SearchStatus(NINE, SearchProgress(), search) for search in searches]
-    lacking = SearchStatus(NINE, SearchProgress(), 1000.0, "not in any data root")
-    done = SearchStatus(ONE, go_on(ONE)[0], 1000.0)
-    text = cost([*rows, lacking, done], slots, width)
+    rows = [row(NINE, NOBODY_KNOWS, "") | {"seconds": search} for search in searches]
+    lacking = row(NINE, NOBODY_KNOWS, "not in any data root") | {"seconds": 1000.0}
+    done = row(ONE, NOBODY_KNOWS, "")
+    text = cost([*rows, lacking, done], slots, 2 * width)
     time = f"{seconds:.0f} s" if seconds < 60 else f"{seconds / 60:.0f} min"
     assert f"{len(rows) + 2} searches, {len(rows)} to do, {time} on {slots} at a time" in text
     assert ("stay idle" in text) == (slots > 2 * width * len(rows))

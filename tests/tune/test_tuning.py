@@ -86,7 +86,7 @@ def test_a_configuration_changes_what_it_names_and_nothing_else() -> None:
 def test_budget_and_name() -> None:
     search = tuning("local", 8)
     assert search.budget == 8 * 6 * 2 * 2  # trials, rounds, local epochs, seeds
-    assert search.size == 4 * 4 * 3
+    assert len(search.configurations) == 4 * 4 * 3
     assert math.isclose(search.budget, tuning("fedsheafhn", 8).budget)
     same = replace(search, trials=20, spec=search.spec.model_copy(update={"seed": 3}))
     assert same.name == search.name, "a search goes on with a larger total"

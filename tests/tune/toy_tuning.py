@@ -20,9 +20,8 @@ from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.sweep.order import Execute, Order, attempt
 from bench.sweep.policy import Slots
-from bench.sweep.workers import Lost
 from bench.tune.record import Record, record, write
-from bench.tune.search import Runs, SearchProgress, TrialRun, progress_of
+from bench.tune.search import Search, TrialRun
 from bench.tune.trial import without_test_items
 from bench.tune.tuning import Space, Tuning, search_space
 
@@ -77,7 +76,7 @@ def warm(spec: RunSpec) -> TrialRun:
 
 
 Play = Callable[[RunSpec], TrialRun]
-Stored = dict[int, Runs]
+Stored = dict[int, dict[int, TrialRun]]
 
 
 def go_on(
@@ -87,25 +86,25 @@ def go_on(
     stored: Stored | None = None,
     most: int = 10_000,
     order: random.Random | None = None,
-) -> tuple[SearchProgress, Stored]:
+) -> Search:
     """A search driven on, at most so many runs further; side by side, runs end in any ``order``."""
-    stored = {} if stored is None else stored
-    while True:
-        where = progress_of(search, stored, width)
-        if not where.to_run or not most:
-            return where, stored
+    where = Search(search, width)
+    where.runs = {} if stored is None else stored
+    where.look()
+    while where.to_run and most:
         spec = order.choice(where.to_run) if order else where.to_run[0]
+        most -= 1
         place = search.place_of(spec)
         assert place is not None
-        runs = stored.setdefault(place, {})
-        most -= 1
-        assert spec.seed not in runs, "no run is made twice"
-        runs[spec.seed] = play(spec)
+        assert spec.seed not in where.runs.get(place, {}), "no run is made twice"
+        where.take(spec, play(spec)._replace(id=sum(map(len, where.runs.values()))), "")
+        where.look()
+    return where
 
 
 def finished(home: Path, search: Tuning, play: Play = plain) -> Record:
     """A finished search; its record lies where the user's own do."""
-    result = record(search, FakeFederation.hash, go_on(search, play=play)[0].trials)
+    result = record(search, FakeFederation.hash, go_on(search, play=play).trials)
     write(home / "tuned", result)
     return result
 
@@ -132,8 +131,8 @@ class Here:
     def __init__(self, slots: int, execute: Execute, timeout: float | None) -> None:
         self._execute = execute
 
-    def start(self, slot: int, order: Order) -> Future[RunResult | Lost]:
-        future: Future[RunResult | Lost] = Future()
+    def start(self, slot: int, order: Order) -> Future[RunResult]:
+        future: Future[RunResult] = Future()
         future.set_result(attempt(self._execute, replace(order, log=None)))
         return future
 
