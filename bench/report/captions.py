@@ -159,8 +159,11 @@ def _origins(study: Study, runs: pd.DataFrame, results: Results) -> list[str]:
     used = results.source.environments().sort_values("id")
     used = used[used["id"].isin(runs["environment_id"])]
     environments = sorted({describe(json.loads(text)) for text in used["description"]} - {""})
-    imported = runs[runs["bundle"] != ""].drop_duplicates("run").groupby(["bundle", "bundle_state"])
-    bundles = [f"{name} ({count} runs, {state})" for (name, state), count in imported.size().items()]
+    imported = runs[runs["bundle"] != ""].drop_duplicates("run")
+    bundles = [
+        f"{name} ({len(part)} runs, {state})"
+        for (name, state), part in parts_of(imported, ["bundle", "bundle_state"])
+    ]
     parts = [
         ("Protocol", _protocols(study, runs)),
         *_searches(runs, results),

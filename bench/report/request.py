@@ -39,7 +39,7 @@ class Request:
 
     @property
     def _filters(self) -> dict[str, tuple[str | int, ...]]:
-        filters = {
+        filters: dict[str, tuple[str | int, ...]] = {
             "dataset": self.datasets,
             "scenario": self.scenarios,
             "clients": self.clients,
@@ -97,7 +97,7 @@ def asked_plans(grid: str, studies: Iterable[Study], plans: Plans) -> Plans:
     }
     if any(own.values()):
         return own
-    planned: Plans = {}
+    planned: dict[str, list[ExperimentPlan]] = {}
     for study in studies:
         tables = [plan.experiment for plan in plans[study.name] if plan.experiment.main]
         narrowed = [_narrowed(grid, study, table) for table in tables]
