@@ -53,7 +53,8 @@ class Protocol(_Part):
     random model or all from one ``common`` model. ``evaluate``: once a ``round`` after local
     training, or after every local ``epoch`` as FedHGN's released checkpoint rule needs.
     ``participation`` is the share of clients that train in a round; 1, where all do, is absent from
-    the canonical form.
+    the canonical form. ``metric`` of validation items chooses the round: the accuracy (absent from the
+    canonical form), or the area under the ROC curve of two classes.
     """
 
     rounds: Count = 100
@@ -63,6 +64,7 @@ class Protocol(_Part):
     initial: Literal["own", "common"] = "own"
     evaluate: Literal["round", "epoch"] = "round"
     participation: Annotated[float, Field(gt=0, le=1, exclude_if=_is_default(1.0))] = 1.0
+    metric: Annotated[Literal["accuracy", "roc_auc"], Field(exclude_if=_is_default("accuracy"))] = "accuracy"
 
     def participants(self, clients: int) -> int:
         """Number of clients that train in a round, among so many."""

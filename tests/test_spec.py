@@ -24,7 +24,7 @@ BASE: dict[str, Any] = {
     "clients": 10,
     "method": "fedprox",
     "seed": 0,
-    "protocol": {**Protocol().model_dump(), "participation": 1.0},
+    "protocol": {**Protocol().model_dump(), "participation": 1.0, "metric": "accuracy"},
     "client": {
         **ClientSettings().model_dump(),
         "optimizer_state": "keep",
@@ -46,6 +46,7 @@ CHANGES: dict[str, Any] = {
     "protocol.initial": "common",
     "protocol.evaluate": "epoch",
     "protocol.participation": 0.5,
+    "protocol.metric": "roc_auc",
     "client.model": "hgnn",
     "client.hidden": 64,
     "client.dropout": 0.4,
@@ -129,7 +130,7 @@ def test_the_hash_is_sha256_of_sorted_compact_json() -> None:
 
 
 def test_settings_of_later_versions_are_absent_from_the_canonical_form_at_their_defaults() -> None:
-    for path in ("protocol.participation", "client.optimizer_state"):
+    for path in ("protocol.participation", "protocol.metric", "client.optimizer_state"):
         section, _, name = path.partition(".")
         assert name not in RunSpec.model_validate(BASE).canonical()
         spec = RunSpec.model_validate(changed(path, CHANGES[path]))

@@ -27,7 +27,7 @@ from bench.engine.method import Method
 from bench.engine.run import Run
 from bench.replacement import replacing_file, unfinished_files
 
-FORMAT = 4
+FORMAT = 5
 MINUTES = 10.0
 """How often a run is saved. The largest runs of the suite take about a second to write."""
 

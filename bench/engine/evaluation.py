@@ -16,7 +16,8 @@ from bench.engine.batch import Batch, Block, Stack
 from bench.engine.clients import Clients
 from bench.engine.method import Method
 from bench.errors import DivergedError
-from bench.federation.types import SPLITS, TEST, Client
+from bench.federation.types import SPLITS, TEST, VALIDATION, Client
+from bench.metric_names import ACCURACY, ROC_AUC, Metric
 from bench.metrics import roc_auc
 from bench.selection import RULES
 from bench.spec import STAGES
@@ -35,9 +36,9 @@ class Evaluation(NamedTuple):
         confusion: the test items by true and predicted class, int32 ``[clients, classes, classes]``. It
             is ``[clients, 0, 0]`` if it would be too large (see ``MOST_NUMBERS``) or if test labels are
             hidden from the run.
-        roc_auc: the area under the ROC curve on test items, float64 ``[clients]``. It is NaN if there is
-            no ``confusion``, if there are not two classes, and for a client whose test items are all of
-            one class.
+        roc_auc: the area under the ROC curve, float64 ``[splits, clients]``. It is NaN for training items,
+            for splits whose labels are hidden from the run, if there are not two classes, and for a client
+            whose items of the split are all of one class.
     """
 
     correct: Counts
@@ -52,7 +53,7 @@ class Evaluation(NamedTuple):
         """Take over the numbers of some clients."""
         self.correct[:, clients] = evaluation.correct
         self.confusion[clients] = evaluation.confusion
-        self.roc_auc[clients] = evaluation.roc_auc
+        self.roc_auc[:, clients] = evaluation.roc_auc
 
 
 class _Answers(NamedTuple):
@@ -61,29 +62,36 @@ class _Answers(NamedTuple):
     Attributes:
         labels: ``[c, items]``.
         roles: whether an item is in a split, ``[splits, c, items]``.
-        places: the test items' places in the flattened ``labels``.
-        rows: the test items' clients, by row.
-        test_labels: the test items' labels.
+        items: the items of the splits whose predictions are looked at one by one.
         counts: the place of (client, label, predicted class 0) in the flattened confusion matrices, for
             every test item. Adding the predicted class gives the place to count at.
     """
 
     labels: Tensor
     roles: Tensor
+    items: dict[int, _Items]
+    counts: NDArray[np.int64]
+
+
+class _Items(NamedTuple):
+    """The items of a split: their ``places`` in the flattened labels, their clients by row, their labels."""
+
     places: Tensor
     rows: NDArray[np.int64]
-    test_labels: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    labels: NDArray[np.int64]
 
 
 class Evaluator:
     """Compares the predictions of a stack of models with the labels, for every client.
 
     ``samples[split]`` int32 ``[clients]`` are the numbers of items. Items that a method appended to a
-    client's data have no label and are not counted.
+    client's data have no label and are not counted. If the ``metric`` that chooses a round is the area
+    under the ROC curve, it is computed of validation items, too.
     """
 
-    def __init__(self, members: Sequence[Client], device: torch.device, classes: int) -> None:
+    def __init__(
+        self, members: Sequence[Client], device: torch.device, classes: int, metric: Metric = ACCURACY
+    ) -> None:
         self.samples = {
             split: np.array([client.count(role) for client in members], np.int32)
             for role, split in enumerate(SPLITS)
@@ -92,6 +100,8 @@ class Evaluator:
         is_small = len(members) * classes**2 * len(STAGES) * len(RULES) <= MOST_NUMBERS
         self.classes = classes if has_labels and is_small else 0
         """The number of classes in ``confusion``: all, or 0."""
+        self._is_binary = classes == 2
+        self._looked_at = (VALIDATION, TEST) if metric == ROC_AUC else (TEST,)
         self._members = members
         self._device = device
         self._answers: WeakKeyDictionary[Block, _Answers] = WeakKeyDictionary()
@@ -105,15 +115,17 @@ class Evaluator:
                 labels[row, : len(client.ids)] = client.labels
                 for role in range(len(SPLITS)):
                     roles[role, row, : len(client.ids)] = client.roles == role
-            rows, items = np.nonzero(roles[TEST] & (self.classes > 0))
-            test_labels = labels[rows, items]
+            looked_at = {}
+            for role in self._looked_at:
+                rows, items = np.nonzero(roles[role] & (labels >= 0))
+                places = torch.from_numpy(rows * block.items + items).to(self._device)
+                looked_at[role] = _Items(places, rows, labels[rows, items])
+            test = looked_at[TEST]
             self._answers[block] = _Answers(
                 torch.from_numpy(labels).to(self._device),
                 torch.from_numpy(roles).to(self._device),
-                torch.from_numpy(rows * block.items + items).to(self._device),
-                rows,
-                test_labels,
-                (rows * self.classes + test_labels) * self.classes,
+                looked_at,
+                (test.rows * self.classes + test.labels) * self.classes,
             )
         return self._answers[block]
 
@@ -130,15 +142,19 @@ class Evaluator:
                 raise DivergedError("a prediction is not finite")
             predictions = logits.argmax(dim=2)
             counts = (answers.roles & (predictions == answers.labels)).sum(dim=2)
-            of_test = predictions.flatten()[answers.places]
-        cells = answers.counts + of_test.cpu().numpy()
         shape = len(clients), self.classes, self.classes
-        confusion = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
-        area = np.full(len(clients), np.nan)
-        if self.classes == 2:
-            scores = (logits[..., 1] - logits[..., 0]).flatten()[answers.places].cpu().numpy()
-            area = roc_auc(scores, answers.test_labels == 1, answers.rows, len(clients))
-        return Evaluation(counts.cpu().numpy().astype(np.int32), confusion.astype(np.int32), area)
+        confusion = np.zeros(shape, np.int32)
+        if self.classes:
+            of_test = predictions.flatten()[answers.items[TEST].places].cpu().numpy()
+            cells = np.bincount(answers.counts + of_test, minlength=math.prod(shape))
+            confusion = cells.reshape(shape).astype(np.int32)
+        areas = np.full((len(SPLITS), len(clients)), np.nan)
+        if self._is_binary:
+            scores = (logits[..., 1] - logits[..., 0]).flatten()
+            for role, items in answers.items.items():
+                values = scores[items.places].cpu().numpy()
+                areas[role] = roc_auc(values, items.labels == 1, items.rows, len(clients))
+        return Evaluation(counts.cpu().numpy().astype(np.int32), confusion, areas)
 
     def nothing(self) -> Evaluation:
         """The evaluation of no item of any client."""
@@ -146,7 +162,7 @@ class Evaluator:
         return Evaluation(
             np.zeros((len(SPLITS), clients), np.int32),
             np.zeros((clients, self.classes, self.classes), np.int32),
-            np.full(clients, np.nan),
+            np.full((len(SPLITS), clients), np.nan),
         )
 
     def all(self, method: Method, clients: Clients, stack: Stack) -> Evaluation:
@@ -156,5 +172,7 @@ class Evaluator:
             self.block(method, block.evaluation, block.evaluation.of(stack), numbers[block.rows])
             for block in clients.blocks
         ]
-        correct, confusion, area = zip(*parts, strict=True)
-        return Evaluation(np.concatenate(correct, axis=1), np.concatenate(confusion), np.concatenate(area))
+        correct, confusion, areas = zip(*parts, strict=True)
+        return Evaluation(
+            np.concatenate(correct, axis=1), np.concatenate(confusion), np.concatenate(areas, axis=1)
+        )

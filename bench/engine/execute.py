@@ -13,6 +13,7 @@ from bench.engine.result import RunResult
 from bench.engine.run import Run
 from bench.errors import DivergedError, NotApplicableError
 from bench.federation.types import Federation
+from bench.metric_names import ACCURACY
 from bench.spec import RunSpec
 
 
@@ -75,6 +76,7 @@ def run(
         samples=samples,
         confusion=confusion,
         roc_auc=roc_auc,
+        selected=loop.selected.rows if spec.protocol.metric != ACCURACY else {},
         loss=loop.loss,
         seconds={"client": 0.0, "server": 0.0, "evaluation": 0.0, **loop.watch.seconds, **total.seconds},
         peak_memory=peak_memory(torch_device),

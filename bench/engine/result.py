@@ -35,6 +35,8 @@ class RunResult:
             rule selects, int32 ``[clients, classes, classes]``.
         roc_auc: by stage and rule the areas under the ROC curve at these rounds, float64 ``[clients]``;
             NaN where there is none (see ``bench.engine.selected_rounds``).
+        selected: by stage and rule the row that is read of each client, from 0, int64 ``[clients]``; empty if
+            accuracies choose it.
         loss: the mean training loss over clients, by round.
         seconds: of ``client``, ``server``, ``evaluation`` and ``total``.
         bytes_up, bytes_down: summed over clients and rounds.
@@ -55,6 +57,7 @@ class RunResult:
     samples: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     confusion: dict[tuple[str, str], NDArray[np.int32]] = field(default_factory=dict)
     roc_auc: dict[tuple[str, str], NDArray[np.float64]] = field(default_factory=dict)
+    selected: dict[tuple[str, str], NDArray[np.int64]] = field(default_factory=dict)
     loss: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
     seconds: dict[str, float] = field(default_factory=dict)
     peak_memory: int = 0

@@ -26,6 +26,7 @@ from bench.engine.task import Task
 from bench.errors import NotApplicableError
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import SPLITS, TRAIN, Client, Federation, hide_held_out
+from bench.metric_names import ROC_AUC
 from bench.nn.base import ClientModel
 from bench.nn.models import build_model
 from bench.spec import STAGES, RunSpec
@@ -91,6 +92,10 @@ class Run:
             )
         if spec.newcomers and "onboard" not in vars(kind):
             raise NotApplicableError(f"{spec.method} has nothing for clients that it has never seen")
+        if spec.protocol.metric == ROC_AUC and (federation.classes != 2 or spec.newcomers):
+            raise NotApplicableError(
+                "protocol.metric=roc_auc is of two classes and of runs without newcomers"
+            )
         self.every_epoch = spec.protocol.evaluate == "epoch" and kind.trains
         if self.every_epoch and kind.update is not Method.update:
             raise NotApplicableError(
@@ -113,8 +118,9 @@ class Run:
         self.clients = clients_type(
             spec, self.model, members, federation.classes, self.device, self.block_size
         )
-        self.evaluator = Evaluator(federation.clients, self.device, federation.classes)
-        self.selected = SelectedRounds(self.evaluator.samples)
+        metric = spec.protocol.metric
+        self.evaluator = Evaluator(federation.clients, self.device, federation.classes, metric)
+        self.selected = SelectedRounds(self.evaluator.samples, metric)
         rows: dict[str, int] = dict.fromkeys(STAGES, spec.protocol.rounds)
         if self.every_epoch:
             rows["trained"] *= spec.protocol.local_epochs

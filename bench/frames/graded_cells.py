@@ -20,7 +20,7 @@ from bench.frames.printed import beside_published, printed_runs, readings_of
 from bench.frames.spread import UNKNOWN, between_partitions, drawn, pools_of, with_spread
 from bench.frames.stored_runs import DEFAULT, OTHER, TUNED, UsualRuns, first_usual, runs_frame, usual_frame
 from bench.frames.verdicts import agreed, judged
-from bench.metric_names import ACCURACY, Metric
+from bench.metric_names import ACCURACY, ROC_AUC, Metric
 from bench.statistics.summary import with_intervals
 from bench.store.tables import Tables
 from bench.studies.declarations import plans_of
@@ -214,18 +214,21 @@ def collect(
         clients = client_rows(source, done["run"].tolist(), metric, reading.stage, "test", reading.rule)
         clients_by_reading[reading.stage, reading.rule] = clients
         values.append(measured(part, measures, members, reading, clients, source, metric, settings))
-        accuracies = accuracy_by_run(clients)
-        for name, rows in part.groupby("study"):
-            accuracy = accuracies[by_name[str(name)].average]
-            families = between_partitions(done.assign(value=done["run"].map(accuracy)).dropna(subset="value"))
-            rows = rows.join(beside(members, "baseline", accuracy), on="place")
-            is_accuracy = rows["metric"] == metric
-            evidence.append(rows[~is_accuracy].reindex(columns=list(EVIDENCE)))
-            if is_accuracy.any():
-                control = beside(members, "control", accuracy).rename(columns={"control_mean": "control"})
-                family = members.groupby("place")["family"].first()
-                weighed = drawn(rows[is_accuracy], settings).join(control.join(family), on="place")
-                evidence.append(with_spread(weighed, families, *pools[str(name)])[list(EVIDENCE)])
+        scores: dict[str, pd.DataFrame] = {metric: accuracy_by_run(clients)}
+        if (part["metric"] == ROC_AUC).any() and metric != ROC_AUC:
+            areas = client_rows(source, done["run"].tolist(), ROC_AUC, reading.stage, "test", reading.rule)
+            scores[ROC_AUC] = accuracy_by_run(areas)
+        for (name, kind), rows in part.groupby(["study", "metric"], sort=False):
+            by_run = scores.get(str(kind), scores[metric])[by_name[str(name)].average]
+            rows = rows.join(beside(members, "baseline", by_run), on="place")
+            if str(kind) not in scores:
+                evidence.append(rows.reindex(columns=list(EVIDENCE)))
+                continue
+            families = between_partitions(done.assign(value=done["run"].map(by_run)).dropna(subset="value"))
+            control = beside(members, "control", by_run).rename(columns={"control_mean": "control"})
+            family = members.groupby("place")["family"].first()
+            weighed = drawn(rows, settings).join(control.join(family), on="place")
+            evidence.append(with_spread(weighed, families, *pools[str(name)])[list(EVIDENCE)])
     measured_values = pd.concat(values, ignore_index=True)
     readings = readings.merge(averaged(measured_values), on=VALUE, how="left")
     readings = readings.merge(pd.concat(evidence), on="reading", how="left")

@@ -11,7 +11,7 @@ import pandas as pd
 from pydantic import PlainValidator, ValidationInfo
 
 from bench.errors import unknown
-from bench.metric_names import ACCURACY, TITLES, Metric
+from bench.metric_names import ACCURACY, ROC_AUC, TITLES, Metric
 from bench.studies.members import Members
 from bench.studies.settings import Reading
 
@@ -87,6 +87,14 @@ TEST = Measure(
     "Test",
     "test accuracy in percent",
     lambda members: members.accuracy(),
+    ranked=True,
+)
+AREA = Measure(
+    "roc_auc",
+    "ROC-AUC",
+    "area under the ROC curve on test items in percent, of clients that have both classes",
+    lambda members: members.score(ROC_AUC),
+    metric="roc_auc",
     ranked=True,
 )
 VALIDATION = Measure(
@@ -197,6 +205,7 @@ TOTAL_MEGABYTES_CODED = Measure(
 )
 MEASURES = (
     TEST,
+    AREA,
     VALIDATION,
     BEST_TEST,
     RECEIVED,

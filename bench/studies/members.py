@@ -145,6 +145,12 @@ class Members:
         """Accuracy in percent by member, clients averaged as the study does."""
         return self._averaged(self.rows["run"], self._rows_of(split))
 
+    def score(self, metric: Metric) -> pd.Series[float]:
+        """A metric of test items in percent by member, clients averaged as the study does."""
+        runs = self.rows["run"].unique().tolist()
+        rows = client_rows(self.source, runs, metric, self.stage, "test", self.rule)
+        return self._averaged(self.rows["run"], rows)
+
     @property
     def baseline_accuracy(self) -> pd.Series[float]:
         """Test accuracy in percent of the baseline's run by member."""

@@ -21,6 +21,12 @@ from .raw_data import load
         ("pubmed", (19_717, 500, 88_648, 3)),
         ("computers", (13_381, 767, 491_556, 10)),
         ("photo", (7_487, 745, 238_086, 8)),
+        # Table 1 of Platonov et al., which counts an edge once; Actor: Pei et al.
+        ("minesweeper", (10_000, 7, 2 * 39_402, 2)),
+        ("tolokers", (11_758, 10, 2 * 519_000, 2)),
+        ("actor", (7_600, 932, 2 * 26_659, 5)),
+        ("chameleon-filtered", (890, 2_325, 2 * 8_854, 5)),
+        ("squirrel-filtered", (2_223, 2_089, 2 * 46_998, 5)),
     ],
 )
 def test_counts_of_the_largest_component(name: str, counts: tuple[int, ...], data_root: Path) -> None:

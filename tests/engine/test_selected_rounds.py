@@ -35,14 +35,35 @@ def test_the_row_that_a_rule_selects_of_all_is_kept(seed: int) -> None:
         wrong = samples["test"] - right
         matrices = np.stack([right, wrong, 0 * right, 0 * right], axis=1).reshape(-1, 2, 2)
         correct = np.stack([0 * right, counts["val"][row], right])
-        selected.note("trained", Evaluation(correct, matrices, np.full(clients, float(row))))
+        selected.note("trained", Evaluation(correct, matrices, np.full((3, clients), float(row))))
     confusions = selected.confusion()
     for rule, choose in RULES.items():
         chosen = choose(counts["val"], samples["val"], counts["test"], samples["test"])
         assert np.array_equal(selected.roc_auc()["trained", rule], chosen)
+        assert np.array_equal(selected.rows["trained", rule], chosen)
         assert np.array_equal(
             confusions["trained", rule][:, 0, 0], counts["test"][chosen, np.arange(clients)]
         )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_area_under_the_curve_may_choose_the_row(seed: int) -> None:
+    """Clients whose validation items are of one class have no area, and none in the mean."""
+    rng = np.random.default_rng(seed)
+    clients, rows = 7, 30
+    areas = np.round(rng.random((rows, 3, clients)), 1)
+    areas[:, 1, :2] = np.nan
+    samples = {split: np.full(clients, 4, np.int32) for split in ("val", "test")}
+    selected = SelectedRounds(samples, "roc_auc")
+    empty = np.zeros((clients, 0, 0), np.int32)
+    for row in areas:
+        selected.note("trained", Evaluation(rng.integers(0, 5, (3, clients)), empty, row))
+    best = int(np.argmax(np.nanmean(areas[:, 1], axis=1)))
+    assert selected.rows["trained", "best_val"].tolist() == [best] * clients
+    own = [int(np.argmax(areas[:, 1, client])) for client in range(2, clients)]
+    assert selected.rows["trained", "client_best_val"].tolist()[2:] == own
+    assert np.array_equal(selected.roc_auc()["trained", "best_val"], areas[best, 2])
+    assert selected.rows["trained", "last"].tolist() == [rows - 1] * clients
 
 
 def label_counts(federation: Federation) -> NDArray[np.int64]:
