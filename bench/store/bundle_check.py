@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -181,14 +181,24 @@ def _rules(tables: Mapping[str, pd.DataFrame]) -> Iterator[Rule]:
     yield "curves", has_pair & (curves["split"] == CURVE_SPLIT), f"both stages of split {CURVE_SPLIT}"
     sizes = curves["rows"] * curves["clients"]
     yield "curves", (sizes > 0) & (sizes == curves["correct"].str.len()), "rows times clients counts"
-    yield "curves", _are_curves(curves, readings), "counts up to the samples, with what every rule has read"
+    by_area = set(runs.index[runs["spec"].str.contains('"metric":"roc_auc"', regex=False)])
+    yield (
+        "curves",
+        _are_curves(curves, readings, by_area),
+        "counts up to the samples, with what every rule has read",
+    )
     yield "artefacts", artefacts["data"].map(_is_array), "an NPY array of numbers"
     sizes = confusions["clients"] * confusions["classes"].astype(float) ** 2
     yield "confusions", (sizes > 0) & (sizes == confusions["counts"].str.len()), "counts of every class"
 
 
-def _are_curves(curves: pd.DataFrame, readings: Mapping[Any, pd.DataFrame]) -> list[bool]:
-    """Whether the counts of each curve are 0 to the samples, and hold what every rule has read."""
+def _are_curves(
+    curves: pd.DataFrame, readings: Mapping[Any, pd.DataFrame], by_area: Collection[int]
+) -> list[bool]:
+    """Whether the counts of each curve are 0 to the samples, and hold what every rule has read.
+
+    Of runs ``by_area`` the rules compare areas under the ROC curve, which a curve does not tell.
+    """
     fits = []
     for run, stage, rows, clients, correct in zip(
         *(curves[name] for name in ("run", "stage", "rows", "clients", "correct")), strict=True
@@ -200,7 +210,12 @@ def _are_curves(curves: pd.DataFrame, readings: Mapping[Any, pd.DataFrame]) -> l
         samples[tested] = reading["samples"].iloc[: len(tested)]
         curve = correct.reshape(clients, rows).T
         are_choices = [
-            is_choice_of(rule, curve[:, tested], counts, samples[tested])
+            is_choice_of(
+                "best_val" if run in by_area and rule == "best_test" else rule,
+                curve[:, tested],
+                counts,
+                samples[tested],
+            )
             for rule, counts in zip(sorted(RULES), by_rule, strict=True)
         ]
         fits.append(all(are_choices) and bool(((curve >= 0) & (curve <= samples)).all()))

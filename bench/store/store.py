@@ -313,14 +313,16 @@ def tables_of(result: RunResult) -> dict[str, list[dict[str, Any]]]:
 def accuracies(result: RunResult) -> list[dict[str, Any]]:
     """Rows of ``client_results`` of a ``done`` run: every stage, split, rule and client.
 
-    Each rule is applied to the stage's own rows; a client without samples in a split has no row
-    for that split.
+    Each rule is applied to the stage's own rows, unless the run has selected them by another metric. A client
+    without samples in a split has no row for that split.
     """
     rows: list[dict[str, Any]] = []
     for stage in sorted({stage for stage, _ in result.correct}):
         val, test = result.correct[stage, "val"], result.correct[stage, "test"]
         for rule, choose in RULES.items():
-            rounds = choose(val, result.samples["val"], test, result.samples["test"])
+            rounds = result.selected.get((stage, rule))
+            if rounds is None:
+                rounds = choose(val, result.samples["val"], test, result.samples["test"])
             for split, samples in result.samples.items():
                 correct = result.correct[stage, split][rounds, np.arange(len(samples))]
                 shares = np.divide(correct, samples, out=np.full(len(samples), np.nan), where=samples > 0)

@@ -136,6 +136,19 @@ def test_two_classes_have_an_area_under_the_roc_curve() -> None:
     assert run(make_spec("local", random_federation(), rounds=1), random_federation()).roc_auc == {}
 
 
+def test_a_run_is_read_at_the_rows_that_its_areas_choose() -> None:
+    federation = random_federation((30, 40, 25), classes=2, seed=2)
+    spec = make_spec("fedavg", federation, rounds=5, metric="roc_auc")
+    result, by_accuracy = run(spec, federation), run(make_spec("fedavg", federation, rounds=5), federation)
+    for row in accuracies(result):
+        place = result.selected[row["stage"], row["rule"]][row["client"]]
+        correct = result.correct[row["stage"], row["split"]][place, row["client"]]
+        assert correct == round(row["value"] * row["samples"])
+    assert not by_accuracy.selected
+    assert all(np.array_equal(counts, by_accuracy.correct[key]) for key, counts in result.correct.items())
+    assert run(spec, random_federation()).state == "not_applicable"  # of three classes
+
+
 def test_none_where_test_labels_are_hidden_or_too_many(federation: Federation) -> None:
     spec = make_spec("fedavg", federation, rounds=1)
     assert run(spec, hide_held_out(federation, (TEST,))).confusion == {}
