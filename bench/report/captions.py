@@ -288,13 +288,14 @@ def _remarks(cells: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
     members = members[members["place"].isin(cells["place"])]
     reasons = cells["no_grade"].map(lambda reason: f" ({reason})" if reason else "")
     has_reason = (reasons != "") | (cells["n"] == 0)
+    older_numbers, own_runs = _older_numbers(members), _own_runs(members)
     heads = [
-        (cells["verdict"] + reasons).where(has_reason, ""),
-        cells["missing"],
-        cells["place"].map(_older_numbers(members)),
-        cells["place"].map(_own_runs(members)),
+        (cells["verdict"] + reasons).where(has_reason, "").tolist(),
+        cells["missing"].tolist(),
+        [older_numbers.get(place, "") for place in cells["place"]],
+        [own_runs.get(place, "") for place in cells["place"]],
     ]
-    remarks = pd.concat([cells.assign(head=head.fillna("")) for head in heads])
+    remarks = pd.concat([cells.assign(head=pd.Series(head, cells.index, dtype=object)) for head in heads])
     order = ["line_number", "column_number", "point_number"]
     return remarks[remarks["head"] != ""].sort_values(order, kind="stable")
 
@@ -322,8 +323,8 @@ def _older_numbers(members: pd.DataFrame) -> dict[int, str]:
     return texts
 
 
-def _own_runs(members: pd.DataFrame) -> pd.Series[str]:
+def _own_runs(members: pd.DataFrame) -> dict[int, str]:
     """Place -> which of its runs are the user's, neither shipped nor imported; nothing where all are."""
     is_own = (members["origin"] == "") & (members["bundle"] == "")
     own = members[is_own] if not is_own.all() else members[:0]
-    return own.groupby("place")["seed"].agg(lambda seeds: f"{OWN_RUNS} (seeds {ranges(seeds)})")
+    return {place: f"{OWN_RUNS} (seeds {ranges(part['seed'])})" for place, part in parts_of(own, "place")}
