@@ -62,7 +62,6 @@ RC: Any = {
     "legend.fontsize": 7.5,
     "legend.frameon": False,
     "pdf.fonttype": 42,
-    "text.hinting": "no_hinting",  # at this resolution nobody sees it, and it takes a tenth of the time
     "text.parse_math": False,  # names are text: a dollar sign in one is a dollar sign
 }
 """Matplotlib settings; fonts are embedded as outlines that journals accept."""
