@@ -14,25 +14,25 @@ ROOT = Path(__file__).parents[1]
 KINDS = {".py", ".j2", ".html", ".css", ".js"}
 
 CEILINGS = {
-    "bench": 2573,
+    "bench": 2575,
     "bench/cli": 2175,
     "bench/contract": 1086,
-    "bench/engine": 3031,
+    "bench/engine": 3082,
     "bench/federation": 2099,
-    "bench/figures": 1543,
-    "bench/frames": 2145,
+    "bench/figures": 1542,
+    "bench/frames": 2148,
     "bench/grids": 596,
     "bench/nn": 1467,
-    "bench/report": 2754,
+    "bench/report": 2768,
     "bench/site": 2232,
     "bench/statistics": 431,
-    "bench/store": 1901,
-    "bench/studies": 1914,
+    "bench/store": 1918,
+    "bench/studies": 1929,
     "bench/sweep": 2378,
     "bench/timing": 650,
     "bench/tune": 1150,
     "methods": 6894,
-    "datasets": 1721,
+    "datasets": 1813,
     "reports": 940,
 }
 """Package -> its lines at most. ``bench`` alone stands for the modules at its top level."""

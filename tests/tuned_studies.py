@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench.resolve import resolve
 from bench.spec import Protocol, RunSpec
 from bench.tune.record import Budget, Record, Trial, Winner
-from bench.tune.tuning import Tuning, search_space
+from bench.tune.tuning import Tuning, numerics, search_space
 
 CELL = resolve("cora", "non-overlapping", 10, "fedavg", 0)
 RATE = 0.003
@@ -46,7 +46,7 @@ def study(
         seeds=tuning.seeds,
         budget=Budget(trials=granted, client_epochs=tuning.budget),
         used=Budget(trials=used, client_epochs=each * used),
-        numerics=tuning.numerics,
+        numerics=numerics(tuning.spec.method),
         packages={},
         winner=Winner(number=best, overrides=configurations[best], validation=0.8),
         default_validation=reached[0],

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from bench.frames.stored_runs import rows_of
@@ -37,6 +38,11 @@ def places(means: pd.Series[float]) -> pd.Series[int]:
     return ranks.where(ranks <= 2, 0).astype(int)
 
 
+READ = ["measure_number", "n", "lost", "done_seeds", "mean", "std", "printed", "status", "published_mean"]
+READ += ["published_std", "difference", "low_difference", "high_difference", "verdict", "reason"]
+"""Columns of cells that become a value."""
+
+
 def compared_seeds(cells: pd.DataFrame) -> tuple[int, ...]:
     """The seeds on which the cells of a column are compared; a cell with others has no place.
 
@@ -51,19 +57,23 @@ def compared_seeds(cells: pd.DataFrame) -> tuple[int, ...]:
 
 def _values(cells: pd.DataFrame, measures: Sequence[Measure]) -> pd.Series[Any]:
     """The values of cells, with the places of those that compete under one head."""
-    values: dict[Any, Value] = {}
-    for _, part in cells.groupby(HEAD):
-        measure = measures[part["measure_number"].iloc[0]]
-        competes = pd.Series([line.competes for line in part["line_object"]], part.index) & measure.ranked
-        seeds = compared_seeds(part[competes])
-        has_seeds = part["done_seeds"].map(lambda each, seeds=seeds: each == seeds)
-        ranks = places(part.loc[competes & has_seeds & (part["n"] > 0), "mean"])
-        for row in rows_of(part):
-            note = f"(n={len(row.done_seeds)})" if row.n > 0 and seeds and row.done_seeds != seeds else ""
-            value = measured(row.mean, row.std, measure.digits, note, ranks.get(row.Index, 0))
-            is_alone = row.n > 0 and pd.isna(row.printed)
-            values[row.Index] = value if is_alone else _beside_published(value, row, measure.digits)
-    return pd.Series(values, dtype=object).reindex(cells.index)
+    cells = cells[[*HEAD, *READ]].assign(competes=[line.competes for line in cells["line_object"]])
+    ranks: dict[Any, int] = {}
+    seeds_of_heads: dict[Any, tuple[int, ...]] = {}
+    for head, part in cells.groupby(HEAD):
+        rivals = part[part["competes"] & measures[part["measure_number"].iloc[0]].ranked]
+        seeds = seeds_of_heads[head] = compared_seeds(rivals)
+        has_seeds = np.array([each == seeds for each in rivals["done_seeds"]], bool)
+        ranks |= places(rivals.loc[has_seeds & (rivals["n"] > 0), "mean"]).to_dict()
+    values = []
+    for row in rows_of(cells):
+        seeds = seeds_of_heads[row.column_number, row.point_number, row.position]
+        digits = measures[row.measure_number].digits
+        note = f"(n={len(row.done_seeds)})" if row.n > 0 and seeds and row.done_seeds != seeds else ""
+        value = measured(row.mean, row.std, digits, note, ranks.get(row.Index, 0))
+        is_alone = row.n > 0 and pd.isna(row.printed)
+        values.append(value if is_alone else _beside_published(value, row, digits))
+    return pd.Series(values, cells.index, dtype=object)
 
 
 def _beside_published(value: Value, row: Any, digits: int) -> Value:

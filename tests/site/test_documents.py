@@ -79,7 +79,7 @@ def test_a_study_begins_with_two_sentences_and_its_verdicts(built: Built, pages:
     cells = pd.read_csv(built[1] / "cells.csv")
     counts = cells.query("table in ('Table 1', 'Table 2') and n > 0 and published_mean == published_mean")
     (final, _) = part.scores
-    assert final.counts == tuple((name, n) for name in GRADES if (n := (counts["verdict"] == name).sum()))
+    assert final.counts == [(name, n) for name in GRADES if (n := (counts["verdict"] == name).sum())]
     assert final.published == len(published("toy", ToyStudy.published))
     assert f"{final.measured} of {final.published}" in parts(section, "li")[0]["text"]
     marks = [cell for table in parts(section, "table", css="map") for cell in parts(table, "td")]
