@@ -343,7 +343,7 @@ def test_the_spread_between_partitions_stands_in_the_frame() -> None:
     for place, partition in enumerate((123, 1, 2)):
         twice(database, "local", [70 + 3 * place], **on_partition(partition))
     twice(database, "fedavg", [70], **on_partition(123))
-    local, fedavg = (one(board(database), method) for method in ("local", "fedavg"))
+    local, fedavg = (one(board(database), method, setting="") for method in ("local", "fedavg"))
     assert (local.s_d, local.partitions, fedavg.partitions) == (pytest.approx(3.0), 3, 1)
 
 
