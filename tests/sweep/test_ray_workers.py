@@ -113,9 +113,9 @@ def test_every_end_of_a_run_is_the_one_that_it_has_here(
         (tmp_path / place).mkdir()
         work = Scripted(tmp_path / place)
         if place == "ray":
-            on_ray(work, cluster, monkeypatch, planned, script, Limits(timeout=8))
+            on_ray(work, cluster, monkeypatch, planned, script, Limits(timeout=15))
         else:
-            work.sweep(planned, script, cpu(1), Limits(timeout=8))
+            work.sweep(planned, script, cpu(1), Limits(timeout=15))
         ended[place] = {key: (row["state"], row["reason"]) for key, row in work.stored().items()}
         assert len(work.attempts("local 3 2")) == 2
         assert len(work.attempts("fedavg 3 0")) == 4, "tried again three times"
