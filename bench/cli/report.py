@@ -56,6 +56,7 @@ def report(
         from bench.figures.drawing import Drawings
         from bench.report.report import compose
         from bench.site.documents import write
+        from bench.studies.data_study import with_data_studies
         from bench.studies.shipped import opened_results
         from bench.studies.study import STUDIES
 
@@ -64,7 +65,8 @@ def report(
             opened_results(db, own, shipped=shipped) as source,
             Drawings(paths.home() / "figures", workers, pdf=pdf) as drawings,
         ):
-            report = compose(source, request, STUDIES.all(), drawings=drawings)
+            studies = with_data_studies(STUDIES.all(), filters.dataset, source.runs())
+            report = compose(source, request, studies, drawings=drawings)
             if document:  # an unknown name is refused before anything is written
                 check_name(document, {each.key for each in report.documents})
             contents = write(report, out, drawings, stamp)
