@@ -9,9 +9,15 @@ FRAMES = ("cells", "clients", "curves", "ranks", "runs")
 """Results as pandas frames: functions of ``bench.frames``, imported with the first that is asked for."""
 
 
+CALLS = ("run", "sweep")
+"""What the commands do: functions of ``bench.api``."""
+
+
 def __getattr__(name: str) -> Any:
     if name in FRAMES:
         return getattr(import_module("bench.frames"), name)
+    if name in CALLS:
+        return getattr(import_module("bench.api"), name)
     if name == "Dataset":
         return import_module("bench.dataset").Dataset
     raise AttributeError(f"module 'bench' has no attribute '{name}'")
@@ -19,4 +25,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """What a notebook completes: the frames, too, though they are not imported yet."""
-    return sorted((*globals(), *FRAMES, "Dataset"))
+    return sorted((*globals(), *FRAMES, *CALLS, "Dataset"))

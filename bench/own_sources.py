@@ -28,6 +28,8 @@ def sources(kind: type) -> frozenset[str]:
     package = kind.__module__.partition(".")[0]
     if package == "bench":
         return frozenset()
+    if package == "__main__":  # of a notebook's cell, whose code no file holds
+        return frozenset({package})
     plugins = [plugin(Path(file)) for file in plugin_files()]
     holders = [each.__spec__ for each in plugins if any(member is kind for member in vars(each).values())]
     queue = [spec for spec in holders if spec] or list(_specs(kind.__module__, package))

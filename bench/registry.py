@@ -96,7 +96,7 @@ def blaming(kind: type) -> Iterator[None]:
     except Exception as error:
         if kind.__module__.startswith("bench."):
             raise
-        file = Path(inspect.getfile(kind))
+        file = Path(getattr(sys.modules[kind.__module__], "__file__", None) or "a notebook")
         raise RequestError(f"{kind.__name__} of {file.name}: {_in_a_line(error, file)}") from error
 
 
@@ -122,16 +122,17 @@ def plugin_files() -> list[str]:
     return [file for file in os.environ.get(PLUGINS, "").split(os.pathsep) if file]
 
 
-def _sources(group: str, built_in: str) -> Iterator[tuple[ModuleType | type, str]]:
-    """The public modules of the package ``built_in``, what entry points name, and plug-in files.
+def _sources(kind: Kind[Any]) -> Iterator[tuple[ModuleType | type, str]]:
+    """The public modules of the kind's own package, what entry points name, plug-in files, and classes that
+    no file holds.
 
     With each, where it comes from: a package or a file; empty for the suite's own.
     """
-    package = importlib.import_module(built_in)
+    package = importlib.import_module(kind.package)
     for module in pkgutil.iter_modules(package.__path__):
         if not module.name.startswith("_"):
-            yield importlib.import_module(f"{built_in}.{module.name}"), ""
-    for entry in entry_points(group=group):
+            yield importlib.import_module(f"{kind.package}.{module.name}"), ""
+    for entry in entry_points(group=kind.group):
         origin = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
         try:
             source = entry.load()
@@ -143,6 +144,8 @@ def _sources(group: str, built_in: str) -> Iterator[tuple[ModuleType | type, str
         yield source, origin
     for file in plugin_files():
         yield plugin(Path(file), PLUGINS), file
+    for member in kind.added.values():
+        yield member, "a notebook"
 
 
 @cache
@@ -151,7 +154,7 @@ def _find(kind: Kind[Any]) -> dict[str, tuple[type[Any], str]]:
     base = pkgutil.resolve_name(kind.base)
     declared = [name for name, text in base.__annotations__.items() if text.startswith("ClassVar")]
     entries: dict[str, tuple[type[Any], str]] = {}
-    for source, origin in _sources(kind.group, kind.package):
+    for source, origin in _sources(kind):
         members = vars(source).values() if isinstance(source, ModuleType) else [source]
         for member in members:
             if not (inspect.isclass(member) and issubclass(member, base)) or inspect.isabstract(member):
@@ -193,7 +196,15 @@ class Kind(Generic[T]):
         self.group = group
         self.package = package
         self.base = base
+        self.added: dict[str, type[T]] = {}
         _KINDS.append(self)
+
+    def add(self, member: type[T]) -> None:
+        """Let this process find a class that no file holds, such as one of a notebook's cell; it takes the
+        place of the one that was added before under its name.
+        """
+        self.added[vars(member).get("name", "")] = member
+        forget()
 
     def all(self) -> dict[str, type[T]]:
         """Every class of this kind by name.

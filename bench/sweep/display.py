@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
@@ -164,6 +165,11 @@ def _row(step: Step, estimator: Estimator) -> dict[str, Any]:
     }
 
 
+def notebook_console() -> Console:
+    """Standard output; in a notebook, whose cells show a terminal's bar, it counts as a terminal."""
+    return Console(highlight=False, force_terminal="ipykernel" in sys.modules or None, force_jupyter=False)
+
+
 # A sweep ------------------------------------------------------------------------------------------
 
 
@@ -191,7 +197,9 @@ class Display:
         counted = (TextColumn("runs"), BarColumn(), MofNCompleteColumn())
         timed = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
         has_bar = console.is_terminal and not only_notes
-        self._bar = Progress(*counted, *timed, console=console, transient=True, disable=not has_bar)
+        self._bar = Progress(
+            *counted, *timed, console=console, transient=True, disable=not has_bar, refresh_per_second=2
+        )
         self._task = self._bar.add_task("runs", total=None)
 
     def __enter__(self) -> Self:

@@ -1,0 +1,64 @@
+"""``bench.run`` and ``bench.sweep``: the numbers of the commands, from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench import api, registry
+from bench.engine.method import Method
+from bench.engine.methods import METHODS
+from bench.errors import RequestError
+from bench.methods.fedavg import FedAvg
+from bench.methods.local import Local
+
+ROUNDS = {"protocol.rounds": 2}
+
+
+@pytest.fixture(autouse=True)
+def _own_methods(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(METHODS, "added", {})
+    yield
+    monkeypatch.undo()
+    registry.forget()
+
+
+def in_a_cell(base: type[Method]) -> type[Method]:
+    """A method that is a base under another name, as a cell of a notebook defines it."""
+    return type("Mine", (base,), {"name": "mine", "title": "Mine", "__module__": "__main__"})
+
+
+def test_a_run_has_the_numbers_that_a_sweep_stores() -> None:
+    mine = in_a_cell(FedAvg)
+    one = api.run(mine, "cora", clients=3, rounds=2)
+    stored = api.sweep([mine, "majority"], ["cora"], [3], settings=ROUNDS)
+    assert stored.set_index("method").loc["mine", "test"] == pytest.approx(one.accuracy)
+    assert one.state == "done"
+    assert one.clients["accuracy"].mean() == pytest.approx(one.accuracy)
+    assert one.curve["evaluation"].max() == one.spec.protocol.rounds == 2
+    assert one.curve["accuracy"].max() >= one.accuracy
+
+
+def test_a_method_of_a_cell_is_run_again_as_the_cell_is_now() -> None:
+    first = api.sweep([in_a_cell(FedAvg)], ["cora"], [3], [1], settings=ROUNDS)
+    again = api.sweep([in_a_cell(Local)], ["cora"], [3], [1], settings=ROUNDS)
+    assert len(again) == len(first) == 1
+    assert again["test"].item() != pytest.approx(first["test"].item())
+    local = api.run("local", "cora", clients=3, seed=1, rounds=2)
+    assert again["test"].item() == pytest.approx(local.accuracy)
+
+
+@pytest.mark.parametrize(
+    ("method", "dataset", "settings", "told"),
+    [
+        ("fedavgg", "cora", {}, "fedavg"),
+        ("fedavg", "coro", {}, "cora"),
+        ("fedavg", "cora", {"protocol.round": 2}, "rounds"),
+        ("fedavg", "cora", {"rounds": 2}, "section"),
+    ],
+)
+def test_a_wrong_request_is_refused(method: str, dataset: str, settings: dict[str, int], told: str) -> None:
+    with pytest.raises(RequestError, match=told):
+        api.run(method, dataset, settings=settings)
