@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,12 +11,15 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bench import registry
+from bench.data import Family
+from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.frames.graded_cells import collect, values_of
 from bench.frames.ranking import Ranking, rank
 from bench.frames.stored_runs import WHERE, UsualRuns, first_usual, usual_frame
 from bench.grids import Filters, Grid, Planned, expand, load_grid
+from bench.grids.expand import ad_hoc
 from bench.grids.experiment import Line
 from bench.grids.grid import Setting
 from bench.metric_names import ACCURACY, Metric
@@ -25,11 +28,18 @@ from bench.report.table import Table, listing
 from bench.resolve import Overrides
 from bench.statistics.paired import common_ground, of_one
 from bench.store.tables import Tables
+from bench.studies.data_study import data_study
 from bench.studies.measures import BELOW_BASELINE
-from bench.studies.settings import settings_of
+from bench.studies.settings import Column, settings_of
 from bench.studies.study import STUDIES, Study
 from bench.studies.wording import gap, number, ranges, with_std
 from bench.sweep.plan import Step
+
+RIVALS: dict[Family, str] = {"graph": "fedsheafhn", "hypergraph": "fedhgn", "images": "fedaghn"}
+"""The study whose methods run on data that no study has."""
+
+SEEDS = (0, 1, 2)
+"""Seeds on such data unless somebody says otherwise."""
 
 
 def own_method(file: Path) -> str:
@@ -46,6 +56,40 @@ def own_method(file: Path) -> str:
             f"bench.engine.method.Method, got {', '.join(names) or 'none'}"
         )
     return names[0]
+
+
+class Asked(NamedTuple):
+    """What a comparison is to show: a study with the method among its lines, the method's runs in it, and,
+    of data that no study has, those of the other methods, too.
+    """
+
+    study: Study
+    runs: list[Planned]
+    others: list[Planned]
+
+
+def asked(study: str | None, method: str, filters: Filters, overrides: Overrides) -> Asked:
+    """What to compare a method on; of data without a study with the methods of a paper on such data.
+
+    Raises:
+        RequestError: as ``find_study`` and ``planned_runs``, or several data sets without a study.
+    """
+    studies = [kind() for kind in STUDIES.all().values()]
+    with_study = {name for each in studies for name in _datasets(each)}
+    without_study = [name for name in filters.datasets if name in DATASETS.all() and name not in with_study]
+    if study is not None or not without_study:
+        its_study = find_study(study, *filters.datasets)
+        runs = planned_runs(its_study, method, filters, overrides)
+        return Asked(with_guest(its_study, method, overrides)(), runs, [])
+    if len(filters.datasets) > 1:
+        raise RequestError(f"no study has {without_study[0]}: name this data set alone")
+    rivals = STUDIES.named(RIVALS[DATASETS.named(without_study[0]).family])
+    names = [line.method for line in rivals.lines if line.method == line.runs]
+    choice = replace(filters, seeds=filters.seeds or SEEDS)
+    runs = expand(ad_hoc(replace(choice, methods=(method,))), overrides=overrides)
+    others = expand(ad_hoc(replace(choice, methods=tuple(name for name in names if name != method))))
+    columns = {Column(*run.names[:3]) for run in runs}
+    return Asked(data_study(without_study[0], columns, {*names, method})(), runs, others)
 
 
 def find_study(name: str | None, *datasets: str) -> Study:
@@ -177,14 +221,20 @@ class Comparison(NamedTuple):
 
 
 def compare(
-    source: Tables, study: Study, method: str, runs: list[Planned], metric: Metric = ACCURACY
+    source: Tables,
+    study: Study,
+    method: str,
+    runs: list[Planned],
+    metric: Metric = ACCURACY,
+    others: Sequence[Planned] = (),
 ) -> Comparison:
-    """The ranking of all methods over the tasks of the method's runs, and where it stands in each.
+    """The ranking of all methods over the tasks of the method's runs, and where it stands in each. ``others``
+    are runs of other methods that no grid of the study plans.
 
     Raises:
         RequestError: no run of the method has numbers, or no other method has any in its tasks.
     """
-    results = collect(source, [study], metric, usual_runs=usual_runs(study, runs))
+    results = collect(source, [study], metric, usual_runs=usual_runs(study, [*runs, *others]))
     names = {method, *(line.method for line in study.lines)}
     cells = results.cells[results.cells["method"].isin(names)].merge(_columns(runs), on=WHERE)
     ranking = rank(study, results, cells, names)

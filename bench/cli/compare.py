@@ -32,7 +32,8 @@ def compare(
 
     The other methods' results come with the suite or from your database; they are compared on the
     same partitions, seeds and clients, on one data set (-d) or over several. Runs that your method's
-    code made before it changed are made again. The whole report is written, too.
+    code made before it changed are made again. On data that no study has, the methods of a study on
+    such data are run first, with seeds 0-2. The whole report is written, too.
 
     Parameters
     ----------
@@ -72,11 +73,8 @@ def compare(
 
     folder.check(out)
     method = comparison.own_method(file)
-    its_study = comparison.find_study(study, *filters.dataset)
-    overrides = parse_overrides(settings)
-    runs = comparison.planned_runs(its_study, method, replace(filters.of_grid(), seeds=seed), overrides)
-    with_method = comparison.with_guest(its_study, method, overrides)
-    its_study = with_method()
+    choice = replace(filters.of_grid(), seeds=seed)
+    its_study, runs, others = comparison.asked(study, method, choice, parse_overrides(settings))
     screen = console()
     problems = [finding for finding in check(method) if finding.problem]
     for finding in problems:
@@ -89,31 +87,36 @@ def compare(
     roots = paths.data_roots(data_root)
     rows = stored_runs(database)
     plan = comparison.with_changed(make_plan(runs, rows, data_at_hand(roots)))
-    slots = choose(machine.devices, machine.jobs, machine.threads, len(to_run(plan)))
+    whole_plan = [*plan, *make_plan(others, rows, data_at_hand(roots))]
+    slots = choose(machine.devices, machine.jobs, machine.threads, len(to_run(whole_plan)))
     estimator = Estimator(rows.values(), slots.devices[0])
     count = sum(step.changed for step in plan)
     if count:
         reason = f"its code, or the engine's, has changed since {display.runs(count)}"
         say(f"{reason}: to be made again", screen)
-    to_do = "nothing to run, all are stored"
-    if to_run(plan):
-        to_do = display.to_do(plan, estimator, len(slots.devices))
-    say(f"{display.runs(len(plan))} of it: {to_do}", screen)
+    for owner, steps in (("it", plan), ("other methods", whole_plan[len(plan) :])):
+        if steps:
+            to_do = "nothing to run, all are stored"
+            if to_run(steps):
+                to_do = display.to_do(steps, estimator, len(slots.devices))
+            say(f"{display.runs(len(steps))} of {owner}: {to_do}", screen)
+    if others:
+        screen.print(display.table(whole_plan[len(plan) :], estimator))
     if dry_run:
         return 0
-    outcome = Sweep(plan, database, roots, slots, Display(screen), estimator, home=paths.home()).run()
-    if set(outcome.counts) != {"done"}:
-        say(f"of its {len(runs)} runs: {display.states(outcome.counts)}; see bench runs list", screen)
+    outcome = Sweep(whole_plan, database, roots, slots, Display(screen), estimator, home=paths.home()).run()
+    if outcome.counts.keys() - ({"done", "diverged", "not_applicable"} if others else {"done"}):
+        say(f"of the {len(whole_plan)} runs: {display.states(outcome.counts)}; see bench runs list", screen)
         return 1
 
     with opened_results(database, own=False) as source:
-        standing = comparison.compare(source, its_study, method, runs, metric)
+        standing = comparison.compare(source, its_study, method, runs, metric, others)
         methods = (*(row.method for row in its_study.lines), method)
         request = Request(
             (its_study.name,), filters.dataset, filters.scenario, filters.clients, methods, metric=metric
         )
-        studies = {**STUDIES.all(), its_study.name: with_method}
-        build(source, request, studies, out, usual_runs=comparison.usual_runs(its_study, runs))
+        studies = {**STUDIES.all(), its_study.name: type(its_study)}
+        build(source, request, studies, out, usual_runs=comparison.usual_runs(its_study, [*runs, *others]))
     datasets = ", ".join(map(its_study.title_of, filters.dataset))
     title = f"{METHODS.named(method).title} on {datasets}"
     screen.print(rich_table(comparison.standings_table(standing, title)))
