@@ -9,7 +9,7 @@ FRAMES = ("cells", "clients", "curves", "ranks", "runs")
 """Results as pandas frames: functions of ``bench.frames``, imported with the first that is asked for."""
 
 
-CALLS = ("run", "sweep")
+CALLS = ("compare", "run", "sweep")
 """What the commands do: functions of ``bench.api``."""
 
 

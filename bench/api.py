@@ -1,4 +1,4 @@
-"""``bench.run`` and ``bench.sweep``: what the commands do, from Python and in a notebook."""
+"""What the commands do, from Python and in a notebook: ``bench.run``, ``bench.sweep``, ``bench.compare``."""
 
 from __future__ import annotations
 
@@ -12,19 +12,23 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from bench import paths
+from bench import comparison, paths
+from bench.contract.checks import check
 from bench.dataset import DATASETS
 from bench.engine import execute
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
+from bench.errors import RequestError
 from bench.federation.build import build
 from bench.frames.whole_frames import whole_frame
 from bench.grids import Filters, expand, requested_grid
 from bench.grids.expand import Planned
+from bench.metric_names import ACCURACY, Metric
 from bench.resolve import Overrides, resolve
 from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.store import stored_runs
+from bench.studies.shipped import opened_results
 from bench.sweep import fingerprint
 from bench.sweep.display import Display, notebook_console
 from bench.sweep.plan import Estimator, data_at_hand, make_plan, to_run
@@ -146,6 +150,45 @@ def sweep(
         return whole_frame("runs", store, filters={"spec_hash": [run.spec.hash for run in runs]})
 
 
+def compare(
+    method: str | type[Method],
+    dataset: str,
+    *,
+    clients: int | None = None,
+    scenario: str | None = None,
+    seeds: Iterable[int] = (),
+    study: str | None = None,
+    settings: Overrides | None = None,
+    metric: Metric = ACCURACY,
+    jobs: int | None = None,
+    threads: int | None = None,
+    devices: str | None = None,
+    db: str | None = None,
+    data_root: Path | None = None,
+) -> pd.DataFrame:
+    """Run what is missing of a method and return where it stands among the others, as ``bench compare`` does:
+    the columns of ``bench.comparison.standings``.
+
+    The other methods' results come with the suite or from the database; of data that no study has, they are
+    made. Clients, scenario and seeds are those of the study unless told otherwise.
+
+    Raises:
+        RequestError: as ``bench compare`` prints it, or the method breaks a rule of the contract.
+    """
+    name = known(method)
+    choice = Filters(
+        (dataset,), (scenario,) if scenario else (), (clients,) if clients else (), (), tuple(seeds)
+    )
+    its_study, runs, others = comparison.asked(study, name, choice, settings or {})
+    for finding in check(name):
+        if finding.problem:
+            raise RequestError(f"{name}: {finding.rule}: {finding.problem}")
+    database = db or paths.default_database()
+    fill([*runs, *others], database, paths.data_roots(data_root), jobs, threads, devices, redo_changed=True)
+    with opened_results(database, own=False) as source:
+        return comparison.standings(comparison.compare(source, its_study, name, runs, metric, others))
+
+
 def fill(
     runs: Iterable[Planned],
     database: str,
@@ -153,12 +196,17 @@ def fill(
     jobs: int | None = None,
     threads: int | None = None,
     devices: str | None = None,
+    redo_changed: bool = False,
 ) -> Outcome:
-    """Make those of the runs that a database lacks. The methods of a notebook's cell run in this process,
-    which alone knows them, and always anew: nobody can tell whether their code has changed.
+    """Make those of the runs that a database lacks; with ``redo_changed`` also those stored of other code.
+
+    The methods of a notebook's cell run in this process, which alone knows them, and always anew: nobody can
+    tell whether their code has changed.
     """
     rows = stored_runs(database)
     plan = make_plan(runs, rows, data_at_hand(roots))
+    if redo_changed:
+        plan = comparison.with_changed(plan)
     in_cells = {name for name, kind in METHODS.all().items() if kind.__module__ == "__main__"}
     plan = [replace(step, to_run=step.to_run or step.spec.method in in_cells) for step in plan]
     is_own = any(step.spec.method in in_cells for step in plan)

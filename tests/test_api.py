@@ -1,4 +1,4 @@
-"""``bench.run`` and ``bench.sweep``: the numbers of the commands, from Python."""
+"""``bench.run``, ``bench.sweep`` and ``bench.compare``: the numbers of the commands, from Python."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from bench.methods.fedavg import FedAvg
 from bench.methods.local import Local
 
 ROUNDS = {"protocol.rounds": 2}
+EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +28,8 @@ def _own_methods(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def in_a_cell(base: type[Method]) -> type[Method]:
     """A method that is a base under another name, as a cell of a notebook defines it."""
-    return type("Mine", (base,), {"name": "mine", "title": "Mine", "__module__": "__main__"})
+    names = {"name": "mine", "title": "Mine", "__module__": "__main__", "__doc__": base.__doc__}
+    return type("Mine", (base,), names)
 
 
 def test_a_run_has_the_numbers_that_a_sweep_stores() -> None:
@@ -48,6 +50,20 @@ def test_a_method_of_a_cell_is_run_again_as_the_cell_is_now() -> None:
     assert again["test"].item() != pytest.approx(first["test"].item())
     local = api.run("local", "cora", clients=3, seed=1, rounds=2)
     assert again["test"].item() == pytest.approx(local.accuracy)
+
+
+def test_data_of_ones_own_need_no_study_for_a_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(registry.PLUGINS, str(EXAMPLES / "friends.py"))
+    registry.forget()
+    standings = api.compare(
+        in_a_cell(FedAvg), "friends", clients=5, seeds=(0, 1), settings=ROUNDS, data_root=EXAMPLES / "data"
+    )
+    rows = standings.set_index("method")
+    assert {"local", "fedavg", "fedpub", "fedsheafhn", "mine"} <= set(rows.index)
+    assert rows.loc["mine", "mean"] == pytest.approx(rows.loc["fedavg", "mean"])
+    assert rows.loc["fedavg", "difference"] == 0
+    ahead = rows.loc["mine", "mean"] - rows["mean"]
+    assert rows["difference"].to_numpy() == pytest.approx(ahead.where(rows.index != "mine"), nan_ok=True)
 
 
 @pytest.mark.parametrize(

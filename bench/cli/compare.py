@@ -54,7 +54,7 @@ def compare(
     if not filters.dataset:
         raise RequestError("expected a data set to compare on, or several: -d cora,citeseer")
 
-    from bench import compare as comparison
+    from bench import comparison
     from bench.contract.checks import check
     from bench.engine.methods import METHODS
     from bench.report.request import Request

@@ -12,7 +12,7 @@ import pytest
 from stored_runs import MemoryStore, took
 
 from bench import engine
-from bench.compare import (
+from bench.comparison import (
     compare,
     find_study,
     own_method,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench import registry
-from bench.compare import own_method
+from bench.comparison import own_method
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.federation.scenario import SCENARIOS

@@ -7,7 +7,7 @@ import pytest
 from stored_runs import MemoryStore
 from study_cells import cells_of, figures_of, one, printed_beside, shown
 
-from bench.compare import find_study
+from bench.comparison import find_study
 from bench.engine.methods import METHODS
 from bench.frames.graded_cells import collect
 from bench.frames.ranking import rank

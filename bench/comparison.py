@@ -16,7 +16,7 @@ from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.frames.graded_cells import collect, values_of
-from bench.frames.ranking import Ranking, rank
+from bench.frames.ranking import TASK, Ranking, rank
 from bench.frames.stored_runs import WHERE, UsualRuns, first_usual, usual_frame
 from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.grids.expand import ad_hoc
@@ -40,6 +40,9 @@ RIVALS: dict[Family, str] = {"graph": "fedsheafhn", "hypergraph": "fedhgn", "ima
 
 SEEDS = (0, 1, 2)
 """Seeds on such data unless somebody says otherwise."""
+
+AHEAD = ["difference", "low", "high", "p_holm", "verdict"]
+"""Columns of ``standings`` about the method that is compared and another one."""
 
 
 def own_method(file: Path) -> str:
@@ -69,7 +72,8 @@ class Asked(NamedTuple):
 
 
 def asked(study: str | None, method: str, filters: Filters, overrides: Overrides) -> Asked:
-    """What to compare a method on; of data without a study with the methods of a paper on such data.
+    """What to compare a method on; of data without a study with the methods of a paper on such data, in the
+    same settings.
 
     Raises:
         RequestError: as ``find_study`` and ``planned_runs``, or several data sets without a study.
@@ -87,7 +91,10 @@ def asked(study: str | None, method: str, filters: Filters, overrides: Overrides
     names = [line.method for line in rivals.lines if line.method == line.runs]
     choice = replace(filters, seeds=filters.seeds or SEEDS)
     runs = expand(ad_hoc(replace(choice, methods=(method,))), overrides=overrides)
-    others = expand(ad_hoc(replace(choice, methods=tuple(name for name in names if name != method))))
+    shared = {key: value for key, value in overrides.items() if not key.startswith("method.")}
+    others = expand(
+        ad_hoc(replace(choice, methods=tuple(name for name in names if name != method))), overrides=shared
+    )
     columns = {Column(*run.names[:3]) for run in runs}
     return Asked(data_study(without_study[0], columns, {*names, method})(), runs, others)
 
@@ -281,28 +288,46 @@ def standings_table(comparison: Comparison, title: str) -> Table:
     return listing("standing", title, pd.DataFrame(rows).set_index("Task"))
 
 
+def standings(comparison: Comparison, task: int | None = None) -> pd.DataFrame:
+    """All methods in every task or in one, the best first.
+
+    A row names the task and the method (dataset, scenario, clients, point, method, title), says what it
+    reaches (rank; mean and std in percent; seeds) and what the method that is compared has over it on the
+    seeds of both: difference in points, its 95 % interval low to high, p_holm, corrected over the method's
+    own tests, and verdict.
+    """
+    ranking = comparison.ranking
+    cells = ranking.cells[["task", "place", *TASK, "method", "mean", "std"]]
+    cells = cells.assign(
+        title=cells["method"].map(ranking.titles),
+        rank=cells.groupby("task")["mean"].rank(method="min", ascending=False).astype(int),
+        seeds=cells["place"].map(comparison.seeds),
+    )
+    own = comparison.own.to_dict("records")
+    tests = pd.concat([row["tests"].assign(task=row["task"]) for row in own])
+    tests = tests.rename(columns={"second": "method"})[["task", "method", *AHEAD]]
+    cells = cells.merge(tests, how="left", on=["task", "method"]).sort_values(["task", "rank"], kind="stable")
+    if task is not None:
+        cells = cells[cells["task"] == task]
+    return cells[[*TASK, "method", "title", "rank", "mean", "std", "seeds", *AHEAD]].reset_index(drop=True)
+
+
 def others_table(comparison: Comparison, row: Mapping[Any, Any]) -> Table:
     """The method among all others of the task of a row, the best first, in 80 columns.
 
     Ahead by is what the method has over each of them on the seeds and clients of both, with its verdict.
     """
-    ranking = comparison.ranking
-    cells = ranking.cells[ranking.cells["task"] == row["task"]]
-    cells = cells.assign(rank=cells["mean"].rank(method="min", ascending=False))
-    tests = row["tests"].set_index("second").to_dict("index")
     rows = []
-    for cell in cells.sort_values("rank", kind="stable").to_dict("records"):
-        test = tests.get(cell["method"])
-        ahead = "-" if test is None or pd.isna(test["difference"]) else gap(test["difference"])
+    for cell in standings(comparison, row["task"]).to_dict("records"):
         texts = {
-            "Place": f"{cell['rank']:.0f}",
+            "Place": str(cell["rank"]),
             "Test": with_std(cell["mean"], None if pd.isna(cell["std"]) else cell["std"]),
-            "Seeds": ranges(comparison.seeds[cell["place"]]),
-            "Ahead by,\nsame seeds": ahead,
-            "Verdict": test["verdict"] if test else "-",
+            "Seeds": ranges(cell["seeds"]),
+            "Ahead by,\nsame seeds": "-" if pd.isna(cell["difference"]) else gap(cell["difference"]),
+            "Verdict": "-" if pd.isna(cell["verdict"]) else cell["verdict"],
         }
-        rows.append({"Method": ranking.titles[cell["method"]], **texts})
-    title = f"{comparison.label(row)}: {ranking.titles[comparison.method]} among the others"
+        rows.append({"Method": cell["title"], **texts})
+    title = f"{comparison.label(row)}: {comparison.ranking.titles[comparison.method]} among the others"
     return listing("others", title, pd.DataFrame(rows).set_index("Method"))
 
 
