@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+import sys
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -13,19 +14,23 @@ from bench.cli.output import console, say, table
 from bench.engine.states import State
 from bench.errors import RequestError
 
-app = App(name="runs", help="List stored runs, show one, and say what runs now.")
+app = App(name="runs", help="List stored runs, show or delete them, and say what runs now.")
 
-COLUMNS = ("id", "cell", "seed", "rounds", "state", "seconds", "test", "reason")
+COLUMNS = ("id", "cell", "seed", "settings", "rounds", "state", "seconds", "test", "reason")
 
 HASH = 12
 """Digits of a hash that a table shows."""
+
+
+States = Annotated[tuple[State, ...], Parameter(negative="", show_default=False)]
 
 
 @app.command(name="list")
 def list_runs(
     *,
     filters: options.RunFilters = options.ALL_RUNS,
-    state: Annotated[tuple[State, ...], Parameter(negative="", show_default=False)] = (),
+    state: States = (),
+    settings: options.Settings = (),
     db: options.Database = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -35,19 +40,26 @@ def list_runs(
     ----------
     state
         Only this state; may be given several times.
+    settings
+        Only runs with this setting, such as method.mu=0.1; may be given several times.
     """
+    from bench.resolve import parse_overrides
     from bench.store import open_store
-    from bench.store.tables import filter_known_runs
-    from bench.sweep.run_details import run_list
+    from bench.sweep.run_details import chosen_runs, run_list
 
     with open_store(db or paths.default_database(), create=False) as store:
-        if filters.columns:
-            filter_known_runs(store.runs(), filters.columns)  # what no stored run has; a state may have none
-        runs = run_list(store, {**filters.columns, **({"state": state} if state else {})})
+        runs = run_list(store, chosen_runs(store, filters.columns, state, parse_overrides(settings)))
     if as_json:
         print(json.dumps(runs, indent=1))
         return
-    columns = [column for column in COLUMNS if column != "reason" or any(run["reason"] for run in runs)]
+    _print_list(runs)
+    count = f"{len(runs):,} run{'' if len(runs) == 1 else 's'}"
+    say(f"{count}; test: percent, trained model, round of best validation")
+
+
+def _print_list(runs: list[dict[str, Any]]) -> None:
+    optional = [name for name in ("settings", "reason") if not any(run[name] for run in runs)]
+    columns = [column for column in COLUMNS if column not in optional]
     texts = [
         run
         | {
@@ -59,8 +71,49 @@ def list_runs(
     ]
     numbers = {"id", "seed", "rounds", "seconds", "test"}
     console().print(table(columns, [[run[column] for column in columns] for run in texts], numbers, numbers))
+
+
+@app.command(name="delete")
+def delete_runs(
+    *,
+    filters: options.RunFilters = options.ALL_RUNS,
+    state: States = (),
+    settings: options.Settings = (),
+    yes: options.Flag = False,
+    db: options.Database = None,
+) -> int:
+    """Show stored runs of your own and delete them; runs of imported bundles stay.
+
+    Parameters
+    ----------
+    state
+        Only this state; may be given several times.
+    settings
+        Only runs with this setting, such as method.mu=0.1; may be given several times.
+    yes
+        Delete them without asking.
+    """
+    from rich.prompt import Confirm
+
+    from bench.resolve import parse_overrides
+    from bench.store import open_store
+    from bench.sweep.run_details import chosen_runs, run_list
+
+    database = db or paths.default_database()
+    with open_store(database, create=False) as store:
+        runs = chosen_runs(store, filters.columns, state, parse_overrides(settings))
+        runs = runs[runs["bundle"] == ""]
+        _print_list(run_list(store, runs))
     count = f"{len(runs):,} run{'' if len(runs) == 1 else 's'}"
-    say(f"{count}; test: percent, trained model, round of best validation")
+    if not yes and not sys.stdin.isatty():
+        raise RequestError(f"{count} to delete: expected --yes, since nobody can be asked here")
+    if not (yes or Confirm.ask(f"Delete {count}?", default=False)):
+        say("nothing deleted")
+        return 1
+    with open_store(database, create=True) as store:
+        store.delete(runs["id"].tolist())
+    say(f"{count} deleted")
+    return 0
 
 
 def _percent(value: float | None, missing: str = "-") -> str:

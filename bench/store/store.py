@@ -249,6 +249,12 @@ class Store(Tables):
             assert saved is not None
             return saved
 
+    def delete(self, ids: Iterable[int]) -> None:
+        """Delete runs with all that belongs to them, in one transaction; raises as that."""
+        with self.transaction() as session:
+            for number in ids:
+                session.execute(delete(Run).where(Run.id == number))
+
 
 def _stored(connection: Connection, spec_hash: str) -> Stored | None:
     row = connection.execute(select(*STORED).where(Run.spec_hash == spec_hash)).one_or_none()

@@ -16,10 +16,10 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.metric_names import ACCURACY
 from bench.registry import PLUGINS, plugin_files
-from bench.resolve import resolve
+from bench.resolve import Overrides, resolve
 from bench.spec import RunSpec, difference
 from bench.store import Store
-from bench.store.tables import Tables
+from bench.store.tables import Tables, filter_known_runs
 
 
 def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
@@ -61,14 +61,44 @@ def _records(frame: pd.DataFrame, **options: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def run_list(store: Store, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Names, state, seconds and test accuracy (percent; mean over clients of the trained model at
-    the round of best validation accuracy; None without one) of the runs that the filters leave.
+def chosen_runs(
+    store: Store, filters: Mapping[str, Any], states: Sequence[str] = (), settings: Overrides | None = None
+) -> pd.DataFrame:
+    """Stored runs, oldest first: those that all of the filters leave, as somebody typed them.
+
+    Raises:
+        RequestError: a filter that no stored run passes but for its state; a setting that none of them has.
     """
-    runs = store.runs(**filters)
-    runs = runs.assign(seconds=runs["seconds_total"].round(2), test=_tests(store, runs))
-    names = ["id", "dataset", "scenario", "clients", "method", "seed", "rounds", "state", "reason"]
-    return _records(runs[[*names, "seconds", "test"]])
+    runs = store.runs()
+    if filters or settings:
+        runs = filter_known_runs(runs, filters)
+    for key, value in (settings or {}).items():
+        values = [RunSpec.model_validate_json(spec).settings().get(key) for spec in runs["spec"]]
+        runs = runs[[one == value for one in values]]
+        if runs.empty:
+            theirs = ", ".join(sorted({str(one) for one in values}))
+            raise RequestError(f"no such run has {key} = {value}; theirs: {theirs}")
+    return runs[runs["state"].isin(states)] if states else runs
+
+
+def run_list(store: Store, runs: pd.DataFrame) -> list[dict[str, Any]]:
+    """Names, state, seconds and test accuracy (percent; mean over clients of the trained model at the round
+    of best validation accuracy; None without one) of these runs, and the settings in which one differs from
+    others of its cell and seed.
+    """
+    runs = runs.assign(seconds=runs["seconds_total"].round(2), test=_tests(store, runs), settings="")
+    for _, alike in runs.groupby(["dataset", "scenario", "clients", "method", "seed"], sort=False):
+        if len(alike) > 1:
+            settings = pd.DataFrame(
+                [RunSpec.model_validate_json(spec).settings() for spec in alike["spec"]], index=alike.index
+            )
+            texts = settings.map(lambda value: json.dumps(value, ensure_ascii=False))
+            apart = texts.loc[:, texts.nunique() > 1]
+            runs.loc[alike.index, "settings"] = apart.apply(
+                lambda row: " ".join(f"{key}={value}" for key, value in row.items()), axis=1
+            )
+    names = ["id", "dataset", "scenario", "clients", "method", "seed", "settings", "rounds", "state"]
+    return _records(runs[[*names, "reason", "seconds", "test"]])
 
 
 def run_detail(store: Store, run_id: int) -> dict[str, Any]:

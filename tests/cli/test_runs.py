@@ -72,9 +72,37 @@ def test_what_filters_leave(words: str, left: list[int], bench: Bench) -> None:
     assert runs == [RUNS[place] for place in left]
 
 
+def test_the_list_says_what_tells_runs_of_a_cell_apart(bench: Bench) -> None:
+    with open_store(paths.default_database(), create=True) as store:
+        for dropout in (0.1, 0.9):
+            changes = {"protocol.rounds": 1, "client.dropout": dropout}
+            save(store, resolve("cora", "non-overlapping", 3, "local", 9, changes), done(3))
+    runs = json.loads(bench("runs list --json").out)
+    assert [run["settings"] for run in runs] == ["", "", "", "", "client.dropout=0.1", "client.dropout=0.9"]
+    (run,) = json.loads(bench("runs list --json -m local --set client.dropout=0.9").out)
+    assert run["settings"] == ""
+    assert run["seed"] == 9
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [("-m local", [2, 3]), ("--state no_data", [0, 1, 3]), ("--set protocol.rounds=1 --seed 1", [0, 2])],
+)
+def test_delete_takes_what_the_filters_leave(words: str, left: list[int], bench: Bench) -> None:
+    assert bench("runs delete", words).refused  # nobody to ask
+    assert len(json.loads(bench("runs list --json").out)) == len(RUNS)
+    assert bench("runs delete --yes", words).code == 0
+    runs = [(run["method"], run["seed"], run["state"]) for run in json.loads(bench("runs list --json").out)]
+    assert runs == [RUNS[place] for place in left]
+    with open_store(paths.default_database(), create=False) as store:
+        results = store.table("client_results")
+        assert set(results["run_id"]) == set(store.runs(state="done")["id"])
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        ("list --set protocol.rounds=7", "theirs: 1"),
         ("list --state filed", 'Did you mean "failed"?'),
         ("list -d coar", "dataset among the stored runs: 'coar': did you mean 'cora'?"),
         ("list -m fedprox", "method among the stored runs: 'fedprox'"),
