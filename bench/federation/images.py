@@ -13,7 +13,6 @@ from bench.data import Family, Images
 from bench.errors import RequestError
 from bench.federation.scenario import Assignment, Scenario, Split
 from bench.federation.splits import ceiled_roles, reseeded_roles
-from bench.federation.types import Client
 from bench.streams import Stream
 
 
@@ -21,7 +20,7 @@ class ImageScenario(Scenario[Images]):
     """Images are dealt to clients by their labels alone, ids ascending. Every client has its own split.
 
     Of a sample, the clients of the complete set are drawn, and each keeps the images that the sample has.
-    Then it is split (facts 1.3, 10.5, 10.6).
+    Then it is split (image facts 1.3, 10.5, 10.6).
     """
 
     families: ClassVar[tuple[Family, ...]] = ("images",)
@@ -44,11 +43,10 @@ class ImageScenario(Scenario[Images]):
 
     def draw(self, data: Images, clients: int, partition_seed: int, split: Split) -> Assignment:
         """The clients of the population, each with the images that are here."""
+        here = np.arange(len(data.labels))
         population = data.labels if data.population is None else data.population
         image = np.full(len(population), -1, np.int64)
-        image[np.arange(len(data.labels)) if data.positions is None else data.positions] = np.arange(
-            len(data.labels)
-        )
+        image[here if data.positions is None else data.positions] = here
         ids, roles = [], []
         for client, share in enumerate(self.shares(population, clients, partition_seed)):
             members = image[share]
@@ -60,7 +58,7 @@ class ImageScenario(Scenario[Images]):
 
 
 class ReleasedScenario(ImageScenario):
-    """As FedAGHN's released code draws it, image by image: from NumPy's legacy generator (facts 1.7).
+    """As FedAGHN's released code draws it, image by image: from NumPy's legacy generator (image facts 1.7).
 
     The seeds are those of the released scripts, which fix one partition and one split for each data
     set: the partition seed of a run has no influence.
@@ -95,11 +93,3 @@ class ReleasedScenario(ImageScenario):
     def roles(self, items: int, split: Split, partition_seed: int, client: int) -> NDArray[np.int8]:
         """The same cuts for every client of so many items."""
         return reseeded_roles(items, split, self.SPLIT_SEED)
-
-
-def image_clients(images: Images, assignment: Assignment) -> tuple[Client, ...]:
-    """Every client's images."""
-    return tuple(
-        Client(ids, images.labels[ids], roles, images.pixels[ids])
-        for ids, roles in zip(assignment.ids, assignment.roles, strict=True)
-    )

@@ -9,7 +9,8 @@ from toy_data import random_graph, undirected
 
 from bench.data import Graph
 from bench.errors import RequestError
-from bench.federation.graph import NonOverlapping, Overlapping, graph_clients, metis_parts
+from bench.federation.clients import assigned_clients
+from bench.federation.graph import NonOverlapping, Overlapping, metis_parts
 from bench.federation.types import TEST, TRAIN, VALIDATION
 
 PAPER = (40.0, 30.0, 30.0)
@@ -33,7 +34,7 @@ def test_non_overlapping_clients_are_the_induced_subgraphs_of_a_partition() -> N
     graph = random_graph(200)
     assignment = NonOverlapping().draw(graph, 7, 123, PAPER)
     parts = metis_parts(graph, 7, 123)
-    clients = graph_clients(graph, assignment)
+    clients = assigned_clients(graph, assignment)
     assert sorted(np.concatenate(assignment.ids).tolist()) == list(range(200))
     for number, client in enumerate(clients):
         assert client.ids.tolist() == [node for node in range(200) if parts[node] == number]
@@ -47,7 +48,7 @@ def test_overlapping_clients_are_half_samples_of_the_parts_in_drawing_order() ->
     graph = random_graph(203)
     assignment = Overlapping().draw(graph, 15, 123, PAPER)
     parts = metis_parts(graph, 3, 123)
-    for number, client in enumerate(graph_clients(graph, assignment)):
+    for number, client in enumerate(assigned_clients(graph, assignment)):
         assert set(parts[client.ids].tolist()) == {number // 5}
         assert len(client.ids) == len(set(client.ids.tolist())) == (parts == number // 5).sum() // 2
         assert client.edges is not None
@@ -113,7 +114,7 @@ def test_metis_has_the_partition_seed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_node_without_neighbours_in_its_part_stays() -> None:
     star = undirected({(0, leaf) for leaf in range(1, 30)})
     graph = Graph(np.zeros((30, 2), np.float32), np.zeros(30, np.int64), star, 1)
-    clients = graph_clients(graph, NonOverlapping().draw(graph, 3, 1, PAPER))
+    clients = assigned_clients(graph, NonOverlapping().draw(graph, 3, 1, PAPER))
     assert sum(len(client.ids) for client in clients) == 30
     assert sorted(client.edges.shape[1] for client in clients if client.edges is not None)[:2] == [0, 0]
 

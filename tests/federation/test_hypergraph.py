@@ -15,8 +15,9 @@ from bench.data import Graph, Hypergraph, Ragged
 from bench.dataset import DATASETS
 from bench.errors import RequestError
 from bench.federation.build import assemble, build
+from bench.federation.clients import known_hyperedges
+from bench.federation.dirichlet import LabelDirichlet
 from bench.federation.exchange import export_federation
-from bench.federation.hypergraph import LabelDirichlet, known_hyperedges
 from bench.federation.prepared import prepare
 from bench.federation.scenario import Assignment
 from bench.federation.splits import floored_roles

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bench.data import Images
 from bench.errors import RequestError
 from bench.federation.build import build
-from bench.federation.image_classes import CaseStudy, Pathological
+from bench.federation.image_scenarios import CaseStudy, Pathological
 from bench.federation.images import ImageScenario
 from bench.federation.scenario import SCENARIOS
 

@@ -1,16 +1,27 @@
-"""Image clients that have some of the classes: FedAGHN's pathological setting and its case study."""
+"""FedAGHN's settings: practical (label-Dirichlet), pathological (some classes a client), case study."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.errors import RequestError
+from bench.federation.dirichlet import label_dirichlet
 from bench.federation.images import ImageScenario, ReleasedScenario
+from bench.federation.scenario import positive_number
 from bench.streams import Stream
+
+LEAST = 3
+"""Fewest images that the split leaves one training image of. The released code asks for 1 and
+would fail in its split below 3; on the full data sets no draw comes near either."""
+
+RELEASED = "-released"
+
+RELEASED_CONCENTRATIONS = ("0.1", "0.2", "0.5")
+"""Those of the paper's tables."""
 
 GROUPS = 5
 """Groups of clients in the case study."""
@@ -22,22 +33,51 @@ FEWEST = 5
 """Classes that a client of the pathological setting has where a fifth of all would be fewer."""
 
 
-def classes_a_client(classes: int) -> int:
-    """Of so many classes, how many a client has in the pathological setting: 5 of 10, else a fifth."""
-    return min(classes, max(FEWEST, classes // 5))
+class Dirichlet(ImageScenario):
+    """Images by label-Dirichlet: every image goes to one client (facts 1.5)."""
+
+    name = "dirichlet"
+    parameters: ClassVar[tuple[str, ...]] = ("0.1", f"0.1{RELEASED}")
+
+    def __init__(self, concentration: float) -> None:
+        self.concentration = concentration
+
+    @classmethod
+    def parse(cls, parameter: str) -> Dirichlet:
+        """The concentration; one of the released partitions where ``-released`` follows it."""
+        number = parameter.removesuffix(RELEASED)
+        if number == parameter:
+            return cls(positive_number(parameter))
+        if number not in RELEASED_CONCENTRATIONS:
+            options = " or ".join(RELEASED_CONCENTRATIONS)
+            raise ValueError(f"expected {options} before '{RELEASED}', got '{number}'")
+        return DirichletReleased(float(number))
+
+    def deal(self, labels: NDArray[np.int64], clients: int, stream: Stream) -> list[NDArray[np.int64]]:
+        """See ``label_dirichlet``; ascending."""
+        shares = label_dirichlet(labels, clients, self.concentration, LEAST, stream)
+        return [np.sort(share) for share in shares]
 
 
-def shuffled_classes(labels: NDArray[np.int64], stream: Stream) -> list[NDArray[np.int64]]:
-    """The positions of every class that there is, ascending, in random order."""
+class DirichletReleased(ReleasedScenario, Dirichlet):
+    """The released partitions: ``dirichlet0.1-released`` and so on."""
+
+    def deal(self, labels: NDArray[np.int64], clients: int, stream: Stream) -> list[NDArray[np.int64]]:
+        """See ``label_dirichlet``; in its order, which the released split permutes."""
+        return label_dirichlet(labels, clients, self.concentration, 1, stream)
+
+
+def _shuffled_classes(labels: NDArray[np.int64], stream: Stream) -> list[NDArray[np.int64]]:
+    """The positions of every class that there is, in random order."""
     return [stream.permutation(np.flatnonzero(labels == label)) for label in np.unique(labels)]
 
 
 class Pathological(ImageScenario):
     """Every class is cut into equal shards, which are dealt at random (FedAGHN's released code, facts 1.4).
 
-    With ``k`` shards a client, ``N`` clients and ``C`` classes a class has ``k N / C`` shards of
-    ``floor(size / shards)`` images; images beyond those go to nobody. A client may get several shards of one
-    class, and then has fewer classes than it has shards.
+    A client has ``k`` shards: a fifth of the classes, or 5 where that would be fewer. With ``N`` clients and
+    ``C`` classes a class has ``k N / C`` shards of ``floor(size / shards)`` images; images beyond those go to
+    nobody. A client may get several shards of one class, and then has fewer classes than it has shards.
     """
 
     name = "pathological"
@@ -48,16 +88,16 @@ class Pathological(ImageScenario):
         Raises:
             RequestError: the classes cannot be cut into so many equal shards.
         """
-        items = shuffled_classes(labels, stream)
+        items = _shuffled_classes(labels, stream)
         classes = len(items)
-        per_client = classes_a_client(classes)
-        if per_client * clients % classes:
+        per_client = min(classes, max(FEWEST, classes // 5))
+        cuts, rest = divmod(per_client * clients, classes)
+        if rest:
             step = classes // math.gcd(per_client, classes)
             raise RequestError(
                 f"clients: expected a multiple of {step}, so that {per_client} shards a client cut "
                 f"each of {classes} classes alike, got {clients}"
             )
-        cuts = per_client * clients // classes
         shards = [shard for part in items for shard in np.split(part[: len(part) // cuts * cuts], cuts)]
         hands = np.split(stream.permutation(classes * cuts), clients)
         return [np.concatenate([shards[shard] for shard in hand]) for hand in hands]
@@ -98,7 +138,7 @@ class CaseStudy(ImageScenario):
             RequestError: five groups cannot share the classes or the clients.
         """
         group = self.groups(clients)
-        items = shuffled_classes(labels, stream)
+        items = _shuffled_classes(labels, stream)
         if len(items) % GROUPS:
             raise RequestError(
                 f"scenario '{self.name}': expected a number of classes that {GROUPS} groups can share, got "
@@ -106,15 +146,12 @@ class CaseStudy(ImageScenario):
             )
         pieces: list[list[NDArray[np.int64]]] = [[] for _ in range(clients)]
         for rank, label in enumerate(stream.permutation(len(items)).tolist()):
-            size = len(items[label])
-            group_items, common_items = np.split(items[label], [size * OWN // 100])
+            own, common = np.split(items[label], [len(items[label]) * OWN // 100])
             owners = np.flatnonzero(group == rank // (len(items) // GROUPS)).tolist()
-            part = len(group_items) // len(owners)
-            for client, piece in zip(
-                owners, np.split(group_items, part * np.arange(1, len(owners))), strict=True
-            ):
+            part, share = len(own) // len(owners), len(common) // clients
+            cuts = part * np.arange(1, len(owners))
+            for client, piece in zip(owners, np.split(own, cuts), strict=True):
                 pieces[client].append(piece)
-            share = len(common_items) // clients
             for client in range(clients):
-                pieces[client].append(common_items[client * share : (client + 1) * share])
+                pieces[client].append(common[client * share : (client + 1) * share])
         return [np.concatenate(parts) for parts in pieces]
