@@ -12,7 +12,7 @@ from bench.dataset import Dataset
 from bench.errors import RequestError
 from bench.federation.build import build
 from bench.federation.dirichlet import LabelDirichlet
-from bench.federation.image_scenarios import Dirichlet
+from bench.federation.images import Dirichlet
 from bench.federation.scenarios import find, forms, parse
 
 SPLIT = (40.0, 30.0, 30.0)

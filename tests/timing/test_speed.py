@@ -29,9 +29,9 @@ def circle(home: Path, plugins: None, tmp_path: Path, monkeypatch: pytest.Monkey
     torch.set_flush_denormal(False)  # as in other tests
 
 
-def timed(case: Case, rounds: int = 1, **options: Any) -> Row:
+def timed(case: Case, rounds: int = 1, **overrides: Any) -> Row:
     """A row of the table, measured in this process."""
-    return measure(case, rounds, (), "cpu", 1, **options)
+    return measure(case, rounds, (), "cpu", 1, overrides)
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedhgn_hc"])
@@ -63,11 +63,11 @@ def test_a_method_is_timed_beside_fedavg_in_turns(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("bench.timing.speed.Run", Timed)
     monkeypatch.setattr("bench.timing.speed.time", SimpleNamespace(perf_counter=lambda: now))
     case = Case("cora", "non-overlapping", "fedprox", 3, reference=False, base="fedavg")
-    row = timed(case, 2, overrides={"protocol.local_epochs": 2})
+    row = timed(case, 2, **{"protocol.local_epochs": 2})
     assert (row.seconds_per_round, row.factor) == (6.0, 3.0)
     assert order[-4:] == [("fedprox", 2), ("fedavg", 2), ("fedprox", 3), ("fedavg", 3)]
     alone = Case("cora", "non-overlapping", "fedavg", 3, reference=False)
-    row = timed(alone, 2, overrides={"protocol.local_epochs": 2})
+    row = timed(alone, 2, **{"protocol.local_epochs": 2})
     assert (row.seconds_per_round, row.factor) == (2.0, None)
 
 
