@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pymetis
 import pytest
@@ -58,14 +56,6 @@ def test_overlapping_clients_are_half_samples_of_the_parts_in_drawing_order() ->
     assert len({tuple(sorted(ids)) for ids in drawn}) == 15
 
 
-def test_siblings_share_about_half_of_their_nodes() -> None:
-    assignment = Overlapping().draw(random_graph(2000), 10, 1, PAPER)
-    for first in range(5):
-        for second in range(first):
-            shared = len(np.intersect1d(assignment.ids[first], assignment.ids[second]))
-            assert 0.4 < shared / len(assignment.ids[first]) < 0.6
-
-
 def test_the_split_is_drawn_once_on_the_whole_graph() -> None:
     graph = random_graph(205)
     role_of: dict[int, set[int]] = {}
@@ -93,30 +83,6 @@ def test_only_the_partition_seed_decides(scenario: NonOverlapping | Overlapping,
     assert all(np.array_equal(a, b) for a, b in zip(first.roles, second.roles, strict=True))
     assert not np.array_equal(np.concatenate(first.roles), np.concatenate(other.roles))
     assert not np.array_equal(np.concatenate(first.ids), np.concatenate(other.ids))
-
-
-def test_metis_has_the_partition_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    used = []
-    original = pymetis.part_graph
-
-    def spy(parts: int, **options: Any) -> pymetis.GraphPartition:
-        used.append(options["options"].seed)
-        return original(parts, **options)
-
-    monkeypatch.setattr(pymetis, "part_graph", spy)
-    for seed in (1, 1, 2):
-        metis_parts(random_graph(40), 4, seed)
-    assert used[0] == used[1] != used[2]
-    assert min(used) >= 0
-    assert NonOverlapping().recipe(2)["options"] == {"seed": used[2]}
-
-
-def test_a_node_without_neighbours_in_its_part_stays() -> None:
-    star = undirected({(0, leaf) for leaf in range(1, 30)})
-    graph = Graph(np.zeros((30, 2), np.float32), np.zeros(30, np.int64), star, 1)
-    clients = assigned_clients(graph, NonOverlapping().draw(graph, 3, 1, PAPER))
-    assert sum(len(client.ids) for client in clients) == 30
-    assert sorted(client.edges.shape[1] for client in clients if client.edges is not None)[:2] == [0, 0]
 
 
 @pytest.mark.parametrize(("clients", "advice"), [(1, "use 5"), (12, "use 10"), (34, "use 35")])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from toy_data import random_graph, random_hypergraph
 
 from bench.data import Ragged
 from bench.federation.identity import data_checksum, features_checksum, federation_hash
@@ -52,23 +53,12 @@ BASE: dict[str, Any] = {
     ids=str,
 )
 def test_every_part_of_a_federation_is_in_its_hash(change: dict[str, Any]) -> None:
-    assert federation_hash(**BASE) == federation_hash(
-        **(BASE | {"clients": (make_client(0), make_client(1))})
-    )
-    assert federation_hash(**(BASE | change)) != federation_hash(**BASE)
+    again = BASE | {"clients": (make_client(0), make_client(1))}
+    assert federation_hash(**(BASE | change)) != federation_hash(**BASE) == federation_hash(**again)
 
 
-FIELDS = (
-    "ids",
-    "labels",
-    "roles",
-    "edges",
-    "cross_edges",
-    "hyperedges.ids",
-    "hyperedges.sizes",
-    "members.values",
-    "members.offsets",
-)
+HYPEREDGES = ("hyperedges.ids", "hyperedges.sizes", "members.values", "members.offsets")
+FIELDS = ("ids", "labels", "roles", "edges", "cross_edges", *HYPEREDGES)
 
 
 @settings(deadline=None)
@@ -85,16 +75,13 @@ def test_any_changed_number_of_a_client_changes_the_hash(field: str, which: int,
 
 
 def test_an_item_that_moves_between_neighbouring_clients_changes_the_hash() -> None:
-    def clients(cut: int) -> list[Client]:
-        ids, roles = np.arange(6), np.zeros(6, np.int8)
-        return [
-            Client(ids[part], ids[part], roles[part], np.zeros((6, 1))[part])
-            for part in (slice(0, cut), slice(cut, 6))
-        ]
-
-    assert federation_hash(**(BASE | {"clients": clients(3)})) != federation_hash(
-        **(BASE | {"clients": clients(2)})
-    )
+    ids, roles = np.arange(6), np.zeros(6, np.int8)
+    hashes = set()
+    for cut in (2, 3):
+        parts = (slice(0, cut), slice(cut, 6))
+        clients = [Client(ids[part], ids[part], roles[part], np.zeros((6, 1))[part]) for part in parts]
+        hashes.add(federation_hash(**(BASE | {"clients": clients})))
+    assert len(hashes) == 2
 
 
 def test_the_hash_does_not_depend_on_how_arrays_are_stored() -> None:
@@ -140,8 +127,6 @@ def test_a_wider_matrix_of_the_same_numbers_is_another() -> None:
 
 
 def test_the_data_checksum_covers_labels_and_edges() -> None:
-    from toy_data import random_graph, random_hypergraph
-
     graph, hypergraph = random_graph(30), random_hypergraph(30, 10)
     moved = hypergraph.hyperedges.values.copy()
     moved[0] = (moved[0] + 1) % 30
