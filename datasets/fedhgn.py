@@ -40,6 +40,10 @@ def study_protocol(train: float) -> Protocol:
     return Protocol(rounds=200, local_epochs=3, split=(train, 20, 40), initial="common", evaluate="epoch")
 
 
+Raw = tuple[sparse.csr_matrix, NDArray[np.int64], list[list[int]]]
+"""The features and the labels of all nodes, and the nodes of every hyperedge before cleaning."""
+
+
 class CleanedHypergraph(Dataset, ABC):
     """A data set whose raw files list hyperedges, which are cleaned on loading (facts 1.1)."""
 
@@ -49,18 +53,18 @@ class CleanedHypergraph(Dataset, ABC):
     multisets: ClassVar[bool] = False
 
     @abstractmethod
-    def nodes(self, sources: Sources) -> tuple[sparse.csr_matrix, NDArray[np.int64]]:
-        """The features and the labels of all nodes; raises as ``load`` does."""
+    def raw(self, sources: Sources) -> Raw:
+        """What the raw files hold; raises as ``load`` does."""
 
-    @abstractmethod
     def raw_hyperedges(self, sources: Sources) -> list[list[int]]:
-        """The node ids of every hyperedge before cleaning; raises as ``load`` does."""
+        """The hyperedges as the raw files list them; raises as ``load`` does."""
+        return self.raw(sources)[2]
 
     def load(self, sources: Sources) -> Hypergraph:
         """All nodes and the cleaned hyperedges."""
-        features, labels = self.nodes(sources)
-        hyperedges = clean(self.raw_hyperedges(sources), self.multisets)
-        return Hypergraph(features, labels, hyperedges, int(labels.max()) + 1, self.multisets)
+        features, labels, hyperedges = self.raw(sources)
+        cleaned = clean(hyperedges, self.multisets)
+        return Hypergraph(features, labels, cleaned, int(labels.max()) + 1, self.multisets)
 
 
 class CoraCA(CleanedHypergraph):
@@ -81,15 +85,10 @@ class CoraCA(CleanedHypergraph):
         },
     )
 
-    def nodes(self, sources: Sources) -> tuple[sparse.csr_matrix, NDArray[np.int64]]:
-        """All papers; rows of features sum to 1."""
-        features, _, topics = sources.get_all(self.files)
-        return l1_normalise_rows(csr(read_pickle(features))), np.array(read_pickle(topics), np.int64)
-
-    def raw_hyperedges(self, sources: Sources) -> list[list[int]]:
-        """The papers of every author, in the raw file's order."""
-        papers: dict[str, list[int]] = read_pickle(sources.get(self.files[1]))
-        return list(papers.values())
+    def raw(self, sources: Sources) -> Raw:
+        """All papers, rows of features sum to 1; the papers of every author, in the raw file's order."""
+        features, papers, topics = (read_pickle(path) for path in sources.get_all(self.files))
+        return l1_normalise_rows(csr(features)), np.array(topics, np.int64), list(papers.values())
 
 
 def _incidence(path: Path) -> sparse.csr_matrix:
@@ -122,15 +121,15 @@ class Dblp4k(CleanedHypergraph):
         },
     )
 
-    def nodes(self, sources: Sources) -> tuple[sparse.csr_matrix, NDArray[np.int64]]:
-        """All authors; rows of features sum to 1."""
-        features, areas, *_ = sources.get_all(self.files)
+    def raw(self, sources: Sources) -> Raw:
+        """All authors, rows of features sum to 1; hyperedges as ``joined`` has them."""
+        features, areas, authors, terms = sources.get_all(self.files)
         words = sparse.csr_matrix(sparse.load_npz(features), dtype=np.float32)
-        return l1_normalise_rows(words), np.load(areas, allow_pickle=False).astype(np.int64)
+        labels = np.load(areas, allow_pickle=False).astype(np.int64)
+        return l1_normalise_rows(words), labels, self.joined(_incidence(authors), _incidence(terms))
 
-    def raw_hyperedges(self, sources: Sources) -> list[list[int]]:
+    def joined(self, authors: sparse.csr_matrix, terms: sparse.csr_matrix) -> list[list[int]]:
         """The authors of every paper, then the authors of all papers with every term, both by id."""
-        authors, terms = (_incidence(path) for path in sources.get_all(self.files[2:]))
         return row_lists(authors) + row_lists(sparse.csr_matrix(terms.T @ authors))
 
 
@@ -141,14 +140,12 @@ class Dblp4kRepeats(Dblp4k):
     title = "DBLP4k, members repeated as released"
     multisets = True
 
-    def raw_hyperedges(self, sources: Sources) -> list[list[int]]:
+    def joined(self, authors: sparse.csr_matrix, terms: sparse.csr_matrix) -> list[list[int]]:
         """The authors of all papers with every term, paper after paper, then the authors of every paper.
 
         Terms come first, as released: of two hyperedges of the same authors cleaning keeps the first.
         """
-        authors, terms = (_incidence(path) for path in sources.get_all(self.files[2:]))
-        authors_of = row_lists(authors)
-        papers_with = row_lists(sparse.csr_matrix(terms.T))
+        authors_of, papers_with = row_lists(authors), row_lists(sparse.csr_matrix(terms.T))
         by_term = [[author for paper in papers for author in authors_of[paper]] for papers in papers_with]
         return by_term + authors_of
 
@@ -203,22 +200,22 @@ class Imdb4k(CleanedHypergraph):
         {"movie_metadata.csv": "74e4a9af314eea255147a6d48a5678ad7d0be3cb8ba3fdb819ef6edddb36e2ca"},
     )
 
-    def films(self, sources: Sources) -> list[Film]:
-        """The films with a director, a first actor and a genre that is a class, in the table's order."""
+    def raw(self, sources: Sources) -> Raw:
+        """The films with a director, a first actor and a genre that is a class, in the table's order.
+
+        The class is the first genre that is one. Rows of word counts are made to sum to 1. Hyperedges are the
+        films of every director, then of every actor, both by name.
+        """
         with sources.get(self.files[0]).open(encoding="utf-8", newline="") as table:
-            films = list(csv.DictReader(table))
-        return [film for film in films if film["director_name"] and film["actor_1_name"] and _genres(film)]
-
-    def nodes(self, sources: Sources) -> tuple[sparse.csr_matrix, NDArray[np.int64]]:
-        """All films; the class is the first genre that is one; rows of word counts are made to sum to 1."""
-        films = self.films(sources)
+            films = [
+                film
+                for film in csv.DictReader(table)
+                if film["director_name"] and film["actor_1_name"] and _genres(film)
+            ]
         words = word_counts(film["plot_keywords"] for film in films)
-        return l1_normalise_rows(words), np.array([_genres(film)[0] for film in films], np.int64)
-
-    def raw_hyperedges(self, sources: Sources) -> list[list[int]]:
-        """The films of every director, then of every actor, both by name."""
-        films, actors = self.films(sources), ("actor_1_name", "actor_2_name", "actor_3_name")
-        return films_by_name(films, ("director_name",)) + films_by_name(films, actors)
+        labels = np.array([_genres(film)[0] for film in films], np.int64)
+        actors = films_by_name(films, ("actor_1_name", "actor_2_name", "actor_3_name"))
+        return l1_normalise_rows(words), labels, films_by_name(films, ("director_name",)) + actors
 
 
 class News20(CleanedHypergraph):
@@ -238,18 +235,16 @@ class News20(CleanedHypergraph):
         },
     )
 
-    def nodes(self, sources: Sources) -> tuple[sparse.csr_matrix, NDArray[np.int64]]:
-        """All postings by id; features are 0/1, not normalised."""
-        content, _ = sources.get_all(self.files)
+    def raw(self, sources: Sources) -> Raw:
+        """All postings by id, features are 0/1; the postings with every word, in the words' order."""
+        content, edges = sources.get_all(self.files)
         table = np.loadtxt(content, np.int64, ndmin=2)  # id, 100 words, class: not in the order of ids
         table = table[np.argsort(table[:, 0])]
-        return sparse.csr_matrix(table[:, 1:-1], dtype=np.float32), table[:, -1].copy()
-
-    def raw_hyperedges(self, sources: Sources) -> list[list[int]]:
-        """The postings with every word, in the words' order."""
-        postings, words = np.loadtxt(sources.get(self.files[1]), np.int64, ndmin=2).T
+        postings, words = np.loadtxt(edges, np.int64, ndmin=2).T
         words = words - words.min()  # the raw file numbers words on from the last posting
-        return row_lists(sparse.csr_matrix((np.ones(len(words), np.int64), (words, postings))))
+        incidence = sparse.csr_matrix((np.ones(len(words), np.int64), (words, postings)))
+        features = sparse.csr_matrix(table[:, 1:-1], dtype=np.float32)
+        return features, table[:, -1].copy(), row_lists(incidence)
 
 
 class _NeighbourhoodGraph(Dataset, ABC):

@@ -8,6 +8,7 @@ they follow from the data set and the ids. Edges are written for use without the
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,21 +28,33 @@ COLUMNS = ("client", "item", "role")
 ROLES = {name: role for role, name in enumerate(ROLE_NAMES)} | {"": UNUSED}
 """The values of the column ``role`` of a table."""
 
+
+def _shares(values: NDArray[Any]) -> Split:
+    train, validation, test = map(float, values)
+    return train, validation, test
+
+
+SAID: dict[str, Callable[[NDArray[Any]], Any]] = {
+    "dataset": str,
+    "scenario": str,
+    "partition_seed": int,
+    "split": _shares,
+}
+"""How the parts of the request are read from an archive."""
+
 CORRECT = "correct the file; docs/extending.md describes it"
 
 
 @dataclass(frozen=True, eq=False)
 class AssignmentFile:
-    """An assignment and what its file says of it. A value that the file does not give is None.
+    """An assignment and what its file says of it.
 
-    ``labels`` are in the order of the clients' items.
+    ``said`` is the part of the request (``bench.spec.FederationKey``) that the file gives. ``labels`` are in
+    the order of the clients' items. ``hash`` and ``labels`` are None if the file does not give them.
     """
 
     assignment: Assignment
-    dataset: str | None = None
-    scenario: str | None = None
-    partition_seed: int | None = None
-    split: Split | None = None
+    said: dict[str, Any] = field(default_factory=dict)
     hash: str | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     labels: NDArray[np.int64] | None = None
@@ -109,17 +122,12 @@ def _read_archive(path: Path) -> AssignmentFile:
         if (roles[has_role] != UNUSED).any():
             raise ValueError(f"'{mask}' overlaps another mask")
         roles[has_role] = role
-    split: Split | None = None
-    if "split" in arrays:
-        train, validation, test = map(float, arrays["split"])
-        split = train, validation, test
     return AssignmentFile(
         Assignment(tuple(np.split(nodes, offsets[1:-1])), tuple(np.split(roles, offsets[1:-1]))),
-        partition_seed=int(arrays["partition_seed"]) if "partition_seed" in arrays else None,
-        split=split,
-        provenance=dict(json.loads(str(arrays.get("provenance", "{}")))),
-        labels=arrays.get("labels"),
-        **{name: str(arrays[name]) for name in ("dataset", "scenario", "hash") if name in arrays},
+        {name: value(arrays[name]) for name, value in SAID.items() if name in arrays},
+        str(arrays["hash"]) if "hash" in arrays else None,
+        dict(json.loads(str(arrays.get("provenance", "{}")))),
+        arrays.get("labels"),
     )
 
 

@@ -90,36 +90,29 @@ def federate(
     prepared: Prepared, scenario: str, clients: int, partition_seed: int, split: Split
 ) -> Federation:
     """The clients of a data set that has been read. See ``build``."""
-    name = prepared.dataset.name
+    name, items = prepared.dataset.name, prepared.items
     recipe = scenarios.find(scenario, name, prepared.dataset.family)
     request = FederationKey(name, scenario, clients, partition_seed, split)
     check_request(request)
-    if not 1 <= clients <= prepared.items:
+    if not 1 <= clients <= items:
         noun = "images" if prepared.dataset.family == "images" else "nodes"
-        raise RequestError(
-            f"clients: expected 1 to {prepared.items}, since {name} has {prepared.items} {noun}, "
-            f"got {clients}"
-        )
+        raise RequestError(f"clients: expected 1 to {items}, since {name} has {items} {noun}, got {clients}")
     imported_path = kept_path(request, prepared.checksum)
+    if imported_path.exists():
+        federation = _restore(imported_path, prepared, scenario)
+        if federation is None:
+            raise RequestError(
+                f"the imported federation {imported_path} is damaged or of an earlier version: "
+                f"import it again or delete it"
+            )
+        return federation
     options = recipe.recipe(partition_seed)
     drawn_path = kept_path(request, prepared.checksum, options)
-    is_imported = imported_path.exists()
-    kept_federation = _restore(imported_path if is_imported else drawn_path, prepared, scenario)
-    if kept_federation is not None:
-        return kept_federation
-    if is_imported:
-        raise RequestError(
-            f"the imported federation {imported_path} is damaged or of an earlier version: "
-            f"import it again or delete it"
-        )
-    provenance = {
-        "made": "drawn",
-        "partition_seed": partition_seed,
-        "split": list(split),
-        "data": prepared.checksum,
-        "numpy": np.__version__,
-        **options,
-    }
+    federation = _restore(drawn_path, prepared, scenario)
+    if federation is not None:
+        return federation
+    provenance = {"made": "drawn", "partition_seed": partition_seed, "split": list(split)}
+    provenance |= {"data": prepared.checksum, "numpy": np.__version__, **options}
     with blaming(type(recipe)):
         assignment = recipe.draw(prepared.data, clients, partition_seed, split)
         recipe.check(prepared.data, assignment)

@@ -25,7 +25,7 @@ def export_federation(federation: Federation, path: Path) -> None:
     assignment_file.write(path, federation, with_data=True)
 
 
-def _request(path: Path, file: AssignmentFile, arguments: Mapping[str, Any]) -> FederationKey:
+def _request(path: Path, file: AssignmentFile, named: Mapping[str, Any]) -> FederationKey:
     """The request that a file's clients are for, from what the file and the user say.
 
     The data set has the defaults of seed and split.
@@ -33,20 +33,17 @@ def _request(path: Path, file: AssignmentFile, arguments: Mapping[str, Any]) -> 
     Raises:
         RequestError: file and user contradict each other, or say too little.
     """
-    parts: dict[str, Any] = {"clients": len(file.assignment.ids)}
-    parts |= {name: getattr(file, name) for name in ("dataset", "scenario", "partition_seed", "split")}
-    for name, value in parts.items():
-        argument = arguments.get(name)
-        if value is not None and argument is not None and value != argument:
+    parts: dict[str, Any] = {"clients": len(file.assignment.ids), **file.said}
+    for name, value in named.items():
+        if value is not None and parts.setdefault(name, value) != value:
             option = name.replace("_", "-")
-            raise RequestError(f"{path}: {name} and --{option} differ: {value} there, {argument} here")
-        parts[name] = argument if value is None else value
+            raise RequestError(f"{path}: {name} and --{option} differ: {parts[name]} there, {value} here")
     for name in ("dataset", "scenario"):
-        if parts[name] is None:
+        if name not in parts:
             raise RequestError(f"{path} does not say its {name}: name it with --{name}")
     protocol = DATASETS.named(parts["dataset"]).protocol
     for name in ("partition_seed", "split"):
-        parts[name] = getattr(protocol, name) if parts[name] is None else parts[name]
+        parts.setdefault(name, getattr(protocol, name))
     request = FederationKey(**parts)
     check_request(request)
     return request

@@ -131,7 +131,7 @@ def prepare(
 def _settings(case: Case, overrides: Overrides) -> dict[str, Any]:
     """The settings of a case. A method that trains a generator first does so for one epoch."""
     warms_up = "warm_up_epochs" in METHODS.named(case.method).Hyper.model_fields
-    settings = {"method.warm_up_epochs": 1} | overrides if warms_up else dict(overrides)
+    settings = {**({"method.warm_up_epochs": 1} if warms_up else {}), **overrides}
     return settings if case.model is None else settings | {"client.model": case.model}
 
 

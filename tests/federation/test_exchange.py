@@ -19,14 +19,12 @@ from bench.dataset import Dataset
 from bench.errors import RequestError
 from bench.federation.build import build
 from bench.federation.exchange import export_federation, install
-from bench.federation.statistics import clustering
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Federation
 
 PAPER = (40.0, 30.0, 30.0)
 TOY = {"dataset": "toy", "scenario": "non-overlapping"}
 Use = Callable[..., type[Dataset]]
 Capture = pytest.CaptureFixture[str]
-PUBLISHED = Path(__file__).parents[3] / "shared" / "data" / "cora_published_partitions.npz"
 
 ROWS = [
     ("0", "4", "train"),
@@ -316,19 +314,3 @@ def test_the_command_says_what_it_made_of_a_file(use_toy: Use, tmp_path: Path, c
     assert "no client: 3; by several: 0" in out
     assert "lack items of a role: 0 train, 1 val, 0 test" in out
     assert "protocol.split=[30,15,30]" in out
-
-
-@pytest.mark.parametrize(("clients", "edges", "coefficient"), [(10, 8908, 0.2591), (20, 8432, 0.2630)])
-def test_published_clients_of_cora_can_be_imported(
-    clients: int, edges: int, coefficient: float, tmp_path: Path
-) -> None:
-    if not PUBLISHED.exists():
-        pytest.skip("the published partitions of Cora do not lie beside this repository")
-    with np.load(PUBLISHED) as file:
-        part, role = file[f"part_{clients}"].astype(np.int64), file[f"role_{clients}"]
-    rows = [(str(part[node]), str(node), ("train", "val", "test")[role[node]]) for node in range(len(part))]
-    named = {**TOY, "dataset": "cora", "partition_seed": 1234, "split": (20.0, 40.0, 40.0)}
-    federation = install(table(tmp_path / "cora.csv", rows), named=named).federation
-    assert sum(client.edges.shape[1] for client in federation.clients if client.edges is not None) == edges
-    means = [clustering(c.edges, len(c.ids)) for c in federation.clients if c.edges is not None]
-    assert np.mean(means) == pytest.approx(coefficient, abs=5e-5)

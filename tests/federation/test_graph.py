@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pymetis
 import pytest
@@ -7,6 +9,7 @@ from toy_data import random_graph, undirected
 
 from bench.data import Graph
 from bench.errors import RequestError
+from bench.federation.build import build
 from bench.federation.clients import assigned_clients
 from bench.federation.graph import NonOverlapping, Overlapping, metis_parts
 from bench.federation.types import TEST, TRAIN, VALIDATION
@@ -91,8 +94,10 @@ def test_overlapping_needs_a_multiple_of_five(clients: int, advice: str) -> None
         Overlapping().draw(random_graph(50), clients, 1, PAPER)
 
 
-def test_empty_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_parts_are_refused(use_toy: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
     filled = pymetis.GraphPartition(0, [0, 3] * 20)
     monkeypatch.setattr(pymetis, "part_graph", lambda *args, **options: filled)
-    with pytest.raises(RequestError, match=r"2 of 4 .* 40 nodes"):
-        metis_parts(random_graph(40), 4, 1)
+    use_toy(random_graph(40))
+    for scenario, clients in (("non-overlapping", 4), ("overlapping", 20)):
+        with pytest.raises(RequestError, match="has 0 items and none of them to train on; ask for fewer"):
+            build("toy", scenario, clients, 1, PAPER)
