@@ -8,7 +8,6 @@ they follow from the data set and the ids. Edges are written for use without the
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from bench.data import Ragged
 from bench.errors import RequestError
-from bench.federation.scenario import Assignment, Split
+from bench.federation.scenario import Assignment
 from bench.federation.types import ROLE_NAMES, TEST, TRAIN, UNUSED, VALIDATION, Federation
 from bench.replacement import replacing_file
 
@@ -27,20 +26,6 @@ MASKS = {"train_mask": TRAIN, "val_mask": VALIDATION, "test_mask": TEST}
 COLUMNS = ("client", "item", "role")
 ROLES = {name: role for role, name in enumerate(ROLE_NAMES)} | {"": UNUSED}
 """The values of the column ``role`` of a table."""
-
-
-def _shares(values: NDArray[Any]) -> Split:
-    train, validation, test = map(float, values)
-    return train, validation, test
-
-
-SAID: dict[str, Callable[[NDArray[Any]], Any]] = {
-    "dataset": str,
-    "scenario": str,
-    "partition_seed": int,
-    "split": _shares,
-}
-"""How the parts of the request are read from an archive."""
 
 CORRECT = "correct the file; docs/extending.md describes it"
 
@@ -122,9 +107,15 @@ def _read_archive(path: Path) -> AssignmentFile:
         if (roles[has_role] != UNUSED).any():
             raise ValueError(f"'{mask}' overlaps another mask")
         roles[has_role] = role
+    said: dict[str, Any] = {name: str(arrays[name]) for name in ("dataset", "scenario") if name in arrays}
+    if "partition_seed" in arrays:
+        said["partition_seed"] = int(arrays["partition_seed"])
+    if "split" in arrays:
+        train, validation, test = map(float, arrays["split"])
+        said["split"] = train, validation, test
     return AssignmentFile(
         Assignment(tuple(np.split(nodes, offsets[1:-1])), tuple(np.split(roles, offsets[1:-1]))),
-        {name: value(arrays[name]) for name, value in SAID.items() if name in arrays},
+        said,
         str(arrays["hash"]) if "hash" in arrays else None,
         dict(json.loads(str(arrays.get("provenance", "{}")))),
         arrays.get("labels"),

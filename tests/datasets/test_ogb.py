@@ -51,19 +51,17 @@ def load_arxiv(arxiv: type[Dataset], root: Path) -> Graph:
     return graph
 
 
-def test_arxiv_is_made_undirected_and_left_unnormalised(arxiv: type[Dataset], tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", ["ogbn-arxiv", "ogbn_arxiv", "arxiv"])
+def test_arxiv_is_made_undirected_and_left_unnormalised(
+    folder: str, arxiv: type[Dataset], tmp_path: Path
+) -> None:
+    (tmp_path / "ogbn-arxiv").rename(tmp_path / folder)  # OGB's own name, or that of its archive
     graph = load_arxiv(arxiv, tmp_path)
     assert graph.edges.T.tolist() == [[0, 1], [0, 3], [1, 0], [1, 2], [2, 1], [3, 0]]
     assert graph.labels.tolist() == [2, 0, 1, 2]
     assert graph.classes == 3
     np.testing.assert_array_equal(graph.features, np.load(tmp_path / "features.npy")[:4])
     assert graph.features.dtype == np.float32
-
-
-@pytest.mark.parametrize("folder", ["ogbn_arxiv", "arxiv"])
-def test_the_folder_names_of_ogb_are_found(folder: str, arxiv: type[Dataset], tmp_path: Path) -> None:
-    (tmp_path / "ogbn-arxiv").rename(tmp_path / folder)
-    assert len(load_arxiv(arxiv, tmp_path).labels) == 4
 
 
 def test_missing_edges_and_features_are_named(arxiv: type[Dataset], tmp_path: Path) -> None:
