@@ -18,6 +18,7 @@ from bench.datasets._prepare import (
     closed_neighbourhoods,
     l1_normalise_rows,
     normalise_rows,
+    row_lists,
 )
 from bench.own_data import largest_component, undirected
 
@@ -102,6 +103,11 @@ def test_cleaning_of_multisets_by_hand() -> None:
     # A single node named twice stays; of lists of the same nodes the first does, however often it names each.
     raw = [[3], [2, 0, 2], [0, 2], [], [5, 5], [5, 5, 5], [4, 1], [4, 1, 4]]
     assert lists(clean(raw, multisets=True)) == [[0, 2, 2], [5, 5], [1, 4]]
+
+
+def test_row_lists_ascend_and_keep_empty_rows() -> None:
+    rows = sparse.csr_matrix((np.ones(3), np.array([2, 0, 1]), np.array([0, 2, 2, 3])), shape=(3, 3))
+    assert row_lists(rows) == [[0, 2], [], [1]]
 
 
 @given(PAIRS)

@@ -11,7 +11,7 @@ from bench.data import Graph
 from bench.errors import RequestError
 from bench.federation.build import build
 from bench.federation.clients import assigned_clients
-from bench.federation.graph import NonOverlapping, Overlapping, metis_parts
+from bench.federation.graph import NonOverlapping, Overlapping, metis_parts, metis_seed
 from bench.federation.types import TEST, TRAIN, VALIDATION
 
 PAPER = (40.0, 30.0, 30.0)
@@ -86,6 +86,7 @@ def test_only_the_partition_seed_decides(scenario: NonOverlapping | Overlapping,
     assert all(np.array_equal(a, b) for a, b in zip(first.roles, second.roles, strict=True))
     assert not np.array_equal(np.concatenate(first.roles), np.concatenate(other.roles))
     assert not np.array_equal(np.concatenate(first.ids), np.concatenate(other.ids))
+    assert scenario.recipe(2)["options"] == {"seed": metis_seed(2)}
 
 
 @pytest.mark.parametrize(("clients", "advice"), [(1, "use 5"), (12, "use 10"), (34, "use 35")])
