@@ -40,22 +40,23 @@ def made_right(data: Data, family: Family) -> tuple[Data, list[str]]:
         raise RequestError(f"expected {SORTS[family].__name__}, got {type(data).__name__}")
     done: list[str] = []
     labels, classes = _labels(data.labels, data.classes, done)
+    arrays: dict[str, Any] = {"labels": labels, "classes": classes}
     if isinstance(data, Images):
-        pixels = _pixels(data.pixels, done)
-        _check_count(len(labels), len(pixels))
+        arrays["pixels"] = items = _pixels(data.pixels, done)
+    else:
+        arrays["features"] = items = _features(data.features, done)
+    if len(labels) != items.shape[0]:
+        raise RequestError(f"expected a label for every item, got {len(labels):,} for {items.shape[0]:,}")
+    if isinstance(data, Images):
         _check_sample(data.population, data.positions, labels)
-        return replace(data, pixels=pixels, labels=labels, classes=classes), done
-    features = _features(data.features, done)
-    _check_count(len(labels), features.shape[0])
-    if data.hyperedges is not None:
+    elif data.hyperedges is not None:
         is_multiset = isinstance(data, Hypergraph) and data.multisets
         # An isolated node's neighbourhood is itself.
         least = 2 if isinstance(data, Hypergraph) else 1
         _check_hyperedges(data.hyperedges, len(labels), least, is_multiset)
     if isinstance(data, Graph):
-        edges = _edges(data.edges, len(labels), done)
-        return replace(data, features=features, labels=labels, classes=classes, edges=edges), done
-    return replace(data, features=features, labels=labels, classes=classes), done
+        arrays["edges"] = _edges(data.edges, len(labels), done)
+    return replace(data, **arrays), done
 
 
 def of_torch_geometric(data: Any, is_whole: bool = False) -> tuple[Graph, list[str]]:
@@ -132,11 +133,6 @@ def _pixels(values: Any, done: list[str]) -> NDArray[np.uint8]:
         done.append("pixels have their channels first now")
         return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
     return pixels
-
-
-def _check_count(labels: int, items: int) -> None:
-    if labels != items:
-        raise RequestError(f"expected a label for every item, got {labels:,} for {items:,}")
 
 
 def _check_sample(population: Any, positions: Any, labels: NDArray[np.int64]) -> None:

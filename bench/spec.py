@@ -75,7 +75,7 @@ class ClientSettings(_Part):
     """The client's model and optimiser, the same for every method until tuned.
 
     ``batch_size`` None means one full-batch step an epoch. ``dropout`` is rounded to a multiple of
-    1/256 (see ``bench.nn.dropout``). ``optimizer_state``: every client's optimiser goes on from its
+    1/256 (see ``bench.nn.randomness``). ``optimizer_state``: every client's optimiser goes on from its
     last round (``keep``, absent from the canonical form) or starts anew in every round (``reset``).
     """
 

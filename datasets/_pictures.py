@@ -1,4 +1,4 @@
-"""JPEG files, in a folder or a zip archive, decoded once into a checked array under ``BENCH_HOME/images``."""
+"""JPEG files, in a folder or a zip archive, decoded once into an array under ``BENCH_HOME/images``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,11 +19,9 @@ from PIL import __version__ as pillow
 from bench.errors import NoDataError, RequestError
 from bench.paths import home
 from bench.replacement import replacing_file
-from bench.sources import digest
 
 FORMAT = 1
 """Of the cached arrays; another number makes all of them again."""
-
 
 Place = Path | zipfile.Path
 """A folder, or a folder of a zip archive, in which JPEG files lie under names with slashes."""
@@ -56,50 +54,11 @@ def _decode(place: Place, name: str, side: int) -> NDArray[np.uint8]:
     return pixels.transpose(2, 0, 1)
 
 
-def _intact_array(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
-    """The array of a file whose sum is the one beside it, mapped into memory; None if it is not."""
-    try:
-        if path.with_suffix(".sha256").read_text() != digest(path, "sha256"):
-            return None
-        pixels: NDArray[np.uint8] = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-    except (OSError, ValueError, RequestError):
-        return None
-    return pixels if pixels.shape == shape and pixels.dtype == np.uint8 else None
-
-
-def _cache(identity: str, shape: tuple[int, ...], rows: Iterator[NDArray[np.uint8]]) -> NDArray[np.uint8]:
-    """The array of that identity. It is written row by row if it is not there or damaged.
-
-    One process writes while others wait for the result.
-    """
-    path = home() / "images" / f"{identity}.npy"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_suffix(".lock")):
-        pixels = _intact_array(path, shape)
-        if pixels is None:
-            _write(path, shape, rows)
-            pixels = _intact_array(path, shape)
-    if pixels is None:
-        raise RequestError(f"{path} was changed while it was written; try again")
-    return pixels
-
-
-def _write(path: Path, shape: tuple[int, ...], rows: Iterator[NDArray[np.uint8]]) -> None:
-    """Write the array as NPY, its sum beside it."""
-    with replacing_file(path) as temporary:
-        with temporary.open("wb") as file:
-            layout = {"descr": "|u1", "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, layout)
-            for row in rows:
-                file.write(row.tobytes())
-        path.with_suffix(".sha256").write_text(digest(temporary, "sha256"))
-
-
 def decoded(place: Place, names: Sequence[str], side: int) -> NDArray[np.uint8]:
     """Red, green and blue of JPEG files ``[names, 3, side, side]``, read-only; grey ones have all alike.
 
-    They are decoded once: as long as the names, the files' stamps and the decoder stay the same, the
-    result is taken from ``BENCH_HOME/images``, where its checksum is right.
+    As long as the names, the files' stamps and the decoder stay the same, the result is taken from
+    ``BENCH_HOME/images``. One process decodes while others wait for the result.
 
     Raises:
         NoDataError: files are missing; the first is named.
@@ -114,5 +73,14 @@ def decoded(place: Place, names: Sequence[str], side: int) -> NDArray[np.uint8]:
         )
     made_from = [FORMAT, side, pillow, features.version("jpg"), list(names), stamps]
     identity = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
-    rows = (_decode(place, name, side) for name in names)
-    return _cache(identity, (len(names), 3, side, side), rows)
+    path = home() / "images" / f"{identity}.npy"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        if not path.exists():
+            with replacing_file(path) as temporary, temporary.open("wb") as file:
+                layout = {"descr": "|u1", "fortran_order": False, "shape": (len(names), 3, side, side)}
+                np.lib.format.write_array_header_1_0(file, layout)
+                for name in names:
+                    file.write(_decode(place, name, side).tobytes())
+    pixels: NDArray[np.uint8] = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+    return pixels

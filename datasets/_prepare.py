@@ -1,8 +1,8 @@
-"""Preparation that the data sets share, before any partition."""
+"""Lists of raw files, and preparation that the data sets share, before any partition."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +10,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bench.data import Ragged
+from bench.sources import RawFile
+
+
+def raw_files(folder: str, address: str, sums: Mapping[str, str]) -> tuple[RawFile, ...]:
+    """Files of these names and SHA-256 sums, which lie in ``folder`` of a data root and at ``address``."""
+    return tuple(RawFile(f"{folder}/{name}", sha256, f"{address}/{name}") for name, sha256 in sums.items())
 
 
 def row_lists(matrix: sparse.csr_matrix) -> list[list[int]]:
@@ -17,10 +23,6 @@ def row_lists(matrix: sparse.csr_matrix) -> list[list[int]]:
     matrix = matrix.sorted_indices()
     columns = matrix.indices.tolist()
     return [columns[start:end] for start, end in pairwise(matrix.indptr.tolist())]
-
-
-def _distinct(sets: Iterable[tuple[int, ...]]) -> Ragged:
-    return Ragged.of([np.array(nodes, np.int64) for nodes in dict.fromkeys(sets)])
 
 
 def clean(hyperedges: Iterable[Iterable[int]], multisets: bool = False) -> Ragged:
@@ -43,7 +45,8 @@ def closed_neighbourhoods(edges: NDArray[np.int64], nodes: int) -> Ragged:
     """
     links = sparse.csr_matrix((np.ones(edges.shape[1], np.int8), (edges[0], edges[1])), (nodes, nodes))
     closed = sparse.csr_matrix(links + sparse.identity(nodes, np.int8))
-    return _distinct(tuple(members) for members in row_lists(closed))
+    distinct_sets = dict.fromkeys(tuple(members) for members in row_lists(closed))
+    return Ragged.of([np.array(members, np.int64) for members in distinct_sets])
 
 
 def normalise_rows(features: sparse.csr_matrix) -> sparse.csr_matrix:

@@ -8,7 +8,6 @@ Their ten splits play no part: clients have splits of their own.
 from __future__ import annotations
 
 from abc import ABC
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,11 +17,12 @@ from bench.own_data import largest_component, undirected
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
 
-URL = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
+from ._prepare import raw_files
 
 
 def _raw_file(name: str, sha256: str) -> tuple[RawFile, ...]:
-    return (RawFile(f"heterophilous/{name}.npz", sha256, f"{URL}/{name}.npz"),)
+    address = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
+    return raw_files("heterophilous", address, {f"{name}.npz": sha256})
 
 
 class _Heterophilous(Dataset, ABC):
@@ -48,9 +48,7 @@ class Minesweeper(_Heterophilous):
     name = "minesweeper"
     title = "Minesweeper"
     protocol = Protocol(metric="roc_auc")
-    files: ClassVar = _raw_file(
-        "minesweeper", "e664c8dacf1e8ac466c2c09ed4b237bd2c5541f47a6eae9c6092cb87f16412b3"
-    )
+    files = _raw_file("minesweeper", "e664c8dacf1e8ac466c2c09ed4b237bd2c5541f47a6eae9c6092cb87f16412b3")
 
 
 class Tolokers(_Heterophilous):
@@ -59,9 +57,7 @@ class Tolokers(_Heterophilous):
     name = "tolokers"
     title = "Tolokers"
     protocol = Protocol(metric="roc_auc")
-    files: ClassVar = _raw_file(
-        "tolokers", "dacf3ac94cec53d03cd2adb5255c08b33dee1656c33ca8164a464bd9450a1667"
-    )
+    files = _raw_file("tolokers", "dacf3ac94cec53d03cd2adb5255c08b33dee1656c33ca8164a464bd9450a1667")
 
 
 class Actor(_Heterophilous):
@@ -69,7 +65,7 @@ class Actor(_Heterophilous):
 
     name = "actor"
     title = "Actor"
-    files: ClassVar = _raw_file("actor", "c350eef06b2c2a9bf8218be2b57cac6d4003d0922eb597a039e9123f75817816")
+    files = _raw_file("actor", "c350eef06b2c2a9bf8218be2b57cac6d4003d0922eb597a039e9123f75817816")
 
 
 class Chameleon(_Heterophilous):
@@ -77,7 +73,7 @@ class Chameleon(_Heterophilous):
 
     name = "chameleon-filtered"
     title = "Chameleon (filtered)"
-    files: ClassVar = _raw_file(
+    files = _raw_file(
         "chameleon_filtered", "bf46f07e1fb5249280447e5fe3100f3e82fc4b93ad1e13ffcfdec924b6ac0bb5"
     )
 
@@ -87,6 +83,4 @@ class Squirrel(_Heterophilous):
 
     name = "squirrel-filtered"
     title = "Squirrel (filtered)"
-    files: ClassVar = _raw_file(
-        "squirrel_filtered", "f06370ffb3116c5de8b7a600005400b2293c025e0ce2f6916d8201a825505ac7"
-    )
+    files = _raw_file("squirrel_filtered", "f06370ffb3116c5de8b7a600005400b2293c025e0ce2f6916d8201a825505ac7")

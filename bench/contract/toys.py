@@ -13,7 +13,7 @@ from scipy import sparse
 from bench.data import Graph, Ragged
 from bench.engine.clients import Clients
 from bench.engine.run import Run
-from bench.federation.graph import graph_clients
+from bench.federation.clients import assigned_clients
 from bench.federation.scenario import Assignment
 from bench.federation.types import TEST, TRAIN, VALIDATION, Client, Federation
 from bench.spec import ClientSettings, Protocol, RunSpec
@@ -126,7 +126,7 @@ def linked(federation: Federation, seed: int = 0) -> Federation:
     graph = Graph(features, labels, edges, federation.classes, hyperedges)
     parts = tuple(np.flatnonzero(owner == number) for number in range(len(clients)))
     roles = tuple(client.roles for client in clients)
-    return replace(federation, clients=graph_clients(graph, Assignment(parts, roles)))
+    return replace(federation, clients=assigned_clients(graph, Assignment(parts, roles)))
 
 
 def permuted(federation: Federation, order: Sequence[int]) -> Federation:

@@ -14,7 +14,7 @@ from torch import Tensor
 from bench.engine.batch import Adjustment, Batch, Block, Objective, cross_entropy
 from bench.engine.optimiser import Optimiser, OptimiserState
 from bench.nn.base import keep_all
-from bench.nn.dropout import DropoutMasks, threshold
+from bench.nn.randomness import DropoutMasks, threshold
 from bench.spec import ClientSettings
 
 Items = Sequence[NDArray[np.int64]]

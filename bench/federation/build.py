@@ -14,28 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from bench.data import Graph, Hypergraph
 from bench.errors import RequestError
 from bench.federation import assignment_file, scenarios
-from bench.federation.graph import graph_clients
-from bench.federation.hypergraph import hypergraph_clients
+from bench.federation.clients import assigned_clients
 from bench.federation.identity import federation_hash
-from bench.federation.images import image_clients
 from bench.federation.prepared import Prepared, prepare
 from bench.federation.scenario import Assignment, Split
 from bench.federation.splits import check_split
-from bench.federation.types import TRAIN, Client, Federation
+from bench.federation.types import TRAIN, Federation
 from bench.paths import home
 from bench.registry import blaming
 from bench.spec import LAST_SEED, FederationKey
 
-
-def _clients(prepared: Prepared, assignment: Assignment) -> tuple[Client, ...]:
-    if isinstance(prepared.data, Graph):
-        return graph_clients(prepared.data, assignment)
-    if isinstance(prepared.data, Hypergraph):
-        return hypergraph_clients(prepared.data, assignment)
-    return image_clients(prepared.data, assignment)
+FORMAT = 1
+"""The version of the names of kept files, not of the files."""
 
 
 def assemble(
@@ -43,7 +35,7 @@ def assemble(
 ) -> Federation:
     """The federation of an assignment, with its hash."""
     name, classes = prepared.dataset.name, prepared.data.classes
-    clients = _clients(prepared, assignment)
+    clients = assigned_clients(prepared.data, assignment)
     digest = federation_hash(name, scenario, classes, clients, prepared.features)
     return Federation(name, scenario, prepared.dataset.family, classes, clients, digest, provenance)
 
@@ -57,10 +49,6 @@ def check_training(federation: Federation) -> None:
                 f"{len(client.ids)} items and none of them to train on; ask for fewer clients, a larger "
                 f"training share or another protocol.partition_seed"
             )
-
-
-FORMAT = 1
-"""The version of the names of these files, not of the files."""
 
 
 def kept_path(request: FederationKey, checksum: str, recipe: dict[str, Any] | None = None) -> Path:
@@ -84,7 +72,7 @@ def keep(path: Path, federation: Federation) -> None:
 def _restore(path: Path, prepared: Prepared, scenario: str) -> Federation | None:
     """The federation of a kept assignment; None if there is none or if it is damaged."""
     try:
-        file = assignment_file.read_archive(path)
+        file = assignment_file.read(path)
         federation = assemble(prepared, scenario, file.assignment, file.provenance)
     except (RequestError, IndexError):
         return None
@@ -102,44 +90,35 @@ def federate(
     prepared: Prepared, scenario: str, clients: int, partition_seed: int, split: Split
 ) -> Federation:
     """The clients of a data set that has been read. See ``build``."""
-    name = prepared.dataset.name
+    name, items = prepared.dataset.name, prepared.items
     recipe = scenarios.find(scenario, name, prepared.dataset.family)
     request = FederationKey(name, scenario, clients, partition_seed, split)
     check_request(request)
-    if not 1 <= clients <= prepared.items:
+    if not 1 <= clients <= items:
         noun = "images" if prepared.dataset.family == "images" else "nodes"
-        raise RequestError(
-            f"clients: expected 1 to {prepared.items}, since {name} has {prepared.items} {noun}, "
-            f"got {clients}"
-        )
+        raise RequestError(f"clients: expected 1 to {items}, since {name} has {items} {noun}, got {clients}")
     imported_path = kept_path(request, prepared.checksum)
     if imported_path.exists():
-        imported_federation = _restore(imported_path, prepared, scenario)
-        if imported_federation is None:
+        federation = _restore(imported_path, prepared, scenario)
+        if federation is None:
             raise RequestError(
                 f"the imported federation {imported_path} is damaged or of an earlier version: "
                 f"import it again or delete it"
             )
-        return imported_federation
+        return federation
     options = recipe.recipe(partition_seed)
-    path = kept_path(request, prepared.checksum, options)
-    kept_federation = _restore(path, prepared, scenario)
-    if kept_federation is not None:
-        return kept_federation
-    provenance = {
-        "made": "drawn",
-        "partition_seed": partition_seed,
-        "split": list(split),
-        "data": prepared.checksum,
-        "numpy": np.__version__,
-        **options,
-    }
+    drawn_path = kept_path(request, prepared.checksum, options)
+    federation = _restore(drawn_path, prepared, scenario)
+    if federation is not None:
+        return federation
+    provenance = {"made": "drawn", "partition_seed": partition_seed, "split": list(split)}
+    provenance |= {"data": prepared.checksum, "numpy": np.__version__, **options}
     with blaming(type(recipe)):
         assignment = recipe.draw(prepared.data, clients, partition_seed, split)
         recipe.check(prepared.data, assignment)
         federation = assemble(prepared, scenario, assignment, provenance)
     check_training(federation)
-    keep(path, federation)
+    keep(drawn_path, federation)
     return federation
 
 

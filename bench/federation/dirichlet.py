@@ -1,14 +1,27 @@
-"""Label-Dirichlet assignment with a cap, as FedHGN and FedAGHN (from FedGCN and PFLlib) draw it."""
+"""Clients by label-Dirichlet with a cap, as FedHGN and FedAGHN (from FedGCN and PFLlib) draw them."""
 
 from __future__ import annotations
+
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench import streams
+from bench.data import Family, Graph, Hypergraph
 from bench.errors import RequestError
+from bench.federation.scenario import Assignment, Scenario, Split, positive_number
+from bench.federation.splits import floored_roles
+from bench.federation.types import TRAIN
 from bench.streams import Stream
 
 ATTEMPTS = 1000
+
+CONCENTRATION = 10000.0
+"""The value of FedHGN, which makes sizes equal within a few percent."""
+
+LEAST = 10
+"""A draw of nodes is repeated if it leaves a client with fewer."""
 
 
 def _draw(
@@ -51,3 +64,55 @@ def label_dirichlet(
         f"no draw in {ATTEMPTS} gave each of {clients} clients {least} items at concentration "
         f"{concentration:g}; ask for fewer clients or a larger concentration"
     )
+
+
+class LabelDirichlet(Scenario[Graph | Hypergraph]):
+    """Nodes by label-Dirichlet, ids ascending; a split inside every client (hypergraph facts 1.2, 1.4)."""
+
+    name = "label-dirichlet"
+    parameters: ClassVar[tuple[str, ...]] = ("", "0.1")
+    families: ClassVar[tuple[Family, ...]] = ("graph", "hypergraph")
+
+    def __init__(self, concentration: float = CONCENTRATION) -> None:
+        self.concentration = concentration
+
+    @classmethod
+    def parse(cls, parameter: str) -> Self:
+        """The concentration; that of the paper behind the bare name."""
+        return cls(positive_number(parameter)) if parameter else cls()
+
+    def draw(self, data: Graph | Hypergraph, clients: int, partition_seed: int, split: Split) -> Assignment:
+        """One client holds everything; more share the nodes."""
+        stream = streams.generator(partition_seed, "partition", self.name)
+        least = LEAST if clients > 1 else 1
+        ids = [
+            np.sort(part) for part in label_dirichlet(data.labels, clients, self.concentration, least, stream)
+        ]
+        roles = [
+            floored_roles(len(part), split, streams.generator(partition_seed, "split", client))
+            for client, part in enumerate(ids)
+        ]
+        return Assignment(tuple(ids), tuple(roles))
+
+    def check(self, data: Graph | Hypergraph, assignment: Assignment) -> None:
+        """Refuse clients that the study's methods cannot serve.
+
+        Raises:
+            RequestError: no hyperedge touches a client, or no client has a node of some class to train on.
+        """
+        clients = len(assignment.ids)
+        if data.hyperedges is not None:
+            for client, ids in enumerate(assignment.ids):
+                if not np.isin(ids, data.hyperedges.values).any():
+                    raise RequestError(
+                        f"client {client} of {clients} is isolated: none of its {len(ids)} nodes lies in a "
+                        f"hyperedge; ask for fewer clients or another protocol.partition_seed"
+                    )
+        ids, roles = np.concatenate(assignment.ids), np.concatenate(assignment.roles)
+        counts = np.bincount(data.labels[ids[roles == TRAIN]], minlength=data.classes)
+        if not counts.all():
+            raise RequestError(
+                f"class {counts.argmin()} of {data.classes} has no training node at any of {clients} "
+                f"clients, so that none can learn it; ask for a larger training share or another "
+                f"protocol.partition_seed"
+            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def export_federation(federation: Federation, path: Path) -> None:
     assignment_file.write(path, federation, with_data=True)
 
 
-def _request(path: Path, file: AssignmentFile, arguments: Mapping[str, Any]) -> FederationKey:
+def _request(path: Path, file: AssignmentFile, named: Mapping[str, Any]) -> FederationKey:
     """The request that a file's clients are for, from what the file and the user say.
 
     The data set has the defaults of seed and split.
@@ -33,26 +33,23 @@ def _request(path: Path, file: AssignmentFile, arguments: Mapping[str, Any]) -> 
     Raises:
         RequestError: file and user contradict each other, or say too little.
     """
-    parts: dict[str, Any] = {"clients": len(file.assignment.ids)}
-    parts |= {name: getattr(file, name) for name in ("dataset", "scenario", "partition_seed", "split")}
-    for name, value in parts.items():
-        argument = arguments.get(name)
-        if value is not None and argument is not None and value != argument:
+    parts: dict[str, Any] = {"clients": len(file.assignment.ids), **file.said}
+    for name, value in named.items():
+        if value is not None and parts.setdefault(name, value) != value:
             option = name.replace("_", "-")
-            raise RequestError(f"{path}: {name} and --{option} differ: {value} there, {argument} here")
-        parts[name] = argument if value is None else value
+            raise RequestError(f"{path}: {name} and --{option} differ: {parts[name]} there, {value} here")
     for name in ("dataset", "scenario"):
-        if parts[name] is None:
+        if name not in parts:
             raise RequestError(f"{path} does not say its {name}: name it with --{name}")
     protocol = DATASETS.named(parts["dataset"]).protocol
     for name in ("partition_seed", "split"):
-        parts[name] = getattr(protocol, name) if parts[name] is None else parts[name]
+        parts.setdefault(name, getattr(protocol, name))
     request = FederationKey(**parts)
     check_request(request)
     return request
 
 
-def _problems_of_items(file: AssignmentFile, prepared: Prepared, disjoint: bool) -> Iterator[str]:
+def _problems(file: AssignmentFile, prepared: Prepared, disjoint: bool) -> Iterator[str]:
     """The problems of a file's items and labels.
 
     Every client needs items of the data set, each once and in the same role as at other clients.
@@ -76,6 +73,9 @@ def _problems_of_items(file: AssignmentFile, prepared: Prepared, disjoint: bool)
             yield f"item {row['item']} of client {row['client']} {flaw}"
     if file.labels is not None and not np.array_equal(file.labels, prepared.data.labels[ids]):
         yield f"'labels' are not those of the data set {name}"
+    for number, split in enumerate(SPLITS):
+        if number not in role:
+            yield f"no client has a {split} item"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,31 +92,28 @@ class ImportedClients:
         """Lines for people: the clients, their items, and the runs that use them."""
         federation, request = self.federation, self.request
         ids = np.concatenate([client.ids for client in federation.clients])
-        role = np.full(self.items, -1, np.int64)
-        role[ids] = np.concatenate([client.roles for client in federation.clients])
-        by_role = {name: int((role == number).sum()) for number, name in enumerate(ROLE_NAMES)}
-        clients_held_by = np.bincount(ids, minlength=self.items)
+        roles = np.concatenate([client.roles for client in federation.clients])
+        held, first, times = np.unique(ids, return_index=True, return_counts=True)
+        by_role = np.bincount(roles[first], minlength=len(ROLE_NAMES))
         sizes = [len(client.ids) for client in federation.clients]
-        lacking = {
-            name: sum(client.count(number) == 0 for client in federation.clients)
-            for number, name in enumerate(SPLITS)
-        }
+        lacking = [
+            sum(client.count(number) == 0 for client in federation.clients) for number in range(len(SPLITS))
+        ]
         shares = ",".join(f"{share:g}" for share in request.split)
         return (
             f"{len(federation)} clients of {federation.dataset}, {federation.scenario}, "
             f"hash {federation.hash}",
-            f"items: {min(sizes)} to {max(sizes)} a client, {(role >= 0).sum():,} in all "
-            f"({_counts(by_role)})",
-            f"items held by no client: {(clients_held_by == 0).sum():,}; "
-            f"by several: {(clients_held_by > 1).sum():,}",
-            f"clients that lack items of a role: {_counts(lacking)}",
+            f"items: {min(sizes)} to {max(sizes)} a client, {len(held):,} in all "
+            f"({_counts(by_role, ROLE_NAMES)})",
+            f"items held by no client: {self.items - len(held):,}; by several: {(times > 1).sum():,}",
+            f"clients that lack items of a role: {_counts(lacking, SPLITS)}",
             f"used by runs of protocol.partition_seed={request.partition_seed} and protocol.split=[{shares}]",
             f"kept in {self.kept}; delete that file to draw clients again",
         )
 
 
-def _counts(numbers: Mapping[str, int]) -> str:
-    return ", ".join(f"{number:,} {role}" for role, number in numbers.items())
+def _counts(numbers: Iterable[int], names: Iterable[str]) -> str:
+    return ", ".join(f"{number:,} {name}" for number, name in zip(numbers, names, strict=True))
 
 
 def install(
@@ -142,7 +139,7 @@ def install(
             f"{path}: {request.clients} clients, but {request.scenario} takes {recipe.samples} of every "
             f"part: expected a multiple; {CORRECT}"
         )
-    for problem in _problems_of_items(file, prepared, recipe.disjoint):
+    for problem in _problems(file, prepared, recipe.disjoint):
         raise RequestError(f"{path}: {problem}; {CORRECT}")
     provenance = file.provenance | {
         "made": "imported",
@@ -156,9 +153,6 @@ def install(
             f"{federation.hash}; {CORRECT}"
         )
     check_training(federation)
-    for role, name in enumerate(SPLITS):
-        if not any(client.count(role) for client in federation.clients):
-            raise RequestError(f"{path}: no client has a {name} item; {CORRECT}")
     recipe.check(prepared.data, file.assignment)
     stored_path = kept_path(request, prepared.checksum)
     keep(stored_path, federation)

@@ -35,9 +35,7 @@ def known_cross_edges(federation: Federation, method: str) -> list[Indices]:
 
 @dataclass(frozen=True, eq=False)
 class Holders:
-    """Which client holds a node: all ``ids``, ascending, with their ``client`` and their
-    ``position`` there.
-    """
+    """Who holds every node: all ``ids``, ascending, with their ``client`` and their ``position`` there."""
 
     ids: Indices
     client: Indices
@@ -50,9 +48,10 @@ class Holders:
         Raises:
             NotApplicableError: two clients have the same node.
         """
+        sizes = [len(client.ids) for client in clients]
         ids = np.concatenate([client.ids for client in clients])
-        number = np.repeat(np.arange(len(clients)), [len(client.ids) for client in clients])
-        position = np.concatenate([np.arange(len(client.ids)) for client in clients])
+        number = np.repeat(np.arange(len(clients)), sizes)
+        position = np.concatenate([np.arange(size) for size in sizes])
         order = np.argsort(ids, kind="stable")
         ids = ids[order]
         repeats = ids[1:][ids[1:] == ids[:-1]]
@@ -93,17 +92,21 @@ def fetch(
     Raises:
         NotApplicableError: no client holds a wanted node.
     """
-    distinct_ids = np.unique(np.concatenate(id_lists))
-    client, position = holders.find(distinct_ids)
-    for holder in np.unique(client):
-        mask = client == holder
-        traffic.upload(distinct_ids[mask], dense_rows(rows[holder], position[mask]), exchange=exchange)
-    for ids in id_lists:
+
+    def held(ids: Indices) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.float32]]]:
+        """Which of the nodes every holder has, and their rows."""
         client, position = holders.find(ids)
-        result = np.empty((len(ids), rows[0].shape[1]), np.float32)
         for holder in np.unique(client):
             mask = client == holder
-            result[mask] = dense_rows(rows[holder], position[mask])
+            yield mask, dense_rows(rows[holder], position[mask])
+
+    distinct_ids = np.unique(np.concatenate(id_lists))
+    for mask, part in held(distinct_ids):
+        traffic.upload(distinct_ids[mask], part, exchange=exchange)
+    for ids in id_lists:
+        result = np.empty((len(ids), rows[0].shape[1]), np.float32)
+        for mask, part in held(ids):
+            result[mask] = part
         if len(ids):
             traffic.download(ids, result, exchange=exchange)
         yield result

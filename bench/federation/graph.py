@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
 import pymetis
 from numpy.typing import NDArray
-from scipy import sparse
 
 from bench import streams
 from bench.data import Family, Graph
 from bench.errors import RequestError
-from bench.federation.hypergraph import known_hyperedges
+from bench.federation.clients import adjacency
 from bench.federation.scenario import Assignment, Scenario, Split
 from bench.federation.splits import global_roles
-from bench.federation.types import Client
 
 SAMPLES = 5
 """The number of half-samples, hence clients, of one part in the overlapping scenario."""
 
 _ONE_AT_A_TIME = Lock()  # METIS draws from the C library's only generator: threads would mix their draws
-
-
-def adjacency(graph: Graph) -> sparse.csr_array:
-    """The edges as ones in a matrix ``[nodes, nodes]``, sorted by row and column."""
-    values, nodes = np.ones(graph.edges.shape[1], np.int8), len(graph.labels)
-    return sparse.csr_array((values, tuple(graph.edges)), shape=(nodes, nodes))
 
 
 def metis_seed(partition_seed: int) -> int:
@@ -39,8 +30,7 @@ def metis_seed(partition_seed: int) -> int:
 def metis_parts(graph: Graph, parts: int, partition_seed: int) -> NDArray[np.int64]:
     """Part of every node ``[nodes]``: multilevel k-way METIS, edge cut, no weights (facts 1.9).
 
-    Raises:
-        RequestError: a part is empty, which METIS allows itself on tiny graphs.
+    On tiny graphs METIS may leave parts empty.
     """
     dtype = pymetis.zero_copy_dtype()
     edges = adjacency(graph)
@@ -48,13 +38,7 @@ def metis_parts(graph: Graph, parts: int, partition_seed: int) -> NDArray[np.int
     options = pymetis.Options(seed=metis_seed(partition_seed))
     with _ONE_AT_A_TIME:
         result = pymetis.part_graph(parts, adjacency=neighbours, recursive=False, options=options)
-    labels = np.asarray(result.vertex_part, np.int64)
-    empty = np.flatnonzero(np.bincount(labels, minlength=parts) == 0)
-    if empty.size:
-        raise RequestError(
-            f"METIS left {empty.size} of {parts} parts empty on {len(labels)} nodes; ask for fewer clients"
-        )
-    return labels
+    return np.asarray(result.vertex_part, np.int64)
 
 
 class _Metis(Scenario[Graph]):
@@ -116,20 +100,3 @@ class Overlapping(_Metis):
                 stream = streams.generator(partition_seed, "partition", "sample", part, draw)
                 ids.append(stream.permutation(nodes)[: len(nodes) // 2])
         return self._assign(data, ids, partition_seed, split)
-
-
-def graph_clients(graph: Graph, assignment: Assignment) -> tuple[Client, ...]:
-    """The induced subgraph of every client, with its hyperedges if the graph has some."""
-    neighbours = adjacency(graph)
-    clients = []
-    for ids, roles in zip(assignment.ids, assignment.roles, strict=True):
-        neighbour_rows = neighbours[ids]
-        edges = np.stack(neighbour_rows[:, ids].sorted_indices().nonzero()).astype(np.int64)
-        client = Client(ids, graph.labels[ids], roles, graph.features[ids], edges)
-        if graph.hyperedges is not None:
-            hyperedges = known_hyperedges(graph.hyperedges, len(graph.labels), ids)
-            ends = np.stack(neighbour_rows.nonzero()).astype(np.int64)
-            cross_edges = ends[:, ~np.isin(ends[1], ids)]
-            client = replace(client, hyperedges=hyperedges, cross_edges=cross_edges)
-        clients.append(client)
-    return tuple(clients)

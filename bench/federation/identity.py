@@ -1,73 +1,72 @@
-"""Checksums of data and the hash of a federation, the same on every platform.
-
-Every array enters a SHA-256 with its name, shape and a fixed little-endian type.
-"""
+"""Checksums of data and the hash of a federation, the same on every platform."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bench.data import Data, Graph, Hypergraph, Images
+from bench.data import Data, Graph, Images
 from bench.federation.types import Client
 
+TEXT, INTEGERS, FLOATS = "text", "<i8", "<f4"
+"""How a part is hashed: as text, or as an array of a fixed little-endian type."""
 
-class _Digest:
-    def __init__(self, title: str) -> None:
-        self._sha = hashlib.sha256(f"{title}\n".encode())
+Part = tuple[str, Any, str]
+"""A name, a value and how it is hashed."""
 
-    def text(self, name: str, value: str) -> None:
-        content = value.encode()
-        self._sha.update(f"{name} text {len(content)}\n".encode() + content)
 
-    def array(self, name: str, values: NDArray[Any], dtype: str) -> None:
-        content = np.ascontiguousarray(values, dtype=dtype)
-        self._sha.update(f"{name} {dtype} {content.shape}\n".encode())
-        self._sha.update(content.reshape(-1).view(np.uint8).data)
-
-    def integers(self, name: str, values: NDArray[Any]) -> None:
-        self.array(name, values, "<i8")
-
-    def hex(self) -> str:
-        return self._sha.hexdigest()
+def _digest(title: str, parts: Iterable[Part]) -> str:
+    """SHA-256 of named parts, hexadecimal. Parts whose value is None are left out."""
+    sha = hashlib.sha256(f"{title}\n".encode())
+    for name, value, kind in parts:
+        if value is None:
+            continue
+        if kind == TEXT:
+            content = str(value).encode()
+            sha.update(f"{name} text {len(content)}\n".encode() + content)
+        else:
+            array = np.ascontiguousarray(value, dtype=kind)
+            sha.update(f"{name} {kind} {array.shape}\n".encode())
+            sha.update(array.reshape(-1).view(np.uint8).data)
+    return sha.hexdigest()
 
 
 def features_checksum(features: sparse.csr_matrix | NDArray[Any]) -> str:
     """SHA-256 of a feature matrix (float32, CSR or dense) or of pixels (uint8)."""
-    digest = _Digest("features")
-    if isinstance(features, sparse.csr_matrix | sparse.csr_array):
-        if not features.has_canonical_format:
-            features = features.copy()
-            features.sum_duplicates()
-        digest.text("shape", str(tuple(int(side) for side in features.shape)))
-        digest.integers("indptr", features.indptr)
-        digest.integers("indices", features.indices)
-        digest.array("data", features.data, "<f4")
-    else:
-        digest.array("dense", features, "|u1" if features.dtype == np.uint8 else "<f4")
-    return digest.hex()
+    if isinstance(features, np.ndarray):
+        return _digest("features", [("dense", features, "|u1" if features.dtype == np.uint8 else FLOATS)])
+    if not features.has_canonical_format:
+        features = features.copy()
+        features.sum_duplicates()
+    parts = [
+        ("shape", tuple(int(side) for side in features.shape), TEXT),
+        ("indptr", features.indptr, INTEGERS),
+        ("indices", features.indices, INTEGERS),
+        ("data", features.data, FLOATS),
+    ]
+    return _digest("features", parts)
 
 
 def data_checksum(data: Data, features: str) -> str:
     """SHA-256 of a prepared data set; ``features`` is its features' checksum."""
-    digest = _Digest("data")
-    digest.text("features", features)
-    digest.text("classes", str(data.classes))
-    digest.integers("labels", data.labels)
+    parts: list[Part] = [
+        ("features", features, TEXT),
+        ("classes", data.classes, TEXT),
+        ("labels", data.labels, INTEGERS),
+    ]
     if isinstance(data, Graph):
-        digest.integers("edges", data.edges)
-    if isinstance(data, Graph | Hypergraph) and data.hyperedges is not None:
-        digest.integers("hyperedge offsets", data.hyperedges.offsets)
-        digest.integers("hyperedge members", data.hyperedges.values)
-    if isinstance(data, Images) and data.population is not None and data.positions is not None:
-        digest.integers("population", data.population)
-        digest.integers("positions", data.positions)
-    return digest.hex()
+        parts.append(("edges", data.edges, INTEGERS))
+    if isinstance(data, Images):
+        parts += [("population", data.population, INTEGERS), ("positions", data.positions, INTEGERS)]
+    elif data.hyperedges is not None:
+        parts.append(("hyperedge offsets", data.hyperedges.offsets, INTEGERS))
+        parts.append(("hyperedge members", data.hyperedges.values, INTEGERS))
+    return _digest("data", parts)
 
 
 def federation_hash(
@@ -78,23 +77,22 @@ def federation_hash(
     This is: the names, the number of classes, the features' checksum of the whole data set, and for every
     client in order its ids, roles, labels, and edges or hyperedges.
     """
-    digest = _Digest("federation 1")
-    digest.text("dataset", dataset)
-    digest.text("scenario", scenario)
-    digest.text("classes", str(classes))
-    digest.text("features", features)
-    digest.text("clients", str(len(clients)))
+    parts: list[Part] = [
+        ("dataset", dataset, TEXT),
+        ("scenario", scenario, TEXT),
+        ("classes", classes, TEXT),
+        ("features", features, TEXT),
+        ("clients", len(clients), TEXT),
+    ]
     for client in clients:
-        digest.integers("ids", client.ids)
-        digest.array("roles", client.roles, "|i1")
-        digest.integers("labels", client.labels)
-        if client.edges is not None:
-            digest.integers("edges", client.edges)
+        parts.append(("ids", client.ids, INTEGERS))
+        parts.append(("roles", client.roles, "|i1"))
+        parts.append(("labels", client.labels, INTEGERS))
+        parts.append(("edges", client.edges, INTEGERS))
         if client.hyperedges is not None:
-            digest.integers("hyperedges", client.hyperedges.ids)
-            digest.integers("member offsets", client.hyperedges.members.offsets)
-            digest.integers("members", client.hyperedges.members.values)
-            digest.integers("sizes", client.hyperedges.sizes)
-        if client.cross_edges is not None:
-            digest.integers("cross edges", client.cross_edges)
-    return digest.hex()
+            parts.append(("hyperedges", client.hyperedges.ids, INTEGERS))
+            parts.append(("member offsets", client.hyperedges.members.offsets, INTEGERS))
+            parts.append(("members", client.hyperedges.members.values, INTEGERS))
+            parts.append(("sizes", client.hyperedges.sizes, INTEGERS))
+        parts.append(("cross edges", client.cross_edges, INTEGERS))
+    return _digest("federation 1", parts)

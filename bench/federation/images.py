@@ -1,7 +1,8 @@
-"""The common part of all image scenarios: clients are drawn by labels and keep the images that are here."""
+"""FedAGHN's ways to share out images: label-Dirichlet, pathological (some classes a client), case study."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -11,17 +12,40 @@ from numpy.typing import NDArray
 from bench import streams
 from bench.data import Family, Images
 from bench.errors import RequestError
-from bench.federation.scenario import Assignment, Scenario, Split
+from bench.federation.dirichlet import label_dirichlet
+from bench.federation.scenario import Assignment, Scenario, Split, positive_number
 from bench.federation.splits import ceiled_roles, reseeded_roles
-from bench.federation.types import Client
 from bench.streams import Stream
+
+LEAST = 3
+"""Fewest images that the split leaves one training image of. The released code asks for 1 and
+would fail in its split below 3; on the full data sets no draw comes near either."""
+
+RELEASED = "-released"
+
+RELEASED_CONCENTRATIONS = ("0.1", "0.2", "0.5")
+"""Those of the paper's tables."""
+
+RELEASED_SEEDS = {10: 66666, 100: 666, 200: 666}
+"""Seed of the partition by number of classes: CIFAR-10, CIFAR-100, Tiny-ImageNet."""
+
+RELEASED_SPLIT_SEED = 666
+
+FEWEST = 5
+"""Classes that a client of the pathological setting has where a fifth of all would be fewer."""
+
+GROUPS = 5
+"""Groups of clients in the case study."""
+
+OWN = 80
+"""Percent of a class that its group has to itself, s in the paper."""
 
 
 class ImageScenario(Scenario[Images]):
     """Images are dealt to clients by their labels alone, ids ascending. Every client has its own split.
 
     Of a sample, the clients of the complete set are drawn, and each keeps the images that the sample has.
-    Then it is split (facts 1.3, 10.5, 10.6).
+    Then it is split (image facts 1.3, 10.5, 10.6).
     """
 
     families: ClassVar[tuple[Family, ...]] = ("images",)
@@ -34,21 +58,24 @@ class ImageScenario(Scenario[Images]):
             RequestError: the scenario cannot give that many clients.
         """
 
-    def shares(self, labels: NDArray[np.int64], clients: int, partition_seed: int) -> list[NDArray[np.int64]]:
-        """``deal`` from the scenario's own stream: the clients of a complete set from its labels alone."""
-        return self.deal(labels, clients, streams.generator(partition_seed, "partition", self.name))
+    def stream(self, classes: int, partition_seed: int) -> Stream:
+        """What ``deal`` draws from, for data of so many classes."""
+        return streams.generator(partition_seed, "partition", self.name)
 
     def roles(self, items: int, split: Split, partition_seed: int, client: int) -> NDArray[np.int8]:
         """Roles of a client's items, in the order in which they were dealt."""
         return ceiled_roles(items, split, streams.generator(partition_seed, "split", client))
 
+    def shares(self, labels: NDArray[np.int64], clients: int, partition_seed: int) -> list[NDArray[np.int64]]:
+        """``deal`` from the scenario's own stream: the clients of a complete set from its labels alone."""
+        return self.deal(labels, clients, self.stream(len(np.unique(labels)), partition_seed))
+
     def draw(self, data: Images, clients: int, partition_seed: int, split: Split) -> Assignment:
         """The clients of the population, each with the images that are here."""
+        here = np.arange(len(data.labels))
         population = data.labels if data.population is None else data.population
         image = np.full(len(population), -1, np.int64)
-        image[np.arange(len(data.labels)) if data.positions is None else data.positions] = np.arange(
-            len(data.labels)
-        )
+        image[here if data.positions is None else data.positions] = here
         ids, roles = [], []
         for client, share in enumerate(self.shares(population, clients, partition_seed)):
             members = image[share]
@@ -60,7 +87,7 @@ class ImageScenario(Scenario[Images]):
 
 
 class ReleasedScenario(ImageScenario):
-    """As FedAGHN's released code draws it, image by image: from NumPy's legacy generator (facts 1.7).
+    """As FedAGHN's released code draws it, image by image: from NumPy's legacy generator (image facts 1.7).
 
     The seeds are those of the released scripts, which fix one partition and one split for each data
     set: the partition seed of a run has no influence.
@@ -68,38 +95,151 @@ class ReleasedScenario(ImageScenario):
 
     papers_own = True
 
-    SEEDS: ClassVar[dict[int, int]] = {10: 66666, 100: 666, 200: 666}
-    """Seed of the partition by number of classes: CIFAR-10, CIFAR-100, Tiny-ImageNet."""
-
-    SPLIT_SEED: ClassVar[int] = 666
-
     def recipe(self, partition_seed: int) -> dict[str, Any]:
         """With the released seeds."""
-        seeds = {str(classes): seed for classes, seed in self.SEEDS.items()}
-        return super().recipe(partition_seed) | {"seeds by classes": seeds, "split seed": self.SPLIT_SEED}
+        seeds = {str(classes): seed for classes, seed in RELEASED_SEEDS.items()}
+        return super().recipe(partition_seed) | {
+            "seeds by classes": seeds,
+            "split seed": RELEASED_SPLIT_SEED,
+        }
 
-    def shares(self, labels: NDArray[np.int64], clients: int, partition_seed: int) -> list[NDArray[np.int64]]:
-        """``deal`` from the released seed.
+    def stream(self, classes: int, partition_seed: int) -> Stream:
+        """From the released seed.
 
         Raises:
-            RequestError: also where there is no seed for so many classes.
+            RequestError: there is no seed for so many classes.
         """
-        classes = len(np.unique(labels))
-        if classes not in self.SEEDS:
+        if classes not in RELEASED_SEEDS:
             raise RequestError(
-                f"released partitions are of data sets of {', '.join(map(str, self.SEEDS))} classes, got "
-                f"{classes}: use the scenario without '-released'"
+                f"released partitions are of data sets of {', '.join(map(str, RELEASED_SEEDS))} classes, got "
+                f"{classes}: use the scenario without '{RELEASED}'"
             )
-        return self.deal(labels, clients, np.random.RandomState(self.SEEDS[classes]))
+        return np.random.RandomState(RELEASED_SEEDS[classes])
 
     def roles(self, items: int, split: Split, partition_seed: int, client: int) -> NDArray[np.int8]:
         """The same cuts for every client of so many items."""
-        return reseeded_roles(items, split, self.SPLIT_SEED)
+        return reseeded_roles(items, split, RELEASED_SPLIT_SEED)
 
 
-def image_clients(images: Images, assignment: Assignment) -> tuple[Client, ...]:
-    """Every client's images."""
-    return tuple(
-        Client(ids, images.labels[ids], roles, images.pixels[ids])
-        for ids, roles in zip(assignment.ids, assignment.roles, strict=True)
-    )
+class Dirichlet(ImageScenario):
+    """Images by label-Dirichlet: every image goes to one client (facts 1.5)."""
+
+    name = "dirichlet"
+    parameters: ClassVar[tuple[str, ...]] = ("0.1", f"0.1{RELEASED}")
+
+    def __init__(self, concentration: float) -> None:
+        self.concentration = concentration
+
+    @classmethod
+    def parse(cls, parameter: str) -> Dirichlet:
+        """The concentration; one of the released partitions where ``-released`` follows it."""
+        number = parameter.removesuffix(RELEASED)
+        if number == parameter:
+            return cls(positive_number(parameter))
+        if number not in RELEASED_CONCENTRATIONS:
+            options = " or ".join(RELEASED_CONCENTRATIONS)
+            raise ValueError(f"expected {options} before '{RELEASED}', got '{number}'")
+        return DirichletReleased(float(number))
+
+    def deal(self, labels: NDArray[np.int64], clients: int, stream: Stream) -> list[NDArray[np.int64]]:
+        """See ``label_dirichlet``; ascending."""
+        shares = label_dirichlet(labels, clients, self.concentration, LEAST, stream)
+        return [np.sort(share) for share in shares]
+
+
+class DirichletReleased(ReleasedScenario, Dirichlet):
+    """The released partitions: ``dirichlet0.1-released`` and so on."""
+
+    def deal(self, labels: NDArray[np.int64], clients: int, stream: Stream) -> list[NDArray[np.int64]]:
+        """See ``label_dirichlet``; in its order, which the released split permutes."""
+        return label_dirichlet(labels, clients, self.concentration, 1, stream)
+
+
+def _shuffled_classes(labels: NDArray[np.int64], stream: Stream) -> list[NDArray[np.int64]]:
+    """The positions of every class that there is, in random order."""
+    return [stream.permutation(np.flatnonzero(labels == label)) for label in np.unique(labels)]
+
+
+class Pathological(ImageScenario):
+    """Every class is cut into equal shards, which are dealt at random (FedAGHN's released code, facts 1.4).
+
+    A client has ``k`` shards: a fifth of the classes, or 5 where that would be fewer. With ``N`` clients and
+    ``C`` classes a class has ``k N / C`` shards of ``floor(size / shards)`` images; images beyond those go to
+    nobody. A client may get several shards of one class, and then has fewer classes than it has shards.
+    """
+
+    name = "pathological"
+
+    def deal(self, labels: NDArray[np.int64], clients: int, stream: Stream) -> list[NDArray[np.int64]]:
+        """Classes are shuffled, cut and dealt.
+
+        Raises:
+            RequestError: the classes cannot be cut into so many equal shards.
+        """
+        items = _shuffled_classes(labels, stream)
+        classes = len(items)
+        per_client = min(classes, max(FEWEST, classes // 5))
+        cuts, rest = divmod(per_client * clients, classes)
+        if rest:
+            step = classes // math.gcd(per_client, classes)
+            raise RequestError(
+                f"clients: expected a multiple of {step}, so that {per_client} shards a client cut "
+                f"each of {classes} classes alike, got {clients}"
+            )
+        shards = [shard for part in items for shard in np.split(part[: len(part) // cuts * cuts], cuts)]
+        hands = np.split(stream.permutation(classes * cuts), clients)
+        return [np.concatenate([shards[shard] for shard in hand]) for hand in hands]
+
+
+class PathologicalReleased(ReleasedScenario, Pathological):
+    """The released partition of the pathological setting."""
+
+    name = "pathological-released"
+
+
+class CaseStudy(ImageScenario):
+    """Five groups of consecutive clients, each with a fifth of the classes as its own (facts 1.6).
+
+    Of every class ``floor(0.8 size)`` images are cut in equal parts for the clients of its group, the last
+    of which takes the remainder; the rest is dealt evenly to all clients, and what remains then to nobody.
+    """
+
+    name = "case-study"
+
+    def recipe(self, partition_seed: int) -> dict[str, Any]:
+        """With the number of groups and what they have of their classes, in percent."""
+        return super().recipe(partition_seed) | {"groups": GROUPS, "own percent": OWN}
+
+    def groups(self, clients: int) -> NDArray[np.int64]:
+        """Clients ``0 .. clients / 5 - 1`` are group 0, and so on."""
+        if clients % GROUPS or clients < GROUPS:
+            raise RequestError(
+                f"clients: the case study has {GROUPS} groups of as many clients, expected a multiple of "
+                f"{GROUPS}, got {clients}"
+            )
+        return np.arange(clients) // (clients // GROUPS)
+
+    def deal(self, labels: NDArray[np.int64], clients: int, stream: Stream) -> list[NDArray[np.int64]]:
+        """Every class is shuffled, then the classes are; groups own consecutive ones.
+
+        Raises:
+            RequestError: five groups cannot share the classes or the clients.
+        """
+        group = self.groups(clients)
+        items = _shuffled_classes(labels, stream)
+        if len(items) % GROUPS:
+            raise RequestError(
+                f"scenario '{self.name}': expected a number of classes that {GROUPS} groups can share, got "
+                f"{len(items)}; use another data set or scenario"
+            )
+        pieces: list[list[NDArray[np.int64]]] = [[] for _ in range(clients)]
+        for rank, label in enumerate(stream.permutation(len(items)).tolist()):
+            own, common = np.split(items[label], [len(items[label]) * OWN // 100])
+            owners = np.flatnonzero(group == rank // (len(items) // GROUPS)).tolist()
+            part, share = len(own) // len(owners), len(common) // clients
+            cuts = part * np.arange(1, len(owners))
+            for client, piece in zip(owners, np.split(own, cuts), strict=True):
+                pieces[client].append(piece)
+            for client in range(clients):
+                pieces[client].append(common[client * share : (client + 1) * share])
+        return [np.concatenate(parts) for parts in pieces]

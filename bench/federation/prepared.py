@@ -10,7 +10,6 @@ from bench import paths
 from bench.data import Data, Images
 from bench.dataset import DATASETS, Dataset
 from bench.errors import RequestError
-from bench.federation import scenarios
 from bench.federation.identity import data_checksum, features_checksum
 from bench.own_data import made_right, say
 from bench.registry import blaming
@@ -35,25 +34,15 @@ class Prepared:
 @lru_cache(maxsize=4)
 def _prepare(dataset: type[Dataset], roots: tuple[Path, ...], download: bool) -> Prepared:
     with blaming(dataset):
-        for scenario in dataset.scenarios:
-            try:
-                scenarios.find(scenario, dataset.name, dataset.family)
-            except RequestError as error:
-                raise RequestError(f"data set {dataset.name} lists what it cannot have: {error}") from None
         data = dataset().load(Sources(roots, download=download))
         if not dataset.__module__.startswith("bench."):
-            data = _made_right(dataset, data)
+            try:
+                data, done = made_right(data, dataset.family)
+            except RequestError as error:
+                raise RequestError(f"data set {dataset.name}: {error}") from None
+            say(dataset.name, done)
         features = features_checksum(data.pixels if isinstance(data, Images) else data.features)
         return Prepared(dataset, data, features, data_checksum(data, features))
-
-
-def _made_right(dataset: type[Dataset], data: Data) -> Data:
-    try:
-        data, done = made_right(data, dataset.family)
-    except RequestError as error:
-        raise RequestError(f"data set {dataset.name}: {error}") from None
-    say(dataset.name, done)
-    return data
 
 
 def prepare(dataset: str, roots: tuple[Path, ...] | None = None, download: bool = True) -> Prepared:

@@ -32,6 +32,10 @@ FEDPUB = (20.0, 40.0, 40.0)
 """FED-PUB's split, whose roles are published."""
 
 
+def _described(clients: int, split: Split) -> str:
+    return f"{clients} clients with split {'/'.join(f'{share:g}' for share in split)}"
+
+
 class Published(Scenario[Graph]):
     """The METIS parts that FED-PUB, FedSheafHN and later papers trained on, one a client, nodes ascending.
 
@@ -63,15 +67,14 @@ class Published(Scenario[Graph]):
         published = data.published.get((self.name, clients, split))
         if published is None:
             known = [
-                f"{clients} clients with split {'/'.join(f'{share:g}' for share in split)}"
-                for scenario, clients, split in data.published
-                if scenario == self.name
+                _described(number, shares) for name, number, shares in data.published if name == self.name
             ]
+            if not known:
+                raise RequestError(
+                    f"scenario {self.name}: no clients of this graph are published: use non-overlapping"
+                )
             raise RequestError(
-                f"scenario {self.name}: expected {', '.join(known)}, got {clients} clients with split "
-                f"{'/'.join(f'{share:g}' for share in split)}"
-                if known
-                else f"scenario {self.name}: no clients of this graph are published: use non-overlapping"
+                f"scenario {self.name}: expected {', '.join(known)}, got {_described(clients, split)}"
             )
         roles = published.roles
         if roles is None:

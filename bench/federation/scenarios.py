@@ -21,30 +21,25 @@ def forms(family: Family | None = None) -> list[str]:
     ]
 
 
-def _parts(name: str) -> tuple[type[Scenario[Any]], str]:
-    """The class and the parameter of a name. If several names match its beginning, the longest decides."""
-    kinds = SCENARIOS.all()
-    for end in range(len(name), 0, -1):
-        kind = kinds.get(name[:end])
-        if kind is not None and (end == len(name) or any(kind.parameters)):
-            return kind, name[end:]
-    raise RequestError(f"{unknown('scenario', name, forms())}; {NUMBER}")
-
-
 def parse(name: str) -> Scenario[Any]:
-    """The scenario of that name.
+    """The scenario of that name. If several names match its beginning, the longest decides.
 
     Raises:
         RequestError: there is none (the message has the nearest name), or its parameter is wrong or
             missing.
     """
-    kind, parameter = _parts(name)
-    try:
-        return kind.parse(parameter)
-    except ValueError as error:
-        examples = " or ".join(f"{kind.name}{example}" for example in kind.parameters)
-        problem = " ".join(str(error).split())
-        raise RequestError(f"scenario '{name}': {problem}; write it as {examples}") from None
+    kinds = SCENARIOS.all()
+    for end in range(len(name), 0, -1):
+        kind, parameter = kinds.get(name[:end]), name[end:]
+        if kind is None or (parameter and not any(kind.parameters)):
+            continue
+        try:
+            return kind.parse(parameter)
+        except ValueError as error:
+            examples = " or ".join(f"{kind.name}{example}" for example in kind.parameters)
+            problem = " ".join(str(error).split())
+            raise RequestError(f"scenario '{name}': {problem}; write it as {examples}") from None
+    raise RequestError(f"{unknown('scenario', name, forms())}; {NUMBER}")
 
 
 def find(name: str, dataset: str, family: Family) -> Scenario[Any]:

@@ -53,8 +53,7 @@ def roles_in_order(order: NDArray[np.int64], split: Split) -> NDArray[np.int8]:
     """
     train, validation, test = _exact_shares(split)
     items = len(order)
-    n_train = round(train * items)
-    n_test = round(test * items)
+    n_train, n_test = round(train * items), round(test * items)
     is_complete = train + validation + test == 1
     n_validation = items - n_train - n_test if is_complete else round(validation * items)
     return _deal(order, n_train, n_validation, n_test)
@@ -71,8 +70,12 @@ def floored_roles(items: int, split: Split, stream: np.random.Generator) -> NDAr
     return _deal(stream.permutation(items), train, validation, test)
 
 
-def _ceiled_counts(items: int, split: Split) -> tuple[int, int]:
-    """How many of a client's items validate and test by FedAGHN's two cuts; see ``ceiled_roles``."""
+def _ceiled_counts(items: int, split: Split) -> tuple[int, int, int]:
+    """How many of a client's items train, validate and test by FedAGHN's two cuts (image facts 1.3).
+
+    Test is its share of the items, rounded up; validation its share of what is left, rounded up;
+    the remainder trains. The shares must therefore add up to 100.
+    """
     train, validation, test = _exact_shares(split)
     if train + validation + test != 1:
         raise RequestError(
@@ -80,27 +83,22 @@ def _ceiled_counts(items: int, split: Split) -> tuple[int, int]:
             f"got {tuple(split)}"
         )
     n_test = math.ceil(test * items)
-    return math.ceil(validation / (train + validation) * (items - n_test)), n_test
+    n_validation = math.ceil(validation / (train + validation) * (items - n_test))
+    return items - n_test - n_validation, n_validation, n_test
 
 
 def ceiled_roles(items: int, split: Split, stream: np.random.Generator) -> NDArray[np.int8]:
-    """One client's split by two cuts (FedAGHN; image facts 1.3).
-
-    Test is its share of the items, rounded up; validation its share of what is left, rounded up;
-    the remainder trains. The shares must therefore add up to 100.
-    """
-    n_validation, n_test = _ceiled_counts(items, split)
-    return _deal(stream.permutation(items), items - n_test - n_validation, n_validation, n_test)
+    """One client's split by FedAGHN's two cuts of a random permutation."""
+    return _deal(stream.permutation(items), *_ceiled_counts(items, split))
 
 
 def reseeded_roles(items: int, split: Split, seed: int) -> NDArray[np.int8]:
-    """One client's split by two cuts, each of a permutation from NumPy's legacy generator of one seed.
+    """One client's split by the same cuts, each of a permutation from NumPy's legacy generator of one seed.
 
-    Counts are those of ``ceiled_roles``; the first of the items' permutation test, the first of a
-    permutation of the others validate. This is what scikit-learn's ``train_test_split`` with that
-    ``random_state`` does twice (FedAGHN's released code; image facts 1.3).
+    This is what scikit-learn's ``train_test_split`` with that ``random_state`` does twice (FedAGHN's
+    released code).
     """
-    n_validation, n_test = _ceiled_counts(items, split)
+    _, n_validation, n_test = _ceiled_counts(items, split)
     test, remainder = np.split(np.random.RandomState(seed).permutation(items), [n_test])
     validation = remainder[np.random.RandomState(seed).permutation(len(remainder))[:n_validation]]
     roles = np.full(items, TRAIN, np.int8)

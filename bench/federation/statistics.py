@@ -16,8 +16,8 @@ from bench.data import Ragged
 from bench.federation.types import Federation
 
 
-def local_clustering(edges: NDArray[np.int64], nodes: int) -> NDArray[np.float64]:
-    """Watts-Strogatz local clustering coefficient of every node ``[nodes]``; 0 below degree 2.
+def clustering(edges: NDArray[np.int64], nodes: int) -> float:
+    """Mean Watts-Strogatz local clustering coefficient over all nodes; that of a node is 0 below degree 2.
 
     ``edges`` ``[2, m]`` holds both directions of every edge, no loops or repeats. Every edge is
     directed from its end of lower degree, which keeps the products small where degrees are uneven.
@@ -33,13 +33,7 @@ def local_clustering(edges: NDArray[np.int64], nodes: int) -> NDArray[np.float64
     by_last = (arcs.T @ arcs).multiply(arcs)
     triangles = by_long.sum(axis=1) + by_long.sum(axis=0) + by_last.sum(axis=1)
     pairs = degree * (degree - 1) / 2
-    coefficient: NDArray[np.float64] = np.divide(triangles, pairs, out=np.zeros(nodes), where=pairs > 0)
-    return coefficient
-
-
-def clustering(edges: NDArray[np.int64], nodes: int) -> float:
-    """Mean local clustering coefficient over all nodes."""
-    return float(local_clustering(edges, nodes).mean())
+    return float(np.divide(triangles, pairs, out=np.zeros(nodes), where=pairs > 0).mean())
 
 
 def class_counts(labels: Sequence[NDArray[np.int64]], classes: int) -> NDArray[np.int64]:

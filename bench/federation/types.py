@@ -30,8 +30,6 @@ class ClientHyperedges:
             hyperedge names several times is there as often.
         sizes: the number of nodes of each hyperedge over all clients ``[m]``, with repetitions. It is
             public.
-
-    A border hyperedge has members at other clients.
     """
 
     ids: NDArray[np.int64]
@@ -53,9 +51,8 @@ def dense_rows(
     ``positions`` of any shape, the rows there, ``[*positions.shape, width]``.
     """
     rows = features if positions is None else features[positions.ravel()]
-    dense: NDArray[np.float32] = (rows if isinstance(rows, np.ndarray) else rows.toarray()).astype(
-        np.float32, copy=False
-    )
+    dense: NDArray[Any] = rows if isinstance(rows, np.ndarray) else rows.toarray()
+    dense = dense.astype(np.float32, copy=False)
     return dense if positions is None else dense.reshape(*positions.shape, *dense.shape[1:])
 
 
@@ -113,9 +110,7 @@ class Federation:
 
 
 def hide_held_out(federation: Federation, roles: Sequence[int] = (VALIDATION, TEST, UNUSED)) -> Federation:
-    """The federation with the labels of items in these roles replaced by -1. Default: all roles but
-    training.
-    """
+    """The federation with the labels of items in these roles (default: all but training) replaced by -1."""
     clients = tuple(
         replace(client, labels=np.where(np.isin(client.roles, roles), -1, client.labels))
         for client in federation.clients

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -56,7 +57,6 @@ class ClientModel(ABC):
     The registry finds every subclass with a ``name`` of its own.
 
     Attributes:
-        shapes: the shape of every parameter for one client, by name.
         head: the names of the classifier's parameters. The other parameters are the backbone.
         buffers: the names of running statistics. They stay with the client, and are neither trained nor
             sent.
@@ -72,7 +72,6 @@ class ClientModel(ABC):
     name: ClassVar[str]
     families: ClassVar[tuple[Family, ...]]
 
-    shapes: dict[str, tuple[int, ...]]
     head: frozenset[str]
     batches: ClassVar[bool] = False
     one_by_one: ClassVar[bool] = False
@@ -81,9 +80,15 @@ class ClientModel(ABC):
     first_matrix: str = ""
     dropout_widths: tuple[int, ...] = ()
 
-    @abstractmethod
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
         """Read sizes, and everything that must not differ between blocks, from all clients' data."""
+        self.inputs = int(clients[0].features.shape[1])
+        self.hidden, self.classes = settings.hidden, classes
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every parameter for one client, by name."""
+        return {name: value.shape for name, value in self.initial(np.random.default_rng(0)).items()}
 
     @abstractmethod
     def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
@@ -115,7 +120,7 @@ class ClientModel(ABC):
     ) -> tuple[Tensor, dict[str, Tensor]] | None:
         """The ``loss`` ``[clients]`` of the logits in training, and its gradients by parameter.
 
-        They are those of autograd, to the bit. ``drop`` is ``keep_all`` or ``bench.nn.dropout.DropoutMasks``.
+        They are those of autograd, to the bit. ``drop`` is ``keep_all`` or a ``randomness.DropoutMasks``.
         None: autograd computes them.
         """
         return None

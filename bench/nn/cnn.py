@@ -51,9 +51,7 @@ class CNN(ImageModel):
 
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
         super().__init__(clients, classes, settings)
-        self.hidden, self.classes = settings.hidden, classes
         self.flat = WIDTHS[-1] * pooled(self.height) * pooled(self.width)
-        self.shapes = {name: value.shape for name, value in self.initial(np.random.default_rng(0)).items()}
 
     def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
         """Torch's defaults: uniform within ``1 / sqrt(fan in)``, normalisation as the identity."""

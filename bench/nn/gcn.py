@@ -1,8 +1,10 @@
-"""Graph convolutional network of the subgraph studies (Kipf and Welling, ICLR 2017).
+"""Graph convolutional networks (Kipf and Welling, ICLR 2017), with self-loops and symmetric normalisation.
 
-GCNConv(features, hidden) -> ReLU -> dropout -> GCNConv(hidden, hidden) -> [embedding] -> ReLU ->
-dropout -> Linear(hidden, classes): two graph convolutions plus a linear head, as FED-PUB's and
-FedSheafHN's released code have it. Propagation is with self-loops and symmetric normalisation.
+``gcn`` is that of the subgraph studies: GCNConv(features, hidden) -> ReLU -> dropout -> GCNConv(hidden,
+hidden) -> [embedding] -> ReLU -> dropout -> Linear(hidden, classes), two graph convolutions plus a linear
+head, as FED-PUB's and FedSheafHN's released code have it. ``gcn2`` is the client model of FedGCN:
+GCNConv(features, hidden) -> [embedding] -> ReLU -> dropout -> GCNConv(hidden, classes), whose second layer
+is the head.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from torch import Tensor
 
 from bench.federation.types import Client
 from bench.nn.base import ClientModel, Drop, Inputs, fan_in_uniform, glorot
-from bench.nn.dropout import DropoutMasks
+from bench.nn.randomness import DropoutMasks
 from bench.nn.sparse import FirstLayer, Propagate, csr_tensor, product
 from bench.spec import ClientSettings
 
@@ -189,6 +191,23 @@ class CommonGraph(GraphInputs):
         self.dense = self.dense.expand(count, -1, -1)
 
 
+def _first_layer(stack: Mapping[str, Tensor], inputs: GraphInputs) -> Tensor:
+    """The first convolution's output before its activation, ``[clients, nodes, width]``."""
+    hidden = inputs.propagate(inputs.first_layer(stack["conv1.weight"]))
+    return hidden.view(len(inputs.lengths), inputs.items, -1) + stack["conv1.bias"][:, None, :]
+
+
+def _second_layer(
+    stack: Mapping[str, Tensor], hidden: Tensor, inputs: GraphInputs, drop: Drop | None
+) -> Tensor:
+    """The second convolution on the activation of the first one's output."""
+    clients, nodes = len(inputs.lengths), inputs.items
+    hidden = torch.relu(hidden)
+    hidden = torch.bmm(drop(hidden, 0) if drop else hidden, stack["conv2.weight"])
+    hidden = inputs.propagate(hidden.view(clients * nodes, -1)).view(clients, nodes, -1)
+    return hidden + stack["conv2.bias"][:, None, :]
+
+
 class GCN(ClientModel):
     """Two graph convolutions and a linear head for every client."""
 
@@ -197,11 +216,9 @@ class GCN(ClientModel):
     head = frozenset({"head.weight", "head.bias"})
 
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
-        self.inputs = int(clients[0].features.shape[1])
-        self.hidden, self.classes = settings.hidden, classes
+        super().__init__(clients, classes, settings)
         self._sparse = are_sparse(clients)
         self.first_matrix = "conv1.weight" if self._sparse else ""
-        self.shapes = {name: value.shape for name, value in self.initial(np.random.default_rng(0)).items()}
         self.dropout_widths = (self.hidden, self.hidden)
 
     def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
@@ -225,13 +242,7 @@ class GCN(ClientModel):
 
     def embed(self, stack: Mapping[str, Tensor], inputs: GraphInputs, drop: Drop | None) -> Tensor:
         """The second convolution's output before its activation."""
-        clients, nodes = len(inputs.lengths), inputs.items
-        hidden = inputs.propagate(inputs.first_layer(stack["conv1.weight"]))
-        hidden = torch.relu(hidden.view(clients, nodes, -1) + stack["conv1.bias"][:, None, :])
-        hidden = drop(hidden, 0) if drop else hidden
-        hidden = torch.bmm(hidden, stack["conv2.weight"])
-        hidden = inputs.propagate(hidden.view(clients * nodes, -1)).view(clients, nodes, -1)
-        return hidden + stack["conv2.bias"][:, None, :]
+        return _second_layer(stack, _first_layer(stack, inputs), inputs, drop)
 
     def classify(
         self, stack: Mapping[str, Tensor], embedding: Tensor, inputs: GraphInputs, drop: Drop | None
@@ -295,3 +306,34 @@ class GCN(ClientModel):
             gradients["conv1.bias"] = gradient.sum(dim=1)
             gradients["conv1.weight"] = inputs.first_layer_gradient(propagated(gradient))
         return losses.detach(), gradients
+
+
+class GCN2(GCN):
+    """Two graph convolutions for every client; the second one is the head."""
+
+    name = "gcn2"
+    head = frozenset({"conv2.weight", "conv2.bias"})
+    gradients = ClientModel.gradients
+
+    def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
+        super().__init__(clients, classes, settings)
+        self.dropout_widths = (self.hidden,)
+
+    def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
+        """Glorot matrices and zero biases."""
+        return {
+            "conv1.weight": glorot(rng, self.inputs, self.hidden),
+            "conv1.bias": np.zeros(self.hidden, np.float32),
+            "conv2.weight": glorot(rng, self.hidden, self.classes),
+            "conv2.bias": np.zeros(self.classes, np.float32),
+        }
+
+    def embed(self, stack: Mapping[str, Tensor], inputs: GraphInputs, drop: Drop | None) -> Tensor:
+        """The first convolution's output before its activation."""
+        return _first_layer(stack, inputs)
+
+    def classify(
+        self, stack: Mapping[str, Tensor], embedding: Tensor, inputs: GraphInputs, drop: Drop | None
+    ) -> Tensor:
+        """The second convolution on the activation."""
+        return _second_layer(stack, embedding, inputs, drop)

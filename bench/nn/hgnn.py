@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bench.federation.types import TRAIN, Client
 from bench.nn.base import ClientModel, Drop, Inputs, fan_in_uniform
-from bench.nn.rows import RowsInUse
+from bench.nn.sparse import RowsInUse
 from bench.spec import ClientSettings
 
 
@@ -51,14 +51,15 @@ class HGNN(ClientModel):
     head = frozenset({"theta2"})
 
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
-        self.inputs = int(clients[0].features.shape[1])
-        self.hidden, self.classes = settings.hidden, classes
-        self.shapes = {"theta1": (self.inputs, self.hidden), "theta2": (self.hidden, classes)}
+        super().__init__(clients, classes, settings)
         self.dropout_widths = (self.hidden,)
 
     def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
         """Uniform within ``1 / sqrt(fan_in)``."""
-        return {name: fan_in_uniform(rng, shape[0], shape) for name, shape in self.shapes.items()}
+        return {
+            "theta1": fan_in_uniform(rng, self.inputs, (self.inputs, self.hidden)),
+            "theta2": fan_in_uniform(rng, self.hidden, (self.hidden, self.classes)),
+        }
 
     def collate(self, clients: Sequence[Client], device: torch.device) -> RowInputs:
         """Dense rows."""

@@ -115,6 +115,7 @@ class ImageModel(ClientModel):
     head = frozenset({"fc.weight", "fc.bias"})
 
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
+        super().__init__(clients, classes, settings)
         self.channels, self.height, self.width = clients[0].features.shape[1:]
         if min(self.height, self.width) < SMALLEST:
             raise NotApplicableError(

@@ -18,8 +18,7 @@ from torch import Tensor
 from bench.federation.types import TRAIN, Client
 from bench.nn.base import ClientModel, Drop, fan_in_uniform
 from bench.nn.gcn import GraphInputs, are_sparse
-from bench.nn.rows import RowsInUse
-from bench.nn.sparse import Propagate, csr_tensor
+from bench.nn.sparse import Propagate, RowsInUse, csr_tensor
 from bench.spec import ClientSettings
 
 LAYERS = 2
@@ -85,23 +84,17 @@ class SAGE(ClientModel):
     head = frozenset({"conv2.weight", "conv2.bias"})
 
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
-        self.inputs = int(clients[0].features.shape[1])
-        self.hidden = settings.hidden
+        super().__init__(clients, classes, settings)
         self._sparse = are_sparse(clients)
-        self.shapes = {
-            "conv1.weight": (self.inputs, 2 * self.hidden),
-            "conv1.bias": (self.hidden,),
-            "conv2.weight": (self.hidden, 2 * classes),
-            "conv2.bias": (classes,),
-        }
         self.dropout_widths = (self.hidden,)
 
     def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
         """Uniform within ``1 / sqrt(fan_in)``."""
-        fan_in = {"conv1": self.inputs, "conv2": self.hidden}
         return {
-            name: fan_in_uniform(rng, fan_in[name.partition(".")[0]], shape)
-            for name, shape in self.shapes.items()
+            "conv1.weight": fan_in_uniform(rng, self.inputs, (self.inputs, 2 * self.hidden)),
+            "conv1.bias": fan_in_uniform(rng, self.inputs, (self.hidden,)),
+            "conv2.weight": fan_in_uniform(rng, self.hidden, (self.hidden, 2 * self.classes)),
+            "conv2.bias": fan_in_uniform(rng, self.hidden, (self.classes,)),
         }
 
     def collate(self, clients: Sequence[Client], device: torch.device) -> SageInputs:

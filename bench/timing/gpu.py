@@ -119,20 +119,6 @@ def packed(device: str) -> Finding:
     return Finding("two runs at once", "gcn", text, all(correct == lone_counts for _, correct in results))
 
 
-@contextmanager
-def limited(share: float) -> Iterator[None]:
-    """Let this process have that share of the most memory that its tensors have taken on the current GPU."""
-    total_memory = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
-    peak = torch.cuda.max_memory_allocated()
-    torch.cuda.empty_cache()
-    torch.cuda.set_per_process_memory_fraction(share * peak / total_memory)
-    try:
-        yield
-    finally:
-        torch.cuda.set_per_process_memory_fraction(1.0)
-        torch.cuda.empty_cache()
-
-
 def memory_runs_out(device: str) -> Finding:
     """A run with three quarters of the memory that it takes with all clients in a block.
 
@@ -152,11 +138,18 @@ def memory_runs_out(device: str) -> Finding:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         states = {"all memory": state(20)}
-        with limited(0.75):
+        total_memory = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
+        share = 0.75 * torch.cuda.max_memory_allocated() / total_memory
+        torch.cuda.empty_cache()
+        torch.cuda.set_per_process_memory_fraction(share)
+        try:
             for block_size in (20, 10, 5):
                 states[f"blocks of {block_size}"] = state(block_size)
                 if states[f"blocks of {block_size}"] != "oom":
                     break
+        finally:
+            torch.cuda.set_per_process_memory_fraction(1.0)
+            torch.cuda.empty_cache()
     words = ", ".join(f"{name}: {outcome}" for name, outcome in states.items())
     *_, outcome = states.values()
     is_expected = (states["all memory"], states["blocks of 20"], outcome) == ("done", "oom", "done")

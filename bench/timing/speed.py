@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 import torch
 
-from bench.data import Family
 from bench.dataset import DATASETS
 from bench.engine.conditions import run_conditions
 from bench.engine.costs import peak_memory, reset_peak_memory
@@ -49,12 +48,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Case:
-    """What is timed.
-
-    Attributes:
-        model: the client model, if it is not the data set's own.
-        reference: whether the sequential reference is timed, too.
-        base: a method that is timed, too.
+    """What is timed: with another ``model`` than the data set's own, and with the sequential ``reference``
+    and a ``base`` method beside it.
     """
 
     dataset: str
@@ -70,12 +65,8 @@ class Case:
 class Row:
     """One line of the table of rounds.
 
-    Attributes:
-        dataset: what was measured.
-        sequential_seconds_per_round: of the reference; None if it lacks the client model, or trains in
-            another way than the method.
-        ratio: sequential over stacked seconds.
-        factor: the method's seconds over those of the case's base.
+    The sequential seconds and their ratio are None where the reference lacks the client model or trains in
+    another way than the method. ``factor`` is the method's seconds over those of the case's base.
     """
 
     dataset: str
@@ -137,15 +128,15 @@ def prepare(
     raise refusals[-1]
 
 
-def _settings(case: Case, overrides: Overrides | None) -> dict[str, Any]:
+def _settings(case: Case, overrides: Overrides) -> dict[str, Any]:
     """The settings of a case. A method that trains a generator first does so for one epoch."""
-    warm_up = "warm_up_epochs" in METHODS.named(case.method).Hyper.model_fields
-    model = {} if case.model is None else {"client.model": case.model}
-    return {**({"method.warm_up_epochs": 1} if warm_up else {}), **(overrides or {}), **model}
+    warms_up = "warm_up_epochs" in METHODS.named(case.method).Hyper.model_fields
+    settings = {**({"method.warm_up_epochs": 1} if warms_up else {}), **overrides}
+    return settings if case.model is None else settings | {"client.model": case.model}
 
 
 def apart(work: Callable[[Case], T], case: Case) -> T:
-    """A case's result of ``work`` in a process of its own, whose peak memory is that of the work alone."""
+    """A case's result of ``work`` in a process of its own, whose peak of memory is that of the work alone."""
     with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent) as pool:
         return pool.submit(work, case).result()
 
@@ -157,11 +148,9 @@ def measure(
     roots: tuple[Path, ...],
     device: str,
     threads: int,
-    overrides: Overrides | None = None,
+    overrides: Overrides,
 ) -> Row:
     """Measure a line of the table of rounds.
-
-    In a process of its own (``apart``) the peak of memory is that of the stacked engine alone.
 
     Raises:
         NotApplicableError: the method cannot run on this data set.
@@ -196,11 +185,18 @@ def measure(
             _synchronise(torch_device)
             times[name].append(time.perf_counter() - begin)
     medians = {name: statistics.median(durations) for name, durations in times.items()}
-    stacked_seconds, sequential_seconds = medians["stacked"], medians.get("sequential")
-    ratio = sequential_seconds / stacked_seconds if sequential_seconds else None
-    factor = stacked_seconds / medians["base"] if "base" in medians else None
-    subject = spec.dataset, case.method, spec.client.model, case.clients
-    return Row(*subject, stacked_seconds, sequential_seconds, ratio, mebibytes, factor)
+    seconds, sequential_seconds = medians["stacked"], medians.get("sequential")
+    return Row(
+        spec.dataset,
+        case.method,
+        spec.client.model,
+        case.clients,
+        seconds,
+        sequential_seconds,
+        sequential_seconds / seconds if sequential_seconds else None,
+        mebibytes,
+        seconds / medians["base"] if "base" in medians else None,
+    )
 
 
 def measure_whole(case: Case, roots: tuple[Path, ...], device: str, threads: int) -> WholeRow:
@@ -244,35 +240,25 @@ def cases(
     runs are timed with the data set's own client model alone.
     """
     data = DATASETS.named(dataset)
-    with_all, images = list(methods) == ["all"], data.family == "images"
-    usual_counts = IMAGE_CLIENTS if images else EVERY_METHODS_CLIENTS if with_all else CLIENTS
-    counts, names = tuple(clients) or usual_counts, every_method(data.family) if with_all else methods
+    with_all, is_images = list(methods) == ["all"], data.family == "images"
+    usual_counts = IMAGE_CLIENTS if is_images else EVERY_METHODS_CLIENTS if with_all else CLIENTS
+    counts, names = tuple(clients) or usual_counts, list(methods) or [BASE]
+    if with_all:
+        names = [
+            name
+            for name, kind in sorted(METHODS.all().items(), key=lambda entry: (entry[0] != BASE, entry[0]))
+            if data.family in kind.families and kind.trains and kind.reads is None
+        ]
+    bases = {name: BASE if with_all and name != BASE else None for name in names}
     chosen_cases = [
-        Case(
-            dataset,
-            scenario,
-            name,
-            count,
-            reference=not with_all,
-            base=BASE if with_all and name != BASE else None,
-        )
+        Case(dataset, scenario, name, count, reference=not with_all, base=bases[name])
         for count in counts
-        for name in names or [BASE]
+        for name in names
     ]
-    if images and not whole and (with_all or not names):
-        fitting = [name for name, kind in CLIENT_MODELS.all().items() if data.family in kind.families]
-        models = [name for name in fitting if name != data.client.model]
+    if is_images and not whole and (with_all or not methods):
+        models = [name for name, kind in CLIENT_MODELS.all().items() if data.family in kind.families]
+        models.remove(data.client.model)
         chosen_cases += [Case(dataset, scenario, BASE, count, name) for count in counts for name in models]
-    if not names and data.family == "graph":
+    if data.family == "graph" and not methods:
         chosen_cases.append(Case(dataset, scenario, "fedsheafhn", counts[0]))
     return chosen_cases
-
-
-def every_method(family: Family) -> list[str]:
-    """Methods that train on such data, FedAvg first: it is what the others are compared with."""
-    names = [
-        name
-        for name, kind in METHODS.all().items()
-        if family in kind.families and kind.trains and kind.reads is None
-    ]
-    return sorted(names, key=lambda name: (name != BASE, name))

@@ -29,14 +29,6 @@ def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(scope="session")
-def planetoid_root(data_root: Path) -> Path:
-    """The folder of the data root that has Planetoid's three sets of raw files."""
-    if not (data_root / "planetoid" / "Cora" / "raw").exists():
-        pytest.skip("the data root has no raw files of Planetoid")
-    return data_root / "planetoid"
-
-
 @pytest.fixture(autouse=True)
 def nothing_at_hand(home: Path) -> None:
     """No test sees data of whoever starts it, but through ``data_root``."""

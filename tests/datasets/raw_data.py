@@ -20,6 +20,12 @@ def sources_of(name: str, root: Path) -> Sources:
     return sources
 
 
+def root_of(name: str, request: pytest.FixtureRequest) -> Path:
+    """The folder of raw files, unless the data set comes with the package."""
+    root: Path = Path() if DATASETS.named(name).embedded else request.getfixturevalue("data_root")
+    return root
+
+
 def load(name: str, root: Path) -> Data:
     return DATASETS.named(name)().load(sources_of(name, root))
 

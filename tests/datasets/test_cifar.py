@@ -1,4 +1,4 @@
-"""CIFAR's batches from files made by hand, and its samples where they are at hand."""
+"""CIFAR's batches from files made by hand, its samples where they are at hand, the image sets' protocol."""
 
 from __future__ import annotations
 
@@ -65,8 +65,6 @@ def test_the_sample_from_either_folder(data_root: Path) -> None:
     again = load("cifar10-sample", data_root / "cifar10-sample")
     assert isinstance(images, Images)
     assert isinstance(again, Images)
-    assert images.pixels.shape == (6050, 3, 32, 32)
-    assert np.bincount(images.labels).tolist() == [605] * 10
     np.testing.assert_array_equal(images.pixels, again.pixels)
     folder = data_root / "cifar10-sample"
     labels = np.load(folder / "train_labels_full.npy")[np.load(folder / "train_sample_index.npy")]
@@ -79,6 +77,20 @@ def test_samples_know_all_labels(name: str, classes: int, images: int, data_root
     assert isinstance(sample, Images)
     assert sample.population is not None
     assert sample.positions is not None
+    assert sample.pixels.shape == (images * classes, 3, 32, 32)
     assert np.bincount(sample.labels).tolist() == [images] * classes
     assert np.bincount(sample.population).tolist() == [60_000 // classes] * classes
     np.testing.assert_array_equal(sample.population[sample.positions], sample.labels)
+
+
+@pytest.mark.parametrize(
+    ("name", "rounds", "model"),
+    [("cifar10", 200, "cnn"), ("cifar100", 200, "cnn"), ("tiny-imagenet", 40, "resnet18")],
+)
+def test_image_sets_have_the_study_s_protocol(name: str, rounds: int, model: str) -> None:
+    """Image facts 1.3 and 3; samples have the same."""
+    for kind in (DATASETS.named(name), DATASETS.named(f"{name}-sample")):
+        assert (kind.protocol.rounds, kind.protocol.local_epochs) == (rounds, 5)
+        assert (kind.protocol.split, kind.protocol.initial) == ((70, 10, 20), "common")
+        assert (kind.client.model, kind.client.batch_size, kind.client.learning_rate) == (model, 64, 0.01)
+        assert (kind.client.optimizer, kind.client.weight_decay, kind.client.dropout) == ("sgd", 0, 0)

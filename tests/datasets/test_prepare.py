@@ -52,9 +52,7 @@ def test_largest_component_by_hand() -> None:
     assert part.edges.T.tolist() == [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]]
     assert part.features.toarray().argmax(axis=1).tolist() == [1, 3, 6]
     assert part.classes == 8
-
-
-def test_the_first_of_equal_components_is_kept() -> None:
+    # the first of equal components
     assert largest_component(graph_of([(2, 3), (0, 1)], 4)).labels.tolist() == [0, 1]
 
 
@@ -78,16 +76,11 @@ def pyg(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return normalised
 
 
-@given(arrays(np.float32, (5, 7), elements=st.sampled_from([np.float32(0), np.float32(1)])))
-def test_zero_one_features_equal_pyg_exactly(rows: np.ndarray[Any, Any]) -> None:
-    np.testing.assert_array_equal(normalise_rows(sparse.csr_matrix(rows)).toarray(), pyg(rows))
-
-
-@given(arrays(np.float32, (5, 7), elements=st.floats(-2, 2, width=32)))
-def test_any_features_equal_pyg_to_rounding(rows: np.ndarray[Any, Any]) -> None:
-    np.testing.assert_allclose(
-        normalise_rows(sparse.csr_matrix(rows)).toarray(), pyg(rows), rtol=1e-6, atol=1e-7
-    )
+@given(arrays(np.float32, (5, 7), elements=st.sampled_from([0, 1]) | st.floats(-2, 2, width=32)))
+def test_features_equal_pyg_and_exactly_where_they_are_zeros_and_ones(rows: np.ndarray[Any, Any]) -> None:
+    for features, tolerance in ((rows, 1e-6), ((rows > 0).astype(np.float32), 0)):
+        got = normalise_rows(sparse.csr_matrix(features)).toarray()
+        np.testing.assert_allclose(got, pyg(features), rtol=tolerance, atol=tolerance)
 
 
 def test_l1_normalisation_leaves_zero_rows() -> None:
@@ -115,12 +108,6 @@ def test_cleaning_of_multisets_by_hand() -> None:
 def test_row_lists_ascend_and_keep_empty_rows() -> None:
     rows = sparse.csr_matrix((np.ones(3), np.array([2, 0, 1]), np.array([0, 2, 2, 3])), shape=(3, 3))
     assert row_lists(rows) == [[0, 2], [], [1]]
-
-
-def test_closed_neighbourhoods_by_hand() -> None:
-    # A triangle 1 2 4, a path 0 3, and 5 alone: the triangle's three sets are one, and so are the path's.
-    edges = undirected(columns([(1, 2), (2, 4), (4, 1), (3, 0)]), 6)
-    assert lists(closed_neighbourhoods(edges, 6)) == [[0, 3], [1, 2, 4], [5]]
 
 
 @given(PAIRS)

@@ -22,10 +22,8 @@ from bench.sources import Sources
 from .raw_data import variant
 
 IDS = ("n03", "n01", "n02")
-VALIDATION = {"val_10.JPEG": "n02", "val_9.JPEG": "n01", "val_2.JPEG": "n02", "val_7.JPEG": "n03"} | {
-    "val_30.JPEG": "n01",
-    "val_1.JPEG": "n03",
-}
+VALIDATION = {10: "n02", 9: "n01", 2: "n02", 7: "n03", 30: "n01", 1: "n03"}
+"""Number of a validation image and the id of its class."""
 
 
 def jpeg(red: int, green: int, blue: int, side: int = 8, kind: str = "JPEG") -> bytes:
@@ -51,17 +49,16 @@ def root(tmp_path: Path, tiny: type[Dataset]) -> Path:
     folder = tmp_path / "root" / "tiny-imagenet" / FOLDER
     (folder / "val" / "images").mkdir(parents=True)
     (folder / "wnids.txt").write_text("".join(f"{name}\n" for name in IDS))
-    rows = (f"{file}\t{name}\t0\t0\t9\t9\n" for file, name in VALIDATION.items())
+    rows = (f"val_{number}.JPEG\t{name}\t0\t0\t9\t9\n" for number, name in VALIDATION.items())
     (folder / "val" / "val_annotations.txt").write_text("".join(rows))
     for name in IDS:
         (folder / "train" / name / "images").mkdir(parents=True)
         for number in range(12):
             picture = jpeg(*colour(sorted(IDS).index(name), number))
             (folder / "train" / name / "images" / f"{name}_{number}.JPEG").write_bytes(picture)
-    for file, name in VALIDATION.items():
-        number = int(file.removeprefix("val_").removesuffix(".JPEG"))
+    for number, name in VALIDATION.items():
         picture = jpeg(*colour(sorted(IDS).index(name), number, True))
-        (folder / "val" / "images" / file).write_bytes(picture)
+        (folder / "val" / "images" / f"val_{number}.JPEG").write_bytes(picture)
     return tmp_path / "root"
 
 
@@ -133,31 +130,19 @@ def test_a_sample_has_the_first_images_of_each_class(tiny: type[Dataset], root: 
     assert images.positions is not None
     assert images.population.tolist() == LABELS
     assert images.labels.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 1, 2, 0]
-    assert images.positions.tolist() == [label * 12 + place for label in range(3) for place in (0, 1, 4)] + [
-        37,
-        40,
-        41,
-    ]
+    training = [label * 12 + place for label in range(3) for place in (0, 1, 4)]
+    assert images.positions.tolist() == [*training, 37, 40, 41]
     assert colours(images) == [EXPECTED[place] for place in images.positions]
 
 
-@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "no sum"])
-def test_a_damaged_cache_is_made_again(damage: str, tiny: type[Dataset], root: Path, home: Path) -> None:
-    first = load(tiny, root).pixels.copy()
-    (kept,) = (home / "images").glob("*.npy")
-    content = bytearray(kept.read_bytes())
-    content[-100] ^= 255
-    damaged = {"flip": bytes(content), "cut": bytes(content[:-100]), "empty": b"", "no sum": bytes(content)}
-    kept.unlink()
-    kept.write_bytes(damaged[damage])
-    if damage == "no sum":
-        kept.with_suffix(".sha256").unlink()
-    np.testing.assert_array_equal(load(tiny, root).pixels, first)
-    assert {path.suffix for path in (home / "images").iterdir()} <= {".npy", ".sha256", ".lock"}
-
-
-def test_another_image_at_the_same_place_is_seen(tiny: type[Dataset], root: Path) -> None:
-    load(tiny, root)
+def test_images_are_decoded_once_and_another_one_at_the_same_place_is_seen(
+    tiny: type[Dataset], root: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = load(tiny, root).pixels
+    with monkeypatch.context() as patch:
+        patch.setattr("bench.datasets._pictures._decode", None)
+        np.testing.assert_array_equal(load(tiny, root).pixels, first)
+    assert {path.suffix for path in (home / "images").iterdir()} <= {".npy", ".lock"}
     file = root / "tiny-imagenet" / FOLDER / "train" / "n01" / "images" / "n01_0.JPEG"
     file.write_bytes(jpeg(240, 200, 200))
     assert colours(load(tiny, root))[0] == (240, 200, 200)
@@ -175,9 +160,7 @@ def test_a_grey_image_has_three_equal_channels(tiny: type[Dataset], root: Path) 
     ("content", "reason"),
     [
         (jpeg(1, 2, 3)[:-8], "truncated"),
-        (jpeg(1, 2, 3)[:40], ""),
         (b"", "something else"),
-        (b"<html>", "something else"),
         (jpeg(1, 2, 3, side=9), "9 x 9"),
         (jpeg(1, 2, 3, kind="PNG"), "something else"),
     ],

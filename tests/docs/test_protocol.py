@@ -5,8 +5,8 @@ from pathlib import Path
 
 from bench import __version__
 from bench.engine.methods import METHODS
+from bench.federation.dirichlet import CONCENTRATION
 from bench.federation.graph import SAMPLES
-from bench.federation.hypergraph import CONCENTRATION
 from bench.frames.spread import LEAST_PARTITIONS
 from bench.frames.verdicts import EQUIVALENCE_LEVEL, FLOOR, GRADES, LEAST_RUNS, LEVEL, STATES
 from bench.spec import Protocol

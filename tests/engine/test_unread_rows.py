@@ -17,8 +17,8 @@ from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.nn.base import ClientModel
-from bench.nn.dropout import DropoutMasks
 from bench.nn.gcn import GCN
+from bench.nn.randomness import DropoutMasks
 from bench.spec import Attack, RunSpec
 
 WORDS = 300

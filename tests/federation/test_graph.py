@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pymetis
@@ -9,7 +9,9 @@ from toy_data import random_graph, undirected
 
 from bench.data import Graph
 from bench.errors import RequestError
-from bench.federation.graph import NonOverlapping, Overlapping, graph_clients, metis_parts
+from bench.federation.build import build
+from bench.federation.clients import assigned_clients
+from bench.federation.graph import NonOverlapping, Overlapping, metis_parts, metis_seed
 from bench.federation.types import TEST, TRAIN, VALIDATION
 
 PAPER = (40.0, 30.0, 30.0)
@@ -33,7 +35,7 @@ def test_non_overlapping_clients_are_the_induced_subgraphs_of_a_partition() -> N
     graph = random_graph(200)
     assignment = NonOverlapping().draw(graph, 7, 123, PAPER)
     parts = metis_parts(graph, 7, 123)
-    clients = graph_clients(graph, assignment)
+    clients = assigned_clients(graph, assignment)
     assert sorted(np.concatenate(assignment.ids).tolist()) == list(range(200))
     for number, client in enumerate(clients):
         assert client.ids.tolist() == [node for node in range(200) if parts[node] == number]
@@ -47,7 +49,7 @@ def test_overlapping_clients_are_half_samples_of_the_parts_in_drawing_order() ->
     graph = random_graph(203)
     assignment = Overlapping().draw(graph, 15, 123, PAPER)
     parts = metis_parts(graph, 3, 123)
-    for number, client in enumerate(graph_clients(graph, assignment)):
+    for number, client in enumerate(assigned_clients(graph, assignment)):
         assert set(parts[client.ids].tolist()) == {number // 5}
         assert len(client.ids) == len(set(client.ids.tolist())) == (parts == number // 5).sum() // 2
         assert client.edges is not None
@@ -55,14 +57,6 @@ def test_overlapping_clients_are_half_samples_of_the_parts_in_drawing_order() ->
     drawn = [ids.tolist() for ids in assignment.ids]
     assert any(ids != sorted(ids) for ids in drawn)
     assert len({tuple(sorted(ids)) for ids in drawn}) == 15
-
-
-def test_siblings_share_about_half_of_their_nodes() -> None:
-    assignment = Overlapping().draw(random_graph(2000), 10, 1, PAPER)
-    for first in range(5):
-        for second in range(first):
-            shared = len(np.intersect1d(assignment.ids[first], assignment.ids[second]))
-            assert 0.4 < shared / len(assignment.ids[first]) < 0.6
 
 
 def test_the_split_is_drawn_once_on_the_whole_graph() -> None:
@@ -92,30 +86,7 @@ def test_only_the_partition_seed_decides(scenario: NonOverlapping | Overlapping,
     assert all(np.array_equal(a, b) for a, b in zip(first.roles, second.roles, strict=True))
     assert not np.array_equal(np.concatenate(first.roles), np.concatenate(other.roles))
     assert not np.array_equal(np.concatenate(first.ids), np.concatenate(other.ids))
-
-
-def test_metis_has_the_partition_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    used = []
-    original = pymetis.part_graph
-
-    def spy(parts: int, **options: Any) -> pymetis.GraphPartition:
-        used.append(options["options"].seed)
-        return original(parts, **options)
-
-    monkeypatch.setattr(pymetis, "part_graph", spy)
-    for seed in (1, 1, 2):
-        metis_parts(random_graph(40), 4, seed)
-    assert used[0] == used[1] != used[2]
-    assert min(used) >= 0
-    assert NonOverlapping().recipe(2)["options"] == {"seed": used[2]}
-
-
-def test_a_node_without_neighbours_in_its_part_stays() -> None:
-    star = undirected({(0, leaf) for leaf in range(1, 30)})
-    graph = Graph(np.zeros((30, 2), np.float32), np.zeros(30, np.int64), star, 1)
-    clients = graph_clients(graph, NonOverlapping().draw(graph, 3, 1, PAPER))
-    assert sum(len(client.ids) for client in clients) == 30
-    assert sorted(client.edges.shape[1] for client in clients if client.edges is not None)[:2] == [0, 0]
+    assert scenario.recipe(2)["options"] == {"seed": metis_seed(2)}
 
 
 @pytest.mark.parametrize(("clients", "advice"), [(1, "use 5"), (12, "use 10"), (34, "use 35")])
@@ -124,8 +95,10 @@ def test_overlapping_needs_a_multiple_of_five(clients: int, advice: str) -> None
         Overlapping().draw(random_graph(50), clients, 1, PAPER)
 
 
-def test_empty_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_parts_are_refused(use_toy: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
     filled = pymetis.GraphPartition(0, [0, 3] * 20)
     monkeypatch.setattr(pymetis, "part_graph", lambda *args, **options: filled)
-    with pytest.raises(RequestError, match=r"2 of 4 .* 40 nodes"):
-        metis_parts(random_graph(40), 4, 1)
+    use_toy(random_graph(40))
+    for scenario, clients in (("non-overlapping", 4), ("overlapping", 20)):
+        with pytest.raises(RequestError, match="has 0 items and none of them to train on; ask for fewer"):
+            build("toy", scenario, clients, 1, PAPER)

@@ -17,8 +17,8 @@ FEDPUB = (20.0, 40.0, 40.0)
 FEDSHEAFHN = (40.0, 30.0, 30.0)
 
 
-@pytest.mark.parametrize("seed", [0, 123, 2**32 - 1])
 @pytest.mark.parametrize("items", [1, 2, 7, 2485])
+@pytest.mark.parametrize("seed", [0, 2**32 - 1])
 def test_the_legacy_permutations_are_torchs(items: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     for number in (1, 2, 3):
@@ -56,15 +56,6 @@ def test_fedsheafhns_split_of_20_clients_is_torchs_second_permutation() -> None:
         assert set(client.ids[client.roles == TEST]) <= set(order[994 : 994 + 746].tolist())
         assert set(client.ids[client.roles == VALIDATION]) <= set(order[994 + 746 :].tolist())
     assert build("cora", "published", 20, 7, FEDSHEAFHN, ()).hash != federation.hash
-
-
-def test_fresh_roles_of_cora_are_those_of_5_and_10_clients_but_not_of_20() -> None:
-    for clients, is_same in ((5, True), (10, True), (20, False)):
-        roles = [
-            [client.roles.tolist() for client in build("cora", scenario, clients, 123, FEDPUB, ()).clients]
-            for scenario in ("published", "published-fresh")
-        ]
-        assert (roles[0] == roles[1]) == is_same
 
 
 @pytest.mark.parametrize(

@@ -39,16 +39,20 @@ def test_shares_below_100_leave_nodes_without_a_role() -> None:
 
 
 @pytest.mark.parametrize(
-    ("items", "expected"),
-    [(904, (90, 180, 361, 273)), (10, (1, 2, 4, 3)), (19, (1, 3, 7, 8)), (9, (0, 1, 3, 5))],
+    ("items", "split", "expected"),
+    [
+        (904, (10, 20, 40), (90, 180, 361, 273)),
+        (10, (10, 20, 40), (1, 2, 4, 3)),
+        (9, (10, 20, 40), (0, 1, 3, 5)),
+        (100, (29, 20, 40), (29, 20, 40, 11)),  # 0.29 * 100 is 28.999999999999996 in floating point
+        (22_470, (0.8, 20, 40), (179, 4494, 8988, 8809)),
+        (1125, (0.8, 20, 40), (9, 225, 450, 441)),
+    ],
 )
-def test_hypergraph_counts_are_rounded_down(items: int, expected: tuple[int, ...]) -> None:
-    assert counts(floored_roles(items, (10.0, 20.0, 40.0), np.random.default_rng(0))) == expected
-
-
-def test_counts_do_not_hang_on_floating_point() -> None:
-    # 0.29 * 100 is 28.999999999999996 in floating point.
-    assert counts(floored_roles(100, (29.0, 20.0, 40.0), np.random.default_rng(0)))[0] == 29
+def test_hypergraph_counts_are_rounded_down_from_exact_shares(
+    items: int, split: tuple[float, float, float], expected: tuple[int, ...]
+) -> None:
+    assert counts(floored_roles(items, split, np.random.default_rng(0))) == expected
 
 
 @pytest.mark.parametrize(
@@ -73,19 +77,14 @@ def test_image_shares_must_add_up_to_100() -> None:
         (-1.0, 50.0, 51.0),
         (float("nan"), 1.0, 1.0),
         (40, 30, float("inf")),
+        (0.4, 0.3, 0.3),
     ],
 )
-def test_shares_that_are_none_are_refused(split: tuple[float, float, float]) -> None:
-    with pytest.raises(RequestError, match=r"protocol\.split"):
+def test_shares_that_are_no_percentages_are_refused(split: tuple[float, float, float]) -> None:
+    with pytest.raises(RequestError, match=r"protocol\.split: expected .*percentages"):
         check_split(split)
 
 
-def test_fractions_of_one_are_no_percentages() -> None:
-    with pytest.raises(RequestError, match="percentages"):
-        check_split((0.4, 0.3, 0.3))
-    check_split((0.4, 0.3, 0.4))
-
-
 def test_shares_that_add_up_in_decimals_are_fine() -> None:
-    check_split((33.4, 33.3, 33.3))
-    check_split((10, 20, 40))
+    for split in ((33.4, 33.3, 33.3), (10, 20, 40), (0.4, 0.3, 0.4)):
+        check_split(split)

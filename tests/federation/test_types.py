@@ -17,27 +17,16 @@ def client(features: sparse.csr_matrix | np.ndarray) -> Client:  # type: ignore[
     return Client(np.arange(10, 10 + items), np.zeros(items, np.int64), roles, features)
 
 
-@pytest.mark.parametrize(
-    "store", [np.asarray, sparse.csr_matrix, sparse.csr_array], ids=["dense", "matrix", "array"]
-)
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_matrix, sparse.csr_array])
 def test_features_are_dense_float32_however_they_are_stored(store) -> None:  # type: ignore[no-untyped-def]
     for kind in (np.float32, np.float64):
         dense = client(store(VALUES.astype(kind))).dense()
         assert isinstance(dense, np.ndarray)
         assert dense.dtype == np.float32
         np.testing.assert_array_equal(dense, VALUES)
-
-
-@pytest.mark.parametrize(
-    "store", [np.asarray, sparse.csr_matrix, sparse.csr_array], ids=["dense", "matrix", "array"]
-)
-def test_rows_come_in_the_order_and_shape_of_their_positions(store) -> None:  # type: ignore[no-untyped-def]
     one = client(store(VALUES))
     positions = np.array([[3, 0], [0, 2], [1, 1]])
-    rows = one.dense(positions)
-    assert rows.shape == (3, 2, 3)
-    assert all(rows[place].tolist() == VALUES[row].tolist() for place, row in np.ndenumerate(positions))
-    assert one.dense(np.zeros(0, np.int64)).shape == (0, 3)
+    np.testing.assert_array_equal(one.dense(positions), VALUES[positions])
     assert one.dense(np.zeros((2, 0), np.int64)).shape == (2, 0, 3)
 
 
@@ -45,4 +34,4 @@ def test_pixels_keep_their_shape_and_scale() -> None:
     pixels = np.arange(4 * 2 * 3 * 3, dtype=np.uint8).reshape(4, 2, 3, 3)
     one = client(pixels)
     np.testing.assert_array_equal(one.dense(), pixels)
-    assert one.dense(np.array([2])).tolist() == pixels[2:3].tolist()
+    np.testing.assert_array_equal(one.dense(np.array([2])), pixels[2:3])

@@ -12,7 +12,7 @@ from toy_federations import both_ways, furthest, make_spec
 
 from bench.data import Graph, Ragged
 from bench.engine.run import Run
-from bench.federation.graph import graph_clients
+from bench.federation.clients import assigned_clients
 from bench.federation.scenario import Assignment
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import TEST, TRAIN, VALIDATION, Client, Federation
@@ -25,7 +25,7 @@ def split_graph(features: Any, pairs: Sequence[tuple[int, int]], owner: Sequence
     graph = Graph(rows, nodes % 2, both_ways(pairs), 2, hyperedges=Ragged.of([]))
     parts = [np.flatnonzero(np.asarray(owner) == client) for client in range(max(owner) + 1)]
     roles = np.array([TRAIN, TEST, VALIDATION], np.int8)[nodes % 3]
-    clients = graph_clients(graph, Assignment(tuple(parts), tuple(roles[part] for part in parts)))
+    clients = assigned_clients(graph, Assignment(tuple(parts), tuple(roles[part] for part in parts)))
     return Federation("toy", "split", "graph", 2, clients, "split")
 
 

@@ -19,7 +19,8 @@ from toy_hypergraphs import (
 from bench.data import Hypergraph
 from bench.engine.methods import METHODS
 from bench.errors import NotApplicableError
-from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
+from bench.federation.clients import assigned_clients
+from bench.federation.dirichlet import LabelDirichlet
 from bench.federation.scenario import Assignment
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client
@@ -35,7 +36,7 @@ def owners(data: Hypergraph, clients: Sequence[Client]) -> dict[int, set[int]]:
 
 
 def partition(data: Hypergraph, count: int) -> tuple[Client, ...]:
-    return hypergraph_clients(data, LabelDirichlet().draw(data, count, 0, (10.0, 20.0, 40.0)))
+    return assigned_clients(data, LabelDirichlet().draw(data, count, 0, (10.0, 20.0, 40.0)))
 
 
 def test_hand_example() -> None:
@@ -130,14 +131,14 @@ def test_clients_that_share_nodes_are_not_applicable(method: str) -> None:
         (np.array([0, 1, 2]), np.array([2, 3])), (np.zeros(3, np.int8), np.zeros(2, np.int8))
     )
     with pytest.raises(NotApplicableError, match="share no node"):
-        rows_of(method, federation_of(data, hypergraph_clients(data, assignment)))
+        rows_of(method, federation_of(data, assigned_clients(data, assignment)))
 
 
 @pytest.mark.parametrize("completion", ["exact", "released"])
 def test_a_hyperedge_with_a_node_that_no_client_holds_cannot_be_completed(completion: str) -> None:
     data = hypergraph(np.eye(4), [{0, 1}, {1, 2, 3}])
     assignment = Assignment((np.array([0, 1]), np.array([2])), (np.zeros(2, np.int8), np.zeros(1, np.int8)))
-    federation = federation_of(data, hypergraph_clients(data, assignment))
+    federation = federation_of(data, assigned_clients(data, assignment))
     with pytest.raises(NotApplicableError, match="hyperedge 1 has nodes that no client holds"):
         rows_of("fedhgn_hc", federation, completion=completion)
     rows_of("fedhgn", federation)  # its own nodes are enough

@@ -12,7 +12,8 @@ from toy_hypergraphs import clients_of, federation_of, hypergraph, learnable, pa
 
 from bench.data import Hypergraph
 from bench.engine.execute import run
-from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
+from bench.federation.clients import assigned_clients
+from bench.federation.dirichlet import LabelDirichlet
 from bench.methods._exposure import Exposure, determined, exposure
 from bench.reports.fedhgn.measures import EXPOSURE
 
@@ -124,7 +125,7 @@ def test_exposure_counts_as_defined(case: tuple[Hypergraph, list[int]], least: i
 def test_coraca_exposes_as_many_nodes_as_another_implementation_found(
     coraca: Hypergraph, count: int, border: int, alone: int, recoverable: int, pairs: int
 ) -> None:
-    clients = hypergraph_clients(coraca, LabelDirichlet().draw(coraca, count, 0, (10.0, 20.0, 40.0)))
+    clients = assigned_clients(coraca, LabelDirichlet().draw(coraca, count, 0, (10.0, 20.0, 40.0)))
     result = exposure(clients)
     measured = (result.border, result.alone, result.recoverable, result.pairs)
     assert measured == pytest.approx((border, alone, recoverable, pairs), rel=0.06)  # another partition

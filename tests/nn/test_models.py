@@ -48,36 +48,18 @@ def test_a_client_model_of_a_file_trains_as_one_of_the_suite(federation: Federat
 
 
 @pytest.mark.parametrize(
-    ("dataset", "scenario", "model", "expected"),
+    ("asked", "expected"),
     [
-        ("cifar10", "dirichlet0.5", "renamed", ("renamed", "graph", "cifar10", "images")),
-        ("coraca", "label-dirichlet0.5", "renamed", ("renamed", "graph", "coraca", "hypergraph")),
-        ("cora", "non-overlapping", "renamd", ("renamd", "'renamed'")),
+        ("-d cifar10 -s dirichlet0.5 --set client.model=renamed", ("renamed", "graph", "cifar10", "images")),
+        ("-d coraca -s label-dirichlet0.5 --set client.model=renamed", ("renamed", "coraca", "hypergraph")),
+        ("-d cora -s non-overlapping --set client.model=renamd", ("renamd", "'renamed'")),
     ],
 )
 def test_one_that_does_not_fit_the_data_is_refused_in_one_line(
-    dataset: str,
-    scenario: str,
-    model: str,
-    expected: tuple[str, ...],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    asked: str, expected: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = [
-        "sweep",
-        "-d",
-        dataset,
-        "-s",
-        scenario,
-        "-k",
-        "4",
-        "-m",
-        "local",
-        "--set",
-        f"client.model={model}",
-    ]
     with pytest.raises(SystemExit) as ended:
-        main(words)
+        main(["sweep", "-k", "4", "-m", "local", *asked.split()])
     error = capsys.readouterr().err
     assert ended.value.code == 2
     assert error.count("\n") == 1

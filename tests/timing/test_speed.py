@@ -29,20 +29,15 @@ def circle(home: Path, plugins: None, tmp_path: Path, monkeypatch: pytest.Monkey
     torch.set_flush_denormal(False)  # as in other tests
 
 
-def timed(case: Case, rounds: int = 1, **options: Any) -> Row:
+def timed(case: Case, rounds: int = 1, **overrides: Any) -> Row:
     """A row of the table, measured in this process."""
-    return measure(case, rounds, (), "cpu", 1, **options)
+    return measure(case, rounds, (), "cpu", 1, overrides)
 
 
-@pytest.mark.parametrize("method", ["fedavg", "fedhgn_hc"])
-def test_a_hypergraph_is_timed_without_reference(method: str) -> None:
-    row = timed(Case("circle", "label-dirichlet", method, 2))
-    assert (row.dataset, row.method, row.model, row.clients) == ("circle", method, "hgnn", 2)
-    assert row.seconds_per_round > 0
+def test_a_graph_is_timed_against_the_reference_and_a_hypergraph_without() -> None:
+    row = timed(Case("circle", "label-dirichlet", "fedhgn_hc", 2))
+    assert (row.dataset, row.method, row.model, row.clients) == ("circle", "fedhgn_hc", "hgnn", 2)
     assert row.sequential_seconds_per_round is row.ratio is None
-
-
-def test_a_graph_is_timed_against_the_reference() -> None:
     row = timed(Case("cora", "non-overlapping", "fedavg", 10))
     assert row.sequential_seconds_per_round is not None
     assert row.ratio == row.sequential_seconds_per_round / row.seconds_per_round
@@ -63,11 +58,11 @@ def test_a_method_is_timed_beside_fedavg_in_turns(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("bench.timing.speed.Run", Timed)
     monkeypatch.setattr("bench.timing.speed.time", SimpleNamespace(perf_counter=lambda: now))
     case = Case("cora", "non-overlapping", "fedprox", 3, reference=False, base="fedavg")
-    row = timed(case, 2, overrides={"protocol.local_epochs": 2})
+    row = timed(case, 2, **{"protocol.local_epochs": 2})
     assert (row.seconds_per_round, row.factor) == (6.0, 3.0)
     assert order[-4:] == [("fedprox", 2), ("fedavg", 2), ("fedprox", 3), ("fedavg", 3)]
     alone = Case("cora", "non-overlapping", "fedavg", 3, reference=False)
-    row = timed(alone, 2, overrides={"protocol.local_epochs": 2})
+    row = timed(alone, 2, **{"protocol.local_epochs": 2})
     assert (row.seconds_per_round, row.factor) == (2.0, None)
 
 
@@ -88,29 +83,29 @@ def test_a_whole_run_is_the_median_of_three_after_one_to_warm_up(monkeypatch: py
     assert (row.seconds, row.peak_mib) == (4.0, 100.0)
 
 
-def test_all_methods_are_those_that_train_each_beside_fedavg() -> None:
-    chosen = cases("circle", "label-dirichlet", (2,), ("all",), whole=False)
+@pytest.mark.parametrize(
+    ("dataset", "methods", "count", "some"),
+    [
+        ("circle", ("all",), 2, {("fedavg", None), ("fedhgn", None)}),
+        ("cifar10-sample", ("all",), 20, {("fedavg", None), ("fedavg", "resnet18"), ("fedprox", None)}),
+        ("cifar10-sample", (), 20, {("fedavg", None), ("fedavg", "resnet18")}),
+        ("cifar10-sample", ("fedprox",), 20, {("fedprox", None)}),
+    ],
+)
+def test_what_is_timed(
+    dataset: str, methods: tuple[str, ...], count: int, some: set[tuple[str, str | None]]
+) -> None:
+    """All methods are those that train, each beside FedAvg, and images have every client model."""
+    data = DATASETS.named(dataset)
+    chosen = cases(dataset, data.scenarios[0], (2,) if dataset == "circle" else (), methods, whole=False)
+    assert {case.clients for case in chosen} == {count}
+    assert some <= {(case.method, case.model) for case in chosen}
     names = {
         name
         for name, kind in METHODS.all().items()
-        if "hypergraph" in kind.families and kind.trains and kind.reads is None
+        if data.family in kind.families and kind.trains and kind.reads is None
     }
-    assert chosen[0].method == "fedavg"
-    assert sorted(case.method for case in chosen) == sorted(names)
-    assert all(case.base == (None if case.method == "fedavg" else "fedavg") for case in chosen)
-
-
-@pytest.mark.parametrize(
-    ("methods", "expected"),
-    [
-        (("all",), {("fedavg", None), ("fedavg", "resnet18"), ("fedprox", None)}),
-        ((), {("fedavg", None), ("fedavg", "resnet18")}),
-        (("fedprox",), {("fedprox", None)}),
-    ],
-)
-def test_images_are_timed_with_every_model(
-    methods: tuple[str, ...], expected: set[tuple[str, str | None]]
-) -> None:
-    chosen = cases("cifar10-sample", "dirichlet0.1", (), methods, whole=False)
-    assert {case.clients for case in chosen} == {20}
-    assert expected <= {(case.method, case.model) for case in chosen}
+    assert {case.method for case in chosen} == (names if methods == ("all",) else {name for name, _ in some})
+    assert chosen[0].method == min(case.method for case in chosen if case.base is None)
+    bases = {None if case.method == "fedavg" or methods != ("all",) else "fedavg" for case in chosen}
+    assert {case.base for case in chosen} == bases
