@@ -18,10 +18,10 @@ def upgrade(*, db: options.Database = None) -> None:
     from bench.store import migrate
     from bench.store.connect import Database
 
-    url = db or paths.default_database()
-    before, after = migrate.upgrade(url)
-    change = f"{after}, nothing to do" if before == after else f"{before} to {after}"
-    print(f"{Database(url).name}: schema {change}")
+    database = Database(db or paths.default_database())
+    before = migrate.upgrade(database)
+    change = f"{before}, nothing to do" if before == migrate.HEAD else f"{before} to {migrate.HEAD}"
+    print(f"{database.name}: schema {change}")
 
 
 @app.command
@@ -30,8 +30,9 @@ def check(*, db: options.Database = None) -> None:
     from bench.store import migrate
     from bench.store.connect import Database
 
-    url = db or paths.default_database()
-    print(f"{Database(url).name}: schema {migrate.check(url)}, no damage found")
+    database = Database(db or paths.default_database())
+    migrate.check(database)
+    print(f"{database.name}: schema {migrate.HEAD}, no damage found")
 
 
 @app.command

@@ -75,10 +75,10 @@ def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, old_runs: Mappi
     )
     environments = {
         number: id_of(session, Environment, digest, description=text)
-        for number, digest, text in bundle.environments().itertuples(index=False)
+        for number, digest, text in bundle.table("environments").itertuples(index=False)
         if number in set(runs["environment_id"])
     }
-    for row in bundle.partitions().to_dict("records"):
+    for row in bundle.table("partitions").to_dict("records"):
         if row["hash"] in set(runs["partition_hash"]) and session.get(Partition, row["hash"]) is None:
             session.add(Partition(**{str(name): value for name, value in row.items()}))
     ids: dict[int, int] = {}

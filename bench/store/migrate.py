@@ -74,13 +74,12 @@ def _upgrade(engine: Engine, database: Database) -> None:
             command.upgrade(config, "head")
 
 
-def upgrade(url: str) -> tuple[str, str]:
-    """Bring an existing database to the newest schema; returns the revision before and after.
+def upgrade(database: Database) -> str:
+    """Bring an existing database to the newest schema; returns the revision before.
 
     Raises:
         RequestError: no such database, one that cannot be written, not a result database, an unknown schema.
     """
-    database = Database(url)
     database.check()
     engine = database.engine(write=True)
     try:
@@ -92,20 +91,14 @@ def upgrade(url: str) -> tuple[str, str]:
             _upgrade(engine, database)
     finally:
         engine.dispose()
-    return str(before), HEAD
+    return str(before)
 
 
-def check(url: str) -> str:
-    """The revision of an existing database that is whole and of this version's schema.
-
-    Raises:
-        RequestError: it is missing, damaged, or of another schema.
-    """
-    database = Database(url)
+def check(database: Database) -> None:
+    """Raises ``RequestError`` where a database is missing, damaged, or of another schema."""
     database.check()
     with database.reading() as connection:
         _check(current(connection, database), database)
         damage = database.damage(connection)
     if damage:
         raise RequestError(f"database {database.name} is damaged: {damage}")
-    return HEAD

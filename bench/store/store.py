@@ -21,7 +21,7 @@ from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
 from bench.spec import FederationKey, RunSpec, canonical_json, run_name, sha256
 from bench.store import migrate
-from bench.store.connect import BUSY_SECONDS, Database, writing
+from bench.store.connect import Database, writing
 from bench.store.models import (
     AXES,
     Base,
@@ -36,7 +36,7 @@ from bench.store.models import (
     spec_columns,
     unpack_counts,
 )
-from bench.store.tables import RUN_COLUMNS, Tables, wanted_values
+from bench.store.tables import RUN_COLUMNS, Tables, filter_runs, wanted_values
 
 COLUMNS = Run.__table__.columns
 SECONDS = ("total", "client", "server", "evaluation")
@@ -55,7 +55,7 @@ CLOCKS = {
     "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
 }
 
-IDS_PER_QUERY = 10_000  # below SQLite's limit of variables in one statement
+MOST_VALUES = 10_000  # of a filter in SQL: SQLite and PostgreSQL limit the variables of a statement
 
 Kind = tuple[str, str, int, str]
 """Data set, scenario, clients and method."""
@@ -144,27 +144,18 @@ class Store(Tables):
         """As ``Tables.table``."""
         model = Base.metadata.tables[name]
         columns: dict[str, ColumnElement[Any]] = {column.name: column for column in model.columns}
-        statement = select(model).order_by(*model.primary_key)
+        statement = select(model)
         if name == "runs":
             columns = {key: (columns | BUNDLE_COLUMNS)[key] for key in RUN_COLUMNS}
-            statement = (
-                select(*(column.label(key) for key, column in columns.items()))
-                .join_from(Run, ImportedBundle, isouter=True)
-                .order_by(Run.id)
-            )
-        portions: list[list[int]] = [[]]
-        for key, values in wanted_values(filters, columns).items():
-            if key == "run_id":
-                ids = sorted(set(values))
-                starts = range(0, max(len(ids), 1), IDS_PER_QUERY)
-                portions = [ids[start : start + IDS_PER_QUERY] for start in starts]
-            else:
+            statement = select(*(column.label(key) for key, column in columns.items()))
+            statement = statement.join_from(Run, ImportedBundle, isouter=True)
+        wanted = wanted_values(filters, columns)
+        for key, values in wanted.items():
+            if len(values) <= MOST_VALUES:
                 statement = statement.where(columns[key].in_(values))
-        rows: list[tuple[Any, ...]] = []
         with self._reading() as connection:
-            for ids in portions:
-                part = statement.where(columns["run_id"].in_(ids)) if "run_id" in filters else statement
-                rows += map(tuple, connection.execute(part))  # plain ones: pandas is slow with SQLAlchemy's
+            result = connection.execute(statement.order_by(*model.primary_key))
+            rows = list(map(tuple, result))  # plain ones: pandas is slow with SQLAlchemy's
         frame = pd.DataFrame(rows, columns=list(columns))
         if name in AXES:
             shapes = frame[list(AXES[name])].itertuples(index=False, name=None)
@@ -173,7 +164,8 @@ class Store(Tables):
         if name == "runs":
             # Where every value is missing, the driver's type would be that of an empty column.
             frame = frame.astype({"bundle_checked": "datetime64[ns]"})
-        return frame
+        long_lists = {key: values for key, values in wanted.items() if len(values) > MOST_VALUES}
+        return filter_runs(frame, long_lists) if long_lists else frame
 
     def states(self) -> dict[str, Stored]:
         """What is stored of every run, by spec hash."""
@@ -298,7 +290,10 @@ def tables_of(result: RunResult) -> dict[str, list[dict[str, Any]]]:
     tables: dict[str, list[dict[str, Any]]] = {}
     tables["artefacts"] = [{"name": name, "data": pack_array(array)} for name, array in arrays.items()]
     if result.state in COMPLETE:
-        tables["client_results"] = [*accuracies(result), *areas(result)]
+        tables["client_results"] = accuracies(result)
+        for (stage, rule), areas in result.roc_auc.items():  # of the clients that have one
+            rows = _rows(stage, "test", rule, ROC_AUC, areas, result.samples["test"])
+            tables["client_results"] += rows
         tables["curves"] = [
             {"stage": stage, "split": split, "counts": counts}
             for (stage, split), counts in result.correct.items()
@@ -330,15 +325,6 @@ def accuracies(result: RunResult) -> list[dict[str, Any]]:
     return rows
 
 
-def areas(result: RunResult) -> list[dict[str, Any]]:
-    """Rows of ``client_results`` with the areas under the ROC curve, of the clients that have one."""
-    return [
-        row
-        for (stage, rule), values in result.roc_auc.items()
-        for row in _rows(stage, "test", rule, ROC_AUC, values, result.samples["test"])
-    ]
-
-
 def _rows(
     stage: str, split: str, rule: str, metric: str, values: NDArray[np.float64], samples: NDArray[np.int32]
 ) -> list[dict[str, Any]]:
@@ -353,17 +339,17 @@ def _rows(
 # Opening --------------------------------------------------------------------------------------------
 
 
-def open_store(url: str, create: bool, busy_seconds: float = BUSY_SECONDS) -> Store:
+def open_store(url: str, create: bool) -> Store:
     """Open the database at ``url``: ``sqlite:///PATH`` or ``postgresql+psycopg://USER@HOST/DATABASE``.
 
-    With ``create`` it is opened for writing and made, by migration, where it is missing; without,
-    it must exist and is only read. A transaction waits ``busy_seconds`` for a lock.
+    With ``create`` it is opened for writing and made where it is missing; without, it must exist and is
+    only read.
 
     Raises:
         RequestError: another kind of URL, no such database (reading), one that is not a result
             database, one that cannot be written (writing), an older or a newer schema.
     """
-    database = Database(url, busy_seconds)
+    database = Database(url)
     if not create:
         database.check()
     engine = database.engine(write=create)

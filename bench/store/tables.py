@@ -79,22 +79,6 @@ class Tables(ABC):
         rows = self.table("artefacts", run_id=list(run_ids), name=name)
         return dict(zip(rows["run_id"].tolist(), map(unpack_array, rows["data"]), strict=True))
 
-    def artefact(self, run_id: int, name: str) -> NDArray[Any]:
-        """An array kept with a run; raises ``KeyError`` where there is none."""
-        return self.artefacts([run_id], name)[run_id]
-
-    def artefact_names(self, run_id: int) -> list[str]:
-        """Names of the arrays kept with a run."""
-        return sorted(self.table("artefacts", run_id=run_id)["name"])
-
-    def environments(self) -> pd.DataFrame:
-        """One row an environment."""
-        return self.table("environments")
-
-    def partitions(self) -> pd.DataFrame:
-        """One row a partition."""
-        return self.table("partitions")
-
 
 # Filters ------------------------------------------------------------------------------------------
 

@@ -17,9 +17,7 @@ from stored_runs import bundle_of, change_manifest, change_table, done, set_cell
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.selection import RULES
 from bench.store.bundle import Bundle
-from bench.store.bundle_check import is_choice_of
 
 MANIFEST = "bundle.json"
 RUNS, RESULTS, CURVES, ARTEFACTS, CONFUSIONS = (
@@ -91,7 +89,7 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     (CURVES, {}, {"stage": "early"}),
     (CURVES, {}, {"correct": [0, 1, 2, 0, 1, 12]}),  # of 11 samples
     (CURVES, {}, {"correct": [0, 1, -2, 0, 1, 2]}),
-    (CURVES, {}, {"correct": [0] * 6}),  # no rule has read them
+    (CURVES, {}, {"correct": [0, 1, 1, 0, 1, 2]}),  # another last row than the rule "last" has read
     (CURVES, {}, {"correct": []}),
     (ARTEFACTS, {}, {"name": "malicious"}),  # a second time
     (ARTEFACTS, {}, {"data": b"\x80\x04K\x01."}),
@@ -113,32 +111,6 @@ def test_a_wrong_value(whole: Path, tmp_path: Path) -> None:
         for column, value in values.items():
             change_table(folder, file, set_cell(column, value, row))
         refused(folder, file)
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_what_a_rule_has_read_is_in_its_curve(rule: str, whole: Path, tmp_path: Path) -> None:
-    """Client 0 has at most 3 of 10 right in any row of a curve."""
-    folder = Path(shutil.copytree(whole, tmp_path / "bundle"))
-    rows = pq.read_table(folder / RESULTS).to_pylist()
-    row = next(row for row, found in enumerate(rows) if found.items() >= (LAST | {"rule": rule}).items())
-    change_table(folder, RESULTS, set_cell("correct", 9, row))
-    refused(folder, CURVES, "rule")
-
-
-def test_every_rule_has_its_test() -> None:
-    curve = np.array([[1, 5], [3, 4], [2, 6]], np.int32)
-    cases = {
-        "last": ([2, 6], [1, 5]),
-        "best_val": ([3, 4], [3, 5]),
-        "best_test": ([2, 6], [3, 4]),  # 8 of 20 is the most
-        "client_best_val": ([3, 5], [4, 5]),
-    }
-    assert cases.keys() == RULES.keys()
-    for rule, counts in cases.items():
-        choices = [
-            is_choice_of(rule, curve, np.array(correct), np.array([10, 10], np.int32)) for correct in counts
-        ]
-        assert choices == [True, False]
 
 
 def test_an_array_without_items_and_html_pass(bundle: Path) -> None:
@@ -186,7 +158,7 @@ def test_a_wrong_table(bundle: Path, file: str) -> None:
         refused(folder, file, "columns")
 
 
-def test_a_file_that_is_damaged_or_foreign(bundle: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_damaged_or_foreign(bundle: Path) -> None:
     path = bundle / RESULTS
     data = path.read_bytes()
     for wrong in (data[:-1], data[:50] + bytes([data[50] ^ 1]) + data[51:]):
@@ -195,11 +167,8 @@ def test_a_file_that_is_damaged_or_foreign(bundle: Path, tmp_path: Path) -> None
     path.write_text("no table")
     sign(bundle, RESULTS, rows=0)
     refused(bundle, RESULTS, "Parquet")
-    (tmp_path / "elsewhere").write_bytes(data)
     path.unlink()
     refused(bundle, MANIFEST, RESULTS)
-    path.symlink_to(tmp_path / "elsewhere")
-    refused(bundle, RESULTS, "link")
 
 
 @pytest.mark.parametrize(
@@ -212,7 +181,6 @@ def test_a_file_that_is_damaged_or_foreign(bundle: Path, tmp_path: Path) -> None
         (lambda tree: tree["files"].pop(CURVES), CURVES),
         (lambda tree: tree["files"].update({"../x": tree["files"][CURVES]}), "../x"),
         (lambda tree: tree["partitions"][0].update(clients="2"), "partitions.0.clients"),
-        (lambda tree: tree["environments"][0]["description"].update(threads=float("nan")), ""),
     ],
 )
 def test_a_wrong_table_of_contents(bundle: Path, change: Callable[[Any], Any], about: str) -> None:

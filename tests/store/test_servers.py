@@ -56,10 +56,10 @@ def test_what_goes_in_comes_out_of_both(url: str, tmp_path: Path) -> None:
             assert (again, later) == (1, 3)
             curve = store.curves([1], "test")[1, "trained"]
             assert np.array_equal(curve, done(3, shift=4).correct["trained", "test"])
-            assert np.array_equal(store.artefact(1, "loss"), np.array([1.0, 0.5, 0.25], np.float32))
+            assert np.array_equal(store.artefacts([1], "loss")[1], np.array([1.0, 0.5, 0.25], np.float32))
         with open_store(place, create=False) as store:
             assert store.runs()["bytes_up"].tolist()[0] == large
-            frames.append((store.runs(), store.client_results([1, 3]), store.partitions()))
+            frames.append((store.runs(), store.client_results([1, 3]), store.table("partitions")))
     for ours, theirs in zip(*frames, strict=True):
         pd.testing.assert_frame_equal(ours, theirs)
 
@@ -95,7 +95,7 @@ def test_an_upgrade_that_breaks_at_its_last_step_changes_nothing_and_runs_stay(u
             for statement in (*OLDER, "CREATE TABLE confusions (mine INTEGER)"):
                 session.execute(text(statement))
     with pytest.raises(RequestError, match="confusions"):
-        migrate.upgrade(url)
+        migrate.upgrade(Database(url))
     database = Database(url)
     with database.reading() as connection:
         assert migrate.current(connection, database) == "0005"
@@ -103,7 +103,7 @@ def test_an_upgrade_that_breaks_at_its_last_step_changes_nothing_and_runs_stay(u
     with writing(engine).begin() as connection:
         connection.execute(text("DROP TABLE confusions"))
     engine.dispose()
-    assert migrate.upgrade(url) == ("0005", migrate.HEAD)
+    assert migrate.upgrade(Database(url)) == "0005"
     with open_store(url, create=True) as store:
         stored = store.runs()
         assert stored["spec_hash"].tolist() == [spec.hash for spec in specs]
@@ -113,10 +113,13 @@ def test_an_upgrade_that_breaks_at_its_last_step_changes_nothing_and_runs_stay(u
         assert len(store.confusions(store.runs()["id"])) == 8
 
 
-def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(url: str) -> None:
+def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.store.connect.BUSY_SECONDS", 0.3)
     with (
         open_store(url, create=True) as holder,
-        open_store(url, create=True, busy_seconds=0.3) as waiting,
+        open_store(url, create=True) as waiting,
     ):
         with holder.transaction() as session:
             session.connection()
@@ -130,11 +133,12 @@ def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(url: str)
         assert holder.runs()["state"].tolist() == ["done"]
 
 
-def test_making_tables_does_not_wait_for_ever(url: str) -> None:
+def test_making_tables_does_not_wait_for_ever(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.store.connect.BUSY_SECONDS", 0.3)
     database = Database(url)
     engine = database.engine(write=True)
     with writing(engine).begin(), pytest.raises(RequestError, match="lock"):
-        open_store(url, create=True, busy_seconds=0.3)
+        open_store(url, create=True)
     engine.dispose()
 
 
@@ -269,7 +273,7 @@ def test_a_database_that_may_not_be_written_is_copied(tmp_path: Path) -> None:
         home.chmod(0o755)
     assert end.value.code == 0
     assert home.stat().st_mtime_ns == before, "no file was made beside it, which only root could"
-    assert migrate.check(f"sqlite:///{copy}") == migrate.HEAD
+    migrate.check(Database(f"sqlite:///{copy}"))
 
 
 def test_a_backup_is_the_database_at_one_moment(tmp_path: Path) -> None:
@@ -279,7 +283,7 @@ def test_a_backup_is_the_database_at_one_moment(tmp_path: Path) -> None:
         with store.transaction(), pytest.raises(SystemExit):  # beside a writer that has not ended
             main(["db", "backup", "--out", str(copy), "--db", url])
         save(store, spec_of(3, seed=1), done(3))
-    assert migrate.check(f"sqlite:///{copy}") == migrate.HEAD
+    migrate.check(Database(f"sqlite:///{copy}"))
     with open_store(f"sqlite:///{copy}", create=False) as store:
         assert store.runs()["seed"].tolist() == [0]
     assert sorted(path.name for path in tmp_path.iterdir() if "copy" in path.name) == ["copy.db"]
