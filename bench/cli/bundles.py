@@ -28,14 +28,11 @@ def export(
 
     The states done, diverged, not_applicable and oom are outcomes.
 
-    Parameters
-    ----------
-    out
-        The bundle's folder: a new one, or a bundle, which is replaced.
-    grid
-        Only the runs of this grid, a name or a TOML file.
-    largest_array_kib
-        Leave out arrays of runs that are larger: collaboration weights of every round take some 200.
+    Args:
+        out: The bundle's folder: a new one, or a bundle, which is replaced.
+        grid: Only the runs of this grid, a name or a TOML file.
+        largest_array_kib: Leave out arrays of runs that are larger: collaboration weights of every round take
+            some 200.
     """
     from bench.grids import expand, load_grid
     from bench.store import open_store
@@ -66,10 +63,8 @@ def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: opti
     as done in a sweep, keep the bundle's name and are unverified until 'bench verify' has made a sample of
     them again.
 
-    Parameters
-    ----------
-    bundle
-        The bundle's folder (docs/results-format.md).
+    Args:
+        bundle: The bundle's folder (docs/results-format.md).
     """
     from bench.store import bundle_import
     from bench.store.bundle import Bundle
@@ -94,12 +89,9 @@ def add(bundle: Path, /, *, folder: Path, as_json: options.AsJson = False) -> No
 
     A run takes the place of one of the same spec, unless it ran out of memory and that did not.
 
-    Parameters
-    ----------
-    bundle
-        The bundle's folder.
-    folder
-        The folder of results, such as results/measured.
+    Args:
+        bundle: The bundle's folder.
+        folder: The folder of results, such as results/measured.
     """
     from bench.store.bundle import Bundle
     from bench.studies.results_folder import add_runs
@@ -139,15 +131,11 @@ def verify(
     every run and calls the bundle verified or contradicted. Exit code 0: all agree; 1: one differs, or
     nothing can be said of one, and then nothing is marked verified.
 
-    Parameters
-    ----------
-    bundle
-        The bundle's folder, or the name of one that comes with the suite.
-    sample
-        How many runs: one of every method that the filters leave, as far as it reaches, then any.
-    draw_seed
-        Seed of the draw; a fresh one unless given, which is printed. One that whoever made the bundle
-        can know says nothing.
+    Args:
+        bundle: The bundle's folder, or the name of one that comes with the suite.
+        sample: How many runs: one of every method that the filters leave, as far as it reaches, then any.
+        draw_seed: Seed of the draw; a fresh one unless given, which is printed. One that whoever made the
+            bundle can know says nothing.
     """
     roots = paths.data_roots(data_root)
     seed = secrets.randbelow(2**31) if draw_seed is None else draw_seed
@@ -156,7 +144,6 @@ def verify(
     from bench.store.bundle import SHIPPED, Bundle
     from bench.store.bundle_import import mark
     from bench.store.connect import Database
-    from bench.store.tables import filter_known_runs
     from bench.sweep import display, workers
     from bench.sweep.plan import data_at_hand
     from bench.sweep.verify import counted, draw, drawable, make_again, obstacles, outcome
@@ -183,8 +170,7 @@ def verify(
         }
         with open_store(url, create=True) as store:
             state = mark(store, source.hash, findings)
-    methods = sorted(set(all_runs["method"]))
-    missed_methods = sorted({*methods} - {*runs["method"]})
+    missed_methods = sorted({*all_runs["method"]} - {*runs["method"]})
     if as_json:
         fields = ("run", "spec_hash", "finding", "detail", "other_hardware")
         rows = [{name: getattr(check, name) for name in fields} for check in checks]
@@ -195,11 +181,8 @@ def verify(
         suffix = "; made on other hardware" if check.other_hardware else ""
         print(f"{check.run}: {check.finding or 'not checked'}: {check.detail}{suffix}")
     if missed_methods:
-        reach = f"--sample {len(methods)} reaches every method"
-        print(f"not drawn: any run of {', '.join(missed_methods)}: {reach}")
+        print(f"not drawn: any run of {', '.join(missed_methods)}: a larger --sample reaches every method")
     share_text = f"{len(runs)} of {display.runs(len(all_runs))} drawn with --draw-seed {seed}"
-    if count := len(filter_known_runs(source.runs(), filters.columns)) - len(all_runs):
-        share_text += f", {count:,} more ran out of memory and cannot be verified"
     mark_text = f"marked {state} in {database.name}" if state else "nothing marked"
     print(f"{source.name}: {result}, {share_text}: {counted(checks)}; {mark_text}")
     return 0 if result == "agreed" else 1

@@ -18,10 +18,8 @@ def check_method(file: Path) -> int:
 
     The methods run for a few rounds on a small made-up federation; no data is needed.
 
-    Parameters
-    ----------
-    file:
-        A file with one or more classes that extend bench.engine.method.Method.
+    Args:
+        file: A file with one or more classes that extend bench.engine.method.Method.
     """
     from bench import registry
     from bench.contract.checks import check
@@ -33,25 +31,25 @@ def check_method(file: Path) -> int:
             f"{file} holds no method: expected a class that extends bench.engine.method.Method "
             "and has a name of its own"
         )
-    count = 0
+    problems: list[str] = []
     for name in names:
-        family, problems = "", set[str]()
+        family = ""
         for finding in check(name):
             if finding.family != family:
-                family, problems = finding.family, set()
+                family = finding.family
                 say(f"{name} ({file.name}) on {family} data")
-            is_repeated = finding.problem in problems
-            rows = [("  mend" if finding.problem else "  ok  ", finding.rule + ": the same" * is_repeated)]
-            if finding.problem:
-                count += 1
-                problems.add(finding.problem)
-                rows += [] if is_repeated else [(" " * 8, finding.problem)]
             grid = Table.grid(padding=(0, 1))  # further lines of a text stand below its first one
-            for mark, text in rows:
-                grid.add_row(mark, Text(text))
+            if not finding.problem:
+                grid.add_row("  ok  ", Text(finding.rule))
+            elif finding.problem in problems:
+                grid.add_row("  mend", Text(f"{finding.rule}: the same"))
+            else:
+                grid.add_row("  mend", Text(finding.rule))
+                grid.add_row(" " * 8, Text(finding.problem))
+            problems += [finding.problem] if finding.problem else []
             console().print(grid)
-    say("every rule is kept" if not count else f"{count} to mend")
-    return 1 if count else 0
+    say(f"{len(problems)} to mend" if problems else "every rule is kept")
+    return 1 if problems else 0
 
 
 def check_device(device: str, others: tuple[str, ...] = ()) -> None:
@@ -71,10 +69,8 @@ def check_gpu(*, devices: str = "cuda") -> int:
     memory, one that is taken up again, one that is not finite. Exit code 1 if anything is not as it should
     be.
 
-    Parameters
-    ----------
-    devices
-        The GPU: cuda, or cuda:1 for the second one.
+    Args:
+        devices: The GPU: cuda, or cuda:1 for the second one.
     """
     import torch
 

@@ -28,16 +28,11 @@ Dataset = Annotated[str, options.DATASET]
 class FederationOptions:
     """Clients of a data set, by what decides them.
 
-    Parameters
-    ----------
-    scenario
-        Such as non-overlapping.
-    clients
-        Number of clients.
-    partition_seed
-        Seed of partition and split; default: the data set's, or that of a file.
-    split
-        Percent of training, validation and test items; default: the data set's, or that of a file.
+    Args:
+        scenario: Such as non-overlapping.
+        clients: Number of clients.
+        partition_seed: Seed of partition and split; default: the data set's, or that of a file.
+        split: Percent of training, validation and test items; default: the data set's, or that of a file.
     """
 
     dataset: Annotated[str | None, options.DATASET] = None
@@ -67,10 +62,8 @@ def fetch(*, dataset: Dataset, data_root: options.DataRoot = None) -> None:
 def verify(*, dataset: Dataset | None = None, data_root: options.DataRoot = None) -> int:
     """Check the raw files at hand against their published checksums; exit code 1 if one is wrong.
 
-    Parameters
-    ----------
-    dataset
-        One data set; default: every data set.
+    Args:
+        dataset: One data set; default: every data set.
     """
     from bench.dataset import DATASETS
     from bench.sources import Sources
@@ -103,14 +96,10 @@ def stats(
     and graphs with hyperedges: hyperedges with members at two or more clients, and edges between clients,
     over several partitions. Images: images and classes of clients in every scenario of the data set.
 
-    Parameters
-    ----------
-    dataset
-        One data set; default: every data set, those not at hand with a line that says so.
-    scenario
-        Scenario of the clients, with --dataset; default: those of the papers' tables.
-    clients
-        Number of clients, with --dataset; default: those of the papers' tables.
+    Args:
+        dataset: One data set; default: every data set, those not at hand with a line that says so.
+        scenario: Scenario of the clients, with --dataset; default: those of the papers' tables.
+        clients: Number of clients, with --dataset; default: those of the papers' tables.
     """
     if dataset is None and (scenario or clients):
         raise RequestError("expected --dataset beside --scenario and --clients: they are of one data set")
@@ -155,16 +144,11 @@ def classes(
 
     Nothing is downloaded.
 
-    Parameters
-    ----------
-    dataset
-        A data set of images.
-    scenario
-        Scenarios, with their numbers; default: all of the data set.
-    clients
-        Number of clients.
-    out
-        Folder for the figure (PDF, PNG) and its numbers (CSV).
+    Args:
+        dataset: A data set of images.
+        scenario: Scenarios, with their numbers; default: all of the data set.
+        clients: Number of clients.
+        out: Folder for the figure (PDF, PNG) and its numbers (CSV).
     """
     from bench.dataset import DATASETS
     from bench.federation.prepared import prepare
@@ -185,10 +169,8 @@ def export_clients(
 ) -> None:
     """Write the clients of a data set into FILE (NPZ): ids, edges, split masks and their hash.
 
-    Parameters
-    ----------
-    file
-        The file to write; its arrays are described in docs/extending.md.
+    Args:
+        file: The file to write; its arrays are described in docs/extending.md.
     """
     dataset, scenario, clients = federation.dataset, federation.scenario, federation.clients
     if file.suffix != ".npz":
@@ -216,11 +198,9 @@ def import_clients(
 
     What the file does not say of its data set and clients has to be named; what both say has to agree.
 
-    Parameters
-    ----------
-    file
-        An NPZ file, from 'bench data export' or of the same arrays without hash, labels and edges, or a
-        CSV file with the columns client, item and role; whatever does not fit the data set is refused.
+    Args:
+        file: An NPZ file, from 'bench data export' or of the same arrays without hash, labels and edges, or a
+            CSV file with the columns client, item and role; whatever does not fit the data set is refused.
     """
     roots = paths.data_roots(data_root)
 

@@ -39,10 +39,8 @@ def check(*, db: options.Database = None) -> None:
 def backup(*, out: Path, db: options.Database = None) -> None:
     """Copy a database into a file, as it is at one moment; sweeps may go on meanwhile.
 
-    Parameters
-    ----------
-    out
-        A new file.
+    Args:
+        out: A new file.
     """
     from bench.store.connect import Database
 

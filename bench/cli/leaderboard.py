@@ -38,10 +38,8 @@ def build(
 ) -> None:
     """Write a folder of pages; open its index.html, or put it on any web server.
 
-    Parameters
-    ----------
-    out
-        Folder for the site; an earlier site there is replaced.
+    Args:
+        out: Folder for the site; an earlier site there is replaced.
     """
     site = _build(out, db, own, shipped)
     print(f"{site.runs:,} runs in {site.files:,} files, {site.bytes / 1e6:.1f} MB: {out / 'index.html'}")
@@ -58,12 +56,9 @@ def serve(
 ) -> None:
     """Serve the site at http://127.0.0.1:PORT, to this machine alone, until interrupted.
 
-    Parameters
-    ----------
-    port
-        Port; 0 takes a free one.
-    out
-        Serve this site as it is; default: build one in a temporary folder.
+    Args:
+        port: Port; 0 takes a free one.
+        out: Serve this site as it is; default: build one in a temporary folder.
     """
     if out is not None and (db is not None or own or shipped):
         raise RequestError("--out serves a site as it is: leave --db, --own and --shipped away, or --out")

@@ -6,8 +6,6 @@ import inspect
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.markdown import Markdown
@@ -18,8 +16,6 @@ from bench.cli.output import console, say, table
 
 if TYPE_CHECKING:
     from bench.data import Data
-    from bench.dataset import Dataset
-    from bench.engine.method import Method
 
 ANY = "any data"
 """The heading of what is for every family of data."""
@@ -33,86 +29,75 @@ def datasets(name: str | None = None, /, *, data_root: DataRoot = None, as_json:
     A line has the family, the numbers of clients in the suite's grids, and where the data are. Data that are
     embedded come with the package; 'bench data fetch -d NAME' gets those that are not at hand.
 
-    Parameters
-    ----------
-    name
-        A data set; default: a line for each.
+    Args:
+        name: A data set; default: a line for each.
     """
     from bench.dataset import DATASETS
-    from bench.grids import grid_names, load_grid
-    from bench.sources import Sources
-
-    roots = paths.data_roots(data_root)
-    if name is not None:
-        _describe_dataset(DATASETS.named(name), roots, as_json)
-        return
-    sources = Sources(roots, download=False)
-    clients: dict[str, set[int]] = {}
-    for setting in (setting for grid in grid_names() for setting in load_grid(grid).settings):
-        for dataset in setting.datasets:
-            clients.setdefault(dataset, set()).update(setting.clients)
-    rows: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "title": kind.title,
-            "family": kind.family,
-            "scenarios": list(kind.scenarios),
-            "clients": sorted(clients.get(name, ())),
-            "where": kind.whereabouts(sources),
-        }
-        for name, kind in DATASETS.all().items()
-    ]
-    count = sum(row["where"] == "not at hand" for row in rows)
-    columns = {"name": "name", "title": "title", "clients": "clients", "where": "where"}
-    closing = f"data sets, {count} not at hand; bench data fetch -d NAME gets one"
-    _print_list(rows, as_json, "family", columns, f"{closing}; bench datasets NAME describes one")
-
-
-def _describe_dataset(kind: type[Dataset], roots: tuple[Path, ...], as_json: bool) -> None:
-    """Print a data set's source, default settings, grids, and its sizes where its files are at hand."""
     from bench.errors import NoDataError
     from bench.federation.prepared import prepare
     from bench.grids import grid_names, load_grid
     from bench.sources import Sources
 
+    roots = paths.data_roots(data_root)
+    sources = Sources(roots, download=False)
+    rows: dict[str, dict[str, Any]] = {
+        key: {
+            "name": key,
+            "title": kind.title,
+            "family": kind.family,
+            "scenarios": list(kind.scenarios),
+            "clients": set(),
+            "where": kind.whereabouts(sources),
+        }
+        for key, kind in (DATASETS.all() if name is None else {name: DATASETS.named(name)}).items()
+    }
+    grids = {grid: load_grid(grid) for grid in grid_names()}
+    for setting in (setting for grid in grids.values() for setting in grid.settings):
+        for dataset in rows.keys() & set(setting.datasets):
+            rows[dataset]["clients"].update(setting.clients)
+    for row in rows.values():
+        row["clients"] = sorted(row["clients"])
+    if name is None:
+        count = sum(row["where"] == "not at hand" for row in rows.values())
+        columns = {"name": "name", "title": "title", "clients": "clients", "where": "where"}
+        closing = f"data sets, {count} not at hand; bench data fetch -d NAME gets one"
+        closing += "; bench datasets NAME describes one"
+        _print_list(list(rows.values()), as_json, "family", columns, closing)
+        return
+    kind = DATASETS.named(name)
     try:
-        sizes = _data_sizes(prepare(kind.name, roots, download=False).data)
+        sizes = _data_sizes(prepare(name, roots, download=False).data)
     except NoDataError:
         sizes = {}
-    grids = {name: load_grid(name) for name in grid_names()}
+    parts = {"protocol": kind.protocol, "client": kind.client}
+    settings = {
+        f"{section}.{key}": value
+        for section, part in parts.items()
+        for key, value in part.model_dump(mode="json").items()
+    }
     description: dict[str, Any] = {
-        "name": kind.name,
-        "title": kind.title,
-        "family": kind.family,
-        "where": kind.whereabouts(Sources(roots, download=False)),
+        **rows[name],
         "sizes": sizes,
         "homepage": kind.homepage,
         "licence": kind.licence,
         "files": [file.path for file in kind.files],
-        "scenarios": list(kind.scenarios),
-        "settings": {
-            f"{section}.{name}": value
-            for section, part in (("protocol", kind.protocol), ("client", kind.client))
-            for name, value in part.model_dump(mode="json").items()
-        },
         "grids": [
-            name
-            for name, grid in grids.items()
-            if any(kind.name in setting.datasets for setting in grid.settings)
+            grid
+            for grid, content in grids.items()
+            if any(name in setting.datasets for setting in content.settings)
         ],
     }
     if as_json:
-        print(json.dumps(description, indent=1))
+        print(json.dumps(description | {"settings": settings}, indent=1))
         return
-    settings = description.pop("settings")
+    description["sizes"] = [f"{key} {value:,}" for key, value in sizes.items()]
     for key, value in description.items():
-        parts = [f"{name} {part:,}" for name, part in value.items()] if isinstance(value, dict) else value
-        text = ", ".join(parts) if isinstance(parts, list) else parts
-        if text:
+        if value:
+            text = ", ".join(map(str, value)) if isinstance(value, list) else value
             console().print(f"{key}: {text}", markup=False)
-    rows = [(key, "none" if value is None else value) for key, value in settings.items()]
-    console().print(table(("setting", "default here"), rows, whole={"setting"}))
-    say(f"bench sweep -d {kind.name} -s {kind.scenarios[0]} -k 10 -m fedavg ... runs on it")
+    lines = [(key, "none" if value is None else value) for key, value in settings.items()]
+    console().print(table(("setting", "default here"), lines, whole={"setting"}))
+    say(f"bench sweep -d {name} -s {kind.scenarios[0]} -k 10 -m fedavg ... runs on it")
 
 
 def _data_sizes(data: Data) -> dict[str, int]:
@@ -179,29 +164,27 @@ def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     'bench sweep --grid NAME --dry-run' says which of its runs are done and what the rest costs. A TOML file
     of your own is a grid, too (docs/extending.md).
 
-    Parameters
-    ----------
-    name
-        A grid or a TOML file; default: a line for each.
+    Args:
+        name: A grid or a TOML file; default: a line for each.
     """
     from bench.grids import expand, grid_names, load_grid
     from bench.grids.files import read_grid
 
-    if name is not None:
-        grid = load_grid(name)
-        runs = len(expand(grid))
-        if as_json:
-            print(json.dumps({"name": name, "runs": runs, **grid.model_dump(mode="json")}, indent=1))
-        else:
-            say(read_grid(name)[0])
-            say(f"{runs:,} runs; bench sweep --grid {name} --dry-run says what they would cost")
+    if name is None:
+        all_grids = {name: load_grid(name) for name in grid_names()}
+        rows = [
+            {"name": name, "study": grid.study or "", "title": grid.title} for name, grid in all_grids.items()
+        ]
+        columns = {"grid": "name", "what": "title"}
+        _print_list(rows, as_json, "study", columns, "grids; bench grids NAME prints one")
         return
-    all_grids = {name: load_grid(name) for name in grid_names()}
-    rows = [
-        {"name": name, "study": grid.study or "", "title": grid.title} for name, grid in all_grids.items()
-    ]
-    columns = {"grid": "name", "what": "title"}
-    _print_list(rows, as_json, "study", columns, "grids; bench grids NAME prints one")
+    grid = load_grid(name)
+    runs = len(expand(grid))
+    if as_json:
+        print(json.dumps({"name": name, "runs": runs, **grid.model_dump(mode="json")}, indent=1))
+    else:
+        say(read_grid(name)[0])
+        say(f"{runs:,} runs; bench sweep --grid {name} --dry-run says what they would cost")
 
 
 # Methods ----------------------------------------------------------------------------------------
@@ -212,50 +195,42 @@ def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
 
     Methods of your own are listed, too (BENCH_PLUGINS, docs/extending.md).
 
-    Parameters
-    ----------
-    name
-        A method; default: a line for each.
+    Args:
+        name: A method; default: a line for each.
     """
     from bench.engine.methods import METHODS
-
-    if name is not None:
-        _describe_method(METHODS.named(name), as_json)
-        return
-    rows = [_method_summary(kind) for kind in METHODS.all().values()]
-    columns = {"method": "name", "title": "title", "paper": "reference"}
-    _print_list(rows, as_json, "families", columns, "methods; bench methods NAME describes one")
-
-
-def _method_summary(kind: type[Method]) -> dict[str, Any]:
-    """A method in a line, as JSON has it."""
-    return {
-        "name": kind.name,
-        "title": kind.title,
-        "reference": kind.reference,
-        "families": list(kind.families),
-        "summary": _summary(kind),
-    }
-
-
-def _describe_method(kind: type[Method], as_json: bool) -> None:
-    """Print a method's paper, what it does, and its hyper-parameters."""
     from bench.hyper import hyper_parameters
 
-    parameters = list(map(asdict, hyper_parameters(kind.Hyper)))
+    kinds = METHODS.all() if name is None else {name: METHODS.named(name)}
+    rows = [
+        {
+            "name": key,
+            "title": kind.title,
+            "reference": kind.reference,
+            "families": list(kind.families),
+            "summary": _summary(kind),
+        }
+        for key, kind in kinds.items()
+    ]
+    if name is None:
+        columns = {"method": "name", "title": "title", "paper": "reference"}
+        _print_list(rows, as_json, "families", columns, "methods; bench methods NAME describes one")
+        return
+    kind = kinds[name]
+    parameters = hyper_parameters(kind.Hyper)
     if as_json:
         details = {"description": _docstring(kind), "hyper_parameters": parameters}
-        print(json.dumps(_method_summary(kind) | details, indent=1))
+        print(json.dumps(rows[0] | details, indent=1))
         return
-    say(f"{kind.title} ({kind.name}): {kind.reference or 'no paper of its own'}")
+    say(f"{kind.title} ({name}): {kind.reference or 'no paper of its own'}")
     say(f"{_data_text(kind.families)}; deploys the {kind.stage} model\n")
     console().print(Markdown(_docstring(kind)))
     if not parameters:
         say("\nno hyper-parameters of its own")
         return
     columns = ("hyper-parameter", "default", "range", "tuned over", "meaning")
-    rows = [list(parameter.values()) for parameter in parameters]
-    console().print(table(columns, rows, whole={"hyper-parameter"}))
+    lines = [list(parameter.values()) for parameter in parameters]
+    console().print(table(columns, lines, whole={"hyper-parameter"}))
     say("bench sweep ... --set method.{name}={default} sets one".format(**parameters[0]))
 
 
@@ -265,8 +240,9 @@ def _describe_method(kind: type[Method], as_json: bool) -> None:
 def _print_list(
     rows: Sequence[dict[str, Any]], as_json: bool, group: str, columns: dict[str, str], closing: str
 ) -> None:
-    """Print rows as JSON; or as a table below headings, which stand in the column ``group``, with how many
-    they are. ``columns``: the title of a column of the table -> the one of the rows.
+    """Print rows as JSON, or as a table below headings (the entries of the column ``group``), and their number.
+
+    ``columns``: heading in the table -> key of a row.
     """
     if as_json:
         print(json.dumps(rows, indent=1))

@@ -113,14 +113,10 @@ ByMetric = Annotated[
 class FederationFilters:
     """Which federations; an option that is left out lets all through.
 
-    Parameters
-    ----------
-    dataset
-        Only this data set, or several: -d cora,citeseer or -d cora -d citeseer; so may -s and -k.
-    scenario
-        Only this scenario.
-    clients
-        Only this number of clients.
+    Args:
+        dataset: Only this data set, or several: -d cora,citeseer or -d cora -d citeseer; so may -s and -k.
+        scenario: Only this scenario.
+        clients: Only this number of clients.
     """
 
     dataset: Datasets = ()
@@ -145,10 +141,8 @@ class FederationFilters:
 class CellFilters(FederationFilters):
     """Which cells.
 
-    Parameters
-    ----------
-    method
-        Only this method, or several.
+    Args:
+        method: Only this method, or several.
     """
 
     method: Methods = ()
@@ -159,10 +153,8 @@ class CellFilters(FederationFilters):
 class RunFilters(CellFilters):
     """Which runs.
 
-    Parameters
-    ----------
-    seed
-        Only this seed, or several, such as 0-4,7.
+    Args:
+        seed: Only this seed, or several, such as 0-4,7.
     """
 
     seed: Seeds = ()
@@ -176,14 +168,12 @@ ALL_FEDERATIONS, ALL_CELLS, ALL_RUNS = FederationFilters(), CellFilters(), RunFi
 class Machine:
     """What of this machine runs may use.
 
-    Parameters
-    ----------
-    jobs
-        Runs at a time over all devices; default: one for each core, on GPUs at most four for each of them.
-    threads
-        Threads of one run; default 1, which two runs side by side use best. It may change last digits.
-    devices
-        cpu, cuda, or GPUs such as cuda:0,cuda:1; default: every visible GPU, else cpu.
+    Args:
+        jobs: Runs at a time over all devices; default: one for each core, on GPUs at most four for each of
+            them.
+        threads: Threads of one run; default 1, which two runs side by side use best. It may change last
+            digits.
+        devices: cpu, cuda, or GPUs such as cuda:0,cuda:1; default: every visible GPU, else cpu.
     """
 
     jobs: Count | None = None
@@ -196,15 +186,13 @@ class Machine:
 class Machines(Machine, Placement):
     """Where runs are made, and what they may use there.
 
-    Parameters
-    ----------
-    backend
-        Where runs are made: local (this machine), ray (a Ray cluster, with as many --jobs as it has room for)
-        or slurm (a Slurm job each, 32 at a time). On a cluster --devices is cpu or cuda.
-    address
-        Address of the Ray cluster; without it Ray is started on this machine and ended with the command.
-    slurm
-        What Slurm is to give every job, such as partition=gpu or timeout_min=60; may be given several times.
+    Args:
+        backend: Where runs are made: local (this machine), ray (a Ray cluster, with as many --jobs as it has
+            room for) or slurm (a Slurm job each, 32 at a time). On a cluster --devices is cpu or cuda.
+        address: Address of the Ray cluster; without it Ray is started on this machine and ended with the
+            command.
+        slurm: What Slurm is to give every job, such as partition=gpu or timeout_min=60; may be given several
+            times.
     """
 
     backend: Backend = "local"

@@ -12,10 +12,8 @@ GRID = "quickstart"
 def quickstart(*, out: Path = Path("report")) -> int:
     """Run six methods on Cora and report on them; the same command again finds every run done.
 
-    Parameters
-    ----------
-    out
-        Folder for the report.
+    Args:
+        out: Folder for the report.
     """
     from bench.cli.report import report
     from bench.cli.sweep import sweep

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from rich.table import Table
+from typing import TYPE_CHECKING, Annotated, Any
 
 from bench.cli import options
 from bench.cli.output import console, table
@@ -43,37 +41,26 @@ def speed(
 ) -> None:
     """Measure seconds a round, on graphs against a sequential reference, or seconds of whole runs.
 
-    Parameters
-    ----------
-    dataset
-        Data set; arxiv-size is a synthetic graph with ogbn-arxiv's size. Where Cora has no room for so
-        many clients, a synthetic graph of ten times its size takes its place.
-    scenario
-        How it is spread over clients; the data set's first scenario by default.
-    clients
-        Numbers of clients; 10,20,50,100,200 by default, 20 on images.
-    method
-        Methods; or 'all' for every one, beside FedAvg in turns, by default at 10, 50 and 100 clients and
-        without the reference; by default FedAvg at every count and, on graphs, FedSheafHN at the first. On
-        images either has FedAvg with every client model.
-    rounds
-        Rounds measured, after two to warm up; the median is reported. 9 by default.
-    settings
-        A setting, such as protocol.local_epochs=1; may be given several times.
-    whole
-        Time whole runs instead, with all rounds of the data set's protocol: the median of three, after
-        one to warm up.
-    threads
-        Threads of one process; all cores by default.
-    devices
-        cpu, or a GPU such as cuda or cuda:1.
-    out
-        Also write the rows to this file, as JSON.
+    Args:
+        dataset: Data set; arxiv-size is a synthetic graph with ogbn-arxiv's size. Where Cora has no room for
+            so many clients, a synthetic graph of ten times its size takes its place.
+        scenario: How it is spread over clients; the data set's first scenario by default.
+        clients: Numbers of clients; 10,20,50,100,200 by default, 20 on images.
+        method: Methods; or 'all' for every one, beside FedAvg in turns, by default at 10, 50 and 100 clients
+            and without the reference; by default FedAvg at every count and, on graphs, FedSheafHN at the
+            first. On images either has FedAvg with every client model.
+        rounds: Rounds measured, after two to warm up; the median is reported. 9 by default.
+        settings: A setting, such as protocol.local_epochs=1; may be given several times.
+        whole: Time whole runs instead, with all rounds of the data set's protocol: the median of three, after
+            one to warm up.
+        threads: Threads of one process; all cores by default.
+        devices: cpu, or a GPU such as cuda or cuda:1.
+        out: Also write the rows to this file, as JSON.
     """
     from bench.cli.checks import check_device
     from bench.dataset import DATASETS
     from bench.resolve import parse_overrides
-    from bench.timing.speed import cases, measure, measure_whole
+    from bench.timing.speed import apart, cases, measure, measure_whole
 
     if whole and (rounds is not None or settings):
         raise RequestError("--whole times the data set's protocol as it is: leave out --rounds and --set")
@@ -89,49 +76,32 @@ def speed(
         work = partial(
             measure, rounds=rounds, roots=roots, device=devices, threads=threads, overrides=overrides
         )
-    rows = _measured_rows(work, cases(dataset, scenario, clients, method, whole), method == ("all",))
-    text = json.dumps([asdict(row) for row in rows], indent=1)
-    if as_json:
-        print(text)
-    console(WIDTH, errors=as_json).print(table_of(rows, f"{data.title}, {scenario}"))
-    if out:
-        out.write_text(text + "\n")
-
-
-def _measured_rows(
-    work: Callable[[Case], Row | WholeRow], cases: Sequence[Case], with_all: bool
-) -> list[Row | WholeRow]:
-    """A row of each case that can run, made in a process of its own. A method that was asked for and cannot
-    is named on standard error: what was measured of the others is kept.
-
-    Raises:
-        RequestError: none can run.
-    """
-    from bench.timing.speed import apart
-
-    rows, reasons = [], []
-    for case in cases:
+    with_all = method == ("all",)
+    records: list[dict[str, Any]] = []
+    reasons: dict[str, None] = {}
+    for case in cases(dataset, scenario, clients, method, whole):
         try:
             row = apart(work, case)
-        except NotApplicableError as error:
-            reasons.append(f"not measured: {error}")
+        except NotApplicableError as error:  # what is measured of the others is kept
+            reasons[f"not measured: {error}"] = None
             continue
-        rows.append(row)
+        records.append(asdict(row))
         if with_all:  # minutes a line where a method trains a generator first
             print(row, file=sys.stderr)
-    if not rows:
-        raise RequestError(reasons[0])
-    for reason in () if with_all else dict.fromkeys(reasons):
+    if not records:
+        raise RequestError(next(iter(reasons)))
+    for reason in () if with_all else reasons:
         print(f"bench: {reason}", file=sys.stderr)
-    return rows
-
-
-def table_of(rows: Sequence[Row | WholeRow], title: str) -> Table:
-    """The rows as they stand in JSON, numbers in four digits."""
-    records = [asdict(row) for row in rows]
+    text = json.dumps(records, indent=1)
+    if as_json:
+        print(text)
     headings = [name.replace("_", " ") for name in records[0]]
     lines = [
         [f"{value:.4g}" if isinstance(value, float) else value for value in record.values()]
         for record in records
     ]
-    return table(headings, lines, right={*headings} - {"dataset", "method", "model"}, title=title)
+    numbers = {*headings} - {"dataset", "method", "model"}
+    title = f"{data.title}, {scenario}"
+    console(WIDTH, errors=as_json).print(table(headings, lines, right=numbers, title=title))
+    if out:
+        out.write_text(text + "\n")

@@ -39,28 +39,18 @@ def sweep(
     seed 0, unless -k, -s and --seed say otherwise. With it they choose among the grid's runs, but for
     --seed, which stands in place of the grid's.
 
-    Parameters
-    ----------
-    grid
-        Name of a grid (bench grids lists them) or a TOML file.
-    settings
-        A setting, such as protocol.rounds=8 or method.mu=0.1; may be given several times.
-    timeout_seconds
-        How long a run may take; then it counts as failed.
-    budget_hours
-        How long the sweep may take: nothing starts that is expected to end later.
-    max_failures
-        Start nothing new once so many runs have failed.
-    checkpoint_minutes
-        How often a run is saved; after a kill it goes on from there.
-    use_tuned
-        Run every cell in its tuned configuration (bench tune); refused where one has none.
-    save_models
-        Keep the trained models under BENCH_HOME/models; done runs without models are made again.
-    rerun
-        Redo exactly the runs that are stale, failed, or made by other sources (changed), and no others.
-    dry_run
-        Print what is done, what would be run and what that costs, and run nothing.
+    Args:
+        grid: Name of a grid (bench grids lists them) or a TOML file.
+        settings: A setting, such as protocol.rounds=8 or method.mu=0.1; may be given several times.
+        timeout_seconds: How long a run may take; then it counts as failed.
+        budget_hours: How long the sweep may take: nothing starts that is expected to end later.
+        max_failures: Start nothing new once so many runs have failed.
+        checkpoint_minutes: How often a run is saved; after a kill it goes on from there.
+        use_tuned: Run every cell in its tuned configuration (bench tune); refused where one has none.
+        save_models: Keep the trained models under BENCH_HOME/models; done runs without models are made again.
+        rerun: Redo exactly the runs that are stale, failed, or made by other sources (changed), and no
+            others.
+        dry_run: Print what is done, what would be run and what that costs, and run nothing.
     """
     limits = Limits(max_failures, timeout_seconds, budget_hours * 3600 if budget_hours else None)
     if save_models and machines.backend != "local":

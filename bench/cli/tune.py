@@ -39,22 +39,14 @@ def tune(
     scenario, unless -k and -s say otherwise. --seed are the seeds of the search's runs, 1000 and 1001 unless
     given: seeds of reports, 0 to 19, are refused.
 
-    Parameters
-    ----------
-    grid
-        Name of a grid (tuning_fedsheafhn, ...) or a TOML file.
-    trials
-        Trials of a search in total; with rounds, local epochs and seeds it gives the client epochs.
-    settings
-        A setting that is not tuned, such as protocol.rounds=8; may be given several times.
-    db
-        Database of the searches' runs, none that are reported; default: sqlite:///BENCH_HOME/tuning.db.
-    batch
-        Trials of a search side by side. More of them fill a larger machine, and take another way.
-    dry_run
-        Print the searches, how far they are and how long the rest takes, and run nothing.
-    optuna
-        File for the trials that are done, for optuna-dashboard; nothing is run.
+    Args:
+        grid: Name of a grid (tuning_fedsheafhn, ...) or a TOML file.
+        trials: Trials of a search in total; with rounds, local epochs and seeds it gives the client epochs.
+        settings: A setting that is not tuned, such as protocol.rounds=8; may be given several times.
+        db: Database of the searches' runs, none that are reported; default: sqlite:///BENCH_HOME/tuning.db.
+        batch: Trials of a search side by side. More of them fill a larger machine, and take another way.
+        dry_run: Print the searches, how far they are and how long the rest takes, and run nothing.
+        optuna: File for the trials that are done, for optuna-dashboard; nothing is run.
     """
     check(machines)
     roots = paths.data_roots(data_root)
