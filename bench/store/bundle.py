@@ -71,28 +71,6 @@ class Manifest(_Part):
     partitions: list[PartitionEntry]
 
 
-def _read_manifest(folder: Path) -> tuple[Manifest, str]:
-    """``bundle.json`` of a folder that has exactly its files, and its SHA-256."""
-    if not (folder / MANIFEST).is_file():
-        raise RequestError(f"no bundle at {folder}: expected a folder with {MANIFEST}")
-    data = _read_bytes(folder, MANIFEST)
-    try:
-        manifest = Manifest.model_validate_json(data)
-    except ValidationError as error:
-        refuse(folder, MANIFEST, first_problem(error))
-    expected, found = VERSIONS[manifest.version], {path.name for path in folder.iterdir()}
-    wrong_names = (expected ^ found) | (expected ^ {MANIFEST, *manifest.files})
-    if wrong_names:
-        refuse(folder, MANIFEST, f"file missing or one too many: {', '.join(sorted(wrong_names))}")
-    return manifest, sha256(data)
-
-
-def _entries(entries: Iterable[_Part], kind: type[_Part], text: str) -> pd.DataFrame:
-    """A list of ``bundle.json`` as a table, whose column ``text`` is JSON."""
-    table = pd.DataFrame(map(dict, entries), columns=list(kind.model_fields))
-    return table.assign(**{text: table[text].map(canonical_json).astype("str")})
-
-
 # Reading ------------------------------------------------------------------------------------------
 
 
@@ -136,11 +114,7 @@ class Bundle(Tables):
         return rows.assign(**{text: rows[text].cat.categories[rows[text].cat.codes] for text in TEXTS})
 
     def _rows(self, name: str) -> pd.DataFrame:
-        """The rows of a file; one that bundles of this version do not have is empty."""
-        if f"{name}.parquet" in self._files:
-            return _read_table(self.folder, name, self._files)
-        empty: pd.DataFrame = SCHEMAS[name].empty_table().to_pandas()
-        return empty
+        return _read_table(self.folder, name, self._files)
 
 
 def read_bundles(folder: Path, *, trusted: bool = False) -> tuple[list[Bundle], list[RequestError]]:
@@ -157,7 +131,7 @@ def read_bundles(folder: Path, *, trusted: bool = False) -> tuple[list[Bundle], 
 
 
 def shipped_runs() -> dict[str, Stored]:
-    """The finished runs that come with the suite, by spec hash, with id 0; read from ``runs.parquet`` alone."""
+    """The finished runs that come with the suite, by spec hash, with id 0; ``runs.parquet`` has them."""
     names = [name for name in Stored._fields if name != "id"]
     runs: dict[str, Stored] = {}
     for path in sorted(SHIPPED.rglob(MANIFEST)):
@@ -167,26 +141,51 @@ def shipped_runs() -> dict[str, Stored]:
     return runs
 
 
-def _read_bytes(folder: Path, name: str, stated: File | None = None) -> bytes:
+def _read_manifest(folder: Path) -> tuple[Manifest, str]:
+    """``bundle.json`` of a folder that has exactly its files, and its SHA-256."""
+    if not (folder / MANIFEST).is_file():
+        raise RequestError(f"no bundle at {folder}: expected a folder with {MANIFEST}")
+    data = (folder / MANIFEST).read_bytes()
+    try:
+        manifest = Manifest.model_validate_json(data)
+    except ValidationError as error:
+        refuse(folder, MANIFEST, first_problem(error))
+    expected, found = VERSIONS[manifest.version], {path.name for path in folder.iterdir()}
+    wrong_names = (expected ^ found) | (expected ^ {MANIFEST, *manifest.files})
+    if wrong_names:
+        refuse(folder, MANIFEST, f"file missing or one too many: {', '.join(sorted(wrong_names))}")
+    return manifest, sha256(data)
+
+
+def _entries(entries: Iterable[_Part], kind: type[_Part], text: str) -> pd.DataFrame:
+    """A list of ``bundle.json`` as a table, whose column ``text`` is JSON."""
+    table = pd.DataFrame(map(dict, entries), columns=list(kind.model_fields))
+    return table.assign(**{text: table[text].map(canonical_json).astype("str")})
+
+
+def _read_bytes(folder: Path, name: str, stated: File) -> bytes:
     """The bytes of a file, if they are those that ``bundle.json`` states."""
     data = (folder / name).read_bytes()
-    if stated is not None and (len(data), sha256(data)) != (stated.bytes, stated.sha256):
+    if (len(data), sha256(data)) != (stated.bytes, stated.sha256):
         refuse(folder, name, f"damaged: its size or its SHA-256 is not that of {MANIFEST}")
     return data
 
 
 def _read_table(folder: Path, name: str, files: Mapping[str, File]) -> pd.DataFrame:
-    """A table of exactly the columns of its schema; whole numbers are int64, as those of a database."""
+    """A table of exactly the columns of its schema; whole numbers are int64, as those of a database. One that
+    bundles of an older version do not have is empty.
+    """
     file = f"{name}.parquet"
+    if file not in files:
+        return pd.DataFrame(SCHEMAS[name].empty_table().to_pandas())
     data = _read_bytes(folder, file, files[file])
     schema = pa.schema(
         field.with_type(pa.int64()) if pa.types.is_integer(field.type) else field for field in SCHEMAS[name]
     )
     try:
-        frame: pd.DataFrame = pq.ParquetFile(pa.BufferReader(data)).read().cast(schema).to_pandas()
+        return pd.DataFrame(pq.ParquetFile(pa.BufferReader(data)).read().cast(schema).to_pandas())
     except (pa.ArrowException, OSError, ValueError) as error:
         refuse(folder, file, f"no Parquet file with the columns of the format: {error}")
-    return frame
 
 
 # Between the files and ``Tables`` -----------------------------------------------------------------
@@ -283,20 +282,15 @@ def _write(tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int 
         _write_table(path, table, schema)
         data = path.read_bytes()
         entries[path.name] = {"bytes": len(data), "rows": len(table), "sha256": sha256(data)}
-    environments = environments[environments["id"].isin(runs["environment_id"])].sort_values("hash")
-    partitions = partitions[partitions["hash"].isin(runs["partition_hash"])].sort_values("hash")
-    manifest = {
-        "format": "pfl-bench bundle",
-        "version": max(VERSIONS),
-        "files": entries,
-        "environments": [
-            {"hash": row["hash"], "description": json.loads(row["description"])}
-            for row in environments.to_dict("records")
-        ],
-        "partitions": [
-            row | {"provenance": json.loads(row["provenance"])} for row in partitions.to_dict("records")
-        ],
-    }
+    environments = environments[environments["id"].isin(runs["environment_id"])].drop(columns="id")
+    partitions = partitions[partitions["hash"].isin(runs["partition_hash"])]
+    manifest: dict[str, Any] = {"format": "pfl-bench bundle", "version": max(VERSIONS), "files": entries}
+    for name, text, table in (
+        ("environments", "description", environments),
+        ("partitions", "provenance", partitions),
+    ):
+        rows_of_table = table.sort_values("hash").to_dict("records")
+        manifest[name] = [row | {text: json.loads(row[text])} for row in rows_of_table]
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
 

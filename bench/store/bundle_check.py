@@ -26,46 +26,34 @@ TEXT, COUNT, LARGE, NUMBER = pa.string(), pa.int32(), pa.int64(), pa.float64()
 COUNTS = pa.list_(pa.field("element", COUNT, nullable=False))
 
 
-def _columns(**kinds: pa.DataType) -> pa.Schema:
-    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in kinds.items()])
+def _columns(*groups: tuple[str, pa.DataType]) -> pa.Schema:
+    """Columns in groups of one type, none of which may lack a value."""
+    fields = [pa.field(name, kind, nullable=False) for names, kind in groups for name in names.split()]
+    return pa.schema(fields)
 
 
 SCHEMAS: dict[str, pa.Schema] = {
     "runs": _columns(
-        spec_hash=TEXT,
-        spec=TEXT,
-        dataset=TEXT,
-        scenario=TEXT,
-        clients=COUNT,
-        method=TEXT,
-        seed=LARGE,
-        rounds=COUNT,
-        state=TEXT,
-        reason=TEXT,
-        partition_hash=TEXT,
-        environment=TEXT,
-        started=pa.timestamp("us"),
-        seconds_total=NUMBER,
-        seconds_client=NUMBER,
-        seconds_server=NUMBER,
-        seconds_evaluation=NUMBER,
-        peak_memory=LARGE,
-        bytes_up=LARGE,
-        bytes_down=LARGE,
-        device=TEXT,
-        code_version=TEXT,
-        source_hash=TEXT,
-        method_numerics=COUNT,
-        engine_numerics=COUNT,
+        ("spec_hash spec dataset scenario", TEXT),
+        ("clients", COUNT),
+        ("method", TEXT),
+        ("seed", LARGE),
+        ("rounds", COUNT),
+        ("state reason partition_hash environment", TEXT),
+        ("started", pa.timestamp("us")),
+        ("seconds_total seconds_client seconds_server seconds_evaluation", NUMBER),
+        ("peak_memory bytes_up bytes_down", LARGE),
+        ("device code_version source_hash", TEXT),
+        ("method_numerics engine_numerics", COUNT),
     ),
-    "client_results": _columns(
-        run=COUNT, stage=TEXT, split=TEXT, rule=TEXT, metric=TEXT, client=COUNT, samples=COUNT
-    )
+    "client_results": _columns(("run", COUNT), ("stage split rule metric", TEXT), ("client samples", COUNT))
     .append(pa.field("correct", COUNT))
     .append(pa.field("value", NUMBER)),
-    "curves": _columns(run=COUNT, stage=TEXT, split=TEXT, rows=COUNT, clients=COUNT, correct=COUNTS),
-    "artefacts": _columns(run=COUNT, name=TEXT, data=pa.binary()),
-    "confusions": _columns(run=COUNT, stage=TEXT, rule=TEXT, clients=COUNT, classes=COUNT, counts=COUNTS),
+    "curves": _columns(("run", COUNT), ("stage split", TEXT), ("rows clients", COUNT), ("correct", COUNTS)),
+    "artefacts": _columns(("run", COUNT), ("name", TEXT), ("data", pa.binary())),
+    "confusions": _columns(
+        ("run", COUNT), ("stage rule", TEXT), ("clients classes", COUNT), ("counts", COUNTS)
+    ),
 }
 """Table -> its columns. ``run`` is a row of ``runs``, from 0."""
 
@@ -93,9 +81,6 @@ def refuse(folder: Path, file: str, problem: str) -> NoReturn:
 
 # Rows ---------------------------------------------------------------------------------------------
 
-Rule = tuple[str, Any, str]
-"""A table, whether each of its rows keeps the rule, and what the rule expects, in words."""
-
 
 def check_rows(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
     """Check the rows of every file, and of ``environments`` and ``partitions`` of ``bundle.json``.
@@ -117,43 +102,46 @@ def check_rows(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
             refuse(folder, f"{table}.parquet", f"row {bad_rows[0]}: expected {expected}")
 
 
-def _rules(tables: Mapping[str, pd.DataFrame]) -> Iterator[Rule]:
-    """The rules; those of the results hold before those of the counts are looked at."""
+def _rules(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, Any, str]]:
+    """A table, whether each of its rows keeps a rule, and what the rule expects. Those of the results hold
+    before those of the counts are looked at.
+    """
     runs, results, curves, artefacts, confusions = (tables[name] for name in SCHEMAS)
     environments, numbers = tables["environments"], runs.select_dtypes("number")
     known = environments.loc[environments["description"].map(sha256) == environments["hash"], "hash"]
+    is_done = runs["state"] == "done"
     has_partition = runs["partition_hash"].isin(tables["partitions"]["hash"])
-    needs_none = (runs["partition_hash"] == "") & (runs["state"] != "done")
     for table in SCHEMAS:
         yield table, ~tables[table].duplicated(KEYS[table]), f"one row of a {', '.join(KEYS[table])}"
     yield "runs", runs["state"].isin(OUTCOMES), f"a state of {', '.join(OUTCOMES)}"
     yield "runs", ((numbers >= 0) & (numbers < np.inf)).all(axis=1), "finite numbers from 0 on"
     yield "runs", runs["environment"].isin(known), f"an environment of {MANIFEST}, with its hash"
+    needs_none = ~is_done & (runs["partition_hash"] == "")
     yield "runs", has_partition | needs_none, f"a partition_hash of {MANIFEST}"
     for table in list(SCHEMAS)[1:]:
         yield table, tables[table]["run"].map(runs["state"]) == "done", "a run of this bundle that is done"
 
     # Results
     correct, value, samples = results["correct"], results["value"], results["samples"]
-    share = (correct / samples).fillna(value)
     is_known = results["stage"].isin(STAGES) & results["rule"].isin(RULES)
-    is_client = results["client"].between(0, results["run"].map(runs["clients"]) - 1)
-    is_share = share.between(0, 1) & (samples >= 1) & (correct.isna() != value.isna())
+    is_known &= results["client"].between(0, results["run"].map(runs["clients"]) - 1)
+    yield "client_results", is_known, "a stage, a rule and a client of the run"
+    is_share = (correct / samples).fillna(value).between(0, 1)
+    is_share &= (samples >= 1) & (correct.isna() != value.isna())
+    yield "client_results", is_share, "correct or value, from 0 to 1 of the samples"
     of_a_client = results.groupby(["run", "split", "client", "metric"])["samples"]
     is_complete = (of_a_client.transform("size") == len(STAGES) * len(RULES)) & correct.notna()
     is_complete &= of_a_client.transform("nunique") == 1
-    is_complete |= results["metric"] != ACCURACY
     counted = f"{ACCURACY} as counts of the same samples in every stage and rule"
-    is_test = (results["split"] == CURVE_SPLIT) & (results["metric"] == ACCURACY)
-    last = results[is_test & (results["rule"] == "last")]
-    is_tested = runs.index.isin(last["run"]) & runs.index.isin(curves["run"])
-    yield "client_results", is_known & is_client, "a stage, a rule and a client of the run"
-    yield "client_results", is_share, "correct or value, from 0 to 1 of the samples"
-    yield "client_results", is_complete, counted
-    yield "runs", is_tested | (runs["state"] != "done"), f"{ACCURACY} and curves of the {CURVE_SPLIT} split"
+    yield "client_results", is_complete | (results["metric"] != ACCURACY), counted
 
     # Curves, arrays and counts by class
-    for table, rows in (("curves", curves), ("confusions", confusions)):
+    is_last = (results["rule"] == "last") & (results["metric"] == ACCURACY)
+    last = results[is_last & (results["split"] == CURVE_SPLIT)]
+    is_tested = runs.index.isin(last["run"]) & runs.index.isin(curves["run"])
+    yield "runs", is_tested | ~is_done, f"{ACCURACY} and curves of the {CURVE_SPLIT} split"
+    for table in ("curves", "confusions"):
+        rows = tables[table]
         is_known = rows["stage"].isin(STAGES) & (rows["clients"] == rows["run"].map(runs["clients"]))
         yield table, is_known, "a stage and the clients of the run"
     has_pair = curves.groupby("run")["stage"].transform("size") == len(STAGES)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from bench.errors import BusyError, RequestError
@@ -80,6 +80,16 @@ class Database:
             is_busy = is_busy or getattr(error, "connection_invalidated", False)
             raise (BusyError if is_busy else RequestError)(line) from error
 
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection that reads, whatever the schema is; raises as ``explained``."""
+        engine = self.engine(write=False)
+        try:
+            with self.explained("read"), engine.connect() as connection:
+                yield connection
+        finally:
+            engine.dispose()
+
     def empty(self) -> bool:
         """Whether there is nothing to read yet: another process may be about to make the tables.
 
@@ -96,13 +106,6 @@ class Database:
         if self.empty():
             expected = "run 'bench sweep' first or name another one with --db"
             raise RequestError(f"no database at {self.name}, or an empty one: {expected}")
-
-    def size(self) -> int:
-        """Bytes that the database takes; of an SQLite file without what is still in its log."""
-        if self.path is not None:
-            return self.path.stat().st_size
-        with self.reading() as connection:
-            return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
 
     def engine(self, write: bool) -> Engine:
         """An engine; one that is for reading refuses to write.
@@ -151,33 +154,21 @@ class Database:
                 query["immutable"] = "1"
         return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
 
-    def prepare(self, engine: Engine) -> None:
+    def log_ahead(self, engine: Engine) -> None:
         """Let SQLite log ahead, so that readers do not block the writer; once, before tables are made.
 
         SQLite itself does not wait for another process that does the same or makes the tables.
         """
-        if self.path is None:
-            return
         end = time.monotonic() + BUSY_SECONDS
-        with closing(engine.raw_connection()) as raw:
-            while True:
-                try:
+        while self.path is not None:
+            try:
+                with closing(engine.raw_connection()) as raw:
                     raw.cursor().execute("PRAGMA journal_mode = WAL")
-                    return
-                except sqlite3.OperationalError as error:
-                    if not _is_busy(error) or time.monotonic() > end:
-                        raise
-                    time.sleep(0.01)
-
-    def damage(self, connection: Connection) -> str:
-        """What SQLite's own checks find; empty if nothing, and of a server."""
-        if self.path is None:
-            return ""
-        findings = [str(row[0]) for row in connection.execute(text("PRAGMA integrity_check"))]
-        if findings != ["ok"]:
-            return findings[0]
-        orphans = connection.execute(text("PRAGMA foreign_key_check")).all()
-        return f"{len(orphans)} rows without their run" if orphans else ""
+                return
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
 
     def backup(self, target: Path) -> None:
         """Copy an SQLite file, as it is at one moment, into a new file, while others write.
@@ -196,16 +187,6 @@ class Database:
             closing(create_engine(self._url("ro")).raw_connection()) as source,
         ):
             source.cursor().execute("VACUUM INTO ?", (str(temporary),))
-
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A connection that reads, whatever the schema is; raises as ``explained``."""
-        engine = self.engine(write=False)
-        try:
-            with self.explained("read"), engine.connect() as connection:
-                yield connection
-        finally:
-            engine.dispose()
 
 
 def writing(engine: Engine) -> Engine:

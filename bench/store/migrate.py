@@ -34,33 +34,41 @@ def current(connection: Connection, database: Database) -> str | None:
     return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
 
 
-def _check(revision: str | None, database: Database) -> None:
-    if revision != HEAD:
+def _expect(revision: str | None, database: Database, *revisions: str | None) -> None:
+    if revision not in revisions:
         raise RequestError(
             f"database {database.name} has the schema {revision}, expected {HEAD}: 'bench db upgrade' brings "
             f"schemas from {REVISIONS[0]} on up to date, those of later versions need these"
         )
 
 
-def prepare(engine: Engine, database: Database, create: bool) -> None:
-    """Check the schema; with ``create`` make it in an empty database.
+def opened(database: Database, create: bool) -> Engine:
+    """An engine to a database of this version's schema; with ``create`` it writes, and makes what is missing.
 
     Raises:
         RequestError: empty (reading), other tables, an older or a newer schema.
     """
-    with engine.connect() as connection:
-        revision = current(connection, database)
-    if revision is None and create:
-        _upgrade(engine, database)
-    else:
-        _check(revision, database)
+    if not create:
+        database.check()
+    engine = database.engine(write=create)
+    try:
+        with database.explained("open"):
+            with engine.connect() as connection:
+                revision = current(connection, database)
+            _expect(revision, database, HEAD, *([None] if create else []))
+            if revision is None:
+                _upgrade(engine, database)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
 
 
 def _upgrade(engine: Engine, database: Database) -> None:
     from alembic import command  # slow to import, and an existing database does not need it
     from alembic.config import Config
 
-    database.prepare(engine)
+    database.log_ahead(engine)
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     # The write lock is held from the start: of two processes that come at once, the second one
@@ -86,8 +94,7 @@ def upgrade(database: Database) -> str:
         with database.explained("upgrade"):
             with engine.connect() as connection:
                 before = current(connection, database)
-            if before not in REVISIONS:
-                _check(before, database)
+            _expect(before, database, *REVISIONS)
             _upgrade(engine, database)
     finally:
         engine.dispose()
@@ -98,7 +105,11 @@ def check(database: Database) -> None:
     """Raises ``RequestError`` where a database is missing, damaged, or of another schema."""
     database.check()
     with database.reading() as connection:
-        _check(current(connection, database), database)
-        damage = database.damage(connection)
-    if damage:
-        raise RequestError(f"database {database.name} is damaged: {damage}")
+        _expect(current(connection, database), database, HEAD)
+        if database.path is None:
+            return
+        (damage,) = connection.execute(text("PRAGMA integrity_check")).first() or ("ok",)
+        orphans = connection.execute(text("PRAGMA foreign_key_check")).all()
+    if damage != "ok" or orphans:
+        problem = damage if damage != "ok" else f"{len(orphans)} rows without their run"
+        raise RequestError(f"database {database.name} is damaged: {problem}")

@@ -55,7 +55,8 @@ CLOCKS = {
     "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
 }
 
-MOST_VALUES = 10_000  # of a filter in SQL: SQLite and PostgreSQL limit the variables of a statement
+MOST_VALUES = 10_000
+"""Of a filter in SQL: SQLite and PostgreSQL limit the variables of a statement."""
 
 Kind = tuple[str, str, int, str]
 """Data set, scenario, clients and method."""
@@ -149,9 +150,11 @@ class Store(Tables):
             columns = {key: (columns | BUNDLE_COLUMNS)[key] for key in RUN_COLUMNS}
             statement = select(*(column.label(key) for key, column in columns.items()))
             statement = statement.join_from(Run, ImportedBundle, isouter=True)
-        wanted = wanted_values(filters, columns)
-        for key, values in wanted.items():
-            if len(values) <= MOST_VALUES:
+        long_filters = {}
+        for key, values in wanted_values(filters, columns).items():
+            if len(values) > MOST_VALUES:
+                long_filters[key] = values
+            else:
                 statement = statement.where(columns[key].in_(values))
         with self._reading() as connection:
             result = connection.execute(statement.order_by(*model.primary_key))
@@ -164,8 +167,7 @@ class Store(Tables):
         if name == "runs":
             # Where every value is missing, the driver's type would be that of an empty column.
             frame = frame.astype({"bundle_checked": "datetime64[ns]"})
-        long_lists = {key: values for key, values in wanted.items() if len(values) > MOST_VALUES}
-        return filter_runs(frame, long_lists) if long_lists else frame
+        return filter_runs(frame, long_filters) if long_filters else frame
 
     def states(self) -> dict[str, Stored]:
         """What is stored of every run, by spec hash."""
@@ -218,12 +220,13 @@ class Store(Tables):
             if old_run is not None and old_run.state in SETTLED and result.state not in SETTLED:
                 return old_run
             code = result.code or Code(0, 0, "")
-            environment = canonical_json(result.environment)
+            described = canonical_json(result.environment)
+            environment = Environment(hash=sha256(described), description=described)
             values = spec_columns(spec)
             values |= {name: value for name, value in vars(result).items() if name in COLUMNS}
             values |= {f"seconds_{part}": result.seconds.get(part, 0.0) for part in SECONDS}
             values |= {
-                "environment_id": id_of(session, Environment, sha256(environment), description=environment),
+                "environment_id": id_of(session, environment),
                 "started": result.started or now(),
                 "code_version": bench.__version__,
                 "method_numerics": code.method_numerics,
@@ -268,16 +271,14 @@ def write_rows(session: Session, name: str, rows: Iterable[Mapping[Any, Any]]) -
         session.execute(insert(Base.metadata.tables[name]), values)
 
 
-def id_of(
-    session: Session, model: type[Environment | ImportedBundle], digest: str, **values: str | datetime
-) -> int:
-    """Id of the row with this hash; made of ``values`` where there is none."""
-    number: int | None = session.scalar(select(model.id).where(model.hash == digest))
+def id_of(session: Session, row: Environment | ImportedBundle) -> int:
+    """Id of the stored row with this row's hash; the row is added where there is none."""
+    model = type(row)
+    number: int | None = session.scalar(select(model.id).where(model.hash == row.hash))
     if number is None:
-        row = model(hash=digest, **values)
         session.add(row)
         session.flush()
-        number = row.id
+        return row.id
     return number
 
 
@@ -287,22 +288,17 @@ def id_of(
 def tables_of(result: RunResult) -> dict[str, list[dict[str, Any]]]:
     """The rows of a result by table; numbers of clients are of a run that came to its end alone."""
     arrays = {**result.artefacts, "loss": result.loss} if len(result.loss) else result.artefacts
-    tables: dict[str, list[dict[str, Any]]] = {}
-    tables["artefacts"] = [{"name": name, "data": pack_array(array)} for name, array in arrays.items()]
-    if result.state in COMPLETE:
-        tables["client_results"] = accuracies(result)
-        for (stage, rule), areas in result.roc_auc.items():  # of the clients that have one
-            rows = _rows(stage, "test", rule, ROC_AUC, areas, result.samples["test"])
-            tables["client_results"] += rows
-        tables["curves"] = [
-            {"stage": stage, "split": split, "counts": counts}
-            for (stage, split), counts in result.correct.items()
-        ]
-        tables["confusions"] = [
-            {"stage": stage, "rule": rule, "counts": counts}
-            for (stage, rule), counts in result.confusion.items()
-        ]
-    return tables
+    artefacts = [{"name": name, "data": pack_array(array)} for name, array in arrays.items()]
+    if result.state not in COMPLETE:
+        return {"artefacts": artefacts}
+    results, curves, confusions = accuracies(result), [], []
+    for (stage, rule), areas in result.roc_auc.items():  # of the clients that have one
+        results += _rows(stage, "test", rule, ROC_AUC, areas, result.samples["test"])
+    for (stage, split), counts in result.correct.items():
+        curves.append({"stage": stage, "split": split, "counts": counts})
+    for (stage, rule), counts in result.confusion.items():
+        confusions.append({"stage": stage, "rule": rule, "counts": counts})
+    return {"artefacts": artefacts, "client_results": results, "curves": curves, "confusions": confusions}
 
 
 def accuracies(result: RunResult) -> list[dict[str, Any]]:
@@ -346,20 +342,10 @@ def open_store(url: str, create: bool) -> Store:
     only read.
 
     Raises:
-        RequestError: another kind of URL, no such database (reading), one that is not a result
-            database, one that cannot be written (writing), an older or a newer schema.
+        RequestError: another kind of URL, or as ``migrate.opened``.
     """
     database = Database(url)
-    if not create:
-        database.check()
-    engine = database.engine(write=create)
-    try:
-        with database.explained("open"):
-            migrate.prepare(engine, database, create)
-    except BaseException:
-        engine.dispose()
-        raise
-    return Store(database, engine)
+    return Store(database, migrate.opened(database, create))
 
 
 def stored_runs(url: str, searches: bool = False) -> dict[str, Stored]:

@@ -180,7 +180,7 @@ def test_a_database_that_another_process_is_making_holds_nothing_yet(tmp_path: P
     """Its file is there, its tables are not: whoever looks first must not be refused."""
     url = f"sqlite:///{tmp_path / 'runs.db'}"
     engine = Database(url).engine(write=True)
-    Database(url).prepare(engine)  # the file has its first page now
+    Database(url).log_ahead(engine)  # the file has its first page now
     with writing(engine).begin() as connection:
         connection.exec_driver_sql("CREATE TABLE runs (id INTEGER)")
         assert (tmp_path / "runs.db").stat().st_size > 0

@@ -113,7 +113,9 @@ def test_run_row_holds_spec_costs_and_versions(store: Store) -> None:
     assert (row["method_numerics"], row["source_hash"], row["started"]) == (3, "abc", STARTED)
     assert json.loads(store.table("partitions").iloc[0]["provenance"]) == {"metis": 5}
     assert json.loads(store.table("environments").iloc[0]["description"]) == {"python": "3"}
-    np.testing.assert_array_equal(store.artefacts([row["id"]], "loss")[row["id"]], np.array([1.0, 0.5, 0.25], np.float32))
+    np.testing.assert_array_equal(
+        store.artefacts([row["id"]], "loss")[row["id"]], np.array([1.0, 0.5, 0.25], np.float32)
+    )
     np.testing.assert_array_equal(store.artefacts([row["id"]], "mixing")[row["id"]], np.eye(2))
 
 
