@@ -26,12 +26,6 @@ MANIFEST = "manifest.json"
 FORMAT = 1
 
 
-def check_installed() -> None:
-    """Raises ``RequestError`` where models cannot be written."""
-    if find_spec("safetensors") is None:
-        raise RequestError("models are written with the extra 'models': pip install 'pfl-bench[models]'")
-
-
 def read_models(folder: Path) -> tuple[Stack, dict[int, dict[str, Any]]]:
     """The models of a run's folder, a row for each client; and, by round, what its method predicts with.
 
@@ -122,6 +116,11 @@ class Saving:
     """
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        """Raises ``RequestError`` where models cannot be written."""
+        if find_spec("safetensors") is None:
+            raise RequestError("models are written with the extra 'models': pip install 'pfl-bench[models]'")
 
     def __call__(self, order: Order) -> RunResult:
         """The outcome of an order. Models that cannot be written are said so and left out: the run stays."""

@@ -1,4 +1,4 @@
-"""``bench export``, ``bench import`` and ``bench verify``: results that others can read and check."""
+"""``bench export``, ``import``, ``verify`` and ``results``: results that others can read and check."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ def export(
         if grid is not None:
             hashes = {run.spec.hash for run in expand(load_grid(grid))}
             runs = runs[runs["spec_hash"].isin(hashes)]
-        runs = filter_known_runs(runs, filters.columns)
-        count = write_bundle(store, runs, out, largest_array_kib * 1024)
+        count = write_bundle(store, filter_known_runs(runs, filters.columns), out, largest_array_kib * 1024)
     files = {path.name: path.stat().st_size for path in sorted(out.iterdir())}
     size = sum(files.values())
     if as_json:
@@ -73,11 +72,9 @@ def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: opti
     report = bundle_import.import_bundle(db or paths.default_database(), source)
     if as_json:
         print(json.dumps({"bundle": source.name, **report._asdict()}))
-        return
-    print(
-        f"{source.name}: {report.added:,} runs added, {report.replaced:,} in place of failed ones, "
-        f"{report.skipped:,} skipped: stored already"
-    )
+    else:
+        numbers = "{:,} runs added, {:,} in place of failed ones, {:,} skipped".format(*report)
+        print(f"{source.name}: {numbers}: stored already")
 
 
 results = App(name="results", help="Keep a folder of results with one bundle a study and data set.")
@@ -90,7 +87,6 @@ def add(bundle: Path, /, *, folder: Path, as_json: options.AsJson = False) -> No
     A run takes the place of one of the same spec, unless it ran out of memory and that did not.
 
     Args:
-        bundle: The bundle's folder.
         folder: The folder of results, such as results/measured.
     """
     from bench.store.bundle import Bundle
@@ -137,9 +133,6 @@ def verify(
         draw_seed: Seed of the draw; a fresh one unless given, which is printed. One that whoever made the
             bundle can know says nothing.
     """
-    roots = paths.data_roots(data_root)
-    seed = secrets.randbelow(2**31) if draw_seed is None else draw_seed
-
     from bench.store import open_store
     from bench.store.bundle import SHIPPED, Bundle
     from bench.store.bundle_import import mark
@@ -148,6 +141,8 @@ def verify(
     from bench.sweep.plan import data_at_hand
     from bench.sweep.verify import counted, draw, drawable, make_again, obstacles, outcome
 
+    roots = paths.data_roots(data_root)
+    seed = secrets.randbelow(2**31) if draw_seed is None else draw_seed
     is_shipped = not bundle.exists() and (SHIPPED / bundle).is_dir()
     source = Bundle(SHIPPED / bundle, name=bundle.as_posix()) if is_shipped else Bundle(bundle)
     url = db or paths.default_database()
@@ -163,11 +158,10 @@ def verify(
     result = outcome(checks)
     state = None
     if result != "incomplete" and not database.empty():
-        findings = {
-            check.spec_hash: check.finding
-            for check in checks
-            if check.finding is not None and (check.finding != "differs" or check.contradicts)
-        }
+        findings = {}
+        for check in checks:
+            if check.finding is not None and (check.finding != "differs" or check.contradicts):
+                findings[check.spec_hash] = check.finding
         with open_store(url, create=True) as store:
             state = mark(store, source.hash, findings)
     missed_methods = sorted({*all_runs["method"]} - {*runs["method"]})

@@ -17,7 +17,7 @@ app = cyclopts.App(
     suppress_keyboard_interrupt=False,  # main says what an interrupt means
 )
 for name, place, summary in (
-    ("quickstart", "quickstart:quickstart", "Run six methods on Cora and report on them."),
+    ("quickstart", "sweep:quickstart", "Run six methods on Cora and report on them."),
     ("sweep", "sweep:sweep", "Run what is not done yet of a grid."),
     ("tune", "tune:tune", "Find every method's best configuration with one budget for all."),
     ("report", "report:report", "Write tables and figures, published beside measured."),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -21,28 +20,15 @@ WIDTH = 100
 """Columns that the widest table takes, where there is no terminal."""
 
 Dataset = Annotated[str, options.DATASET]
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class FederationOptions:
-    """Clients of a data set, by what decides them.
-
-    Args:
-        scenario: Such as non-overlapping.
-        clients: Number of clients.
-        partition_seed: Seed of partition and split; default: the data set's, or that of a file.
-        split: Percent of training, validation and test items; default: the data set's, or that of a file.
-    """
-
-    dataset: Annotated[str | None, options.DATASET] = None
-    scenario: Annotated[str | None, options.SCENARIO] = None
-    clients: Annotated[int | None, options.CLIENTS] = None
-    partition_seed: Annotated[int | None, Parameter(validator=Number(gte=0))] = None
-    split: Annotated[tuple[float, float, float] | None, Parameter(negative="")] = None
-
-
-UNNAMED = FederationOptions()
+Scenario = Annotated[str, options.SCENARIO]
+Clients = Annotated[int, options.CLIENTS, Parameter(validator=Number(gte=1))]
+PartitionSeed = Annotated[
+    int | None, Parameter(validator=Number(gte=0), help="Default: the data set's, or that of a file.")
+]
+Split = Annotated[
+    tuple[float, float, float] | None,
+    Parameter(negative="", help="Percent of training, validation and test items; default: as of the seed."),
+]
 
 
 @app.command
@@ -60,10 +46,8 @@ def fetch(*, dataset: Dataset, data_root: options.DataRoot = None) -> None:
 
 @app.command
 def verify(*, dataset: Dataset | None = None, data_root: options.DataRoot = None) -> int:
-    """Check the raw files at hand against their published checksums; exit code 1 if one is wrong.
-
-    Args:
-        dataset: One data set; default: every data set.
+    """Check the raw files at hand, of one data set or all, against their published checksums; exit code 1 if
+    one is wrong.
     """
     from bench.dataset import DATASETS
     from bench.sources import Sources
@@ -84,8 +68,8 @@ def verify(*, dataset: Dataset | None = None, data_root: options.DataRoot = None
 def stats(
     *,
     dataset: Dataset | None = None,
-    scenario: Annotated[str | None, options.SCENARIO] = None,
-    clients: Annotated[int | None, options.CLIENTS, Parameter(validator=Number(gte=1))] = None,
+    scenario: Scenario | None = None,
+    clients: Clients | None = None,
     data_root: options.DataRoot = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -136,7 +120,7 @@ def classes(
     *,
     dataset: Dataset,
     scenario: options.Scenarios = (),
-    clients: Annotated[int, options.CLIENTS, Parameter(validator=Number(gte=1))] = 20,
+    clients: Clients = 20,
     out: Path = Path("report"),
     data_root: options.DataRoot = None,
 ) -> None:
@@ -147,7 +131,6 @@ def classes(
     Args:
         dataset: A data set of images.
         scenario: Scenarios, with their numbers; default: all of the data set.
-        clients: Number of clients.
         out: Folder for the figure (PDF, PNG) and its numbers (CSV).
     """
     from bench.dataset import DATASETS
@@ -165,34 +148,46 @@ def classes(
 
 @app.command(name="export")
 def export_clients(
-    file: Path, /, *, federation: FederationOptions = UNNAMED, data_root: options.DataRoot = None
+    file: Path,
+    /,
+    *,
+    dataset: Dataset,
+    scenario: Scenario,
+    clients: Clients,
+    partition_seed: PartitionSeed = None,
+    split: Split = None,
+    data_root: options.DataRoot = None,
 ) -> None:
     """Write the clients of a data set into FILE (NPZ): ids, edges, split masks and their hash.
 
     Args:
         file: The file to write; its arrays are described in docs/extending.md.
     """
-    dataset, scenario, clients = federation.dataset, federation.scenario, federation.clients
-    if file.suffix != ".npz":
-        raise RequestError(f"{file}: expected a name that ends in .npz, which is what is written")
-    if dataset is None or scenario is None or clients is None:
-        raise RequestError("expected --dataset, --scenario and --clients: they say which clients to write")
-    roots = paths.data_roots(data_root)
-
     from bench.dataset import DATASETS
     from bench.federation.build import build
     from bench.federation.exchange import export_federation
 
+    if file.suffix != ".npz":
+        raise RequestError(f"{file}: expected a name that ends in .npz, which is what is written")
     protocol = DATASETS.named(dataset).protocol
-    seed = protocol.partition_seed if federation.partition_seed is None else federation.partition_seed
-    written = build(dataset, scenario, clients, seed, federation.split or protocol.split, roots)
+    seed = protocol.partition_seed if partition_seed is None else partition_seed
+    roots = paths.data_roots(data_root)
+    written = build(dataset, scenario, clients, seed, split or protocol.split, roots)
     export_federation(written, file)
     print(f"{file}: {clients} clients of {dataset}, {scenario}, hash {written.hash}")
 
 
 @app.command(name="import")
 def import_clients(
-    file: Path, /, *, federation: FederationOptions = UNNAMED, data_root: options.DataRoot = None
+    file: Path,
+    /,
+    *,
+    dataset: Dataset | None = None,
+    scenario: Scenario | None = None,
+    clients: Clients | None = None,
+    partition_seed: PartitionSeed = None,
+    split: Split = None,
+    data_root: options.DataRoot = None,
 ) -> None:
     """Check a file with the clients' items and use these clients for runs of the same request.
 
@@ -202,9 +197,9 @@ def import_clients(
         file: An NPZ file, from 'bench data export' or of the same arrays without hash, labels and edges, or a
             CSV file with the columns client, item and role; whatever does not fit the data set is refused.
     """
-    roots = paths.data_roots(data_root)
-
     from bench.federation.exchange import install
 
-    for line in install(file, roots, vars(federation)).summary:
+    named = {"dataset": dataset, "scenario": scenario, "clients": clients}
+    named |= {"partition_seed": partition_seed, "split": split}
+    for line in install(file, paths.data_roots(data_root), named).summary:
         print(line)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from cyclopts import App
 
 from bench.cli.options import Database, Own, Shipped
-from bench.engine.methods import METHODS
 from bench.errors import RequestError
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ app = App(name="leaderboard", help="Write the results as a site, or serve it on 
 
 
 def _build(out: Path, db: str | None, own: bool, shipped: bool) -> Site:
+    from bench.engine.methods import METHODS
     from bench.site import folder, leaderboard
     from bench.studies.shipped import opened_results
     from bench.studies.study import STUDIES
@@ -30,17 +30,9 @@ def _build(out: Path, db: str | None, own: bool, shipped: bool) -> Site:
 
 @app.command
 def build(
-    *,
-    out: Path = Path("site"),
-    db: Database = None,
-    own: Own = False,
-    shipped: Shipped = False,
+    *, out: Path = Path("site"), db: Database = None, own: Own = False, shipped: Shipped = False
 ) -> None:
-    """Write a folder of pages; open its index.html, or put it on any web server.
-
-    Args:
-        out: Folder for the site; an earlier site there is replaced.
-    """
+    """Write a folder of pages in place of an earlier one; open its index.html, or put it on a web server."""
     site = _build(out, db, own, shipped)
     print(f"{site.runs:,} runs in {site.files:,} files, {site.bytes / 1e6:.1f} MB: {out / 'index.html'}")
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 ANY = "any data"
 """The heading of what is for every family of data."""
 
-# Data sets ----------------------------------------------------------------------------------------
-
 
 def datasets(name: str | None = None, /, *, data_root: DataRoot = None, as_json: AsJson = False) -> None:
     """List the data sets, or describe one: its source, its sizes where it is at hand, its default settings.
@@ -40,55 +38,37 @@ def datasets(name: str | None = None, /, *, data_root: DataRoot = None, as_json:
 
     roots = paths.data_roots(data_root)
     sources = Sources(roots, download=False)
-    rows: dict[str, dict[str, Any]] = {
-        key: {
+    grids = {grid: load_grid(grid).settings for grid in grid_names()}
+    rows = []
+    for key, kind in (DATASETS.all() if name is None else {name: DATASETS.named(name)}).items():
+        uses = [(grid, each) for grid, settings in grids.items() for each in settings if key in each.datasets]
+        row = {
             "name": key,
             "title": kind.title,
             "family": kind.family,
             "scenarios": list(kind.scenarios),
-            "clients": set(),
+            "clients": sorted({count for _, setting in uses for count in setting.clients}),
             "where": kind.whereabouts(sources),
+            "grids": list(dict.fromkeys(grid for grid, _ in uses)),
         }
-        for key, kind in (DATASETS.all() if name is None else {name: DATASETS.named(name)}).items()
-    }
-    grids = {grid: load_grid(grid) for grid in grid_names()}
-    for setting in (setting for grid in grids.values() for setting in grid.settings):
-        for dataset in rows.keys() & set(setting.datasets):
-            rows[dataset]["clients"].update(setting.clients)
-    for row in rows.values():
-        row["clients"] = sorted(row["clients"])
+        rows.append(row)
     if name is None:
-        count = sum(row["where"] == "not at hand" for row in rows.values())
-        columns = {"name": "name", "title": "title", "clients": "clients", "where": "where"}
+        count = sum(row["where"] == "not at hand" for row in rows)
         closing = f"data sets, {count} not at hand; bench data fetch -d NAME gets one"
         closing += "; bench datasets NAME describes one"
-        _print_list(list(rows.values()), as_json, "family", columns, closing)
+        _print_list(rows, as_json, "family", ("name", "title", "clients", "where"), closing)
         return
     kind = DATASETS.named(name)
     try:
         sizes = _data_sizes(prepare(name, roots, download=False).data)
     except NoDataError:
         sizes = {}
-    parts = {"protocol": kind.protocol, "client": kind.client}
-    settings = {
-        f"{section}.{key}": value
-        for section, part in parts.items()
-        for key, value in part.model_dump(mode="json").items()
-    }
-    description: dict[str, Any] = {
-        **rows[name],
-        "sizes": sizes,
-        "homepage": kind.homepage,
-        "licence": kind.licence,
-        "files": [file.path for file in kind.files],
-        "grids": [
-            grid
-            for grid, content in grids.items()
-            if any(name in setting.datasets for setting in content.settings)
-        ],
-    }
+    files = [file.path for file in kind.files]
+    description = rows[0] | {"homepage": kind.homepage, "licence": kind.licence, "files": files}
+    settings = {f"protocol.{key}": value for key, value in kind.protocol.model_dump(mode="json").items()}
+    settings |= {f"client.{key}": value for key, value in kind.client.model_dump(mode="json").items()}
     if as_json:
-        print(json.dumps(description | {"settings": settings}, indent=1))
+        print(json.dumps({**description, "sizes": sizes, "settings": settings}, indent=1))
         return
     description["sizes"] = [f"{key} {value:,}" for key, value in sizes.items()]
     for key, value in description.items():
@@ -115,8 +95,6 @@ def _data_sizes(data: Data) -> dict[str, int]:
     return sizes | {"features": data.features.shape[1], "classes": data.classes}
 
 
-# Scenarios --------------------------------------------------------------------------------------
-
 SHARDS = "multiples of 5; of 10 classes, of 2"
 """Numbers of clients that cut every class into equal shards."""
 
@@ -138,24 +116,19 @@ def scenarios(*, as_json: AsJson = False) -> None:
     """
     from bench.federation.scenario import SCENARIOS
 
-    rows: list[dict[str, Any]] = []
+    rows = []
     for name, kind in SCENARIOS.all().items():
         samples = f"multiples of {kind.samples}" if kind.samples > 1 else "any"
-        rows += [
-            {
+        for parameter in kind.parameters:
+            row = {
                 "name": f"{name}{parameter}",
                 "families": list(kind.families),
                 "clients": TAKEN.get(name, samples),
                 "summary": _summary(type(kind.parse(parameter))),
             }
-            for parameter in kind.parameters
-        ]
-    columns = {"scenario": "name", "clients": "clients", "what": "summary"}
+            rows.append(row)
     closing = "scenarios; bench sweep -d NAME -s SCENARIO -k CLIENTS ... runs in one"
-    _print_list(rows, as_json, "families", columns, closing)
-
-
-# Grids ------------------------------------------------------------------------------------------
+    _print_list(rows, as_json, "families", ("name", "clients", "summary"), closing)
 
 
 def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
@@ -171,12 +144,11 @@ def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     from bench.grids.files import read_grid
 
     if name is None:
-        all_grids = {name: load_grid(name) for name in grid_names()}
+        loaded = {name: load_grid(name) for name in grid_names()}
         rows = [
-            {"name": name, "study": grid.study or "", "title": grid.title} for name, grid in all_grids.items()
+            {"name": name, "study": grid.study or "", "title": grid.title} for name, grid in loaded.items()
         ]
-        columns = {"grid": "name", "what": "title"}
-        _print_list(rows, as_json, "study", columns, "grids; bench grids NAME prints one")
+        _print_list(rows, as_json, "study", ("name", "title"), "grids; bench grids NAME prints one")
         return
     grid = load_grid(name)
     runs = len(expand(grid))
@@ -185,9 +157,6 @@ def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     else:
         say(read_grid(name)[0])
         say(f"{runs:,} runs; bench sweep --grid {name} --dry-run says what they would cost")
-
-
-# Methods ----------------------------------------------------------------------------------------
 
 
 def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
@@ -201,30 +170,22 @@ def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     from bench.engine.methods import METHODS
     from bench.hyper import hyper_parameters
 
-    kinds = METHODS.all() if name is None else {name: METHODS.named(name)}
-    rows = [
-        {
-            "name": key,
-            "title": kind.title,
-            "reference": kind.reference,
-            "families": list(kind.families),
-            "summary": _summary(kind),
-        }
-        for key, kind in kinds.items()
-    ]
+    rows = []
+    for key, kind in (METHODS.all() if name is None else {name: METHODS.named(name)}).items():
+        row = {"name": key, "title": kind.title, "reference": kind.reference, "families": list(kind.families)}
+        rows.append(row | {"summary": _summary(kind)})
     if name is None:
-        columns = {"method": "name", "title": "title", "paper": "reference"}
+        columns = ("name", "title", "reference")
         _print_list(rows, as_json, "families", columns, "methods; bench methods NAME describes one")
         return
-    kind = kinds[name]
-    parameters = hyper_parameters(kind.Hyper)
+    kind = METHODS.named(name)
+    description, parameters = _docstring(kind), hyper_parameters(kind.Hyper)
     if as_json:
-        details = {"description": _docstring(kind), "hyper_parameters": parameters}
-        print(json.dumps(rows[0] | details, indent=1))
+        print(json.dumps({**rows[0], "description": description, "hyper_parameters": parameters}, indent=1))
         return
     say(f"{kind.title} ({name}): {kind.reference or 'no paper of its own'}")
     say(f"{_data_text(kind.families)}; deploys the {kind.stage} model\n")
-    console().print(Markdown(_docstring(kind)))
+    console().print(Markdown(description))
     if not parameters:
         say("\nno hyper-parameters of its own")
         return
@@ -234,28 +195,21 @@ def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     say("bench sweep ... --set method.{name}={default} sets one".format(**parameters[0]))
 
 
-# What they share ----------------------------------------------------------------------------------
-
-
 def _print_list(
-    rows: Sequence[dict[str, Any]], as_json: bool, group: str, columns: dict[str, str], closing: str
+    rows: Sequence[dict[str, Any]], as_json: bool, group: str, columns: Sequence[str], closing: str
 ) -> None:
-    """Print rows as JSON, or as a table below headings (the entries of the column ``group``), and their number.
-
-    ``columns``: heading in the table -> key of a row.
-    """
+    """Print rows as JSON, or some of their columns as a table, below the entries of the column ``group``."""
     if as_json:
         print(json.dumps(rows, indent=1))
         return
     groups: dict[str, list[list[str]]] = {}
     for row in rows:
         heading = _data_text(row[group]) if group == "families" else row[group]
-        entries = [row[column] for column in columns.values()]
+        entries = [row[column] for column in columns]
         texts = [" ".join(map(str, entry)) if isinstance(entry, list) else entry for entry in entries]
         groups.setdefault(heading, []).append(texts)
     widest_first = dict(sorted(groups.items(), key=lambda part: (part[0] != ANY, part[0])))
-    first, *_ = columns
-    console().print(table(list(columns), widest_first, whole={first, "paper"}))
+    console().print(table(columns, widest_first, whole={"name", "reference"}))
     say(f"{len(rows)} {closing}")
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
@@ -27,13 +27,10 @@ def _parts(tokens: Sequence[Token]) -> Iterator[str]:
         yield from token.value.split(",")
 
 
-def _names(_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
-    return tuple(_parts(tokens))
-
-
-def _counts(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
-    """Numbers of clients; one that is named twice counts once."""
-    return tuple(dict.fromkeys(map(int, _parts(tokens))))
+def _words(kind: Any, tokens: Sequence[Token]) -> tuple[Any, ...]:
+    """Names, or numbers where the option's type says so; one that is given twice counts once."""
+    (element, _) = get_args(kind)
+    return tuple(dict.fromkeys(map(element, _parts(tokens))))
 
 
 def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
@@ -68,13 +65,13 @@ DATASET = Parameter(name=("--dataset", "-d"))
 SCENARIO = Parameter(name=("--scenario", "-s"))
 CLIENTS = Parameter(name=("--clients", "-k"))
 
-Studies = Annotated[tuple[str, ...], _several("--study", converter=_names)]
-Datasets = Annotated[tuple[str, ...], _several("--dataset", "-d", converter=_names)]
-Scenarios = Annotated[tuple[str, ...], _several("--scenario", "-s", converter=_names)]
+Studies = Annotated[tuple[str, ...], _several("--study", converter=_words)]
+Datasets = Annotated[tuple[str, ...], _several("--dataset", "-d", converter=_words)]
+Scenarios = Annotated[tuple[str, ...], _several("--scenario", "-s", converter=_words)]
 ClientCounts = Annotated[
-    tuple[int, ...], _several("--clients", "-k", converter=_counts, validator=Number(gte=1))
+    tuple[int, ...], _several("--clients", "-k", converter=_words, validator=Number(gte=1))
 ]
-Methods = Annotated[tuple[str, ...], _several("--method", "-m", converter=_names)]
+Methods = Annotated[tuple[str, ...], _several("--method", "-m", converter=_words)]
 Seeds = Annotated[tuple[int, ...], _several("--seed", converter=_seeds)]
 Settings = Annotated[tuple[str, ...], _several("--set")]
 Count = Annotated[int, Parameter(validator=Number(gte=1))]

@@ -1,9 +1,10 @@
-"""``bench sweep``: run what a grid still lacks."""
+"""``bench sweep``, which runs what a grid still lacks, and ``bench quickstart``."""
 
 from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 
 from bench import paths
 from bench.cli import options
@@ -58,18 +59,14 @@ def sweep(
     check(machines)
     roots = paths.data_roots(data_root)
 
+    from bench import model_files
     from bench.grids import expand, requested_grid
-    from bench.model_files import Saving, check_installed
     from bench.resolve import parse_overrides
-    from bench.store.bundle import shipped_runs
-    from bench.store.connect import Database
+    from bench.store import bundle, connect
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
-    from bench.sweep import display
-    from bench.sweep.display import Display
-    from bench.sweep.execution import execute
+    from bench.sweep import display, execution, run
     from bench.sweep.plan import Estimator, data_at_hand, make_plan, to_run
-    from bench.sweep.run import Sweep, opened_backend
     from bench.tune.apply import tuned
 
     choice = filters.of_grid()
@@ -78,21 +75,20 @@ def sweep(
     runs = expand(base, choice, parse_overrides(settings))
     if use_tuned:
         runs = tuned(runs)
-    if save_models:
-        check_installed()
-    saving = Saving(paths.home() / "models") if save_models else None
+    saving = model_files.Saving(paths.home() / "models") if save_models else None
     database = db or paths.default_database()
     rows = stored_runs(database)
     lacks_models = saving.lacks if saving else lambda spec: False
     plan = make_plan(runs, rows, data_at_hand(roots), rerun, lacks_models)
     steps = to_run(plan)
     notes = console(errors=as_json)
-    with opened_backend(machines, len(steps), paths.home()) as (slots, make_pool):
-        shipped = shipped_runs() if dry_run and any(step.status != "no_data" for step in steps) else {}
+    with run.opened_backend(machines, len(steps), paths.home()) as (slots, make_pool):
+        shipped = bundle.shipped_runs() if dry_run and any(step.status != "no_data" for step in steps) else {}
         estimator = Estimator(rows.values(), slots.devices[0], shipped.values())
         summary = display.summary(plan, estimator, len(slots.devices))
         if dry_run:
-            bytes_a_run = Database(database).size() / len(rows) if rows else None
+            file = connect.Database(database).path
+            bytes_a_run = file.stat().st_size / len(rows) if file and rows else None
             tree = display.as_json(plan, estimator, len(slots.devices), bytes_a_run, shipped)
             if as_json:
                 print(json.dumps(tree, indent=1))
@@ -110,14 +106,14 @@ def sweep(
         if steps:
             say(summary, notes)
         start = time.monotonic()
-        outcome = Sweep(
+        outcome = run.Sweep(
             plan,
             database,
             roots,
             slots,
-            Display(notes),
+            display.Display(notes),
             estimator,
-            execute=saving or execute,
+            execute=saving or execution.execute,
             limits=limits,
             home=paths.home(),
             minutes=checkpoint_minutes,
@@ -133,3 +129,17 @@ def sweep(
     if saving is not None:
         say(saving.summary([step.spec for step in plan]), notes)
     return 1 if outcome.failed else 0
+
+
+def quickstart(*, out: Path = Path("report")) -> int:
+    """Run six methods on Cora and report on them; the same command again finds every run done."""
+    from bench.cli.report import report
+    from bench.site import folder
+
+    folder.check(out)
+    if code := sweep(grid="quickstart"):
+        return code
+    report(grid="quickstart", own=True, out=out)
+    say("\nNext: bench report                                what others have run")
+    say("      bench sweep --grid paper_tables --dry-run   what a whole table would cost")
+    return 0

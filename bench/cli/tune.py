@@ -55,10 +55,9 @@ def tune(
     from bench.resolve import parse_overrides
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
-    from bench.sweep.display import Display
-    from bench.sweep.plan import Estimator, data_at_hand
+    from bench.sweep import display, plan
     from bench.sweep.run import opened_backend
-    from bench.tune import run, show
+    from bench.tune import proposals, run, show
     from bench.tune.search import opened_searches
     from bench.tune.tuning import search_seeds, tunings
 
@@ -75,18 +74,16 @@ def tune(
     notes = console(errors=as_json)
 
     if optuna is not None:
-        from bench.tune.proposals import export
-
         searches, _ = opened_searches(database, requests, batch)
-        export([(search.tuning, search.trials) for search in searches], optuna)
+        proposals.export([(search.tuning, search.trials) for search in searches], optuna)
         print(optuna)
         return 0
     history = stored_runs(paths.default_database()).values()
     with opened_backend(machines, len(requests) * trials * len(seeds), home) as (slots, make_pool):
         if dry_run:
             searches, timings = opened_searches(database, requests, batch)
-            estimator = Estimator([*history, *timings], slots.devices[0])
-            data_gap = data_at_hand(roots)
+            estimator = plan.Estimator([*history, *timings], slots.devices[0])
+            data_gap = plan.data_at_hand(roots)
             rows = [show.row(each, estimator, data_gap(each.tuning.spec.dataset)) for each in searches]
             if as_json:
                 tree = {"searches": rows, "skipped": reasons, "slots": len(slots.devices)}
@@ -104,7 +101,7 @@ def tune(
             roots,
             slots,
             batch,
-            Display(notes, only_notes=True),  # trials have lines of their own
+            display.Display(notes, only_notes=True),  # trials have lines of their own
             lambda *trial: say(show.line(*trial), notes),
             history,
             make_pool=make_pool,

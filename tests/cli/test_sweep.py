@@ -99,11 +99,7 @@ def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:
         (f"{CORA} -s published -k 30", "expected 5 clients"),
         (
             "sweep -d cifar10 -m fedhgn",
-            "fedhgn runs on hypergraph and graph data, but cifar10 is images data",
-        ),
-        (
-            "sweep -d cora -d cifar10-sample -m fedpub",
-            "fedpub runs on graph data, but cifar10-sample is images",
+            "fedhgn runs on hypergraph and graph data, not on images data",
         ),
         (f"{CORA} --db mysql://x/y", "sqlite:///PATH"),
         (f"{CORA} --devices tpu", "--devices"),
@@ -146,4 +142,15 @@ def test_reading_without_a_database(home: Path, bench: Bench, words: str) -> Non
     ended = bench(words)
     assert ended.refused
     assert "no database at" in ended.err
+    assert not home.exists()
+
+
+def test_a_quickstart_runs_nothing_for_a_report_that_could_not_be_written(
+    bench: Bench, home: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "mine"
+    out.mkdir()
+    (out / "notes.txt").write_text("kept")
+    assert bench(f"quickstart --out {out}").refused
+    assert [path.name for path in out.iterdir()] == ["notes.txt"]
     assert not home.exists()
