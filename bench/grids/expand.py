@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.grids.files import load_grid
-from bench.grids.grid import MODEL, PARTITION_SEED, Grid, Setting
+from bench.grids.grid import MODEL, PARTITION_SEED, Grid, Setting, combinations
 from bench.resolve import Overrides, check_sections, resolve
 from bench.spec import RunSpec, run_name
 
@@ -69,33 +68,22 @@ def ad_hoc(filters: Filters) -> Grid:
     Defaults: the first scenario of each data set, 10 clients, seed 0.
 
     Raises:
-        RequestError: no data set or no method is named, one is unknown, or one fits none of the others.
+        RequestError: no data set or no method is named, one is unknown, or a method runs on none of the data.
     """
     if not (filters.datasets and filters.methods):
         gap = "no method" if filters.datasets else "no data set" if filters.methods else "neither"
         raise RequestError(f"expected --grid NAME, or a data set and a method (-d cora -m fedavg), got {gap}")
-    _check_fit(filters)
+    families = {DATASETS.named(name).family for name in filters.datasets}
+    for name in filters.methods:
+        if families.isdisjoint(METHODS.named(name).families):
+            runs_on = f"{name} runs on {' and '.join(METHODS.named(name).families)} data"
+            raise RequestError(f"{runs_on}, not on {', '.join(sorted(families))} data: see 'bench methods'")
     settings = tuple(
         Setting(datasets=(dataset,), scenario=scenario, clients=filters.clients or (10,))
         for dataset in filters.datasets
         for scenario in filters.scenarios or DATASETS.named(dataset).scenarios[:1]
     )
     return Grid(title="", methods=filters.methods, seeds=filters.seeds or (0,), settings=settings)
-
-
-def _check_fit(filters: Filters) -> None:
-    """Refuse a method that runs on none of the data sets, and a data set that none of the methods runs on.
-
-    In a grid such runs are not applicable.
-    """
-    datasets = [DATASETS.named(name) for name in filters.datasets]
-    pairs = [(METHODS.named(name), dataset) for name in filters.methods for dataset in datasets]
-    fitting = [(method, dataset) for method, dataset in pairs if dataset.family in method.families]
-    for method, dataset in pairs:
-        if method not in {pair[0] for pair in fitting} or dataset not in {pair[1] for pair in fitting}:
-            runs_on = f"{method.name} runs on {' and '.join(method.families)} data"
-            problem = f"{runs_on}, but {dataset.name} is {dataset.family} data"
-            raise RequestError(f"{problem}: 'bench methods' lists methods by their data")
 
 
 def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | None = None) -> list[Planned]:
@@ -109,46 +97,29 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
             family; an unknown key or a wrong value.
     """
     filters = filters or Filters()
-    chosen_combinations = list(combinations(grid))
+    chosen_combinations = all_combinations = list(combinations(grid))
     choices = (filters.datasets, filters.scenarios, filters.clients, filters.methods)
     columns = ("dataset", "scenario", "number of clients", "method")
     for place, (column, choice) in enumerate(zip(columns, choices, strict=True)):
-        grid_values = [str(combination[place]) for combination in combinations(grid)]
+        grid_values = {str(combination[place]) for combination in all_combinations}
         for value in map(str, choice):
             if value not in grid_values:
-                raise unknown(f"{column} in this grid:", value, set(grid_values))
+                raise unknown(f"{column} in this grid:", value, grid_values)
         if choice:
             chosen_combinations = [each for each in chosen_combinations if each[place] in choice]
     if not chosen_combinations:
         raise RequestError("no run of the grid matches all filters together: leave one of them away")
     overrides = dict(overrides or {})
     check_sections(overrides)
-    _check_method_keys(overrides, {method for *_, method, _ in chosen_combinations})
+    methods = sorted({method for *_, method, _ in chosen_combinations})
+    hyper_names = set().union(*map(_hyper_names, methods))
+    for key in overrides:
+        if key.startswith("method.") and key.removeprefix("method.") not in hyper_names:
+            raise unknown(f"key '{key}' for {', '.join(methods)}:", key.removeprefix("method."), hyper_names)
     first_seed, *seeds = dict.fromkeys(filters.seeds or grid.seeds)
     runs = [plan(grid, *combination, first_seed, overrides) for combination in chosen_combinations]
     runs = list({(run.names, run.spec.hash): run for run in runs}.values())
     return runs + [_with_seed(grid, run, seed, overrides) for seed in seeds for run in runs]
-
-
-Combination = tuple[str, str, int, str, Overrides]
-
-
-def combinations(grid: Grid) -> Iterator[Combination]:
-    """Data set, scenario, clients, method and variant of every run of a grid, without its seeds."""
-    for setting in grid.settings:
-        for dataset in setting.datasets:
-            for clients in setting.clients:
-                for method in grid.methods_of(setting):
-                    for variant in setting.variants:
-                        yield dataset, setting.scenario, clients, method, variant
-
-
-def _check_method_keys(overrides: Overrides, methods: set[str]) -> None:
-    hyper_names = {name for method in methods for name in _hyper_names(method)}
-    for key in overrides:
-        section, _, name = key.partition(".")
-        if section == "method" and name not in hyper_names:
-            raise unknown(f"key '{key}' for {', '.join(sorted(methods))}:", name, hyper_names)
 
 
 def _hyper_names(method: str) -> set[str]:

@@ -12,14 +12,10 @@ from pydantic import ValidationError
 
 from bench.errors import RequestError, unknown
 from bench.grids.experiment import ExperimentFile
-from bench.grids.grid import Grid
+from bench.grids.grid import Grid, combinations
 
 FOLDER = "experiments"
 """Where a study, a package, keeps the files of its experiments."""
-
-
-UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
-"""What pydantic calls an unknown key, of a model and of a data class."""
 
 
 def grid_names() -> list[str]:
@@ -69,18 +65,24 @@ def read_grid(name_or_path: str) -> tuple[str, str]:
     if name_or_path in grids:
         file, study = grids[name_or_path]
         return file.read_text(encoding="utf-8"), study
-    if path.suffix == ".toml" or len(path.parts) > 1:
-        try:
-            return path.read_text(encoding="utf-8"), ""
-        except (OSError, UnicodeDecodeError) as error:
-            raise RequestError(f"grid file {name_or_path}: {error}; 'bench grids' lists names") from None
-    raise unknown("grid", name_or_path, grids)
+    if path.suffix != ".toml" and len(path.parts) == 1:
+        raise unknown("grid", name_or_path, grids)
+    try:
+        return path.read_text(encoding="utf-8"), ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"grid file {name_or_path}: {error}; 'bench grids' lists names") from None
 
 
 def parse_grid(text: str, name: str, study: str = "") -> Grid:
     """A grid from TOML text; ``name`` is for messages. Raises as ``load_grid`` does."""
     grid = parse_experiment(text, name).grid(study)
-    _check_matches(grid, name)
+    columns = zip(*(combination[:4] for combination in combinations(grid)), strict=True)
+    for key, column in zip(("dataset", "scenario", "clients", "method"), columns, strict=True):
+        known_names = set(map(str, column))
+        for index, override in enumerate(grid.override):
+            for value in map(str, getattr(override.match, key) or ()):
+                if value not in known_names:
+                    raise unknown(f"override.{index}.match.{key} of grid {name}:", value, known_names)
     return grid
 
 
@@ -93,22 +95,7 @@ def parse_experiment(text: str, name: str) -> ExperimentFile:
         raise RequestError(f"grid {name} is not valid TOML: {error}") from None
     try:
         return ExperimentFile.model_validate_json(tree)
-    except ValidationError as error:
-        # An unknown key is often a missing one, misspelt; an error within a table says more than one of it.
-        detail = max(error.errors(), key=lambda detail: (detail["type"] in UNKNOWN_KEY, len(detail["loc"])))
+    except ValidationError as error:  # of several ways to read a part the deepest error says most
+        detail = max(error.errors(), key=lambda detail: len(detail["loc"]))
         place = ".".join(map(str, detail["loc"]))
         raise RequestError(f"grid {name}: {place}: {detail['msg']}") from None
-
-
-def _check_matches(grid: Grid, name: str) -> None:
-    names_by_kind: dict[str, set[str]] = {
-        "dataset": {dataset for setting in grid.settings for dataset in setting.datasets},
-        "scenario": {setting.scenario for setting in grid.settings},
-        "clients": {str(clients) for setting in grid.settings for clients in setting.clients},
-        "method": {method for setting in grid.settings for method in grid.methods_of(setting)},
-    }
-    for index, override in enumerate(grid.override):
-        for key, values in override.match.model_dump(exclude_none=True).items():
-            for value in map(str, values):
-                if value not in names_by_kind.get(key, {value}):
-                    raise unknown(f"override.{index}.match.{key} of grid {name}:", value, names_by_kind[key])
