@@ -31,13 +31,10 @@ def export(
     Args:
         out: The bundle's folder: a new one, or a bundle, which is replaced.
         grid: Only the runs of this grid, a name or a TOML file.
-        largest_array_kib: Leave out arrays of runs that are larger: collaboration weights of every round take
-            some 200.
+        largest_array_kib: Leave out larger arrays: collaboration weights of every round take some 200.
     """
     from bench.grids import expand, load_grid
-    from bench.store import open_store
-    from bench.store.bundle import write_bundle
-    from bench.store.tables import filter_known_runs
+    from bench.store import bundle, open_store, tables
     from bench.sweep import display
 
     with open_store(db or paths.default_database(), create=False) as store:
@@ -45,7 +42,8 @@ def export(
         if grid is not None:
             hashes = {run.spec.hash for run in expand(load_grid(grid))}
             runs = runs[runs["spec_hash"].isin(hashes)]
-        count = write_bundle(store, filter_known_runs(runs, filters.columns), out, largest_array_kib * 1024)
+        runs = tables.filter_known_runs(runs, filters.columns)
+        count = bundle.write_bundle(store, runs, out, largest_array_kib * 1024)
     files = {path.name: path.stat().st_size for path in sorted(out.iterdir())}
     size = sum(files.values())
     if as_json:
@@ -87,7 +85,7 @@ def add(bundle: Path, /, *, folder: Path, as_json: options.AsJson = False) -> No
     A run takes the place of one of the same spec, unless it ran out of memory and that did not.
 
     Args:
-        folder: The folder of results, such as results/measured.
+        folder: Such as results/measured.
     """
     from bench.store.bundle import Bundle
     from bench.studies.results_folder import add_runs
@@ -118,20 +116,15 @@ def verify(
     The bundles that come with the suite are known by their names, which 'bench runs show CELL' prints:
     'bench verify fedsheafhn/cora -m fedavg' makes three shipped runs of FedAvg on Cora again.
 
-    A run agrees if its clients are the same (partition hash) and either every count is the same
-    or the test accuracy over all clients is within 0.5 points at the round of best validation, and
-    within 1 point by the other rules, or two predictions, on small test splits
-    (docs/results-format.md). A run that diverged, or that its method is not made for, agrees if it
-    ends so again; those that ran out of memory are not drawn. One that differs and was made on other
-    hardware says nothing. Where the bundle was imported, the database keeps what came of
-    every run and calls the bundle verified or contradicted. Exit code 0: all agree; 1: one differs, or
-    nothing can be said of one, and then nothing is marked verified.
+    docs/results-format.md says when a run agrees. One that differs and was made on other hardware says
+    nothing; those that ran out of memory are not drawn. Where the bundle was imported, the database keeps
+    what came of every run and calls the bundle verified or contradicted. Exit code 0: all agree; 1: one
+    differs, or nothing can be said of one, and then nothing is marked verified.
 
     Args:
         bundle: The bundle's folder, or the name of one that comes with the suite.
         sample: How many runs: one of every method that the filters leave, as far as it reaches, then any.
-        draw_seed: Seed of the draw; a fresh one unless given, which is printed. One that whoever made the
-            bundle can know says nothing.
+        draw_seed: Seed of the draw; by default a fresh one, which whoever made the bundle cannot know.
     """
     from bench.store import open_store
     from bench.store.bundle import SHIPPED, Bundle

@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.cli.output import Screen, console, say, table
-from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 
 
@@ -23,14 +22,13 @@ def check_method(file: Path) -> int:
     """
     from bench import registry
     from bench.contract.checks import check
+    from bench.engine.methods import METHODS
 
     module = registry.add_plugin(file)
     names = [name for name, kind in METHODS.all().items() if inspect.getmodule(kind) is module]
     if not names:
-        raise RequestError(
-            f"{file} holds no method: expected a class that extends bench.engine.method.Method "
-            "and has a name of its own"
-        )
+        expected = "a class that extends bench.engine.method.Method and has a name of its own"
+        raise RequestError(f"{file} holds no method: expected {expected}")
     problems: list[str] = []
     for name in names:
         family = ""
@@ -38,13 +36,11 @@ def check_method(file: Path) -> int:
             if finding.family != family:
                 family = finding.family
                 say(f"{name} ({file.name}) on {family} data")
+            is_repeated = finding.problem in problems
             grid = Table.grid(padding=(0, 1))  # further lines of a text stand below its first one
-            if not finding.problem:
-                grid.add_row("  ok  ", Text(finding.rule))
-            elif finding.problem in problems:
-                grid.add_row("  mend", Text(f"{finding.rule}: the same"))
-            else:
-                grid.add_row("  mend", Text(finding.rule))
+            mark = "  mend" if finding.problem else "  ok  "
+            grid.add_row(mark, Text(f"{finding.rule}: the same" if is_repeated else finding.rule))
+            if finding.problem and not is_repeated:
                 grid.add_row(" " * 8, Text(finding.problem))
             problems += [finding.problem] if finding.problem else []
             console().print(grid)
@@ -52,7 +48,7 @@ def check_method(file: Path) -> int:
     return 1 if problems else 0
 
 
-def check_device(device: str, others: tuple[str, ...] = ()) -> None:
+def check_device(device: str, *others: str) -> None:
     """Raises ``RequestError`` unless a device is one of the GPUs here or of ``others``."""
     from bench.sweep.workers import visible_gpus
 
@@ -63,14 +59,11 @@ def check_device(device: str, others: tuple[str, ...] = ()) -> None:
 
 
 def check_gpu(*, devices: str = "cuda") -> int:
-    """Run on a GPU what only a GPU can show, and print a table; says so where there is none.
+    """Run on a GPU, such as cuda:1, what only a GPU can show, and print a table; says so where there is none.
 
     Stacked against sequential training for every client model, two runs at once, a run that is short of
     memory, one that is taken up again, one that is not finite. Exit code 1 if anything is not as it should
     be.
-
-    Args:
-        devices: The GPU: cuda, or cuda:1 for the second one.
     """
     import torch
 

@@ -199,7 +199,6 @@ def import_clients(
     """
     from bench.federation.exchange import install
 
-    named = {"dataset": dataset, "scenario": scenario, "clients": clients}
-    named |= {"partition_seed": partition_seed, "split": split}
-    for line in install(file, paths.data_roots(data_root), named).summary:
+    named = {"dataset": dataset, "scenario": scenario, "clients": clients, "partition_seed": partition_seed}
+    for line in install(file, paths.data_roots(data_root), {**named, "split": split}).summary:
         print(line)

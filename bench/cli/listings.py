@@ -175,8 +175,8 @@ def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
         row = {"name": key, "title": kind.title, "reference": kind.reference, "families": list(kind.families)}
         rows.append(row | {"summary": _summary(kind)})
     if name is None:
-        columns = ("name", "title", "reference")
-        _print_list(rows, as_json, "families", columns, "methods; bench methods NAME describes one")
+        closing = "methods; bench methods NAME describes one"
+        _print_list(rows, as_json, "families", ("name", "title", "reference"), closing)
         return
     kind = METHODS.named(name)
     description, parameters = _docstring(kind), hyper_parameters(kind.Hyper)

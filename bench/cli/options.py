@@ -64,45 +64,30 @@ def _several(*names: str, **more: Any) -> Parameter:
 DATASET = Parameter(name=("--dataset", "-d"))
 SCENARIO = Parameter(name=("--scenario", "-s"))
 CLIENTS = Parameter(name=("--clients", "-k"))
+AT_LEAST_ONE = Number(gte=1)
 
 Studies = Annotated[tuple[str, ...], _several("--study", converter=_words)]
 Datasets = Annotated[tuple[str, ...], _several("--dataset", "-d", converter=_words)]
 Scenarios = Annotated[tuple[str, ...], _several("--scenario", "-s", converter=_words)]
 ClientCounts = Annotated[
-    tuple[int, ...], _several("--clients", "-k", converter=_words, validator=Number(gte=1))
+    tuple[int, ...], _several("--clients", "-k", converter=_words, validator=AT_LEAST_ONE)
 ]
 Methods = Annotated[tuple[str, ...], _several("--method", "-m", converter=_words)]
 Seeds = Annotated[tuple[int, ...], _several("--seed", converter=_seeds)]
 Settings = Annotated[tuple[str, ...], _several("--set")]
-Count = Annotated[int, Parameter(validator=Number(gte=1))]
+Count = Annotated[int, Parameter(validator=AT_LEAST_ONE)]
 Positive = Annotated[float, Parameter(validator=Number(gt=0))]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 AsJson = Annotated[Flag, Parameter(name="--json", help="Print JSON on standard output.")]
-Database = Annotated[
-    str | None,
-    Parameter(
-        name="--db", validator=check_folder, help="Database URL; default: sqlite:///BENCH_HOME/bench.db."
-    ),
-]
-DataRoot = Annotated[
-    Path | None,
-    Parameter(name="--data-root", help="Folder searched first for raw files."),
-]
-Own = Annotated[
-    Flag, Parameter(name="--own", help="Only the database: leave out the results that come with the suite.")
-]
-Shipped = Annotated[
-    Flag, Parameter(name="--shipped", help="Only the results that come with the suite, without the database.")
-]
-
-
-ByMetric = Annotated[
-    Metric,
-    Parameter(
-        name="--metric",
-        help="What clients are scored by; verdicts are of accuracy alone. roc_auc is of two classes.",
-    ),
-]
+DATABASE_HELP = "Database URL; default: sqlite:///BENCH_HOME/bench.db."
+Database = Annotated[str | None, Parameter(name="--db", validator=check_folder, help=DATABASE_HELP)]
+DataRoot = Annotated[Path | None, Parameter(name="--data-root", help="Folder searched first for raw files.")]
+OWN_HELP = "Only the database: leave out the results that come with the suite."
+Own = Annotated[Flag, Parameter(name="--own", help=OWN_HELP)]
+SHIPPED_HELP = "Only the results that come with the suite, without the database."
+Shipped = Annotated[Flag, Parameter(name="--shipped", help=SHIPPED_HELP)]
+METRIC_HELP = "What clients are scored by; verdicts are of accuracy alone. roc_auc is of two classes."
+ByMetric = Annotated[Metric, Parameter(name="--metric", help=METRIC_HELP)]
 
 
 @Parameter(name="*")
@@ -166,10 +151,8 @@ class Machine:
     """What of this machine runs may use.
 
     Args:
-        jobs: Runs at a time over all devices; default: one for each core, on GPUs at most four for each of
-            them.
-        threads: Threads of one run; default 1, which two runs side by side use best. It may change last
-            digits.
+        jobs: Runs at a time over all devices; default: one for each core, on GPUs at most four for each.
+        threads: Threads of one run; default 1, which two runs side by side use best. May change last digits.
         devices: cpu, cuda, or GPUs such as cuda:0,cuda:1; default: every visible GPU, else cpu.
     """
 
@@ -186,10 +169,8 @@ class Machines(Machine, Placement):
     Args:
         backend: Where runs are made: local (this machine), ray (a Ray cluster, with as many --jobs as it has
             room for) or slurm (a Slurm job each, 32 at a time). On a cluster --devices is cpu or cuda.
-        address: Address of the Ray cluster; without it Ray is started on this machine and ended with the
-            command.
-        slurm: What Slurm is to give every job, such as partition=gpu or timeout_min=60; may be given several
-            times.
+        address: Address of the Ray cluster; without it Ray is started here and ended with the command.
+        slurm: What Slurm gives every job, such as partition=gpu; may be given several times.
     """
 
     backend: Backend = "local"

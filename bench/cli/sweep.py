@@ -49,8 +49,7 @@ def sweep(
         checkpoint_minutes: How often a run is saved; after a kill it goes on from there.
         use_tuned: Run every cell in its tuned configuration (bench tune); refused where one has none.
         save_models: Keep the trained models under BENCH_HOME/models; done runs without models are made again.
-        rerun: Redo exactly the runs that are stale, failed, or made by other sources (changed), and no
-            others.
+        rerun: Redo exactly the runs that are stale, failed, or made by other sources (changed).
         dry_run: Print what is done, what would be run and what that costs, and run nothing.
     """
     limits = Limits(max_failures, timeout_seconds, budget_hours * 3600 if budget_hours else None)
@@ -96,9 +95,8 @@ def sweep(
             console(WIDTH).print(display.table(plan, estimator))
             say(summary)
             if count := tree["shipped"]:
-                verb = "comes" if count == 1 else "come"
                 reading = "bench report shows them without a sweep"
-                say(f"{display.runs(count)} of these {verb} with the suite: {reading}")
+                say(f"{display.runs(count)} of these come with the suite: {reading}")
             return 0
         if count := sum(step.changed and not step.to_run for step in plan):
             reason = f"the code has changed since {count:,} of the stored runs"

@@ -15,10 +15,7 @@ from bench.spec import RunSpec, run_name
 
 @dataclass(frozen=True)
 class Filters:
-    """Which runs of a grid are wanted; an empty filter wants all of them.
-
-    ``seeds`` stand in place of the grid's own and may be others.
-    """
+    """Which runs of a grid are wanted: all of an empty filter. ``seeds`` take the place of the grid's own."""
 
     datasets: tuple[str, ...] = ()
     scenarios: tuple[str, ...] = ()
@@ -54,21 +51,13 @@ class Planned:
 
 
 def requested_grid(name_or_path: str | None, filters: Filters) -> Grid:
-    """The grid of that name or file; without one, the grid that the filters alone describe.
-
-    Raises:
-        RequestError: as ``load_grid`` or ``ad_hoc``.
-    """
+    """The grid of that name or file; without one, the grid that the filters alone describe."""
     return load_grid(name_or_path) if name_or_path else ad_hoc(filters)
 
 
 def ad_hoc(filters: Filters) -> Grid:
-    """The grid that options alone describe: data sets and methods, the rest has defaults.
-
-    Defaults: the first scenario of each data set, 10 clients, seed 0.
-
-    Raises:
-        RequestError: no data set or no method is named, one is unknown, or a method runs on none of the data.
+    """The grid that options alone describe: data sets and methods. The rest has defaults: the first scenario
+    of each data set, 10 clients, seed 0. A method that runs on none of the data is a ``RequestError``.
     """
     if not (filters.datasets and filters.methods):
         gap = "no method" if filters.datasets else "no data set" if filters.methods else "neither"
@@ -89,12 +78,9 @@ def ad_hoc(filters: Filters) -> Grid:
 def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | None = None) -> list[Planned]:
     """The runs of a grid: all of the first seed, then all of the second one, and so on.
 
-    ``overrides`` come after the grid's own. One of ``method.*`` goes to those methods that have
-    such a hyper-parameter; at least one must.
-
-    Raises:
-        RequestError: a filter that matches nothing in the grid; an unknown name; a scenario of another
-            family; an unknown key or a wrong value.
+    ``overrides`` come after the grid's own. One of ``method.*`` goes to those methods that have such a
+    hyper-parameter; at least one must. A filter that matches nothing in the grid, an unknown name or key and
+    a wrong value are a ``RequestError``.
     """
     filters = filters or Filters()
     chosen_combinations = all_combinations = list(combinations(grid))
@@ -136,11 +122,7 @@ def plan(
     seed: int,
     overrides: Overrides | None = None,
 ) -> Planned:
-    """One run as the grid would make it: with its protocol, its override blocks, and this variant.
-
-    Raises:
-        RequestError: an unknown name or key, or a wrong value.
-    """
+    """One run as the grid would make it: with its protocol, its override blocks, and this variant."""
     values = {
         **{f"protocol.{key}": value for key, value in grid.protocol.items()},
         **{f"client.{key}": value for key, value in grid.client.items()},

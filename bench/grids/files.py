@@ -46,20 +46,14 @@ def grid_name(file: Traversable) -> str:
 def load_grid(name_or_path: str) -> Grid:
     """A grid by its name, or from a TOML file.
 
-    Raises:
-        RequestError: no such grid or file, not TOML (with the line), an unknown key, a value of the
-            wrong kind, an override that matches nothing in the grid.
+    An unknown key, a value of the wrong kind and an override that matches nothing are a ``RequestError``.
     """
     text, study = read_grid(name_or_path)
     return parse_grid(text, name_or_path, study)
 
 
 def read_grid(name_or_path: str) -> tuple[str, str]:
-    """The text of a grid's file and the grid's study, if any.
-
-    Raises:
-        RequestError: no such grid or file.
-    """
+    """The text of a grid's file and the grid's study, if any."""
     grids = _files_by_name()
     path = Path(name_or_path)
     if name_or_path in grids:
@@ -74,7 +68,7 @@ def read_grid(name_or_path: str) -> tuple[str, str]:
 
 
 def parse_grid(text: str, name: str, study: str = "") -> Grid:
-    """A grid from TOML text; ``name`` is for messages. Raises as ``load_grid`` does."""
+    """A grid from TOML text; ``name`` is for messages."""
     grid = parse_experiment(text, name).grid(study)
     columns = zip(*(combination[:4] for combination in combinations(grid)), strict=True)
     for key, column in zip(("dataset", "scenario", "clients", "method"), columns, strict=True):
@@ -87,7 +81,7 @@ def parse_grid(text: str, name: str, study: str = "") -> Grid:
 
 
 def parse_experiment(text: str, name: str) -> ExperimentFile:
-    """An experiment's file from TOML text; raises as ``load_grid`` does."""
+    """An experiment's file from TOML text."""
     try:
         # By way of JSON, whose lists and tables a strict model takes for tuples and data classes.
         tree = json.dumps(tomllib.loads(text), default=str)

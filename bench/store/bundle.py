@@ -28,15 +28,13 @@ TEXTS = ("stage", "split", "rule", "metric")
 SHIPPED = Path(str(files("bench.results"))) / "measured"
 """Where the bundles are that come with the suite."""
 
-# bundle.json --------------------------------------------------------------------------------------
-
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class File(_Part):
-    """Size, SHA-256 and rows of one Parquet file."""
+    """One Parquet file of a bundle."""
 
     bytes: int
     rows: int
@@ -69,9 +67,6 @@ class Manifest(_Part):
     files: dict[str, File]
     environments: list[EnvironmentEntry]
     partitions: list[PartitionEntry]
-
-
-# Reading ------------------------------------------------------------------------------------------
 
 
 class Bundle(Tables):
@@ -111,7 +106,9 @@ class Bundle(Tables):
         if name != "client_results":
             return rows
         rows = rows.sort_values(["run_id", "client", *TEXTS], ignore_index=True)
-        return rows.assign(**{text: rows[text].cat.categories[rows[text].cat.codes] for text in TEXTS})
+        return rows.assign(
+            **{text: rows[text].cat.categories[rows[text].cat.codes.to_numpy()] for text in TEXTS}
+        )
 
     def _rows(self, name: str) -> pd.DataFrame:
         return _read_table(self.folder, name, self._files)
@@ -237,19 +234,12 @@ def _to_file(name: str, rows: pd.DataFrame, largest_array: int | None) -> pd.Dat
     return rows if largest_array is None else rows[rows["data"].map(len) <= largest_array]
 
 
-# Writing ------------------------------------------------------------------------------------------
-
-
 def write_bundle(tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int | None = 4096) -> int:
     """Write the runs that have an outcome (``OUTCOMES``) as the bundle ``folder``; returns how many they are.
 
     ``runs`` are rows of ``tables.runs``; arrays of more than ``largest_array`` bytes (None: any) are left
     out. The same runs give the same bytes, whatever their ids. A bundle that stands there is replaced in one
-    step, after the new one was read back whole.
-
-    Raises:
-        RequestError: no run has an outcome; ``folder`` holds something else than a bundle; it cannot be
-            written; the database holds what a bundle may not.
+    step, after the new one was read back whole; a folder of anything else is a ``RequestError``.
     """
     folder = folder.resolve()
     runs = runs[runs["state"].isin(OUTCOMES)].sort_values("spec_hash", ignore_index=True)

@@ -20,8 +20,6 @@ from bench.store.models import spec_columns, unpack_array
 
 CURVE_SPLIT = "test"
 
-# Columns ------------------------------------------------------------------------------------------
-
 TEXT, COUNT, LARGE, NUMBER = pa.string(), pa.int32(), pa.int64(), pa.float64()
 COUNTS = pa.list_(pa.field("element", COUNT, nullable=False))
 
@@ -79,14 +77,9 @@ def refuse(folder: Path, file: str, problem: str) -> NoReturn:
     raise RequestError(f"bundle {folder}: {file}: {problem}")
 
 
-# Rows ---------------------------------------------------------------------------------------------
-
-
 def check_rows(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
-    """Check the rows of every file, and of ``environments`` and ``partitions`` of ``bundle.json``.
-
-    Raises:
-        RequestError: naming the first row that breaks a rule.
+    """Check the rows of every file, and of ``environments`` and ``partitions`` of ``bundle.json``; the first
+    that breaks a rule is named in a ``RequestError``.
     """
     for row, run in enumerate(tables["runs"].to_dict("records")):
         try:

@@ -40,9 +40,6 @@ def import_bundle(url: str, bundle: Bundle) -> ImportInfo:
 
     The database at ``url`` is made where it is missing. Times, versions and numerics stay as the
     bundle has them. A settled run that is stored stays. A bundle of which no run is written leaves nothing.
-
-    Raises:
-        RequestError: the database cannot be written; nothing is written then.
     """
     runs = bundle.runs()
     with open_store(url, create=True) as store, store.transaction() as session:

@@ -40,10 +40,7 @@ DRIVER = "postgresql+psycopg"
 class Database:
     """Where a result database is: an SQLite file (``path``), or a database on a PostgreSQL server.
 
-    ``name`` is how messages call it; it holds no password.
-
-    Raises:
-        RequestError: another kind of URL, or the driver is not installed.
+    ``name`` is how messages call it; it holds no password. Another kind of URL is a ``RequestError``.
     """
 
     def __init__(self, url: str) -> None:
@@ -68,9 +65,7 @@ class Database:
 
     @contextmanager
     def explained(self, action: str) -> Iterator[None]:
-        """Turn what the database refuses into one line: a ``BusyError`` if that may pass by itself, else a
-        ``RequestError``.
-        """
+        """Turn what the database refuses into a ``RequestError``, or a ``BusyError`` if it may pass."""
         try:
             yield
         except (DBAPIError, sqlite3.Error) as error:
@@ -91,11 +86,7 @@ class Database:
             engine.dispose()
 
     def empty(self) -> bool:
-        """Whether there is nothing to read yet: another process may be about to make the tables.
-
-        Raises:
-            RequestError: it cannot be reached, or the file is no database.
-        """
+        """Whether there is nothing to read yet: another process may be about to make the tables."""
         if self.path is not None and not (self.path.exists() and self.path.stat().st_size):
             return True
         with self.reading() as connection:
@@ -171,11 +162,7 @@ class Database:
                 time.sleep(0.01)
 
     def backup(self, target: Path) -> None:
-        """Copy an SQLite file, as it is at one moment, into a new file, while others write.
-
-        Raises:
-            RequestError: the database cannot be copied, or the file exists or cannot be written.
-        """
+        """Copy an SQLite file, as it is at one moment, into a new file, while others write."""
         self.check()
         if self.path is None:
             raise RequestError(f"database {self.name}: use pg_dump, or 'bench export' for results alone")

@@ -20,11 +20,7 @@ HEAD = REVISIONS[-1]
 
 
 def current(connection: Connection, database: Database) -> str | None:
-    """The database's revision; None for one without tables.
-
-    Raises:
-        RequestError: it holds tables, but not the suite's.
-    """
+    """The database's revision; None for one without tables. Others' tables are a ``RequestError``."""
     tables = inspect(connection).get_table_names()
     if not tables:
         return None
@@ -83,11 +79,7 @@ def _upgrade(engine: Engine, database: Database) -> None:
 
 
 def upgrade(database: Database) -> str:
-    """Bring an existing database to the newest schema; returns the revision before.
-
-    Raises:
-        RequestError: no such database, one that cannot be written, not a result database, an unknown schema.
-    """
+    """Bring an existing database to the newest schema; returns the revision before."""
     database.check()
     engine = database.engine(write=True)
     try:

@@ -26,23 +26,21 @@ NAMING = {
     "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
     "pk": "pk_%(table_name)s",
 }
-
+"""Names of constraints, which SQLite's migrations need."""
 
 LARGE = BigInteger().with_variant(Integer, "sqlite")
 """Bytes: SQLite's integers are as large as need be."""
 
 
 class Base(DeclarativeBase):
-    """Declarative base; every constraint has a name, as SQLite migrations need."""
+    """Declarative base."""
 
     metadata = MetaData(naming_convention=NAMING)
 
 
 class Claim(Base):
-    """A run that a sweep makes: no other sweep starts it before ``until`` (seconds, database's clock).
-
-    ``owner`` names the sweep, ``run`` the run, which is made on ``device`` since ``since`` (UTC without a
-    zone).
+    """A run that a sweep, ``owner``, makes on ``device`` since ``since`` (UTC without a zone): no other sweep
+    starts it before ``until`` (seconds, database's clock).
     """
 
     __tablename__ = "claims"
@@ -174,11 +172,9 @@ class Curve(Base):
 
 
 class Confusion(Base):
-    """Test items by client, true and predicted class at the rounds that a rule selects: zlib-compressed
-    little-endian int32 ``[clients, classes * classes]``.
+    """Test items by client, true and predicted class at the rounds of a rule; the bytes are as in ``Curve``.
 
-    Runs of older versions have none, nor have those with more counts than
-    ``bench.engine.evaluation.MOST_NUMBERS``.
+    Older runs have none, nor have those with more counts than ``bench.engine.evaluation.MOST_NUMBERS``.
     """
 
     __tablename__ = "confusions"
@@ -211,7 +207,6 @@ def spec_columns(spec: RunSpec) -> dict[str, Any]:
 
 
 # Arrays as bytes: compact, exact, and readable without pickle -------------------------------------------
-
 
 AXES = {"curves": ("rows", "clients"), "confusions": ("clients", "classes", "classes")}
 """Tables with an array of counts in the column ``data``, and the columns that say its shape."""

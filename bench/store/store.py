@@ -36,19 +36,19 @@ from bench.store.models import (
     spec_columns,
     unpack_counts,
 )
-from bench.store.tables import RUN_COLUMNS, Tables, filter_runs, wanted_values
+from bench.store.tables import Tables, filter_runs, wanted_values
 
 COLUMNS = Run.__table__.columns
-SECONDS = ("total", "client", "server", "evaluation")
 
-BUNDLE_COLUMNS: dict[str, ColumnElement[Any]] = {
+RUN_VALUES: dict[str, ColumnElement[Any]] = {
+    **{name: column for name, column in COLUMNS.items() if name != "bundle_id"},
     "bundle": func.coalesce(ImportedBundle.name, ""),
     "bundle_state": func.coalesce(ImportedBundle.state, ""),
     "bundle_checked": ImportedBundle.__table__.columns["checked"],
     "bundle_sampled": func.coalesce(ImportedBundle.sample.contains(Run.spec_hash), False),
     "bundle_close": func.coalesce(ImportedBundle.sample.contains(Run.spec_hash + '": "close'), False),
 }
-"""What a run has of the bundle that it was imported with."""
+"""``RUN_COLUMNS``, with those of the bundle that a run was imported with."""
 
 CLOCKS = {
     "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
@@ -63,7 +63,7 @@ Kind = tuple[str, str, int, str]
 
 
 class Stored(NamedTuple):
-    """What a sweep needs to know of a stored run: how it ended, by which code, and what it took."""
+    """What a sweep needs to know of a stored run."""
 
     spec_hash: str
     id: int
@@ -102,7 +102,7 @@ def clock(session: Session) -> float:
 
 
 class Store(Tables):
-    """A result database. Made by ``open_store``; use as a context manager or call ``close``."""
+    """A result database, made by ``open_store``; used as a context manager, or closed by ``close``."""
 
     def __init__(self, database: Database, engine: Engine) -> None:
         self.name = database.name
@@ -128,18 +128,10 @@ class Store(Tables):
     def transaction(self) -> Iterator[Session]:
         """A session in one transaction that holds the write lock from its start.
 
-        Raises:
-            RequestError: the database cannot be written (full, read-only); if it was locked for 30 s, or
-                its server is away, a ``BusyError``.
+        A database that cannot be written is a ``RequestError``, one that is locked or away a ``BusyError``.
         """
-        with (
-            self._database.explained("write to"),
-            Session(writing(self._engine)) as session,
-            session.begin(),
-        ):
+        with self._database.explained("write to"), Session(writing(self._engine)) as session, session.begin():
             yield session
-
-    # What is stored -------------------------------------------------------------------------------
 
     def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
         """As ``Tables.table``."""
@@ -147,9 +139,8 @@ class Store(Tables):
         columns: dict[str, ColumnElement[Any]] = {column.name: column for column in model.columns}
         statement = select(model)
         if name == "runs":
-            columns = {key: (columns | BUNDLE_COLUMNS)[key] for key in RUN_COLUMNS}
-            statement = select(*(column.label(key) for key, column in columns.items()))
-            statement = statement.join_from(Run, ImportedBundle, isouter=True)
+            columns = RUN_VALUES
+            statement = select(*columns.values()).join_from(Run, ImportedBundle, isouter=True)
         long_filters = {}
         for key, values in wanted_values(filters, columns).items():
             if len(values) > MOST_VALUES:
@@ -180,21 +171,17 @@ class Store(Tables):
             return _stored(connection, spec_hash)
 
     def refuse_other_clients(self, hashes: Mapping[FederationKey, str], redone: Collection[str]) -> None:
-        """Keep one's own settled runs on other clients out of one database: a report averages what it holds
-        of a cell, and compares the methods of a federation. Those of spec hashes in ``redone`` are replaced.
-
-        Raises:
-            RequestError: there is such a run of a federation in ``hashes``.
+        """Refuse a database with one's own settled runs on other clients than those of ``hashes``: a report
+        averages what it holds of a cell. Runs of spec hashes in ``redone`` are replaced.
         """
         runs = self.runs(state=SETTLED, bundle="")
         is_other = ~runs["partition_hash"].isin({"", *hashes.values()}) & ~runs["spec_hash"].isin(redone)
-        for row in runs[is_other].to_dict("records"):
-            spec = RunSpec.model_validate_json(row["spec"])
-            if spec.federation_key in hashes:
+        for canonical, old in runs.loc[is_other, ["spec", "partition_hash"]].itertuples(index=False):
+            spec = RunSpec.model_validate_json(canonical)
+            if new := hashes.get(spec.federation_key):
                 name = run_name(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
-                old, new = row["partition_hash"][:8], hashes[spec.federation_key][:8]
-                problem = f"{name} is stored, made on other clients ({old}) than there are now ({new})"
-                raise RequestError(f"{problem}; use another --db")
+                clients = f"made on other clients ({old[:8]}) than there are now ({new[:8]})"
+                raise RequestError(f"{name} is stored, {clients}; use another --db")
 
     def sweeps(self) -> list[tuple[RunningSweep, list[Claim]]]:
         """Sweeps whose claims last, the oldest first, with their claims on runs that are not stored yet."""
@@ -204,8 +191,6 @@ class Store(Tables):
             rows = session.scalars(select(RunningSweep).where(lasting).order_by(RunningSweep.started)).all()
             claims = session.scalars(select(Claim).where(~is_stored).order_by(Claim.since, Claim.run)).all()
         return [(row, [claim for claim in claims if claim.owner == row.owner]) for row in rows]
-
-    # Storing --------------------------------------------------------------------------------------
 
     def save(self, spec: RunSpec, result: RunResult, provenance: Mapping[str, Any] | None = None) -> Stored:
         """Write a run with all that belongs to it in one transaction; returns what is stored now.
@@ -224,7 +209,7 @@ class Store(Tables):
             environment = Environment(hash=sha256(described), description=described)
             values = spec_columns(spec)
             values |= {name: value for name, value in vars(result).items() if name in COLUMNS}
-            values |= {f"seconds_{part}": result.seconds.get(part, 0.0) for part in SECONDS}
+            values |= {f"seconds_{part}": seconds for part, seconds in result.seconds.items()}
             values |= {
                 "environment_id": id_of(session, environment),
                 "started": result.started or now(),
@@ -252,9 +237,8 @@ def _stored(connection: Connection, spec_hash: str) -> Stored | None:
 
 def replace_run(session: Session, old_run: Stored | None, values: Mapping[str, Any]) -> Run:
     """Add a run in the place of an old one, whose id it takes."""
-    if old_run is not None:
-        session.execute(delete(Run).where(Run.id == old_run.id))
     run = Run(id=old_run.id if old_run else None, **values)
+    session.execute(delete(Run).where(Run.id == run.id))
     session.add(run)
     session.flush()
     return run
@@ -280,9 +264,6 @@ def id_of(session: Session, row: Environment | ImportedBundle) -> int:
         session.flush()
         return row.id
     return number
-
-
-# A result as rows -----------------------------------------------------------------------------------
 
 
 def tables_of(result: RunResult) -> dict[str, list[dict[str, Any]]]:
@@ -332,17 +313,11 @@ def _rows(
     ]
 
 
-# Opening --------------------------------------------------------------------------------------------
-
-
 def open_store(url: str, create: bool) -> Store:
     """Open the database at ``url``: ``sqlite:///PATH`` or ``postgresql+psycopg://USER@HOST/DATABASE``.
 
     With ``create`` it is opened for writing and made where it is missing; without, it must exist and is
-    only read.
-
-    Raises:
-        RequestError: another kind of URL, or as ``migrate.opened``.
+    only read. What cannot be used is a ``RequestError``.
     """
     database = Database(url)
     return Store(database, migrate.opened(database, create))
@@ -352,9 +327,6 @@ def stored_runs(url: str, searches: bool = False) -> dict[str, Stored]:
     """Stored runs by spec hash; nothing where there is no database yet, and none is created.
 
     ``searches``: the database is one of searches; those and runs that are reported never share one.
-
-    Raises:
-        RequestError: as ``open_store``, and for a database of the other sort.
     """
     database = Database(url)
     if database.empty():

@@ -138,24 +138,21 @@ def test_a_wrong_spec(bundle: Path, change: Callable[[dict[str, Any]], Any], abo
     refused(bundle, RUNS, about)
 
 
-@pytest.mark.parametrize("file", [RUNS, RESULTS, CURVES, ARTEFACTS, CONFUSIONS])
-def test_a_wrong_table(bundle: Path, file: str) -> None:
+def test_a_wrong_table(bundle: Path) -> None:
     def missing_value(table: pa.Table) -> pa.Table:
-        name, column = table.column_names[0], table.column(0)
-        return table.set_column(0, name, pa.array([None, *column.to_pylist()[1:]], column.type))
+        return table.set_column(0, table.column_names[0], pa.nulls(len(table), table.column(0).type))
 
-    first = pq.read_schema(bundle / file).names[0]
     cases: list[Callable[[pa.Table], pa.Table]] = [
-        lambda table: table.drop_columns([first]),
+        lambda table: table.drop_columns(["run"]),
         lambda table: table.append_column("more", table.column(0)),
-        lambda table: table.append_column(first, table.column(0)),
-        lambda table: table.set_column(0, first, pa.array([b"\xff"] * len(table))),
+        lambda table: table.append_column("run", table.column(0)),
+        lambda table: table.set_column(0, "run", pa.array([b"\xff"] * len(table))),
         missing_value,
     ]
     for number, change in enumerate(cases):
         folder = Path(shutil.copytree(bundle, bundle.with_name(str(number))))
-        change_table(folder, file, change)
-        refused(folder, file, "columns")
+        change_table(folder, CURVES, change)
+        refused(folder, CURVES, "columns")
 
 
 def test_a_file_that_is_damaged_or_foreign(bundle: Path) -> None:
@@ -191,24 +188,13 @@ def test_a_wrong_table_of_contents(bundle: Path, change: Callable[[Any], Any], a
 def test_what_is_beside_the_files_of_a_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
     (bundle / "readme.sh").write_text("echo")
     refused(bundle, MANIFEST, "readme")
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(RequestError, match=r"no bundle at .*bundle\.json"):
-            Bundle(folder)
+    with pytest.raises(RequestError, match=r"no bundle at .*bundle\.json"):
+        Bundle(tmp_path / "none")
 
 
-@pytest.mark.parametrize(
-    ("change", "file"),
-    [
-        (lambda tree: tree["files"][CURVES].update(sha256="x"), CURVES),
-        (lambda tree: tree["files"][RUNS].update(bytes=2**40), RUNS),
-        (lambda tree: tree["environments"][0]["description"].update(threads=2), RUNS),
-    ],
-)
-def test_a_table_that_is_not_what_its_contents_say(
-    bundle: Path, change: Callable[[Any], Any], file: str
-) -> None:
-    change_manifest(bundle, change)
-    refused(bundle, file)
+def test_a_description_that_is_not_that_of_its_hash(bundle: Path) -> None:
+    change_manifest(bundle, lambda tree: tree["environments"][0]["description"].update(threads=2))
+    refused(bundle, RUNS, "environment")
 
 
 def test_a_finished_run_has_all_of_its_parts(bundle: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_database_and_a_bundle_are_filtered_alike(tmp_path: Path) -> None:
 def test_what_no_run_has_is_refused_with_what_there_is(tmp_path: Path) -> None:
     with opened(tmp_path / "a.db", [(spec_of(), done()), (spec_of(3, method="fedavg"), done(3))]) as store:
         runs = store.runs()
-    assert list(filter_known_runs(runs, {"method": ["local"], "seed": None, "clients": []})["clients"]) == [2]
+    assert list(filter_known_runs(runs, {"method": ["local"]})["clients"]) == [2]
     with pytest.raises(RequestError, match=r"'locl'.*'local'"):
         filter_known_runs(runs, {"method": ["local", "locl"]})
     with pytest.raises(RequestError, match="filters"):
