@@ -137,16 +137,13 @@ class Sources:
                 yield "missing", file.path
 
     def get(self, file: RawFile) -> Path:
-        """Path of the checked file, downloaded if need be.
-
-        Raises:
-            NoDataError: it is in no data root and cannot be downloaded.
-            RequestError: its checksum is not the published one.
-        """
+        """Path of the checked file, downloaded if need be; raises as ``get_all``."""
         return self.get_all([file])[0]
 
     def get_all(self, files: Sequence[RawFile]) -> list[Path]:
-        """``get`` for several files; the error names every one that is missing."""
+        """``get`` for several files. What is not to be had is a ``NoDataError`` that names all of it, a wrong
+        checksum a ``RequestError``.
+        """
         missing_files = [file for file in files if self.locate(file) is None]
         for place, file in enumerate(missing_files):
             try:

@@ -51,11 +51,7 @@ def _say_all(words: list[str]) -> None:
 
 
 def run(words: list[str]) -> int:
-    """Run a command line; its exit code, 0 or 1, where it is a right one.
-
-    Raises:
-        RequestError: the request was wrong.
-    """
+    """Run a command line; its exit code, 0 or 1. A wrong one is a ``RequestError``."""
     try:
         _say_all(words)
         outcome = app(words, exit_on_error=False, print_error=False, result_action="return_value")

@@ -16,9 +16,6 @@ from bench.errors import NoDataError, RequestError
 
 app = App(name="data", help="Fetch, check and describe the data sets, and exchange their clients.")
 
-WIDTH = 100
-"""Columns that the widest table takes, where there is no terminal."""
-
 Dataset = Annotated[str, options.DATASET]
 Scenario = Annotated[str, options.SCENARIO]
 Clients = Annotated[int, options.CLIENTS, Parameter(validator=Number(gte=1))]
@@ -104,7 +101,7 @@ def stats(
         raise NoDataError(f"{dataset}: {tables[0].missing_reason}")
     if as_json:
         print(json.dumps([row for entry in tables for row in entry.records], indent=1))
-    screen = console(WIDTH, errors=as_json)
+    screen = console(100, errors=as_json)
     for entry in tables:
         texts, words = entry.texts, {"clients", "quantity"}
         if entry.missing_reason:

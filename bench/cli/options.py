@@ -34,11 +34,7 @@ def _words(kind: Any, tokens: Sequence[Token]) -> tuple[Any, ...]:
 
 
 def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
-    """``3`` is one seed, ``20-39`` are twenty; a seed that is named twice counts once.
-
-    Raises:
-        ValueError: a word is neither; cyclopts puts the option's name before it.
-    """
+    """``3`` is one seed, ``20-39`` are twenty; a seed that is named twice counts once."""
     seeds: dict[int, None] = {}
     for part in _parts(tokens):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
@@ -121,25 +117,17 @@ class FederationFilters:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class CellFilters(FederationFilters):
-    """Which cells.
+    """Which cells."""
 
-    Args:
-        method: Only this method, or several.
-    """
-
-    method: Methods = ()
+    method: Annotated[Methods, Parameter(help="Only this method, or several.")] = ()
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class RunFilters(CellFilters):
-    """Which runs.
+    """Which runs."""
 
-    Args:
-        seed: Only this seed, or several, such as 0-4,7.
-    """
-
-    seed: Seeds = ()
+    seed: Annotated[Seeds, Parameter(help="Only this seed, or several, such as 0-4,7.")] = ()
 
 
 ALL_FEDERATIONS, ALL_CELLS, ALL_RUNS = FederationFilters(), CellFilters(), RunFilters()

@@ -19,11 +19,6 @@ from bench.paths import data_roots
 if TYPE_CHECKING:
     from bench.timing.speed import Case, Row, WholeRow
 
-WIDTH = 140
-"""Columns that the table takes, where there is no terminal."""
-
-ROUNDS = 9
-
 
 def speed(
     *,
@@ -69,7 +64,7 @@ def speed(
     machine = {"roots": data_roots(), "device": devices, "threads": threads or os.cpu_count() or 1}
     work: Callable[[Case], Row | WholeRow] = partial(measure_whole, **machine)
     if not whole:
-        work = partial(measure, rounds=rounds or ROUNDS, overrides=parse_overrides(settings), **machine)
+        work = partial(measure, rounds=rounds or 9, overrides=parse_overrides(settings), **machine)
     records: list[dict[str, Any]] = []
     reasons: dict[str, None] = {}
     for case in cases(dataset, scenario, clients, method, whole):
@@ -94,6 +89,6 @@ def speed(
         for record in records
     ]
     numbers, title = {*headings} - {"dataset", "method", "model"}, f"{data.title}, {scenario}"
-    console(WIDTH, errors=as_json).print(table(headings, lines, right=numbers, title=title))
+    console(140, errors=as_json).print(table(headings, lines, right=numbers, title=title))
     if out:
         out.write_text(text + "\n")

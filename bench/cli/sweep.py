@@ -12,9 +12,6 @@ from bench.cli.output import console, say
 from bench.errors import RequestError
 from bench.sweep.policy import Level, Limits, check
 
-WIDTH = 110
-"""Columns of the plan's table where there is no terminal."""
-
 
 def sweep(
     *,
@@ -92,7 +89,7 @@ def sweep(
             if as_json:
                 print(json.dumps(tree, indent=1))
                 return 0
-            console(WIDTH).print(display.table(plan, estimator))
+            console(110).print(display.table(plan, estimator))
             say(summary)
             if count := tree["shipped"]:
                 reading = "bench report shows them without a sweep"

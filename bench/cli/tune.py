@@ -14,9 +14,6 @@ from bench.cli import options
 from bench.cli.output import console, say
 from bench.sweep.policy import check
 
-WIDTH = 120
-"""Columns of the table where there is no terminal."""
-
 
 def tune(
     *,
@@ -89,7 +86,7 @@ def tune(
                 tree = {"searches": rows, "skipped": reasons, "slots": len(slots.devices)}
                 print(json.dumps(tree, indent=1))
                 return 0
-            console(WIDTH).print(show.table(rows))
+            console(120).print(show.table(rows))
             for name, reason in reasons.items():
                 say(f"left out: {name}: {reason}", notes)
             say(show.cost(rows, len(slots.devices), batch * len(seeds)), notes)

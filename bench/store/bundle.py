@@ -74,10 +74,8 @@ class Bundle(Tables):
 
     Run ids are 1, 2, ... in the order of the file. A bundle has no tracebacks, no curves but those of the
     test split, and does not say where its runs came from. ``hash`` is the SHA-256 of ``bundle.json``, which
-    holds those of the other files; ``source`` is what it says of its origin.
-
-    Raises:
-        RequestError: ``folder`` is no bundle, or a damaged one; the line names the file and the problem.
+    holds those of the other files; ``source`` is what it says of its origin. What is no bundle, or a damaged
+    one, is a ``RequestError`` that names the file and the problem.
     """
 
     def __init__(self, folder: Path, *, name: str = "", trusted: bool = False) -> None:

@@ -39,11 +39,7 @@ def _expect(revision: str | None, database: Database, *revisions: str | None) ->
 
 
 def opened(database: Database, create: bool) -> Engine:
-    """An engine to a database of this version's schema; with ``create`` it writes, and makes what is missing.
-
-    Raises:
-        RequestError: empty (reading), other tables, an older or a newer schema.
-    """
+    """An engine to a database of this schema; with ``create`` it writes, and makes what is missing."""
     if not create:
         database.check()
     engine = database.engine(write=create)

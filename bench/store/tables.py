@@ -58,7 +58,7 @@ class Tables(ABC):
     def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
         """Run and stage -> correct predictions ``[rows, clients]``, of those runs that have a curve."""
         rows = self.table("curves", run_id=list(run_ids), split=split)
-        keys = zip(rows["run_id"].tolist(), rows["stage"].tolist(), strict=True)
+        keys = rows[["run_id", "stage"]].itertuples(index=False, name=None)
         return dict(zip(keys, rows["counts"], strict=True))
 
     def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:

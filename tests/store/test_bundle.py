@@ -17,18 +17,12 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.store import open_store
 from bench.store.bundle import SHIPPED, Bundle, read_bundles, shipped_runs, write_bundle
+from bench.store.bundle_check import SCHEMAS
 from bench.store.bundle_import import import_bundle
 from bench.store.tables import Tables
 from bench.studies import shipped
 
-FILES = {
-    "bundle.json",
-    "runs.parquet",
-    "client_results.parquet",
-    "curves.parquet",
-    "artefacts.parquet",
-    "confusions.parquet",
-}
+FILES = {"bundle.json", *(f"{name}.parquet" for name in SCHEMAS)}
 
 
 @st.composite

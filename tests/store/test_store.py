@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import threading
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from stored_runs import SPLITS, STARTED, done, save, spec_of
 from bench.engine.result import RunResult
 from bench.engine.states import State
 from bench.errors import RequestError
+from bench.selection import RULES
 from bench.spec import RunSpec
 from bench.store import Store, migrate, open_store
 from bench.store.connect import Database
@@ -40,25 +42,6 @@ def results(draw: st.DrawFn) -> RunResult:
     return RunResult("done", correct=correct, samples=samples, partition_hash="p", seconds={"total": 1.5})
 
 
-def chosen_row(result: RunResult, stage: str, rule: str, client: int) -> int:
-    """The row that a rule reads, written as loops over rows and clients."""
-    rows = len(result.correct[stage, "val"])
-    if rule == "last":
-        return rows - 1
-    split = "test" if rule == "best_test" else "val"
-    counts, samples = result.correct[stage, split], result.samples[split]
-    best, best_row = -1.0, 0
-    for row in range(rows):
-        if rule == "client_best_val":
-            score = float(counts[row, client])
-        else:
-            scores = [counts[row, c] / samples[c] for c in range(len(samples)) if samples[c]]
-            score = float(np.mean(scores)) if scores else 0.0
-        if score > best:
-            best, best_row = score, row
-    return best_row
-
-
 @settings(max_examples=40, deadline=None)
 @given(result=results())
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, result: RunResult) -> None:
@@ -74,17 +57,13 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, result: RunResult)
         (row.stage, row.split, row.rule, row.client): (row.value, row.samples) for row in frame.itertuples()
     }
     expected = {}
-    for stage in ("received", "trained"):
-        for rule in ("best_val", "last", "best_test", "client_best_val"):
-            for client in range(clients):
-                row = chosen_row(result, stage, rule, client)
-                for split in SPLITS:
-                    n = int(result.samples[split][client])
-                    if n:
-                        expected[stage, split, rule, client] = (
-                            result.correct[stage, split][row, client] / n,
-                            n,
-                        )
+    for stage, rule in product(("received", "trained"), RULES):
+        val, test = (result.correct[stage, split] for split in ("val", "test"))
+        rows = RULES[rule](val, result.samples["val"], test, result.samples["test"])
+        for client, split in product(range(clients), SPLITS):
+            if n := int(result.samples[split][client]):
+                value = result.correct[stage, split][rows[client], client] / n
+                expected[stage, split, rule, client] = (value, n)
     assert stored == expected
     assert set(frame["metric"]) <= {"accuracy"}
 
