@@ -37,7 +37,7 @@ for name, place, summary in (
     ("doctor", "checks:doctor", "Report the environment and say what to fix."),
     ("data", "data:app", "Fetch, check and describe data sets, and exchange their clients."),
     ("db", "db:app", "Check or back up the database, or bring its schema up to date."),
-    ("speed", "speed:speed", "Measure seconds a round, or of whole runs."),
+    ("speed", "checks:speed", "Measure seconds a round, or of whole runs."),
 ):
     app.command(f"bench.cli.{place}", name=name, help=summary)  # imported on use: each needs other libraries
 

@@ -16,9 +16,6 @@ from bench.errors import NoDataError, RequestError
 
 app = App(name="data", help="Fetch, check and describe the data sets, and exchange their clients.")
 
-Dataset = Annotated[str, options.DATASET]
-Scenario = Annotated[str, options.SCENARIO]
-Clients = Annotated[int, options.CLIENTS, Parameter(validator=Number(gte=1))]
 PartitionSeed = Annotated[
     int | None, Parameter(validator=Number(gte=0), help="Default: the data set's, or that of a file.")
 ]
@@ -29,7 +26,7 @@ Split = Annotated[
 
 
 @app.command
-def fetch(*, dataset: Dataset, data_root: options.DataRoot = None) -> None:
+def fetch(*, dataset: options.OneDataset, data_root: options.DataRoot = None) -> None:
     """Download the raw files of a data set that are not at hand, into BENCH_HOME/data."""
     from bench.dataset import DATASETS
     from bench.sources import Sources
@@ -42,7 +39,7 @@ def fetch(*, dataset: Dataset, data_root: options.DataRoot = None) -> None:
 
 
 @app.command
-def verify(*, dataset: Dataset | None = None, data_root: options.DataRoot = None) -> int:
+def verify(*, dataset: options.OneDataset | None = None, data_root: options.DataRoot = None) -> int:
     """Check the raw files at hand, of one data set or all, against their published checksums; exit code 1 if
     one is wrong.
     """
@@ -64,9 +61,9 @@ def verify(*, dataset: Dataset | None = None, data_root: options.DataRoot = None
 @app.command
 def stats(
     *,
-    dataset: Dataset | None = None,
-    scenario: Scenario | None = None,
-    clients: Clients | None = None,
+    dataset: options.OneDataset | None = None,
+    scenario: options.OneScenario | None = None,
+    clients: options.OneClientCount | None = None,
     data_root: options.DataRoot = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -79,7 +76,7 @@ def stats(
 
     Args:
         dataset: One data set; default: every data set, those not at hand with a line that says so.
-        scenario: Scenario of the clients, with --dataset; default: those of the papers' tables.
+        scenario: options.OneScenario of the clients, with --dataset; default: those of the papers' tables.
         clients: Number of clients, with --dataset; default: those of the papers' tables.
     """
     if dataset is None and (scenario or clients):
@@ -115,9 +112,9 @@ def stats(
 @app.command
 def classes(
     *,
-    dataset: Dataset,
+    dataset: options.OneDataset,
     scenario: options.Scenarios = (),
-    clients: Clients = 20,
+    clients: options.OneClientCount = 20,
     out: Path = Path("report"),
     data_root: options.DataRoot = None,
 ) -> None:
@@ -148,9 +145,9 @@ def export_clients(
     file: Path,
     /,
     *,
-    dataset: Dataset,
-    scenario: Scenario,
-    clients: Clients,
+    dataset: options.OneDataset,
+    scenario: options.OneScenario,
+    clients: options.OneClientCount,
     partition_seed: PartitionSeed = None,
     split: Split = None,
     data_root: options.DataRoot = None,
@@ -179,9 +176,9 @@ def import_clients(
     file: Path,
     /,
     *,
-    dataset: Dataset | None = None,
-    scenario: Scenario | None = None,
-    clients: Clients | None = None,
+    dataset: options.OneDataset | None = None,
+    scenario: options.OneScenario | None = None,
+    clients: options.OneClientCount | None = None,
     partition_seed: PartitionSeed = None,
     split: Split = None,
     data_root: options.DataRoot = None,

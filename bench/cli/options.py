@@ -57,11 +57,11 @@ def _several(*names: str, **more: Any) -> Parameter:
     return Parameter(name=names, negative="", show_default=False, **more)
 
 
-DATASET = Parameter(name=("--dataset", "-d"))
-SCENARIO = Parameter(name=("--scenario", "-s"))
-CLIENTS = Parameter(name=("--clients", "-k"))
 AT_LEAST_ONE = Number(gte=1)
 
+OneDataset = Annotated[str, Parameter(name=("--dataset", "-d"))]
+OneScenario = Annotated[str, Parameter(name=("--scenario", "-s"))]
+OneClientCount = Annotated[int, Parameter(name=("--clients", "-k"), validator=AT_LEAST_ONE)]
 Studies = Annotated[tuple[str, ...], _several("--study", converter=_words)]
 Datasets = Annotated[tuple[str, ...], _several("--dataset", "-d", converter=_words)]
 Scenarios = Annotated[tuple[str, ...], _several("--scenario", "-s", converter=_words)]
