@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tomllib
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -14,33 +13,21 @@ from bench.errors import RequestError, unknown
 from bench.grids.experiment import ExperimentFile
 from bench.grids.grid import Grid, combinations
 
-FOLDER = "experiments"
-"""Where a study, a package, keeps the files of its experiments."""
-
 
 def grid_names() -> list[str]:
     """Names of the grids that come with the suite."""
     return sorted(_files_by_name())
 
 
-def _files_by_name() -> dict[str, tuple[Traversable, str]]:
-    """The grids of no study, and those of the suite's studies: the file and its study."""
-    studies = [(folder, folder.name) for folder in files("bench.reports").iterdir() if folder.is_dir()]
-    folders = [(files("bench.grids"), ""), *((folder / FOLDER, study) for folder, study in studies)]
-    return {
-        file.name.removesuffix(".toml"): (file, study)
-        for folder, study in folders
-        if folder.is_dir()
-        for file in folder.iterdir()
-        if file.name.endswith(".toml")
-    }
+def _files_by_name() -> dict[str, Path]:
+    """The files of the suite's studies."""
+    return {file.stem: file for file in Path(str(files("bench.reports"))).glob("*/experiments/*.toml")}
 
 
-def grid_name(file: Traversable) -> str:
+def grid_name(file: object) -> str:
     """What ``--grid`` calls a file: its name if it comes with the suite, else its path."""
-    name = file.name.removesuffix(".toml")
-    suite_file, _ = _files_by_name().get(name, (None, ""))
-    return name if str(suite_file) == str(file) else str(file)
+    names = {str(path): name for name, path in _files_by_name().items()}
+    return names.get(str(file), str(file))
 
 
 def load_grid(name_or_path: str) -> Grid:
@@ -57,8 +44,7 @@ def read_grid(name_or_path: str) -> tuple[str, str]:
     grids = _files_by_name()
     path = Path(name_or_path)
     if name_or_path in grids:
-        file, study = grids[name_or_path]
-        return file.read_text(encoding="utf-8"), study
+        return grids[name_or_path].read_text(encoding="utf-8"), grids[name_or_path].parents[1].name
     if path.suffix != ".toml" and len(path.parts) == 1:
         raise unknown("grid", name_or_path, grids)
     try:

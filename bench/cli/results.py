@@ -1,4 +1,4 @@
-"""``bench export``, ``import``, ``verify`` and ``results``: results that others can read and check."""
+"""``bench export``, ``import``, ``verify``, ``results`` and ``db``: results are exchanged and looked after."""
 
 from __future__ import annotations
 
@@ -159,9 +159,8 @@ def verify(
             state = mark(store, source.hash, findings)
     missed_methods = sorted({*all_runs["method"]} - {*runs["method"]})
     if as_json:
-        fields = ("run", "spec_hash", "finding", "detail", "other_hardware")
-        rows = [{name: getattr(check, name) for name in fields} for check in checks]
         told = {"bundle": source.name, "draw_seed": seed, "outcome": result, "marked": state}
+        rows = [check._asdict() for check in checks]
         print(json.dumps({**told, "methods_not_drawn": missed_methods, "runs": rows}))
         return 0 if result == "agreed" else 1
     for check in checks:
@@ -173,3 +172,37 @@ def verify(
     mark_text = f"marked {state} in {database.name}" if state else "nothing marked"
     print(f"{source.name}: {result}, {share_text}: {counted(checks)}; {mark_text}")
     return 0 if result == "agreed" else 1
+
+
+database = App(name="db", help="Check or back up the result database, or bring its schema up to date.")
+
+
+@database.command
+def upgrade(*, db: options.Database = None) -> None:
+    """Bring an existing database to this version's schema."""
+    from bench.store import connect, migrate
+
+    place = connect.Database(db or paths.default_database())
+    before = migrate.upgrade(place)
+    change = f"{before}, nothing to do" if before == migrate.HEAD else f"{before} to {migrate.HEAD}"
+    print(f"{place.name}: schema {change}")
+
+
+@database.command
+def check(*, db: options.Database = None) -> None:
+    """Check that a database is whole and of this version's schema."""
+    from bench.store import connect, migrate
+
+    place = connect.Database(db or paths.default_database())
+    migrate.check(place)
+    print(f"{place.name}: schema {migrate.HEAD}, no damage found")
+
+
+@database.command
+def backup(*, out: Path, db: options.Database = None) -> None:
+    """Copy a database into a new file, as it is at one moment; sweeps may go on meanwhile."""
+    from bench.store.connect import Database
+
+    place = Database(db or paths.default_database())
+    place.backup(out)
+    print(f"{place.name}: copied to {out}, {out.stat().st_size / 2**20:.1f} MiB")
