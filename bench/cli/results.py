@@ -1,4 +1,4 @@
-"""``bench export``, ``import``, ``verify``, ``results`` and ``db``: results are exchanged and looked after."""
+"""``bench export``, ``import``, ``verify``, ``results`` and ``db``: results exchanged and looked after."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: opti
     from bench.store.bundle import Bundle
 
     source = Bundle(bundle)
-    report = bundle_import.import_bundle(db or paths.default_database(), source)
+    counts = bundle_import.import_bundle(db or paths.default_database(), source)
     if as_json:
-        print(json.dumps({"bundle": source.name, **report._asdict()}))
+        print(json.dumps({"bundle": source.name, **counts}))
     else:
-        numbers = "{:,} runs added, {:,} in place of failed ones, {:,} skipped".format(*report)
-        print(f"{source.name}: {numbers}: stored already")
+        text = "{added:,} runs added, {replaced:,} in place of failed ones, {skipped:,} skipped"
+        print(f"{source.name}: {text.format(**counts)}: stored already")
 
 
 results = App(name="results", help="Keep a folder of results with one bundle a study and data set.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from sqlalchemy import select
 
@@ -22,22 +22,15 @@ COPIED = {column.name for column in Run.__table__.columns} - {"id", "environment
 NAMES = ("dataset", "scenario", "clients", "method", "seed")
 
 
-class ImportInfo(NamedTuple):
-    """Numbers of a bundle's runs: those added, those in place of a failed run, and those left out."""
-
-    added: int
-    replaced: int
-    skipped: int
-
-
 def name_of(run: Mapping[Any, Any]) -> str:
     """The name of a run, from a row of ``runs()``; the start of its hash tells variants apart."""
     return f"{run_name(*(run[name] for name in NAMES))} ({run['spec_hash'][:8]})"
 
 
-def import_bundle(url: str, bundle: Bundle) -> ImportInfo:
+def import_bundle(url: str, bundle: Bundle) -> dict[str, int]:
     """Write a bundle's runs in one transaction, by the rules of ``docs/results-format.md``.
 
+    Returned are the numbers of those ``added``, those ``replaced`` (they had failed), and those ``skipped``.
     The database at ``url`` is made where it is missing. Times, versions and numerics stay as the
     bundle has them. A settled run that is stored stays. A bundle of which no run is written leaves nothing.
     """
@@ -47,10 +40,11 @@ def import_bundle(url: str, bundle: Bundle) -> ImportInfo:
         states = runs["spec_hash"].map({digest: row.state for digest, row in old_runs.items()})
         is_new = states.isna()
         gives_way = ~is_new & ~states.isin(SETTLED) & runs["state"].isin(SETTLED)
-        info = ImportInfo(int(is_new.sum()), int(gives_way.sum()), int((~is_new & ~gives_way).sum()))
+        counts = {"added": int(is_new.sum()), "replaced": int(gives_way.sum())}
+        counts["skipped"] = len(runs) - sum(counts.values())
         runs = runs[is_new | gives_way]
         if runs.empty:
-            return info
+            return counts
         trust = {"imported": now(), "state": "unverified", "sample": "{}"}
         row = ImportedBundle(hash=bundle.hash, name=bundle.name, source=bundle.source, **trust)
         bundle_id = id_of(session, row)
@@ -74,7 +68,7 @@ def import_bundle(url: str, bundle: Bundle) -> ImportInfo:
                 rows = bundle.table(name, run_id=numbers)
                 rows = rows.assign(run_id=rows["run_id"].map(ids))
                 write_rows(session, name, rows.to_dict("records"))
-        return info
+        return counts
 
 
 Finding = Literal["equal", "close", "differs"]
