@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
-from bench import paths
-from bench.errors import RequestError
 from bench.metric_names import Metric
 from bench.sweep.policy import Backend, Placement
 
@@ -44,14 +41,6 @@ def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def check_folder(_: Any, url: str | None) -> None:
-    """Raises ``RequestError`` if a database's folder is not there; the suite's own is made when needed."""
-    scheme, _, path = (url or "").partition(":///")
-    folder = Path(os.path.expanduser(path)).absolute().parent
-    if scheme == "sqlite" and path and not folder.exists() and folder != paths.home().absolute():
-        raise RequestError(f"--db {url}: there is no folder {folder}, make it first")
-
-
 def _several(*names: str, **more: Any) -> Parameter:
     """An option that may be given several times."""
     return Parameter(name=names, negative="", show_default=False, **more)
@@ -76,7 +65,7 @@ Positive = Annotated[float, Parameter(validator=Number(gt=0))]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 AsJson = Annotated[Flag, Parameter(name="--json", help="Print JSON on standard output.")]
 DATABASE_HELP = "Database URL; default: sqlite:///BENCH_HOME/bench.db."
-Database = Annotated[str | None, Parameter(name="--db", validator=check_folder, help=DATABASE_HELP)]
+Database = Annotated[str | None, Parameter(name="--db", help=DATABASE_HELP)]
 DataRoot = Annotated[Path | None, Parameter(name="--data-root", help="Folder searched first for raw files.")]
 OWN_HELP = "Only the database: leave out the results that come with the suite."
 Own = Annotated[Flag, Parameter(name="--own", help=OWN_HELP)]

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from bench import paths
 from bench.cli import options
@@ -21,7 +18,7 @@ def tune(
     filters: options.RunFilters = options.ALL_RUNS,
     trials: options.Count = 20,
     settings: options.Settings = (),
-    db: Annotated[str | None, Parameter(validator=options.check_folder)] = None,
+    db: str | None = None,
     data_root: options.DataRoot = None,
     machines: options.Machines = options.LOCAL,
     batch: options.Count = 1,

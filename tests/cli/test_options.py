@@ -96,7 +96,6 @@ def test_names_and_numbers_of_clients_are_given_one_by_one_or_with_commas(bench:
         ("sweep --grid quickstart --dry-run -d cora,", "''"),
         *((f"sweep --grid quickstart --seed={word}", word) for word in ("-1", "3-1", "1.5")),
         ("datasets --data-root /nowhere", "--data-root expects a folder, got /nowhere"),
-        ("tune -d cora -m local --db sqlite:////nowhere/own.db", "there is no folder /nowhere, make it"),
     ],
 )
 def test_an_option_that_cannot_be_what_it_says_is_refused_at_once(
@@ -106,8 +105,3 @@ def test_an_option_that_cannot_be_what_it_says_is_refused_at_once(
     assert ended.refused
     assert message in ended.err
     assert not home.exists()
-
-
-def test_a_database_in_the_suites_own_folder_needs_none(bench: Bench, home: Path) -> None:
-    ended = bench(f"sweep -d cora -m local --dry-run --devices cpu --db sqlite:///{home}/own.db")
-    assert (ended.code, home.exists()) == (0, False)
