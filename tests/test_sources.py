@@ -218,19 +218,14 @@ def test_an_archive_is_downloaded_once_for_its_members(
     assert server.requests == ["/all.zip"]  # type: ignore[attr-defined]
 
 
-def test_an_archive_is_checked_before_it_is_opened(tmp_path: Path, home: Path) -> None:
-    packed = zip_of("in/a.bin", CONTENT)
-    archive = RawFile("all.zip", "0" * 64)
-    put(tmp_path / "all.zip", packed)
-    with pytest.raises(RequestError, match="expected sha256 0000"):
-        Sources((tmp_path,)).get(RawFile("a.bin", archive=archive, member="in/a.bin"))
-    assert files_below(home) == []
-
-
-def test_a_member_with_a_wrong_checksum_is_not_kept(tmp_path: Path, home: Path) -> None:
+def test_an_archive_and_its_members_are_checked(tmp_path: Path, home: Path) -> None:
     packed = zip_of("in/a.bin", b"other")
-    archive = RawFile("all.zip", hashlib.sha256(packed).hexdigest())
     put(tmp_path / "all.zip", packed)
-    with pytest.raises(RequestError, match="damaged"):
-        Sources((tmp_path,)).get(RawFile("a.bin", SHA256, archive=archive, member="in/a.bin"))
-    assert files_below(home) == []
+    for digest, message in (
+        ("0" * 64, "expected sha256 0000"),
+        (hashlib.sha256(packed).hexdigest(), f"expected sha256 {SHA256}"),
+    ):
+        archive = RawFile("all.zip", digest)
+        with pytest.raises(RequestError, match=message):
+            Sources((tmp_path,)).get(RawFile("a.bin", SHA256, archive=archive, member="in/a.bin"))
+        assert files_below(home) == []

@@ -58,7 +58,7 @@ def test_product_order_and_overrides(small: Grid) -> None:
     assert (last.protocol.local_epochs, last.client.dropout) == (9, 0.25), "later blocks win"
 
 
-def test_every_run_is_made_once_for_each_variant() -> None:
+def test_every_run_is_made_once_for_each_variant_and_overrides_may_be_for_a_client_model() -> None:
     text = """
 title = "variants"
 methods = ["fedprox", "local"]
@@ -67,47 +67,25 @@ seeds = [0]
 datasets = ["cora"]
 scenario = "non-overlapping"
 clients = [5]
+variants = [{}, { "method.mu" = 0.5 }, { "method.mu" = 0.001 }, { "client.model" = "sage" }]
 methods = ["fedprox"]
-variants = [{}, { "method.mu" = 0.5 }, { "method.mu" = 0.001 }]
 [[settings]]
 datasets = ["cora"]
 scenario = "non-overlapping"
 clients = [5]
-"""
-    plans = expand(parse_grid(text, "variants"))
-    # mu = 0.001 is the default, so the third variant is the plain run, which the second setting repeats
-    assert [(plan.method, plan.spec.hyper.get("mu")) for plan in plans] == [
-        ("fedprox", 0.001),
-        ("fedprox", 0.5),
-        ("local", None),
-    ]
-    with pytest.raises(RequestError, match=r"settings\.0\.variants"):
-        parse_grid(re.sub("variants = .*", "variants = []", text), "variants")
-
-
-def test_an_override_may_be_for_the_runs_of_one_client_model() -> None:
-    text = """
-title = "models"
-methods = ["fedprox", "local"]
-seeds = [0]
-[[settings]]
-datasets = ["cora"]
-scenario = "non-overlapping"
-clients = [5]
-variants = [{}, { "client.model" = "sage" }]
 [[override]]
 match = { model = "sage", method = "fedprox" }
-set = { "method.mu" = 0.5 }
+set = { "method.mu" = 0.7 }
 [[override]]
 match = { model = "gcn" }
 set = { "protocol.rounds" = 3 }
 """
-    plans = expand(parse_grid(text, "models"))
-    specs = {(plan.method, plan.spec.client.model): plan.spec for plan in plans}
-    assert specs["fedprox", "sage"].hyper["mu"] == 0.5 != specs["fedprox", "gcn"].hyper["mu"]
-    rounds = {names: spec.protocol.rounds for names, spec in specs.items()}
-    assert rounds["local", "gcn"] == rounds["fedprox", "gcn"] == 3, "cora's own model"
-    assert rounds["local", "sage"] == rounds["fedprox", "sage"] != 3
+    plans = expand(parse_grid(text, "variants"))
+    # mu = 0.001 is the default, so the third variant is the plain run, which the second setting repeats.
+    found = [(run.method, run.spec.hyper.get("mu"), run.spec.protocol.rounds) for run in plans]
+    assert found == [("fedprox", 0.001, 3), ("fedprox", 0.5, 3), ("fedprox", 0.7, 100), ("local", None, 3)]
+    with pytest.raises(RequestError, match=r"settings\.0\.variants"):
+        parse_grid(re.sub("variants = .*", "variants = []", text, count=1), "variants")
 
 
 def test_command_line_overrides_come_last(small: Grid) -> None:
