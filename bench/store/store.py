@@ -225,9 +225,7 @@ class Store(Tables):
                 session.add(Partition(hash=result.partition_hash, **key, provenance=made_how))
             for name, rows in tables_of(result).items():
                 write_rows(session, name, [{"run_id": run.id, **row} for row in rows])
-            saved = _stored(session.connection(), spec.hash)
-            assert saved is not None
-            return saved
+            return Stored(*(getattr(run, name) for name in Stored._fields))
 
 
 def _stored(connection: Connection, spec_hash: str) -> Stored | None:
@@ -237,8 +235,9 @@ def _stored(connection: Connection, spec_hash: str) -> Stored | None:
 
 def replace_run(session: Session, old_run: Stored | None, values: Mapping[str, Any]) -> Run:
     """Add a run in the place of an old one, whose id it takes."""
+    if old_run is not None:
+        session.execute(delete(Run).where(Run.id == old_run.id))
     run = Run(id=old_run.id if old_run else None, **values)
-    session.execute(delete(Run).where(Run.id == run.id))
     session.add(run)
     session.flush()
     return run
