@@ -95,13 +95,10 @@ def _data_sizes(data: Data) -> dict[str, int]:
     return sizes | {"features": data.features.shape[1], "classes": data.classes}
 
 
-SHARDS = "multiples of 5; of 10 classes, of 2"
-"""Numbers of clients that cut every class into equal shards."""
-
 TAKEN = {
     "case-study": "multiples of 5",
-    "pathological": SHARDS,
-    "pathological-released": SHARDS,
+    "pathological": "multiples of 5; of 10 classes, of 2",  # which cut every class into equal shards
+    "pathological-released": "multiples of 5; of 10 classes, of 2",
     "published": "5, 10, 20",
     "published-fresh": "5, 10, 20",
     "published-overlapping": "10, 30, 50",

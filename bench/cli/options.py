@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -18,22 +18,18 @@ if TYPE_CHECKING:
     from bench.grids import Filters
 
 
-def _parts(tokens: Sequence[Token]) -> Iterator[str]:
-    """The words of an option that may be given several times, or with commas between words."""
-    for token in tokens:
-        yield from token.value.split(",")
-
-
 def _words(kind: Any, tokens: Sequence[Token]) -> tuple[Any, ...]:
-    """Names, or numbers where the option's type says so; one that is given twice counts once."""
-    (element, _) = get_args(kind)
-    return tuple(dict.fromkeys(map(element, _parts(tokens))))
+    """Names, or numbers where the option's type says so, of an option that may be given several times, or with
+    commas between words. One that is given twice counts once.
+    """
+    element, _ = get_args(kind)
+    return tuple(dict.fromkeys(element(word) for token in tokens for word in token.value.split(",")))
 
 
 def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
     """``3`` is one seed, ``20-39`` are twenty; a seed that is named twice counts once."""
     seeds: dict[int, None] = {}
-    for part in _parts(tokens):
+    for part in _words(tuple[str, ...], tokens):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
         if match is None or int(match[1]) > int(match[2] or match[1]):
             raise ValueError(f"expected a number from 0 on or a range such as 0-4, got '{part}'")
