@@ -40,9 +40,7 @@ def fetch(*, dataset: options.OneDataset, data_root: options.DataRoot = None) ->
 
 @app.command
 def verify(*, dataset: options.OneDataset | None = None, data_root: options.DataRoot = None) -> int:
-    """Check the raw files at hand, of one data set or all, against their published checksums; exit code 1 if
-    one is wrong.
-    """
+    """Check the raw files at hand, of one data set or all, by published sums; exit code 1 if one is wrong."""
     from bench.dataset import DATASETS
     from bench.sources import Sources
 

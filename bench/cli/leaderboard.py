@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cyclopts import App
 
 from bench.cli.options import Database, Own, Shipped
 from bench.errors import RequestError
 
-if TYPE_CHECKING:
-    from bench.site.leaderboard import Site
-
 app = App(name="leaderboard", help="Write the results as a site, or serve it on this machine.")
-
-
-def _build(out: Path, db: str | None, own: bool, shipped: bool) -> Site:
-    from bench.engine.methods import METHODS
-    from bench.site import folder, leaderboard
-    from bench.studies.shipped import opened_results
-    from bench.studies.study import STUDIES
-
-    folder.check(out, folder.LEADERBOARD)  # before everything is read, which takes longer
-    with opened_results(db, own, shipped=shipped) as source:
-        return leaderboard.build(source, STUDIES.all(), METHODS.all(), out)
 
 
 @app.command
@@ -33,7 +18,14 @@ def build(
     *, out: Path = Path("site"), db: Database = None, own: Own = False, shipped: Shipped = False
 ) -> None:
     """Write a folder of pages in place of an earlier one; open its index.html, or put it on a web server."""
-    site = _build(out, db, own, shipped)
+    from bench.engine.methods import METHODS
+    from bench.site import folder, leaderboard
+    from bench.studies.shipped import opened_results
+    from bench.studies.study import STUDIES
+
+    folder.check(out, folder.LEADERBOARD)  # before everything is read, which takes longer
+    with opened_results(db, own, shipped=shipped) as source:
+        site = leaderboard.build(source, STUDIES.all(), METHODS.all(), out)
     print(f"{site.runs:,} runs in {site.files:,} files, {site.bytes / 1e6:.1f} MB: {out / 'index.html'}")
 
 
@@ -61,7 +53,7 @@ def serve(
         place = out or Path(folder) / "site"
         with server(place, port) as serving:
             if out is None:
-                _build(place, db, own, shipped)
+                build(out=place, db=db, own=own, shipped=shipped)
             print(f"http://127.0.0.1:{serving.server_port}/ (Ctrl-C ends it)", flush=True)
             try:
                 serving.serve_forever()

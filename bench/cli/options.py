@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def _words(kind: Any, tokens: Sequence[Token]) -> tuple[Any, ...]:
-    """Names, or numbers where the option's type says so, of an option that may be given several times, or with
-    commas between words. One that is given twice counts once.
+    """Names, or numbers if the type says so, of an option that may be given several times, or with commas
+    between words; one that is given twice counts once.
     """
     element, _ = get_args(kind)
     return tuple(dict.fromkeys(element(word) for token in tokens for word in token.value.split(",")))

@@ -19,12 +19,11 @@ RUNS_AT_A_TIME = 200
 COPIED = {column.name for column in Run.__table__.columns} - {"id", "environment_id", "bundle_id", "started"}
 """Columns of a run that are stored as the bundle has them."""
 
-NAMES = ("dataset", "scenario", "clients", "method", "seed")
-
 
 def name_of(run: Mapping[Any, Any]) -> str:
     """The name of a run, from a row of ``runs()``; the start of its hash tells variants apart."""
-    return f"{run_name(*(run[name] for name in NAMES))} ({run['spec_hash'][:8]})"
+    names = (run[name] for name in ("dataset", "scenario", "clients", "method", "seed"))
+    return f"{run_name(*names)} ({run['spec_hash'][:8]})"
 
 
 def import_bundle(url: str, bundle: Bundle) -> dict[str, int]:
