@@ -63,11 +63,12 @@ def storage() -> Signs:
 
 def database() -> Signs:
     """The default database's schema, and whether its file is whole."""
-    url = paths.default_database()
-    if Database(url).empty():
+    found = Database(paths.default_database())
+    if found.empty():
         yield "ok", "none yet: the first sweep makes it"
     else:
-        yield "ok", f"{url}, schema {migrate.check(url)}"
+        migrate.check(found)
+        yield "ok", f"{found.name}, schema {migrate.HEAD}"
 
 
 def data() -> Signs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +47,9 @@ def describe(device: str, threads: int) -> Mapping[str, Any]:
     """Versions, processor, memory in bytes, device and threads of a run on this machine; asked once."""
     import psutil
 
-    versions = {}
-    for package in PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return {
         "python": platform.python_version(),
-        "packages": versions,
+        "packages": {package: version(package) for package in PACKAGES},
         "system": platform.system(),
         "release": ".".join(platform.release().split(".")[:2]),
         "machine": platform.machine(),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -45,25 +44,20 @@ def tunable(default: Any, search: list[Any], **limits: Any) -> Any:
     return Field(default, json_schema_extra={"search": search}, **limits)
 
 
-@dataclass(frozen=True)
-class HyperParameter:
-    """A hyper-parameter in words: name, default, what it may be, what tuning tries, and its meaning."""
-
-    name: str
-    default: str
-    limits: str
-    search: str
-    meaning: str
-
-
-def hyper_parameters(settings_type: type[HyperParameters]) -> Iterator[HyperParameter]:
-    """The hyper-parameters of a method's ``Hyper``, in the order of its source."""
+def hyper_parameters(settings_type: type[HyperParameters]) -> list[dict[str, str]]:
+    """A method's hyper-parameters in words: name, default, what it may be, what tuning tries, its meaning."""
     space = settings_type.search_space()
     schema = settings_type.model_json_schema()
-    for name, field in settings_type.model_fields.items():
-        search = ", ".join(map(str, space.get(name, ())))
-        limits = _limits(schema["properties"][name])
-        yield HyperParameter(name, str(field.default), limits, search, settings_type.meaning(name))
+    return [
+        {
+            "name": name,
+            "default": str(field.default),
+            "limits": _limits(schema["properties"][name]),
+            "search": ", ".join(map(str, space.get(name, ()))),
+            "meaning": settings_type.meaning(name),
+        }
+        for name, field in settings_type.model_fields.items()
+    ]
 
 
 SIGNS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}

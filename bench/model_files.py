@@ -26,19 +26,8 @@ MANIFEST = "manifest.json"
 FORMAT = 1
 
 
-def check_installed() -> None:
-    """Raises ``RequestError`` where models cannot be written."""
-    if find_spec("safetensors") is None:
-        raise RequestError("models are written with the extra 'models': pip install 'pfl-bench[models]'")
-
-
 def read_models(folder: Path) -> tuple[Stack, dict[int, dict[str, Any]]]:
-    """The models of a run's folder, a row for each client; and, by round, what its method predicts with.
-
-    Raises:
-        OSError: a file is not there.
-        safetensors.SafetensorError: a file is damaged.
-    """
+    """The models of a run's folder, a row for each client; and, by round, what its method predicts with."""
     import torch
     from safetensors.torch import load_file
 
@@ -55,9 +44,6 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptMod
     """Write the kept models of a finished run; an earlier folder is replaced once the new one is whole.
 
     Every client's test accuracy is counted with the model that was read back, and set beside the run's.
-
-    Raises:
-        RequestError: the folder cannot be written.
     """
     from torch import Tensor
 
@@ -122,6 +108,11 @@ class Saving:
     """
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        """Raises ``RequestError`` where models cannot be written."""
+        if find_spec("safetensors") is None:
+            raise RequestError("models are written with the extra 'models': pip install 'pfl-bench[models]'")
 
     def __call__(self, order: Order) -> RunResult:
         """The outcome of an order. Models that cannot be written are said so and left out: the run stays."""

@@ -14,11 +14,7 @@ def home() -> Path:
 
 
 def data_roots(data_root: Path | None = None) -> tuple[Path, ...]:
-    """Folders searched for raw files, in order: the option, ``$BENCH_DATA``, ``BENCH_HOME/data``.
-
-    Raises:
-        RequestError: the option names no folder.
-    """
+    """Folders searched for raw files, in order: the option, ``$BENCH_DATA``, ``BENCH_HOME/data``."""
     if data_root is not None and not data_root.is_dir():
         raise RequestError(f"--data-root expects a folder, got {data_root}")
     roots = [data_root] if data_root else []

@@ -35,18 +35,15 @@ PLUGINS = "BENCH_PLUGINS"
 NAME = re.compile(r"\w[\w.-]*")
 """What a class may be called: names are parts of paths, of addresses and of what options take."""
 
-
 _KINDS: list[Kind[Any]] = []
 """Those that have been declared so far."""
 
 
 def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
-    """A Python file as a module; it is run once. ``named_by`` is what the user named it by.
+    """A Python file as a module, run once; one that cannot be run is a ``RequestError``.
 
-    The file can import what lies in its folder, where no other module has the name.
-
-    Raises:
-        RequestError: there is no such file, or running it fails or ends the program.
+    The file can import what lies in its folder, where no other module has the name. ``named_by`` is what the
+    user named it by.
     """
     path = path.resolve()
     name = f"bench_plugin_{path.stem}"
@@ -83,11 +80,8 @@ def _in_a_line(error: BaseException, path: Path) -> str:
 
 @contextmanager
 def blaming(kind: type) -> Iterator[None]:
-    """Around what runs the code of a class: what it raises, or leaves behind for others to stumble on, is one
-    line with its name. Errors of the suite's own classes stay what they are.
-
-    Raises:
-        RequestError: in place of an error of a class that is a plug-in.
+    """Around what runs the code of a class: what a plug-in raises is a ``RequestError`` with its name. Errors
+    of the suite's own classes stay what they are.
     """
     try:
         yield
@@ -101,9 +95,8 @@ def blaming(kind: type) -> Iterator[None]:
 
 
 def add_plugin(path: Path) -> ModuleType:
-    """Let this process, and those that it starts, find what a Python file holds; raises as ``plugin``.
-
-    A file whose classes are known already, as one of the suite or of an installed package, is found as it is.
+    """Let this process, and those that it starts, find what a Python file holds, unless its classes are known
+    already, as those of the suite or of an installed package.
     """
     path = path.resolve()
     for kind in _KINDS:
@@ -124,9 +117,7 @@ def plugin_files() -> list[str]:
 
 def _sources(kind: Kind[Any]) -> Iterator[tuple[ModuleType | type, str]]:
     """The public modules of the kind's own package, what entry points name, plug-in files, and classes that
-    no file holds.
-
-    With each, where it comes from: a package or a file; empty for the suite's own.
+    no file holds; with each the package or file that it comes from, empty for the suite's own.
     """
     package = importlib.import_module(kind.package)
     for module in pkgutil.iter_modules(package.__path__):
@@ -137,10 +128,8 @@ def _sources(kind: Kind[Any]) -> Iterator[tuple[ModuleType | type, str]]:
         try:
             source = entry.load()
         except (Exception, SystemExit) as error:
-            problem = _in_a_line(error, Path())
-            raise RequestError(
-                f"entry point {entry.name} of {origin} cannot be imported: {problem}"
-            ) from error
+            problem = f"cannot be imported: {_in_a_line(error, Path())}"
+            raise RequestError(f"entry point {entry.name} of {origin} {problem}") from error
         yield source, origin
     for file in plugin_files():
         yield plugin(Path(file), PLUGINS), file
@@ -164,17 +153,15 @@ def _find(kind: Kind[Any]) -> dict[str, tuple[type[Any], str]]:
                 continue
             title = f"{kind.word} {member.__name__} of {origin or source.__name__}"
             if not (isinstance(name, str) and NAME.fullmatch(name)):
-                raise RequestError(
-                    f"{title}: its name has to be text of letters, digits, '_', '-' and '.', got {name!r}"
-                )
+                expected = "text of letters, digits, '_', '-' and '.'"
+                raise RequestError(f"{title}: its name has to be {expected}, got {name!r}")
             missing_names = [f"'{attribute}'" for attribute in declared if not hasattr(member, attribute)]
             if missing_names:
                 raise RequestError(f"{title} lacks {', '.join(missing_names)}: {base.__name__} explains them")
-            if entries.setdefault(name, (member, origin))[0] is not member:
-                raise RequestError(
-                    f"two {kind.group} plug-ins are called '{name}': "
-                    f"{entries[name][0].__module__} and {member.__module__}; rename one"
-                )
+            first, _ = entries.setdefault(name, (member, origin))
+            if first is not member:
+                modules = f"{first.__module__} and {member.__module__}"
+                raise RequestError(f"two {kind.group} plug-ins are called '{name}': {modules}; rename one")
     return dict(sorted(entries.items()))
 
 
@@ -207,20 +194,16 @@ class Kind(Generic[T]):
         forget()
 
     def all(self) -> dict[str, type[T]]:
-        """Every class of this kind by name.
-
-        Raises:
-            RequestError: a plug-in cannot be imported, or two classes have one name.
-        """
+        """Every class of this kind by name; a plug-in that cannot be imported is a ``RequestError``."""
         return {name: member for name, (member, _) in _find(self).items()}
 
     def named(self, name: str) -> type[T]:
-        """The class of that name; raises ``RequestError`` with the nearest name, and as ``all``."""
+        """The class of that name; raises ``RequestError`` with the nearest name."""
         classes = self.all()
         if name not in classes:
             raise unknown(self.word, name, classes)
         return classes[name]
 
     def origins(self) -> dict[str, str]:
-        """The package or file of each class that is not the suite's own, by name; raises as ``all``."""
+        """The package or file of each class that is not the suite's own, by name."""
         return {name: origin for name, (_, origin) in _find(self).items() if origin}

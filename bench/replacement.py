@@ -12,11 +12,8 @@ from bench.errors import RequestError
 
 
 def check_replaceable(out: Path) -> None:
-    """Refuse a folder that could not be written or replaced, before anybody works for it.
-
-    Raises:
-        RequestError: it is a file or a link, its place cannot be written, or the working directory is in it:
-            whoever is there would stand in a deleted folder afterwards.
+    """Refuse what could not be written or replaced, before anybody works for it: a file, a link, a place that
+    cannot be written, and a folder that the working directory is in, which would be a deleted one then.
     """
     if Path.cwd().is_relative_to(out.resolve()):
         raise RequestError(f"--out {out}: would replace the folder that you are in: name another one")
@@ -45,11 +42,7 @@ def replacing_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(out: Path) -> Iterator[Path]:
-    """A new folder that takes the place of ``out`` in the end; nothing changes if anything fails.
-
-    Raises:
-        RequestError: ``out`` cannot be written or replaced.
-    """
+    """A new folder that takes the place of ``out`` in the end; nothing changes if anything fails."""
     check_replaceable(out)
     place = out.resolve()
     try:
@@ -58,17 +51,14 @@ def replacing_folder(out: Path) -> Iterator[Path]:
             folder = Path(workspace, "new")
             folder.mkdir()
             yield folder
-            _swap(place, folder, Path(workspace, "old"))
+            old_folder = Path(workspace, "old")
+            if place.exists():
+                place.rename(old_folder)
+            try:
+                folder.rename(place)
+            except OSError:
+                if old_folder.exists():
+                    old_folder.rename(place)
+                raise
     except OSError as error:
         raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
-
-
-def _swap(out: Path, folder: Path, old_folder: Path) -> None:
-    if out.exists():
-        out.rename(old_folder)
-    try:
-        folder.rename(out)
-    except OSError:
-        if old_folder.exists():
-            old_folder.rename(out)
-        raise

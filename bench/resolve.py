@@ -69,11 +69,7 @@ def check_sections(overrides: Overrides) -> None:
 
 
 def _client_part(model: type[Part], section: str, clients: int, overrides: Overrides) -> Part | None:
-    """An attack or newcomers; None where they are no clients.
-
-    Raises:
-        RequestError: a ratio that stands for no client, or leaves none; or settings without a ratio.
-    """
+    """An attack or newcomers; None where they are no clients."""
     part: Part = _section(model, {}, section, overrides)
     given_keys = [key for key in overrides if key.startswith(f"{section}.")]
     if given_keys and f"{section}.ratio" not in given_keys:
@@ -81,9 +77,8 @@ def _client_part(model: type[Part], section: str, clients: int, overrides: Overr
     if part.ratio == 0:
         return None
     if not 1 <= part.count(clients) < clients:
-        raise RequestError(
-            f"{section}.ratio: {part.ratio:g} of {clients} clients is no client, or all of them"
-        )
+        share = f"{part.ratio:g} of {clients} clients"
+        raise RequestError(f"{section}.ratio: {share} is no client, or all of them")
     return part
 
 

@@ -46,16 +46,28 @@ class RawFile:
     member: str = ""
 
     @property
-    def has_address(self) -> bool:
-        """Whether it, or the archive that holds it, can be downloaded."""
-        return bool(self.url or (self.archive and self.archive.url))
-
-    @property
     def checksum(self) -> tuple[str, str] | None:
         """Name of the hash and the expected sum, hexadecimal."""
         if self.sha256:
             return "sha256", self.sha256
         return ("md5", self.md5) if self.md5 else None
+
+    def mismatch(self, path: Path) -> str:
+        """What is wrong with the checksum of ``path`` as this raw file; empty if nothing is."""
+        if self.checksum is None:
+            return ""
+        algorithm, expected = self.checksum
+        found = digest(path, algorithm)
+        return "" if found == expected else f"expected {algorithm} {expected}, found {found}"
+
+    def check(self, path: Path) -> Path:
+        """The path, if its checksum is that of this raw file; raises ``RequestError`` if not."""
+        if problem := self.mismatch(path):
+            raise RequestError(
+                f"{path} is damaged or another version: {problem}; "
+                "replace it by the original, or remove it to have it downloaded"
+            )
+        return path
 
 
 def digest(path: Path, algorithm: str) -> str:
@@ -69,26 +81,6 @@ def _digest(path: str, algorithm: str, *_: int) -> str:
     with open(path, "rb") as content:
         new_hash = partial(hashlib.new, algorithm, usedforsecurity=False)
         return hashlib.file_digest(content, new_hash).hexdigest()
-
-
-def mismatch(path: Path, file: RawFile) -> str:
-    """What is wrong with the checksum of ``path`` as this raw file; empty if nothing is."""
-    if file.checksum is None:
-        return ""
-    algorithm, expected = file.checksum
-    if digest(path, algorithm) == expected:
-        return ""
-    return f"expected {algorithm} {expected}, found {digest(path, algorithm)}"
-
-
-def check(path: Path, file: RawFile) -> None:
-    """Raises ``RequestError`` if the checksum of ``path`` is not that of ``file``."""
-    problem = mismatch(path, file)
-    if problem:
-        raise RequestError(
-            f"{path} is damaged or another version: {problem}; "
-            "replace it by the original, or remove it to have it downloaded"
-        )
 
 
 class Sources:
@@ -112,7 +104,7 @@ class Sources:
             if os.path.isfile(root / file.path):  # False, not an error, where the folder is barred
                 return root, root / file.path
             for path in (root / name for name in file.also):
-                if os.path.isfile(path) and not mismatch(path, file):
+                if os.path.isfile(path) and not file.mismatch(path):
                     return root, path
         return None
 
@@ -127,9 +119,8 @@ class Sources:
         found_roots = [place[0] for file in files if (place := self.at_hand(file))]
         if not found_roots:
             return "not at hand"
-        roots = ", ".join(str(root) for root in dict.fromkeys(found_roots))
         share = "" if len(found_roots) == len(files) else f"{len(found_roots)} of {len(files)} files "
-        return f"{share}in {roots}"
+        return f"{share}in {', '.join(map(str, dict.fromkeys(found_roots)))}"
 
     def verify(self, files: Sequence[RawFile]) -> Iterator[tuple[str, str]]:
         """Each of some files, and their archives, that is at hand: ``ok``, ``no sum`` or ``wrong``, and its
@@ -138,27 +129,21 @@ class Sources:
         archives = [file.archive for file in files if file.archive]
         for file in dict.fromkeys((*files, *archives)):
             place = self.locate(file)
-            if place is None:
-                if self.at_hand(file) is None and file not in archives:
-                    yield "missing", file.path
-                continue
-            try:
-                check(place[1], file)
-                yield "ok" if file.checksum else "no sum", str(place[1])
-            except RequestError as error:
-                yield "wrong", str(error)
+            if place is not None:
+                problem = file.mismatch(place[1])
+                state = "wrong" if problem else "ok" if file.checksum else "no sum"
+                yield state, f"{place[1]}: {problem}" if problem else str(place[1])
+            elif self.at_hand(file) is None and file not in archives:
+                yield "missing", file.path
 
     def get(self, file: RawFile) -> Path:
-        """Path of the checked file, downloaded if need be.
-
-        Raises:
-            NoDataError: it is in no data root and cannot be downloaded.
-            RequestError: its checksum is not the published one.
-        """
+        """Path of the checked file, downloaded if need be; raises as ``get_all``."""
         return self.get_all([file])[0]
 
     def get_all(self, files: Sequence[RawFile]) -> list[Path]:
-        """``get`` for several files; the error names every one that is missing."""
+        """``get`` for several files. What is not to be had is a ``NoDataError`` that names all of it, a wrong
+        checksum a ``RequestError``.
+        """
         missing_files = [file for file in files if self.locate(file) is None]
         for place, file in enumerate(missing_files):
             try:
@@ -176,8 +161,7 @@ class Sources:
     def _checked_path(self, file: RawFile) -> Path:
         place = self.locate(file)
         assert place is not None, file.path
-        check(place[1], file)
-        return place[1]
+        return file.check(place[1])
 
     def _obtain(self, file: RawFile) -> None:
         """Download the file, or unpack it from its archive, into ``BENCH_HOME/data``.
@@ -196,7 +180,7 @@ class Sources:
             with replacing_file(target) as part:
                 if file.archive:
                     _unpack(self._checked_path(file.archive), file.member, part)
-                    check(part, file)
+                    file.check(part)
                 else:
                     _download(file, part)
 
@@ -209,7 +193,7 @@ def _download(file: RawFile, target: Path) -> None:
             shutil.copyfileobj(response, content)
     except (URLError, HTTPException, TimeoutError, ConnectionError) as error:
         raise NoDataError(f"{file.url}: {error}") from None
-    if mismatch(target, file):
+    if file.mismatch(target):
         raise NoDataError(f"{file.url} sent something else than the published file")
 
 

@@ -196,22 +196,15 @@ class MemoryStore(Store):
         bundle: str = "",
         **values: Any,
     ) -> int:
-        """Add a run of a spec that is not stored yet; returns its id.
-
-        ``correct`` are counts as of ``result_of``, None of a run that did not end well, whose ``state`` is
-        named. ``bundle`` is the one that it was imported with; ``values`` are those of the result or of
-        ``save``.
+        """Add a run of a spec that is not stored yet; returns its id. ``correct`` are as of ``result_of``, or
+        None of a run that did not end well; ``values`` are those of the result or of ``save``.
         """
         if self.stored(spec.hash) is not None:
             raise ValueError(f"the spec is stored already: {spec}")
         kind = METHODS.all().get(spec.method)
+        made_on = {"processor": "A_CPU", "threads": 1, "python": "3.11.0", "packages": {"torch": "2.13.0"}}
         origin = {
-            "environment": {
-                "processor": "A_CPU",
-                "threads": 1,
-                "python": "3.11.0",
-                "packages": {"torch": "2.13.0"},
-            },
+            "environment": made_on,
             "method_numerics": kind.numerics if kind else 1,
             "engine_numerics": NUMERICS,
             **{name: values.pop(name) for name in ORIGIN & values.keys()},

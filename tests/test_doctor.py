@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bench import registry
 from bench.cli.main import main
 
 
@@ -42,15 +41,3 @@ def test_a_home_that_is_a_file_is_to_be_fixed(home: Path, capsys: pytest.Capture
     code, out = outcome(capsys)
     assert code == 1
     assert "set BENCH_HOME to a folder" in out
-
-
-@pytest.mark.usefixtures("plugins")
-def test_a_plugin_that_fails_is_to_be_fixed(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "own.py").write_text("1 / 0\n")
-    monkeypatch.setenv(registry.PLUGINS, str(tmp_path / "own.py"))
-    registry.forget()
-    code, out = outcome(capsys)
-    assert code == 1
-    assert "own.py cannot be imported: ZeroDivisionError" in out

@@ -16,7 +16,7 @@ from bench.engine.execute import run
 from bench.engine.kept_models import KeptModels
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.model_files import MANIFEST, Saving, check_installed, read_models, write_models
+from bench.model_files import MANIFEST, Saving, read_models, write_models
 from bench.spec import RunSpec
 
 needs_safetensors = pytest.mark.skipif(
@@ -90,9 +90,10 @@ def test_an_earlier_folder_stays_where_the_new_one_cannot_be_written(
 def test_without_the_extra_the_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_files, "find_spec", lambda package: None)
     with pytest.raises(RequestError, match=r"pip install 'pfl-bench\[models\]'"):
-        check_installed()
+        Saving(Path())
 
 
+@needs_safetensors
 def test_the_summary_counts_what_is_there(tmp_path: Path) -> None:
     specs = [spec_of(seed=seed) for seed in (0, 1)]
     (tmp_path / specs[0].hash).mkdir()

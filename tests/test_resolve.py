@@ -57,12 +57,6 @@ def test_hyper_parameters_have_the_values_of_the_data_set_s_study() -> None:
     assert on_cora("fedprox").hyper == {"mu": 0.001, "weights": "uniform"}
 
 
-def test_data_sets_have_values_for_methods_and_hyper_parameters_that_there_are() -> None:
-    for data in DATASETS.all().values():
-        for method, values in data.hyper.items():
-            METHODS.named(method).Hyper.model_validate(values)
-
-
 def test_overrides_reach_their_section_and_whole_numbers_are_floats() -> None:
     spec = on_cora("fedprox", protocol__rounds=8, client__weight_decay=0, method__mu=1)
     assert spec.protocol.rounds == 8
@@ -93,13 +87,9 @@ def test_methods_that_train_nothing_run_one_round() -> None:
         ({"method": "fedag"}, ["method", "'fedag'", "'fedavg'"]),
         ({"clients": 0}, ["clients", "at least 1", "0"]),
         ({"seed": -2}, ["seed", "-2"]),
-        ({"seed": 2**63}, ["seed", str(2**63)]),
         ({"overrides": {"protocol.rounds": 2**63}}, ["protocol.rounds", str(2**63)]),
         ({"overrides": {"protocol.round": 3}}, ["protocol.round", "'rounds'"]),
         ({"overrides": {"method.mux": 3}}, ["method.mux", "'mu'"]),
-        ({"overrides": {"clients.dropout": 0.3}}, ["clients.dropout", "'client'"]),
-        ({"overrides": {"protocol.rounds": "many"}}, ["protocol.rounds", "'many'"]),
-        ({"overrides": {"protocol.participation": float("nan")}}, ["protocol.participation", "nan"]),
         ({"overrides": {"protocol.participation": 0.04}}, ["protocol.participation", "0.04", "10 clients"]),
         (
             {"overrides": {"protocol.participation": 0.2, "newcomers.ratio": 0.8}},

@@ -105,18 +105,6 @@ def test_a_file_that_changes_after_a_good_check_is_checked_again(tmp_path: Path)
         sources.get(file)
 
 
-def test_a_checked_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = RawFile("a.bin", SHA256)
-    put(tmp_path / "a.bin")
-    Sources((tmp_path,), download=False).get(file)
-
-    def fail(*_: object) -> None:
-        raise AssertionError("read again")
-
-    monkeypatch.setattr(hashlib, "file_digest", fail)
-    Sources((tmp_path,), download=False).get(file)
-
-
 def test_other_places_count_only_if_the_bytes_fit(tmp_path: Path) -> None:
     file = RawFile("full/a.bin", SHA256, also=("a.bin",))
     put(tmp_path / "one" / "a.bin", b"of another data set")
@@ -230,28 +218,14 @@ def test_an_archive_is_downloaded_once_for_its_members(
     assert server.requests == ["/all.zip"]  # type: ignore[attr-defined]
 
 
-def test_an_archive_is_checked_before_it_is_opened(tmp_path: Path, home: Path) -> None:
-    packed = zip_of("in/a.bin", CONTENT)
-    archive = RawFile("all.zip", "0" * 64)
-    put(tmp_path / "all.zip", packed)
-    with pytest.raises(RequestError, match="expected sha256 0000"):
-        Sources((tmp_path,)).get(RawFile("a.bin", archive=archive, member="in/a.bin"))
-    assert files_below(home) == []
-
-
-def test_a_member_with_a_wrong_checksum_is_not_kept(tmp_path: Path, home: Path) -> None:
+def test_an_archive_and_its_members_are_checked(tmp_path: Path, home: Path) -> None:
     packed = zip_of("in/a.bin", b"other")
-    archive = RawFile("all.zip", hashlib.sha256(packed).hexdigest())
     put(tmp_path / "all.zip", packed)
-    with pytest.raises(RequestError, match="damaged"):
-        Sources((tmp_path,)).get(RawFile("a.bin", SHA256, archive=archive, member="in/a.bin"))
-    assert files_below(home) == []
-
-
-def test_whereabouts_say_what_is_at_hand_and_that_there_is_nothing_to_have(tmp_path: Path) -> None:
-    sources = Sources((tmp_path,), download=False)
-    file = RawFile("a.txt")
-    assert sources.whereabouts([]) == "no raw files"
-    assert sources.whereabouts([file]) == "not at hand"
-    (tmp_path / "a.txt").write_text("a")
-    assert sources.whereabouts([file]) == f"in {tmp_path}"
+    for digest, message in (
+        ("0" * 64, "expected sha256 0000"),
+        (hashlib.sha256(packed).hexdigest(), f"expected sha256 {SHA256}"),
+    ):
+        archive = RawFile("all.zip", digest)
+        with pytest.raises(RequestError, match=message):
+            Sources((tmp_path,)).get(RawFile("a.bin", SHA256, archive=archive, member="in/a.bin"))
+        assert files_below(home) == []

@@ -138,11 +138,6 @@ def test_settings_of_later_versions_are_absent_from_the_canonical_form_at_their_
         assert RunSpec.model_validate_json(spec.canonical()) == spec
 
 
-@pytest.mark.parametrize(("share", "clients", "count"), [(1, 7, 7), (0.5, 10, 5), (0.2, 3, 1), (0.2, 2, 0)])
-def test_participants_are_the_rounded_share(share: float, clients: int, count: int) -> None:
-    assert Protocol(participation=share).participants(clients) == count
-
-
 def test_the_federation_key_is_what_decides_the_clients() -> None:
     spec = RunSpec.model_validate(BASE)
     assert spec.federation_key == ("cora", "non-overlapping", 10, 123, (40.0, 30.0, 30.0))
@@ -193,6 +188,8 @@ def test_a_cell_is_everything_but_the_seed() -> None:
     for path, value in CHANGES.items():
         other = RunSpec.model_validate(changed(path, value))
         assert (other.cell == spec.cell) == (path == "seed"), path
+        same = path in ("seed", "protocol.partition_seed")
+        assert (other.cell_on_any_partition == spec.cell_on_any_partition) == same, path
     tree = json.loads(spec.canonical())
     del tree["seed"]
     text = json.dumps(tree, sort_keys=True, separators=(",", ":"))
@@ -204,21 +201,10 @@ def test_hashes_with_other_seeds_are_those_of_the_specs_with_them() -> None:
     others = [spec.model_copy(update={"seed": seed}) for seed in (0, 7, 123)]
     assert spec.hashes((0, 7, 123)) == tuple(other.hash for other in others)
     redrawn = [
-        RunSpec.model_validate(
-            other.tree() | {"protocol": other.tree()["protocol"] | {"partition_seed": seed}}
-        )
+        other.with_settings({"protocol.partition_seed": seed})
         for seed, other in zip((0, 7, 123), others, strict=True)
     ]
     assert spec.hashes((0, 7, 123), partition_per_seed=True) == tuple(other.hash for other in redrawn)
-
-
-def test_a_cell_on_any_partition_is_everything_but_both_seeds() -> None:
-    spec = RunSpec.model_validate(BASE)
-    for path, value in CHANGES.items():
-        other = RunSpec.model_validate(changed(path, value))
-        same = path in ("seed", "protocol.partition_seed")
-        assert (other.cell_on_any_partition == spec.cell_on_any_partition) == same, path
-    assert spec.cell_on_any_partition != spec.cell
 
 
 # rules that pick a round

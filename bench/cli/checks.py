@@ -1,16 +1,27 @@
-"""``bench check-method``, ``bench check-gpu`` and ``bench doctor``: what is to mend here."""
+"""``bench check-method``, ``check-gpu``, ``doctor`` and ``speed``: what is to mend, what takes how long."""
 
 from __future__ import annotations
 
 import inspect
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 
+from bench.cli import options
 from bench.cli.output import Screen, console, say, table
-from bench.engine.methods import METHODS
-from bench.errors import RequestError, unknown
+from bench.errors import NotApplicableError, RequestError, unknown
+from bench.paths import data_roots
+
+if TYPE_CHECKING:
+    from bench.timing.speed import Case, Row, WholeRow
 
 
 def check_method(file: Path) -> int:
@@ -18,43 +29,38 @@ def check_method(file: Path) -> int:
 
     The methods run for a few rounds on a small made-up federation; no data is needed.
 
-    Parameters
-    ----------
-    file:
-        A file with one or more classes that extend bench.engine.method.Method.
+    Args:
+        file: A file with one or more classes that extend bench.engine.method.Method.
     """
     from bench import registry
     from bench.contract.checks import check
+    from bench.engine.methods import METHODS
 
     module = registry.add_plugin(file)
     names = [name for name, kind in METHODS.all().items() if inspect.getmodule(kind) is module]
     if not names:
-        raise RequestError(
-            f"{file} holds no method: expected a class that extends bench.engine.method.Method "
-            "and has a name of its own"
-        )
-    count = 0
+        expected = "a class that extends bench.engine.method.Method and has a name of its own"
+        raise RequestError(f"{file} holds no method: expected {expected}")
+    problems: list[str] = []
     for name in names:
-        family, problems = "", set[str]()
+        family = ""
         for finding in check(name):
             if finding.family != family:
-                family, problems = finding.family, set()
+                family = finding.family
                 say(f"{name} ({file.name}) on {family} data")
             is_repeated = finding.problem in problems
-            rows = [("  mend" if finding.problem else "  ok  ", finding.rule + ": the same" * is_repeated)]
-            if finding.problem:
-                count += 1
-                problems.add(finding.problem)
-                rows += [] if is_repeated else [(" " * 8, finding.problem)]
             grid = Table.grid(padding=(0, 1))  # further lines of a text stand below its first one
-            for mark, text in rows:
-                grid.add_row(mark, Text(text))
+            mark = "  mend" if finding.problem else "  ok  "
+            grid.add_row(mark, Text(f"{finding.rule}: the same" if is_repeated else finding.rule))
+            if finding.problem and not is_repeated:
+                grid.add_row(" " * 8, Text(finding.problem))
+            problems += [finding.problem] if finding.problem else []
             console().print(grid)
-    say("every rule is kept" if not count else f"{count} to mend")
-    return 1 if count else 0
+    say(f"{len(problems)} to mend" if problems else "every rule is kept")
+    return 1 if problems else 0
 
 
-def check_device(device: str, others: tuple[str, ...] = ()) -> None:
+def check_device(device: str, *others: str) -> None:
     """Raises ``RequestError`` unless a device is one of the GPUs here or of ``others``."""
     from bench.sweep.workers import visible_gpus
 
@@ -65,16 +71,11 @@ def check_device(device: str, others: tuple[str, ...] = ()) -> None:
 
 
 def check_gpu(*, devices: str = "cuda") -> int:
-    """Run on a GPU what only a GPU can show, and print a table; says so where there is none.
+    """Run on a GPU, such as cuda:1, what only a GPU can show, and print a table; says so where there is none.
 
     Stacked against sequential training for every client model, two runs at once, a run that is short of
     memory, one that is taken up again, one that is not finite. Exit code 1 if anything is not as it should
     be.
-
-    Parameters
-    ----------
-    devices
-        The GPU: cuda, or cuda:1 for the second one.
     """
     import torch
 
@@ -108,3 +109,80 @@ def doctor() -> int:
     count = sum(state == "fix" for _, state, _ in signs)
     print(f"{count} to fix" if count else "nothing to fix")
     return 1 if count else 0
+
+
+def speed(
+    *,
+    dataset: options.OneDataset = "cora",
+    scenario: options.OneScenario | None = None,
+    clients: options.ClientCounts = (),
+    method: options.Methods = (),
+    rounds: int | None = None,
+    settings: options.Settings = (),
+    whole: options.Flag = False,
+    threads: options.Count | None = None,
+    devices: str = "cpu",
+    out: Path | None = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Measure seconds a round, on graphs against a sequential reference, or seconds of whole runs.
+
+    Args:
+        dataset: Data set; arxiv-size is a synthetic graph with ogbn-arxiv's size. Where Cora has no room for
+            so many clients, a synthetic graph of ten times its size takes its place.
+        scenario: The data set's first scenario by default.
+        clients: Numbers of clients; 10,20,50,100,200 by default, 20 on images.
+        method: Methods; or 'all' for every one, beside FedAvg in turns, by default at 10, 50 and 100 clients
+            and without the reference; by default FedAvg at every count and, on graphs, FedSheafHN at the
+            first. On images either has FedAvg with every client model.
+        rounds: Rounds measured, after two to warm up; the median is reported. 9 by default.
+        settings: A setting, such as protocol.local_epochs=1; may be given several times.
+        whole: Time whole runs instead, with all rounds of the protocol: the median of three, after a first.
+        threads: Threads of one process; all cores by default.
+        devices: cpu, or a GPU such as cuda or cuda:1.
+        out: Also write the rows to this file, as JSON.
+    """
+    from bench.dataset import DATASETS
+    from bench.resolve import parse_overrides
+    from bench.timing.speed import apart, cases, measure, measure_whole
+
+    if whole and (rounds is not None or settings):
+        raise RequestError("--whole times the data set's protocol as it is: leave out --rounds and --set")
+    check_device(devices, "cpu")
+    data = DATASETS.named(dataset)
+    scenario = scenario or data.scenarios[0]
+    machine: dict[str, Any] = {
+        "roots": data_roots(),
+        "device": devices,
+        "threads": threads or os.cpu_count() or 1,
+    }
+    work: Callable[[Case], Row | WholeRow] = partial(measure_whole, **machine)
+    if not whole:
+        work = partial(measure, rounds=rounds or 9, overrides=parse_overrides(settings), **machine)
+    records: list[dict[str, Any]] = []
+    reasons: dict[str, None] = {}
+    for case in cases(dataset, scenario, clients, method, whole):
+        try:
+            row: Row | WholeRow = apart(work, case)
+        except NotApplicableError as error:  # what is measured of the others is kept
+            reasons[f"not measured: {error}"] = None
+            continue
+        records.append(asdict(row))
+        if method == ("all",):  # minutes a line where a method trains a generator first
+            print(row, file=sys.stderr)
+    if not records:
+        raise RequestError(next(iter(reasons)))
+    for reason in () if method == ("all",) else reasons:
+        print(f"bench: {reason}", file=sys.stderr)
+    text = json.dumps(records, indent=1)
+    if as_json:
+        print(text)
+    headings = [name.replace("_", " ") for name in records[0]]
+    lines = [
+        [f"{value:.4g}" if isinstance(value, float) else value for value in record.values()]
+        for record in records
+    ]
+    numbers, title = {*headings} - {"dataset", "method", "model"}, f"{data.title}, {scenario}"
+    console(140, errors=as_json).print(table(headings, lines, right=numbers, title=title))
+    if out:
+        out.write_text(text + "\n")

@@ -17,7 +17,7 @@ app = cyclopts.App(
     suppress_keyboard_interrupt=False,  # main says what an interrupt means
 )
 for name, place, summary in (
-    ("quickstart", "quickstart:quickstart", "Run six methods on Cora and report on them."),
+    ("quickstart", "sweep:quickstart", "Run six methods on Cora and report on them."),
     ("sweep", "sweep:sweep", "Run what is not done yet of a grid."),
     ("tune", "tune:tune", "Find every method's best configuration with one budget for all."),
     ("report", "report:report", "Write tables and figures, published beside measured."),
@@ -28,16 +28,16 @@ for name, place, summary in (
     ("scenarios", "listings:scenarios", "List the scenarios, and the numbers of clients that they take."),
     ("grids", "listings:grids", "List the grids that come with the suite, or describe one."),
     ("runs", "runs:app", "List runs, show one, and say what runs now."),
-    ("export", "bundles:export", "Write results as a bundle of files that others can read."),
-    ("import", "bundles:import_bundle", "Check a bundle and write its runs into the database."),
-    ("verify", "bundles:verify", "Make a sample of a bundle's runs again and compare."),
-    ("results", "bundles:results", "Keep a folder of results with one bundle a study and data set."),
+    ("export", "results:export", "Write results as a bundle of files that others can read."),
+    ("import", "results:import_bundle", "Check a bundle and write its runs into the database."),
+    ("verify", "results:verify", "Make a sample of a bundle's runs again and compare."),
+    ("results", "results:results", "Keep a folder of results with one bundle a study and data set."),
     ("check-method", "checks:check_method", "Check your own method file, and say what to mend."),
     ("check-gpu", "checks:check_gpu", "Run on a GPU what only a GPU can show."),
     ("doctor", "checks:doctor", "Report the environment and say what to fix."),
     ("data", "data:app", "Fetch, check and describe data sets, and exchange their clients."),
-    ("db", "db:app", "Check or back up the database, or bring its schema up to date."),
-    ("speed", "speed:speed", "Measure seconds a round, or of whole runs."),
+    ("db", "results:database", "Check or back up the database, or bring its schema up to date."),
+    ("speed", "checks:speed", "Measure seconds a round, or of whole runs."),
 ):
     app.command(f"bench.cli.{place}", name=name, help=summary)  # imported on use: each needs other libraries
 
@@ -51,11 +51,7 @@ def _say_all(words: list[str]) -> None:
 
 
 def run(words: list[str]) -> int:
-    """Run a command line; its exit code, 0 or 1, where it is a right one.
-
-    Raises:
-        RequestError: the request was wrong.
-    """
+    """Run a command line; its exit code, 0 or 1. A wrong one is a ``RequestError``."""
     try:
         _say_all(words)
         outcome = app(words, exit_on_error=False, print_error=False, result_action="return_value")

@@ -35,21 +35,14 @@ def compare(
     code made before it changed are made again. On data that no study has, the methods of a study on
     such data are run first, with seeds 0-2. The whole report is written, too.
 
-    Parameters
-    ----------
-    file
-        A Python file with one class that extends bench.engine.method.Method.
-    seed
-        These seeds, such as 0-4,7, in place of those of the study.
-    study
-        Study whose first grid with a data set gives the settings there, such as fedsheafhn or fedhgn;
-        default: the first that has all the data sets.
-    settings
-        A setting of your method, such as method.mu=0.1; may be given several times.
-    out
-        Folder for the report.
-    dry_run
-        Check the method, print what would be run of it and what that costs, and write nothing.
+    Args:
+        file: A Python file with one class that extends bench.engine.method.Method.
+        seed: These seeds, such as 0-4,7, in place of those of the study.
+        study: Study whose first grid with a data set gives the settings there, such as fedsheafhn or fedhgn;
+            default: the first that has all the data sets.
+        settings: A setting of your method, such as method.mu=0.1; may be given several times.
+        out: Folder for the report.
+        dry_run: Check the method, print what would be run of it and what that costs, and write nothing.
     """
     if not filters.dataset:
         raise RequestError("expected a data set to compare on, or several: -d cora,citeseer")

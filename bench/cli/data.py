@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -17,41 +16,17 @@ from bench.errors import NoDataError, RequestError
 
 app = App(name="data", help="Fetch, check and describe the data sets, and exchange their clients.")
 
-WIDTH = 100
-"""Columns that the widest table takes, where there is no terminal."""
-
-Dataset = Annotated[str, options.DATASET]
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class FederationOptions:
-    """Clients of a data set, by what decides them.
-
-    Parameters
-    ----------
-    scenario
-        Such as non-overlapping.
-    clients
-        Number of clients.
-    partition_seed
-        Seed of partition and split; default: the data set's, or that of a file.
-    split
-        Percent of training, validation and test items; default: the data set's, or that of a file.
-    """
-
-    dataset: Annotated[str | None, options.DATASET] = None
-    scenario: Annotated[str | None, options.SCENARIO] = None
-    clients: Annotated[int | None, options.CLIENTS] = None
-    partition_seed: Annotated[int | None, Parameter(validator=Number(gte=0))] = None
-    split: Annotated[tuple[float, float, float] | None, Parameter(negative="")] = None
-
-
-UNNAMED = FederationOptions()
+PartitionSeed = Annotated[
+    int | None, Parameter(validator=Number(gte=0), help="Default: the data set's, or that of a file.")
+]
+Split = Annotated[
+    tuple[float, float, float] | None,
+    Parameter(negative="", help="Percent of training, validation and test items; default: as of the seed."),
+]
 
 
 @app.command
-def fetch(*, dataset: Dataset, data_root: options.DataRoot = None) -> None:
+def fetch(*, dataset: options.OneDataset, data_root: options.DataRoot = None) -> None:
     """Download the raw files of a data set that are not at hand, into BENCH_HOME/data."""
     from bench.dataset import DATASETS
     from bench.sources import Sources
@@ -64,14 +39,8 @@ def fetch(*, dataset: Dataset, data_root: options.DataRoot = None) -> None:
 
 
 @app.command
-def verify(*, dataset: Dataset | None = None, data_root: options.DataRoot = None) -> int:
-    """Check the raw files at hand against their published checksums; exit code 1 if one is wrong.
-
-    Parameters
-    ----------
-    dataset
-        One data set; default: every data set.
-    """
+def verify(*, dataset: options.OneDataset | None = None, data_root: options.DataRoot = None) -> int:
+    """Check the raw files at hand, of one data set or all, by published sums; exit code 1 if one is wrong."""
     from bench.dataset import DATASETS
     from bench.sources import Sources
 
@@ -90,9 +59,9 @@ def verify(*, dataset: Dataset | None = None, data_root: options.DataRoot = None
 @app.command
 def stats(
     *,
-    dataset: Dataset | None = None,
-    scenario: Annotated[str | None, options.SCENARIO] = None,
-    clients: Annotated[int | None, options.CLIENTS, Parameter(validator=Number(gte=1))] = None,
+    dataset: options.OneDataset | None = None,
+    scenario: options.OneScenario | None = None,
+    clients: options.OneClientCount | None = None,
     data_root: options.DataRoot = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -103,14 +72,10 @@ def stats(
     and graphs with hyperedges: hyperedges with members at two or more clients, and edges between clients,
     over several partitions. Images: images and classes of clients in every scenario of the data set.
 
-    Parameters
-    ----------
-    dataset
-        One data set; default: every data set, those not at hand with a line that says so.
-    scenario
-        Scenario of the clients, with --dataset; default: those of the papers' tables.
-    clients
-        Number of clients, with --dataset; default: those of the papers' tables.
+    Args:
+        dataset: One data set; default: every data set, those not at hand with a line that says so.
+        scenario: options.OneScenario of the clients, with --dataset; default: those of the papers' tables.
+        clients: Number of clients, with --dataset; default: those of the papers' tables.
     """
     if dataset is None and (scenario or clients):
         raise RequestError("expected --dataset beside --scenario and --clients: they are of one data set")
@@ -131,7 +96,7 @@ def stats(
         raise NoDataError(f"{dataset}: {tables[0].missing_reason}")
     if as_json:
         print(json.dumps([row for entry in tables for row in entry.records], indent=1))
-    screen = console(WIDTH, errors=as_json)
+    screen = console(100, errors=as_json)
     for entry in tables:
         texts, words = entry.texts, {"clients", "quantity"}
         if entry.missing_reason:
@@ -145,9 +110,9 @@ def stats(
 @app.command
 def classes(
     *,
-    dataset: Dataset,
+    dataset: options.OneDataset,
     scenario: options.Scenarios = (),
-    clients: Annotated[int, options.CLIENTS, Parameter(validator=Number(gte=1))] = 20,
+    clients: options.OneClientCount = 20,
     out: Path = Path("report"),
     data_root: options.DataRoot = None,
 ) -> None:
@@ -155,16 +120,10 @@ def classes(
 
     Nothing is downloaded.
 
-    Parameters
-    ----------
-    dataset
-        A data set of images.
-    scenario
-        Scenarios, with their numbers; default: all of the data set.
-    clients
-        Number of clients.
-    out
-        Folder for the figure (PDF, PNG) and its numbers (CSV).
+    Args:
+        dataset: A data set of images.
+        scenario: Scenarios, with their numbers; default: all of the data set.
+        out: Folder for the figure (PDF, PNG) and its numbers (CSV).
     """
     from bench.dataset import DATASETS
     from bench.federation.prepared import prepare
@@ -181,50 +140,57 @@ def classes(
 
 @app.command(name="export")
 def export_clients(
-    file: Path, /, *, federation: FederationOptions = UNNAMED, data_root: options.DataRoot = None
+    file: Path,
+    /,
+    *,
+    dataset: options.OneDataset,
+    scenario: options.OneScenario,
+    clients: options.OneClientCount,
+    partition_seed: PartitionSeed = None,
+    split: Split = None,
+    data_root: options.DataRoot = None,
 ) -> None:
     """Write the clients of a data set into FILE (NPZ): ids, edges, split masks and their hash.
 
-    Parameters
-    ----------
-    file
-        The file to write; its arrays are described in docs/extending.md.
+    Args:
+        file: The file to write; its arrays are described in docs/extending.md.
     """
-    dataset, scenario, clients = federation.dataset, federation.scenario, federation.clients
-    if file.suffix != ".npz":
-        raise RequestError(f"{file}: expected a name that ends in .npz, which is what is written")
-    if dataset is None or scenario is None or clients is None:
-        raise RequestError("expected --dataset, --scenario and --clients: they say which clients to write")
-    roots = paths.data_roots(data_root)
-
     from bench.dataset import DATASETS
     from bench.federation.build import build
     from bench.federation.exchange import export_federation
 
+    if file.suffix != ".npz":
+        raise RequestError(f"{file}: expected a name that ends in .npz, which is what is written")
     protocol = DATASETS.named(dataset).protocol
-    seed = protocol.partition_seed if federation.partition_seed is None else federation.partition_seed
-    written = build(dataset, scenario, clients, seed, federation.split or protocol.split, roots)
+    seed = protocol.partition_seed if partition_seed is None else partition_seed
+    roots = paths.data_roots(data_root)
+    written = build(dataset, scenario, clients, seed, split or protocol.split, roots)
     export_federation(written, file)
     print(f"{file}: {clients} clients of {dataset}, {scenario}, hash {written.hash}")
 
 
 @app.command(name="import")
 def import_clients(
-    file: Path, /, *, federation: FederationOptions = UNNAMED, data_root: options.DataRoot = None
+    file: Path,
+    /,
+    *,
+    dataset: options.OneDataset | None = None,
+    scenario: options.OneScenario | None = None,
+    clients: options.OneClientCount | None = None,
+    partition_seed: PartitionSeed = None,
+    split: Split = None,
+    data_root: options.DataRoot = None,
 ) -> None:
     """Check a file with the clients' items and use these clients for runs of the same request.
 
     What the file does not say of its data set and clients has to be named; what both say has to agree.
 
-    Parameters
-    ----------
-    file
-        An NPZ file, from 'bench data export' or of the same arrays without hash, labels and edges, or a
-        CSV file with the columns client, item and role; whatever does not fit the data set is refused.
+    Args:
+        file: An NPZ file, from 'bench data export' or of the same arrays without hash, labels and edges, or a
+            CSV file with the columns client, item and role; whatever does not fit the data set is refused.
     """
-    roots = paths.data_roots(data_root)
-
     from bench.federation.exchange import install
 
-    for line in install(file, roots, vars(federation)).summary:
+    named = {"dataset": dataset, "scenario": scenario, "clients": clients, "partition_seed": partition_seed}
+    for line in install(file, paths.data_roots(data_root), {**named, "split": split}).summary:
         print(line)

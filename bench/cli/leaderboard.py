@@ -4,46 +4,28 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cyclopts import App
 
 from bench.cli.options import Database, Own, Shipped
-from bench.engine.methods import METHODS
 from bench.errors import RequestError
-
-if TYPE_CHECKING:
-    from bench.site.leaderboard import Site
 
 app = App(name="leaderboard", help="Write the results as a site, or serve it on this machine.")
 
 
-def _build(out: Path, db: str | None, own: bool, shipped: bool) -> Site:
+@app.command
+def build(
+    *, out: Path = Path("site"), db: Database = None, own: Own = False, shipped: Shipped = False
+) -> None:
+    """Write a folder of pages in place of an earlier one; open its index.html, or put it on a web server."""
+    from bench.engine.methods import METHODS
     from bench.site import folder, leaderboard
     from bench.studies.shipped import opened_results
     from bench.studies.study import STUDIES
 
     folder.check(out, folder.LEADERBOARD)  # before everything is read, which takes longer
     with opened_results(db, own, shipped=shipped) as source:
-        return leaderboard.build(source, STUDIES.all(), METHODS.all(), out)
-
-
-@app.command
-def build(
-    *,
-    out: Path = Path("site"),
-    db: Database = None,
-    own: Own = False,
-    shipped: Shipped = False,
-) -> None:
-    """Write a folder of pages; open its index.html, or put it on any web server.
-
-    Parameters
-    ----------
-    out
-        Folder for the site; an earlier site there is replaced.
-    """
-    site = _build(out, db, own, shipped)
+        site = leaderboard.build(source, STUDIES.all(), METHODS.all(), out)
     print(f"{site.runs:,} runs in {site.files:,} files, {site.bytes / 1e6:.1f} MB: {out / 'index.html'}")
 
 
@@ -58,12 +40,9 @@ def serve(
 ) -> None:
     """Serve the site at http://127.0.0.1:PORT, to this machine alone, until interrupted.
 
-    Parameters
-    ----------
-    port
-        Port; 0 takes a free one.
-    out
-        Serve this site as it is; default: build one in a temporary folder.
+    Args:
+        port: Port; 0 takes a free one.
+        out: Serve this site as it is; default: build one in a temporary folder.
     """
     if out is not None and (db is not None or own or shipped):
         raise RequestError("--out serves a site as it is: leave --db, --own and --shipped away, or --out")
@@ -74,7 +53,7 @@ def serve(
         place = out or Path(folder) / "site"
         with server(place, port) as serving:
             if out is None:
-                _build(place, db, own, shipped)
+                build(out=place, db=db, own=own, shipped=shipped)
             print(f"http://127.0.0.1:{serving.server_port}/ (Ctrl-C ends it)", flush=True)
             try:
                 serving.serve_forever()

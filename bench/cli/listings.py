@@ -6,8 +6,6 @@ import inspect
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.markdown import Markdown
@@ -18,13 +16,9 @@ from bench.cli.output import console, say, table
 
 if TYPE_CHECKING:
     from bench.data import Data
-    from bench.dataset import Dataset
-    from bench.engine.method import Method
 
 ANY = "any data"
 """The heading of what is for every family of data."""
-
-# Data sets ----------------------------------------------------------------------------------------
 
 
 def datasets(name: str | None = None, /, *, data_root: DataRoot = None, as_json: AsJson = False) -> None:
@@ -33,86 +27,57 @@ def datasets(name: str | None = None, /, *, data_root: DataRoot = None, as_json:
     A line has the family, the numbers of clients in the suite's grids, and where the data are. Data that are
     embedded come with the package; 'bench data fetch -d NAME' gets those that are not at hand.
 
-    Parameters
-    ----------
-    name
-        A data set; default: a line for each.
+    Args:
+        name: A data set; default: a line for each.
     """
     from bench.dataset import DATASETS
-    from bench.grids import grid_names, load_grid
-    from bench.sources import Sources
-
-    roots = paths.data_roots(data_root)
-    if name is not None:
-        _describe_dataset(DATASETS.named(name), roots, as_json)
-        return
-    sources = Sources(roots, download=False)
-    clients: dict[str, set[int]] = {}
-    for setting in (setting for grid in grid_names() for setting in load_grid(grid).settings):
-        for dataset in setting.datasets:
-            clients.setdefault(dataset, set()).update(setting.clients)
-    rows: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "title": kind.title,
-            "family": kind.family,
-            "scenarios": list(kind.scenarios),
-            "clients": sorted(clients.get(name, ())),
-            "where": kind.whereabouts(sources),
-        }
-        for name, kind in DATASETS.all().items()
-    ]
-    count = sum(row["where"] == "not at hand" for row in rows)
-    columns = {"name": "name", "title": "title", "clients": "clients", "where": "where"}
-    closing = f"data sets, {count} not at hand; bench data fetch -d NAME gets one"
-    _print_list(rows, as_json, "family", columns, f"{closing}; bench datasets NAME describes one")
-
-
-def _describe_dataset(kind: type[Dataset], roots: tuple[Path, ...], as_json: bool) -> None:
-    """Print a data set's source, default settings, grids, and its sizes where its files are at hand."""
     from bench.errors import NoDataError
     from bench.federation.prepared import prepare
     from bench.grids import grid_names, load_grid
     from bench.sources import Sources
 
+    roots = paths.data_roots(data_root)
+    sources = Sources(roots, download=False)
+    grids = {grid: load_grid(grid).settings for grid in grid_names()}
+    rows = []
+    for key, kind in (DATASETS.all() if name is None else {name: DATASETS.named(name)}).items():
+        uses = [(grid, each) for grid, settings in grids.items() for each in settings if key in each.datasets]
+        row = {
+            "name": key,
+            "title": kind.title,
+            "family": kind.family,
+            "scenarios": list(kind.scenarios),
+            "clients": sorted({count for _, setting in uses for count in setting.clients}),
+            "where": kind.whereabouts(sources),
+            "grids": list(dict.fromkeys(grid for grid, _ in uses)),
+        }
+        rows.append(row)
+    if name is None:
+        count = sum(row["where"] == "not at hand" for row in rows)
+        closing = f"data sets, {count} not at hand; bench data fetch -d NAME gets one"
+        closing += "; bench datasets NAME describes one"
+        _print_list(rows, as_json, "family", ("name", "title", "clients", "where"), closing)
+        return
+    kind = DATASETS.named(name)
     try:
-        sizes = _data_sizes(prepare(kind.name, roots, download=False).data)
+        sizes = _data_sizes(prepare(name, roots, download=False).data)
     except NoDataError:
         sizes = {}
-    grids = {name: load_grid(name) for name in grid_names()}
-    description: dict[str, Any] = {
-        "name": kind.name,
-        "title": kind.title,
-        "family": kind.family,
-        "where": kind.whereabouts(Sources(roots, download=False)),
-        "sizes": sizes,
-        "homepage": kind.homepage,
-        "licence": kind.licence,
-        "files": [file.path for file in kind.files],
-        "scenarios": list(kind.scenarios),
-        "settings": {
-            f"{section}.{name}": value
-            for section, part in (("protocol", kind.protocol), ("client", kind.client))
-            for name, value in part.model_dump(mode="json").items()
-        },
-        "grids": [
-            name
-            for name, grid in grids.items()
-            if any(kind.name in setting.datasets for setting in grid.settings)
-        ],
-    }
+    files = [file.path for file in kind.files]
+    description = rows[0] | {"homepage": kind.homepage, "licence": kind.licence, "files": files}
+    settings = {f"protocol.{key}": value for key, value in kind.protocol.model_dump(mode="json").items()}
+    settings |= {f"client.{key}": value for key, value in kind.client.model_dump(mode="json").items()}
     if as_json:
-        print(json.dumps(description, indent=1))
+        print(json.dumps({**description, "sizes": sizes, "settings": settings}, indent=1))
         return
-    settings = description.pop("settings")
+    description["sizes"] = [f"{key} {value:,}" for key, value in sizes.items()]
     for key, value in description.items():
-        parts = [f"{name} {part:,}" for name, part in value.items()] if isinstance(value, dict) else value
-        text = ", ".join(parts) if isinstance(parts, list) else parts
-        if text:
+        if value:
+            text = ", ".join(map(str, value)) if isinstance(value, list) else value
             console().print(f"{key}: {text}", markup=False)
-    rows = [(key, "none" if value is None else value) for key, value in settings.items()]
-    console().print(table(("setting", "default here"), rows, whole={"setting"}))
-    say(f"bench sweep -d {kind.name} -s {kind.scenarios[0]} -k 10 -m fedavg ... runs on it")
+    lines = [(key, "none" if value is None else value) for key, value in settings.items()]
+    console().print(table(("setting", "default here"), lines, whole={"setting"}))
+    say(f"bench sweep -d {name} -s {kind.scenarios[0]} -k 10 -m fedavg ... runs on it")
 
 
 def _data_sizes(data: Data) -> dict[str, int]:
@@ -130,15 +95,10 @@ def _data_sizes(data: Data) -> dict[str, int]:
     return sizes | {"features": data.features.shape[1], "classes": data.classes}
 
 
-# Scenarios --------------------------------------------------------------------------------------
-
-SHARDS = "multiples of 5; of 10 classes, of 2"
-"""Numbers of clients that cut every class into equal shards."""
-
 TAKEN = {
     "case-study": "multiples of 5",
-    "pathological": SHARDS,
-    "pathological-released": SHARDS,
+    "pathological": "multiples of 5; of 10 classes, of 2",  # which cut every class into equal shards
+    "pathological-released": "multiples of 5; of 10 classes, of 2",
     "published": "5, 10, 20",
     "published-fresh": "5, 10, 20",
     "published-overlapping": "10, 30, 50",
@@ -153,24 +113,19 @@ def scenarios(*, as_json: AsJson = False) -> None:
     """
     from bench.federation.scenario import SCENARIOS
 
-    rows: list[dict[str, Any]] = []
+    rows = []
     for name, kind in SCENARIOS.all().items():
         samples = f"multiples of {kind.samples}" if kind.samples > 1 else "any"
-        rows += [
-            {
+        for parameter in kind.parameters:
+            row = {
                 "name": f"{name}{parameter}",
                 "families": list(kind.families),
                 "clients": TAKEN.get(name, samples),
                 "summary": _summary(type(kind.parse(parameter))),
             }
-            for parameter in kind.parameters
-        ]
-    columns = {"scenario": "name", "clients": "clients", "what": "summary"}
+            rows.append(row)
     closing = "scenarios; bench sweep -d NAME -s SCENARIO -k CLIENTS ... runs in one"
-    _print_list(rows, as_json, "families", columns, closing)
-
-
-# Grids ------------------------------------------------------------------------------------------
+    _print_list(rows, as_json, "families", ("name", "clients", "summary"), closing)
 
 
 def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
@@ -179,32 +134,26 @@ def grids(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     'bench sweep --grid NAME --dry-run' says which of its runs are done and what the rest costs. A TOML file
     of your own is a grid, too (docs/extending.md).
 
-    Parameters
-    ----------
-    name
-        A grid or a TOML file; default: a line for each.
+    Args:
+        name: A grid or a TOML file; default: a line for each.
     """
     from bench.grids import expand, grid_names, load_grid
     from bench.grids.files import read_grid
 
-    if name is not None:
-        grid = load_grid(name)
-        runs = len(expand(grid))
-        if as_json:
-            print(json.dumps({"name": name, "runs": runs, **grid.model_dump(mode="json")}, indent=1))
-        else:
-            say(read_grid(name)[0])
-            say(f"{runs:,} runs; bench sweep --grid {name} --dry-run says what they would cost")
+    if name is None:
+        loaded = {name: load_grid(name) for name in grid_names()}
+        rows = [
+            {"name": name, "study": grid.study or "", "title": grid.title} for name, grid in loaded.items()
+        ]
+        _print_list(rows, as_json, "study", ("name", "title"), "grids; bench grids NAME prints one")
         return
-    all_grids = {name: load_grid(name) for name in grid_names()}
-    rows = [
-        {"name": name, "study": grid.study or "", "title": grid.title} for name, grid in all_grids.items()
-    ]
-    columns = {"grid": "name", "what": "title"}
-    _print_list(rows, as_json, "study", columns, "grids; bench grids NAME prints one")
-
-
-# Methods ----------------------------------------------------------------------------------------
+    grid = load_grid(name)
+    runs = len(expand(grid))
+    if as_json:
+        print(json.dumps({"name": name, "runs": runs, **grid.model_dump(mode="json")}, indent=1))
+    else:
+        say(read_grid(name)[0])
+        say(f"{runs:,} runs; bench sweep --grid {name} --dry-run says what they would cost")
 
 
 def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
@@ -212,74 +161,52 @@ def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
 
     Methods of your own are listed, too (BENCH_PLUGINS, docs/extending.md).
 
-    Parameters
-    ----------
-    name
-        A method; default: a line for each.
+    Args:
+        name: A method; default: a line for each.
     """
     from bench.engine.methods import METHODS
-
-    if name is not None:
-        _describe_method(METHODS.named(name), as_json)
-        return
-    rows = [_method_summary(kind) for kind in METHODS.all().values()]
-    columns = {"method": "name", "title": "title", "paper": "reference"}
-    _print_list(rows, as_json, "families", columns, "methods; bench methods NAME describes one")
-
-
-def _method_summary(kind: type[Method]) -> dict[str, Any]:
-    """A method in a line, as JSON has it."""
-    return {
-        "name": kind.name,
-        "title": kind.title,
-        "reference": kind.reference,
-        "families": list(kind.families),
-        "summary": _summary(kind),
-    }
-
-
-def _describe_method(kind: type[Method], as_json: bool) -> None:
-    """Print a method's paper, what it does, and its hyper-parameters."""
     from bench.hyper import hyper_parameters
 
-    parameters = list(map(asdict, hyper_parameters(kind.Hyper)))
-    if as_json:
-        details = {"description": _docstring(kind), "hyper_parameters": parameters}
-        print(json.dumps(_method_summary(kind) | details, indent=1))
+    rows = []
+    for key, kind in (METHODS.all() if name is None else {name: METHODS.named(name)}).items():
+        row = {"name": key, "title": kind.title, "reference": kind.reference, "families": list(kind.families)}
+        rows.append(row | {"summary": _summary(kind)})
+    if name is None:
+        closing = "methods; bench methods NAME describes one"
+        _print_list(rows, as_json, "families", ("name", "title", "reference"), closing)
         return
-    say(f"{kind.title} ({kind.name}): {kind.reference or 'no paper of its own'}")
+    kind = METHODS.named(name)
+    description, parameters = _docstring(kind), hyper_parameters(kind.Hyper)
+    if as_json:
+        print(json.dumps({**rows[0], "description": description, "hyper_parameters": parameters}, indent=1))
+        return
+    say(f"{kind.title} ({name}): {kind.reference or 'no paper of its own'}")
     say(f"{_data_text(kind.families)}; deploys the {kind.stage} model\n")
-    console().print(Markdown(_docstring(kind)))
+    console().print(Markdown(description))
     if not parameters:
         say("\nno hyper-parameters of its own")
         return
     columns = ("hyper-parameter", "default", "range", "tuned over", "meaning")
-    rows = [list(parameter.values()) for parameter in parameters]
-    console().print(table(columns, rows, whole={"hyper-parameter"}))
+    lines = [list(parameter.values()) for parameter in parameters]
+    console().print(table(columns, lines, whole={"hyper-parameter"}))
     say("bench sweep ... --set method.{name}={default} sets one".format(**parameters[0]))
 
 
-# What they share ----------------------------------------------------------------------------------
-
-
 def _print_list(
-    rows: Sequence[dict[str, Any]], as_json: bool, group: str, columns: dict[str, str], closing: str
+    rows: Sequence[dict[str, Any]], as_json: bool, group: str, columns: Sequence[str], closing: str
 ) -> None:
-    """Print rows as JSON; or as a table below headings, which stand in the column ``group``, with how many
-    they are. ``columns``: the title of a column of the table -> the one of the rows.
-    """
+    """Print rows as JSON, or some of their columns as a table, below the entries of the column ``group``."""
     if as_json:
         print(json.dumps(rows, indent=1))
         return
     groups: dict[str, list[list[str]]] = {}
     for row in rows:
         heading = _data_text(row[group]) if group == "families" else row[group]
-        entries = [row[column] for column in columns.values()]
+        entries = [row[column] for column in columns]
         texts = [" ".join(map(str, entry)) if isinstance(entry, list) else entry for entry in entries]
         groups.setdefault(heading, []).append(texts)
     widest_first = dict(sorted(groups.items(), key=lambda part: (part[0] != ANY, part[0])))
-    first, *_ = columns
-    console().print(table(list(columns), widest_first, whole={first, "paper"}))
+    console().print(table(columns, widest_first, whole={"name", "reference"}))
     say(f"{len(rows)} {closing}")
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
-from bench import paths
-from bench.errors import RequestError
 from bench.metric_names import Metric
 from bench.sweep.policy import Backend, Placement
 
@@ -21,29 +18,18 @@ if TYPE_CHECKING:
     from bench.grids import Filters
 
 
-def _parts(tokens: Sequence[Token]) -> Iterator[str]:
-    """The words of an option that may be given several times, or with commas between words."""
-    for token in tokens:
-        yield from token.value.split(",")
-
-
-def _names(_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
-    return tuple(_parts(tokens))
-
-
-def _counts(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
-    """Numbers of clients; one that is named twice counts once."""
-    return tuple(dict.fromkeys(map(int, _parts(tokens))))
+def _words(kind: Any, tokens: Sequence[Token]) -> tuple[Any, ...]:
+    """Names, or numbers if the type says so, of an option that may be given several times, or with commas
+    between words; one that is given twice counts once.
+    """
+    element, _ = get_args(kind)
+    return tuple(dict.fromkeys(element(word) for token in tokens for word in token.value.split(",")))
 
 
 def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
-    """``3`` is one seed, ``20-39`` are twenty; a seed that is named twice counts once.
-
-    Raises:
-        ValueError: a word is neither; cyclopts puts the option's name before it.
-    """
+    """``3`` is one seed, ``20-39`` are twenty; a seed that is named twice counts once."""
     seeds: dict[int, None] = {}
-    for part in _parts(tokens):
+    for part in _words(tuple[str, ...], tokens):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
         if match is None or int(match[1]) > int(match[2] or match[1]):
             raise ValueError(f"expected a number from 0 on or a range such as 0-4, got '{part}'")
@@ -51,61 +37,38 @@ def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def check_folder(_: Any, url: str | None) -> None:
-    """Raises ``RequestError`` if a database's folder is not there; the suite's own is made when needed."""
-    scheme, _, path = (url or "").partition(":///")
-    folder = Path(os.path.expanduser(path)).absolute().parent
-    if scheme == "sqlite" and path and not folder.exists() and folder != paths.home().absolute():
-        raise RequestError(f"--db {url}: there is no folder {folder}, make it first")
-
-
 def _several(*names: str, **more: Any) -> Parameter:
     """An option that may be given several times."""
     return Parameter(name=names, negative="", show_default=False, **more)
 
 
-DATASET = Parameter(name=("--dataset", "-d"))
-SCENARIO = Parameter(name=("--scenario", "-s"))
-CLIENTS = Parameter(name=("--clients", "-k"))
+AT_LEAST_ONE = Number(gte=1)
 
-Studies = Annotated[tuple[str, ...], _several("--study", converter=_names)]
-Datasets = Annotated[tuple[str, ...], _several("--dataset", "-d", converter=_names)]
-Scenarios = Annotated[tuple[str, ...], _several("--scenario", "-s", converter=_names)]
+OneDataset = Annotated[str, Parameter(name=("--dataset", "-d"))]
+OneScenario = Annotated[str, Parameter(name=("--scenario", "-s"))]
+OneClientCount = Annotated[int, Parameter(name=("--clients", "-k"), validator=AT_LEAST_ONE)]
+Studies = Annotated[tuple[str, ...], _several("--study", converter=_words)]
+Datasets = Annotated[tuple[str, ...], _several("--dataset", "-d", converter=_words)]
+Scenarios = Annotated[tuple[str, ...], _several("--scenario", "-s", converter=_words)]
 ClientCounts = Annotated[
-    tuple[int, ...], _several("--clients", "-k", converter=_counts, validator=Number(gte=1))
+    tuple[int, ...], _several("--clients", "-k", converter=_words, validator=AT_LEAST_ONE)
 ]
-Methods = Annotated[tuple[str, ...], _several("--method", "-m", converter=_names)]
+Methods = Annotated[tuple[str, ...], _several("--method", "-m", converter=_words)]
 Seeds = Annotated[tuple[int, ...], _several("--seed", converter=_seeds)]
 Settings = Annotated[tuple[str, ...], _several("--set")]
-Count = Annotated[int, Parameter(validator=Number(gte=1))]
+Count = Annotated[int, Parameter(validator=AT_LEAST_ONE)]
 Positive = Annotated[float, Parameter(validator=Number(gt=0))]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 AsJson = Annotated[Flag, Parameter(name="--json", help="Print JSON on standard output.")]
-Database = Annotated[
-    str | None,
-    Parameter(
-        name="--db", validator=check_folder, help="Database URL; default: sqlite:///BENCH_HOME/bench.db."
-    ),
-]
-DataRoot = Annotated[
-    Path | None,
-    Parameter(name="--data-root", help="Folder searched first for raw files."),
-]
-Own = Annotated[
-    Flag, Parameter(name="--own", help="Only the database: leave out the results that come with the suite.")
-]
-Shipped = Annotated[
-    Flag, Parameter(name="--shipped", help="Only the results that come with the suite, without the database.")
-]
-
-
-ByMetric = Annotated[
-    Metric,
-    Parameter(
-        name="--metric",
-        help="What clients are scored by; verdicts are of accuracy alone. roc_auc is of two classes.",
-    ),
-]
+DATABASE_HELP = "Database URL; default: sqlite:///BENCH_HOME/bench.db."
+Database = Annotated[str | None, Parameter(name="--db", help=DATABASE_HELP)]
+DataRoot = Annotated[Path | None, Parameter(name="--data-root", help="Folder searched first for raw files.")]
+OWN_HELP = "Only the database: leave out the results that come with the suite."
+Own = Annotated[Flag, Parameter(name="--own", help=OWN_HELP)]
+SHIPPED_HELP = "Only the results that come with the suite, without the database."
+Shipped = Annotated[Flag, Parameter(name="--shipped", help=SHIPPED_HELP)]
+METRIC_HELP = "What clients are scored by; verdicts are of accuracy alone. roc_auc is of two classes."
+ByMetric = Annotated[Metric, Parameter(name="--metric", help=METRIC_HELP)]
 
 
 @Parameter(name="*")
@@ -113,14 +76,10 @@ ByMetric = Annotated[
 class FederationFilters:
     """Which federations; an option that is left out lets all through.
 
-    Parameters
-    ----------
-    dataset
-        Only this data set, or several: -d cora,citeseer or -d cora -d citeseer; so may -s and -k.
-    scenario
-        Only this scenario.
-    clients
-        Only this number of clients.
+    Args:
+        dataset: Only this data set, or several: -d cora,citeseer or -d cora -d citeseer; so may -s and -k.
+        scenario: Only this scenario.
+        clients: Only this number of clients.
     """
 
     dataset: Datasets = ()
@@ -143,29 +102,17 @@ class FederationFilters:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class CellFilters(FederationFilters):
-    """Which cells.
+    """Which cells."""
 
-    Parameters
-    ----------
-    method
-        Only this method, or several.
-    """
-
-    method: Methods = ()
+    method: Annotated[Methods, Parameter(help="Only this method, or several.")] = ()
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class RunFilters(CellFilters):
-    """Which runs.
+    """Which runs."""
 
-    Parameters
-    ----------
-    seed
-        Only this seed, or several, such as 0-4,7.
-    """
-
-    seed: Seeds = ()
+    seed: Annotated[Seeds, Parameter(help="Only this seed, or several, such as 0-4,7.")] = ()
 
 
 ALL_FEDERATIONS, ALL_CELLS, ALL_RUNS = FederationFilters(), CellFilters(), RunFilters()
@@ -176,14 +123,10 @@ ALL_FEDERATIONS, ALL_CELLS, ALL_RUNS = FederationFilters(), CellFilters(), RunFi
 class Machine:
     """What of this machine runs may use.
 
-    Parameters
-    ----------
-    jobs
-        Runs at a time over all devices; default: one for each core, on GPUs at most four for each of them.
-    threads
-        Threads of one run; default 1, which two runs side by side use best. It may change last digits.
-    devices
-        cpu, cuda, or GPUs such as cuda:0,cuda:1; default: every visible GPU, else cpu.
+    Args:
+        jobs: Runs at a time over all devices; default: one for each core, on GPUs at most four for each.
+        threads: Threads of one run; default 1, which two runs side by side use best. May change last digits.
+        devices: cpu, cuda, or GPUs such as cuda:0,cuda:1; default: every visible GPU, else cpu.
     """
 
     jobs: Count | None = None
@@ -196,15 +139,11 @@ class Machine:
 class Machines(Machine, Placement):
     """Where runs are made, and what they may use there.
 
-    Parameters
-    ----------
-    backend
-        Where runs are made: local (this machine), ray (a Ray cluster, with as many --jobs as it has room for)
-        or slurm (a Slurm job each, 32 at a time). On a cluster --devices is cpu or cuda.
-    address
-        Address of the Ray cluster; without it Ray is started on this machine and ended with the command.
-    slurm
-        What Slurm is to give every job, such as partition=gpu or timeout_min=60; may be given several times.
+    Args:
+        backend: Where runs are made: local (this machine), ray (a Ray cluster, with as many --jobs as it has
+            room for) or slurm (a Slurm job each, 32 at a time). On a cluster --devices is cpu or cuda.
+        address: Address of the Ray cluster; without it Ray is started here and ended with the command.
+        slurm: What Slurm gives every job, such as partition=gpu; may be given several times.
     """
 
     backend: Backend = "local"

@@ -18,10 +18,8 @@ def table(
     title: str = "",
     gap: int = 2,
 ) -> Table:
-    """A table of texts, None as an empty one; rows by heading are set below their headings.
-
-    Columns named ``right`` are set to the right, those named ``whole`` keep on one line;
-    ``gap`` blanks are between two.
+    """A table of texts, ``gap`` blanks apart; rows by heading are set below their headings. Columns named
+    ``right`` are set to the right, those named ``whole`` keep on one line.
     """
     grid = Table(box=SIMPLE_HEAD, padding=(0, gap - 1, 0, 0), pad_edge=False)
     grid.title, grid.title_justify = title or None, "left"

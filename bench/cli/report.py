@@ -30,18 +30,12 @@ def report(
 ) -> None:
     """Set what was measured beside what was published, as tables and figures.
 
-    Parameters
-    ----------
-    study
-        Only this study, or several (fedsheafhn, fedhgn, ...); default: all that have runs.
-    out
-        Folder for the files.
-    grid
-        Only the cells of this grid, a name or a TOML file.
-    pdf
-        Draw the figures as PDF, too.
-    document
-        Print this table, such as fedsheafhn_table1, in place of the most important lines.
+    Args:
+        study: Only this study, or several (fedsheafhn, fedhgn, ...); default: all that have runs.
+        out: Folder for the files.
+        grid: Only the cells of this grid, a name or a TOML file.
+        pdf: Draw the figures as PDF, too.
+        document: Print this table, such as fedsheafhn_table1, in place of the most important lines.
     """
     from bench import paths
     from bench.frames import cache

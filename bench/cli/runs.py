@@ -36,12 +36,9 @@ def list_runs(
 ) -> None:
     """List stored runs, oldest first.
 
-    Parameters
-    ----------
-    state
-        Only this state; may be given several times.
-    settings
-        Only runs with this setting, such as method.mu=0.1; may be given several times.
+    Args:
+        state: Only this state; may be given several times.
+        settings: Only runs with this setting, such as method.mu=0.1; may be given several times.
     """
     from bench.resolve import parse_overrides
     from bench.store import open_store
@@ -84,14 +81,10 @@ def delete_runs(
 ) -> int:
     """Show stored runs of your own and delete them; runs of imported bundles stay.
 
-    Parameters
-    ----------
-    state
-        Only this state; may be given several times.
-    settings
-        Only runs with this setting, such as method.mu=0.1; may be given several times.
-    yes
-        Delete them without asking.
+    Args:
+        state: Only this state; may be given several times.
+        settings: Only runs with this setting, such as method.mu=0.1; may be given several times.
+        yes: Delete them without asking.
     """
     from rich.prompt import Confirm
 
@@ -126,10 +119,8 @@ def show_run(run: str, *, db: options.Database = None, as_json: options.AsJson =
     runs, those that come with the suite, too: accuracy, hashes of clients and spec, and the commands that
     make them.
 
-    Parameters
-    ----------
-    run
-        The run's id, as 'bench runs list' prints it, or a cell: DATASET/SCENARIO/CLIENTS/METHOD.
+    Args:
+        run: The run's id, as 'bench runs list' prints it, or a cell: DATASET/SCENARIO/CLIENTS/METHOD.
     """
     if not run.isdecimal():
         _show_cell(run, db, as_json)
@@ -190,10 +181,8 @@ def status(
 ) -> None:
     """Say what the sweeps into a database are at: what runs where, how far they are, and when they end.
 
-    Parameters
-    ----------
-    watch
-        Go on until no sweep runs.
+    Args:
+        watch: Go on until no sweep runs.
     """
     if as_json and watch:
         raise RequestError("--watch is for people: expected it without --json")

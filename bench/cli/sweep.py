@@ -1,18 +1,16 @@
-"""``bench sweep``: run what a grid still lacks."""
+"""``bench sweep``, which runs what a grid still lacks, and ``bench quickstart``."""
 
 from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 
 from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
 from bench.errors import RequestError
 from bench.sweep.policy import Level, Limits, check
-
-WIDTH = 110
-"""Columns of the plan's table where there is no terminal."""
 
 
 def sweep(
@@ -39,28 +37,17 @@ def sweep(
     seed 0, unless -k, -s and --seed say otherwise. With it they choose among the grid's runs, but for
     --seed, which stands in place of the grid's.
 
-    Parameters
-    ----------
-    grid
-        Name of a grid (bench grids lists them) or a TOML file.
-    settings
-        A setting, such as protocol.rounds=8 or method.mu=0.1; may be given several times.
-    timeout_seconds
-        How long a run may take; then it counts as failed.
-    budget_hours
-        How long the sweep may take: nothing starts that is expected to end later.
-    max_failures
-        Start nothing new once so many runs have failed.
-    checkpoint_minutes
-        How often a run is saved; after a kill it goes on from there.
-    use_tuned
-        Run every cell in its tuned configuration (bench tune); refused where one has none.
-    save_models
-        Keep the trained models under BENCH_HOME/models; done runs without models are made again.
-    rerun
-        Redo exactly the runs that are stale, failed, or made by other sources (changed), and no others.
-    dry_run
-        Print what is done, what would be run and what that costs, and run nothing.
+    Args:
+        grid: Name of a grid (bench grids lists them) or a TOML file.
+        settings: A setting, such as protocol.rounds=8 or method.mu=0.1; may be given several times.
+        timeout_seconds: How long a run may take; then it counts as failed.
+        budget_hours: How long the sweep may take: nothing starts that is expected to end later.
+        max_failures: Start nothing new once so many runs have failed.
+        checkpoint_minutes: How often a run is saved; after a kill it goes on from there.
+        use_tuned: Run every cell in its tuned configuration (bench tune); refused where one has none.
+        save_models: Keep the trained models under BENCH_HOME/models; done runs without models are made again.
+        rerun: Redo exactly the runs that are stale, failed, or made by other sources (changed).
+        dry_run: Print what is done, what would be run and what that costs, and run nothing.
     """
     limits = Limits(max_failures, timeout_seconds, budget_hours * 3600 if budget_hours else None)
     if save_models and machines.backend != "local":
@@ -68,18 +55,14 @@ def sweep(
     check(machines)
     roots = paths.data_roots(data_root)
 
+    from bench import model_files
     from bench.grids import expand, requested_grid
-    from bench.model_files import Saving, check_installed
     from bench.resolve import parse_overrides
-    from bench.store.bundle import shipped_runs
-    from bench.store.connect import Database
+    from bench.store import bundle, connect
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
-    from bench.sweep import display
-    from bench.sweep.display import Display
-    from bench.sweep.execution import execute
+    from bench.sweep import display, execution, run
     from bench.sweep.plan import Estimator, data_at_hand, make_plan, to_run
-    from bench.sweep.run import Sweep, opened_backend
     from bench.tune.apply import tuned
 
     choice = filters.of_grid()
@@ -88,31 +71,29 @@ def sweep(
     runs = expand(base, choice, parse_overrides(settings))
     if use_tuned:
         runs = tuned(runs)
-    if save_models:
-        check_installed()
-    saving = Saving(paths.home() / "models") if save_models else None
+    saving = model_files.Saving(paths.home() / "models") if save_models else None
     database = db or paths.default_database()
     rows = stored_runs(database)
     lacks_models = saving.lacks if saving else lambda spec: False
     plan = make_plan(runs, rows, data_at_hand(roots), rerun, lacks_models)
     steps = to_run(plan)
     notes = console(errors=as_json)
-    with opened_backend(machines, len(steps), paths.home()) as (slots, make_pool):
-        shipped = shipped_runs() if dry_run and any(step.status != "no_data" for step in steps) else {}
+    with run.opened_backend(machines, len(steps), paths.home()) as (slots, make_pool):
+        shipped = bundle.shipped_runs() if dry_run and any(step.status != "no_data" for step in steps) else {}
         estimator = Estimator(rows.values(), slots.devices[0], shipped.values())
         summary = display.summary(plan, estimator, len(slots.devices))
         if dry_run:
-            bytes_a_run = Database(database).size() / len(rows) if rows else None
+            file = connect.Database(database).path
+            bytes_a_run = file.stat().st_size / len(rows) if file and rows else None
             tree = display.as_json(plan, estimator, len(slots.devices), bytes_a_run, shipped)
             if as_json:
                 print(json.dumps(tree, indent=1))
                 return 0
-            console(WIDTH).print(display.table(plan, estimator))
+            console(110).print(display.table(plan, estimator))
             say(summary)
             if count := tree["shipped"]:
-                verb = "comes" if count == 1 else "come"
                 reading = "bench report shows them without a sweep"
-                say(f"{display.runs(count)} of these {verb} with the suite: {reading}")
+                say(f"{display.runs(count)} of these come with the suite: {reading}")
             return 0
         if count := sum(step.changed and not step.to_run for step in plan):
             reason = f"the code has changed since {count:,} of the stored runs"
@@ -120,14 +101,14 @@ def sweep(
         if steps:
             say(summary, notes)
         start = time.monotonic()
-        outcome = Sweep(
+        outcome = run.Sweep(
             plan,
             database,
             roots,
             slots,
-            Display(notes),
+            display.Display(notes),
             estimator,
-            execute=saving or execute,
+            execute=saving or execution.execute,
             limits=limits,
             home=paths.home(),
             minutes=checkpoint_minutes,
@@ -143,3 +124,17 @@ def sweep(
     if saving is not None:
         say(saving.summary([step.spec for step in plan]), notes)
     return 1 if outcome.failed else 0
+
+
+def quickstart(*, out: Path = Path("report")) -> int:
+    """Run six methods on Cora and report on them; the same command again finds every run done."""
+    from bench.cli.report import report
+    from bench.site import folder
+
+    folder.check(out)
+    if code := sweep(grid="quickstart"):
+        return code
+    report(grid="quickstart", own=True, out=out)
+    say("\nNext: bench report                                what others have run")
+    say("      bench sweep --grid paper_tables --dry-run   what a whole table would cost")
+    return 0

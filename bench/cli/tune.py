@@ -5,17 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
 from bench.sweep.policy import check
-
-WIDTH = 120
-"""Columns of the table where there is no terminal."""
 
 
 def tune(
@@ -24,7 +18,7 @@ def tune(
     filters: options.RunFilters = options.ALL_RUNS,
     trials: options.Count = 20,
     settings: options.Settings = (),
-    db: Annotated[str | None, Parameter(validator=options.check_folder)] = None,
+    db: str | None = None,
     data_root: options.DataRoot = None,
     machines: options.Machines = options.LOCAL,
     batch: options.Count = 1,
@@ -39,22 +33,14 @@ def tune(
     scenario, unless -k and -s say otherwise. --seed are the seeds of the search's runs, 1000 and 1001 unless
     given: seeds of reports, 0 to 19, are refused.
 
-    Parameters
-    ----------
-    grid
-        Name of a grid (tuning_fedsheafhn, ...) or a TOML file.
-    trials
-        Trials of a search in total; with rounds, local epochs and seeds it gives the client epochs.
-    settings
-        A setting that is not tuned, such as protocol.rounds=8; may be given several times.
-    db
-        Database of the searches' runs, none that are reported; default: sqlite:///BENCH_HOME/tuning.db.
-    batch
-        Trials of a search side by side. More of them fill a larger machine, and take another way.
-    dry_run
-        Print the searches, how far they are and how long the rest takes, and run nothing.
-    optuna
-        File for the trials that are done, for optuna-dashboard; nothing is run.
+    Args:
+        grid: Name of a grid (tuning_fedsheafhn, ...) or a TOML file.
+        trials: Trials of a search in total; with rounds, local epochs and seeds it gives the client epochs.
+        settings: A setting that is not tuned, such as protocol.rounds=8; may be given several times.
+        db: Database of the searches' runs, none that are reported; default: sqlite:///BENCH_HOME/tuning.db.
+        batch: Trials of a search side by side. More of them fill a larger machine, and take another way.
+        dry_run: Print the searches, how far they are and how long the rest takes, and run nothing.
+        optuna: File for the trials that are done, for optuna-dashboard; nothing is run.
     """
     check(machines)
     roots = paths.data_roots(data_root)
@@ -63,10 +49,9 @@ def tune(
     from bench.resolve import parse_overrides
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
-    from bench.sweep.display import Display
-    from bench.sweep.plan import Estimator, data_at_hand
+    from bench.sweep import display, plan
     from bench.sweep.run import opened_backend
-    from bench.tune import run, show
+    from bench.tune import proposals, run, show
     from bench.tune.search import opened_searches
     from bench.tune.tuning import search_seeds, tunings
 
@@ -83,24 +68,22 @@ def tune(
     notes = console(errors=as_json)
 
     if optuna is not None:
-        from bench.tune.proposals import export
-
         searches, _ = opened_searches(database, requests, batch)
-        export([(search.tuning, search.trials) for search in searches], optuna)
+        proposals.export([(search.tuning, search.trials) for search in searches], optuna)
         print(optuna)
         return 0
     history = stored_runs(paths.default_database()).values()
     with opened_backend(machines, len(requests) * trials * len(seeds), home) as (slots, make_pool):
         if dry_run:
             searches, timings = opened_searches(database, requests, batch)
-            estimator = Estimator([*history, *timings], slots.devices[0])
-            data_gap = data_at_hand(roots)
+            estimator = plan.Estimator([*history, *timings], slots.devices[0])
+            data_gap = plan.data_at_hand(roots)
             rows = [show.row(each, estimator, data_gap(each.tuning.spec.dataset)) for each in searches]
             if as_json:
                 tree = {"searches": rows, "skipped": reasons, "slots": len(slots.devices)}
                 print(json.dumps(tree, indent=1))
                 return 0
-            console(WIDTH).print(show.table(rows))
+            console(120).print(show.table(rows))
             for name, reason in reasons.items():
                 say(f"left out: {name}: {reason}", notes)
             say(show.cost(rows, len(slots.devices), batch * len(seeds)), notes)
@@ -112,7 +95,7 @@ def tune(
             roots,
             slots,
             batch,
-            Display(notes, only_notes=True),  # trials have lines of their own
+            display.Display(notes, only_notes=True),  # trials have lines of their own
             lambda *trial: say(show.line(*trial), notes),
             history,
             make_pool=make_pool,

@@ -4,13 +4,4 @@ from bench.grids.expand import Filters, Planned, expand, plan, requested_grid
 from bench.grids.files import grid_names, load_grid
 from bench.grids.grid import Grid
 
-__all__ = [
-    "Filters",
-    "Grid",
-    "Planned",
-    "expand",
-    "grid_names",
-    "load_grid",
-    "plan",
-    "requested_grid",
-]
+__all__ = ["Filters", "Grid", "Planned", "expand", "grid_names", "load_grid", "plan", "requested_grid"]

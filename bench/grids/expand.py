@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.grids.files import load_grid
-from bench.grids.grid import MODEL, PARTITION_SEED, Grid, Setting
+from bench.grids.grid import MODEL, PARTITION_SEED, Grid, Setting, combinations
 from bench.resolve import Overrides, check_sections, resolve
 from bench.spec import RunSpec, run_name
 
 
 @dataclass(frozen=True)
 class Filters:
-    """Which runs of a grid are wanted; an empty filter wants all of them.
-
-    ``seeds`` stand in place of the grid's own and may be others.
-    """
+    """Which runs of a grid are wanted: all of an empty filter. ``seeds`` take the place of the grid's own."""
 
     datasets: tuple[str, ...] = ()
     scenarios: tuple[str, ...] = ()
@@ -55,26 +51,22 @@ class Planned:
 
 
 def requested_grid(name_or_path: str | None, filters: Filters) -> Grid:
-    """The grid of that name or file; without one, the grid that the filters alone describe.
-
-    Raises:
-        RequestError: as ``load_grid`` or ``ad_hoc``.
-    """
+    """The grid of that name or file; without one, the grid that the filters alone describe."""
     return load_grid(name_or_path) if name_or_path else ad_hoc(filters)
 
 
 def ad_hoc(filters: Filters) -> Grid:
-    """The grid that options alone describe: data sets and methods, the rest has defaults.
-
-    Defaults: the first scenario of each data set, 10 clients, seed 0.
-
-    Raises:
-        RequestError: no data set or no method is named, one is unknown, or one fits none of the others.
+    """The grid that options alone describe: data sets and methods. The rest has defaults: the first scenario
+    of each data set, 10 clients, seed 0. A method that runs on none of the data is a ``RequestError``.
     """
     if not (filters.datasets and filters.methods):
         gap = "no method" if filters.datasets else "no data set" if filters.methods else "neither"
         raise RequestError(f"expected --grid NAME, or a data set and a method (-d cora -m fedavg), got {gap}")
-    _check_fit(filters)
+    families = {DATASETS.named(name).family for name in filters.datasets}
+    for name in filters.methods:
+        if families.isdisjoint(METHODS.named(name).families):
+            runs_on = f"{name} runs on {' and '.join(METHODS.named(name).families)} data"
+            raise RequestError(f"{runs_on}, not on {', '.join(sorted(families))} data: see 'bench methods'")
     settings = tuple(
         Setting(datasets=(dataset,), scenario=scenario, clients=filters.clients or (10,))
         for dataset in filters.datasets
@@ -83,72 +75,37 @@ def ad_hoc(filters: Filters) -> Grid:
     return Grid(title="", methods=filters.methods, seeds=filters.seeds or (0,), settings=settings)
 
 
-def _check_fit(filters: Filters) -> None:
-    """Refuse a method that runs on none of the data sets, and a data set that none of the methods runs on.
-
-    In a grid such runs are not applicable.
-    """
-    datasets = [DATASETS.named(name) for name in filters.datasets]
-    pairs = [(METHODS.named(name), dataset) for name in filters.methods for dataset in datasets]
-    fitting = [(method, dataset) for method, dataset in pairs if dataset.family in method.families]
-    for method, dataset in pairs:
-        if method not in {pair[0] for pair in fitting} or dataset not in {pair[1] for pair in fitting}:
-            runs_on = f"{method.name} runs on {' and '.join(method.families)} data"
-            problem = f"{runs_on}, but {dataset.name} is {dataset.family} data"
-            raise RequestError(f"{problem}: 'bench methods' lists methods by their data")
-
-
 def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | None = None) -> list[Planned]:
     """The runs of a grid: all of the first seed, then all of the second one, and so on.
 
-    ``overrides`` come after the grid's own. One of ``method.*`` goes to those methods that have
-    such a hyper-parameter; at least one must.
-
-    Raises:
-        RequestError: a filter that matches nothing in the grid; an unknown name; a scenario of another
-            family; an unknown key or a wrong value.
+    ``overrides`` come after the grid's own. One of ``method.*`` goes to those methods that have such a
+    hyper-parameter; at least one must. A filter that matches nothing in the grid, an unknown name or key and
+    a wrong value are a ``RequestError``.
     """
     filters = filters or Filters()
-    chosen_combinations = list(combinations(grid))
+    chosen_combinations = all_combinations = list(combinations(grid))
     choices = (filters.datasets, filters.scenarios, filters.clients, filters.methods)
     columns = ("dataset", "scenario", "number of clients", "method")
     for place, (column, choice) in enumerate(zip(columns, choices, strict=True)):
-        grid_values = [str(combination[place]) for combination in combinations(grid)]
+        grid_values = {str(combination[place]) for combination in all_combinations}
         for value in map(str, choice):
             if value not in grid_values:
-                raise unknown(f"{column} in this grid:", value, set(grid_values))
+                raise unknown(f"{column} in this grid:", value, grid_values)
         if choice:
             chosen_combinations = [each for each in chosen_combinations if each[place] in choice]
     if not chosen_combinations:
         raise RequestError("no run of the grid matches all filters together: leave one of them away")
     overrides = dict(overrides or {})
     check_sections(overrides)
-    _check_method_keys(overrides, {method for *_, method, _ in chosen_combinations})
+    methods = sorted({method for *_, method, _ in chosen_combinations})
+    hyper_names = set().union(*map(_hyper_names, methods))
+    for key in overrides:
+        if key.startswith("method.") and key.removeprefix("method.") not in hyper_names:
+            raise unknown(f"key '{key}' for {', '.join(methods)}:", key.removeprefix("method."), hyper_names)
     first_seed, *seeds = dict.fromkeys(filters.seeds or grid.seeds)
     runs = [plan(grid, *combination, first_seed, overrides) for combination in chosen_combinations]
     runs = list({(run.names, run.spec.hash): run for run in runs}.values())
     return runs + [_with_seed(grid, run, seed, overrides) for seed in seeds for run in runs]
-
-
-Combination = tuple[str, str, int, str, Overrides]
-
-
-def combinations(grid: Grid) -> Iterator[Combination]:
-    """Data set, scenario, clients, method and variant of every run of a grid, without its seeds."""
-    for setting in grid.settings:
-        for dataset in setting.datasets:
-            for clients in setting.clients:
-                for method in grid.methods_of(setting):
-                    for variant in setting.variants:
-                        yield dataset, setting.scenario, clients, method, variant
-
-
-def _check_method_keys(overrides: Overrides, methods: set[str]) -> None:
-    hyper_names = {name for method in methods for name in _hyper_names(method)}
-    for key in overrides:
-        section, _, name = key.partition(".")
-        if section == "method" and name not in hyper_names:
-            raise unknown(f"key '{key}' for {', '.join(sorted(methods))}:", name, hyper_names)
 
 
 def _hyper_names(method: str) -> set[str]:
@@ -165,11 +122,7 @@ def plan(
     seed: int,
     overrides: Overrides | None = None,
 ) -> Planned:
-    """One run as the grid would make it: with its protocol, its override blocks, and this variant.
-
-    Raises:
-        RequestError: an unknown name or key, or a wrong value.
-    """
+    """One run as the grid would make it: with its protocol, its override blocks, and this variant."""
     values = {
         **{f"protocol.{key}": value for key, value in grid.protocol.items()},
         **{f"client.{key}": value for key, value in grid.client.items()},

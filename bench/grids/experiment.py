@@ -17,15 +17,15 @@ from bench.grids.grid import ColumnMatch, Columns, Grid, Names, OptionalNames, P
 class Line:
     """A row: a method with settings as in ``--set``. Without a title it is named by method and settings.
 
-    ``reads`` names the method whose runs it shows, where that is not ``method`` itself; ``stage`` replaces
-    the stage of every measure. ``published`` is the method's name in the published numbers where that
-    differs, ``printed`` are the settings under which they have it (any of them), ``printed_stages`` the
-    stages of which the paper may have printed any, where it does not say which. ``ranked`` False keeps a
-    reference that is no competitor out of best and second best. It stands in the columns ``only`` and at the
-    points of these labels, without them in all.
-
-    ``setting`` is what runs that were found in the database have other than the usual ones; ``is_own`` False
-    says that the line's method was found there, too. No file has these two.
+    reads           the method whose runs it shows, where that is not ``method`` itself
+    stage           replaces the stage of every measure
+    published       the method's name in the published numbers, where that differs
+    printed         the settings under which they have it (any of them)
+    printed_stages  the stages of which the paper may have printed any, where it does not say which
+    ranked          False keeps a reference that is no competitor out of best and second best
+    only, points    the columns and labels of points where it stands; without them in all
+    setting         what runs that were found in the database have other than the usual ones; in no file
+    is_own          False if the line's method was found there, too; in no file
     """
 
     method: str
@@ -92,11 +92,6 @@ class ExperimentFile(Grid):
 
     @model_validator(mode="after")
     def _either_way(self) -> Self:
-        """Either columns and lines, or settings with methods.
-
-        Raises:
-            ValueError: one without the other, or both ways, or a line twice.
-        """
         if bool(self.columns) != bool(self.lines) or bool(self.lines) == bool(self.settings):
             raise ValueError("expected columns and lines, or settings and methods")
         if not self.methods and any(setting.methods is None for setting in self.settings):

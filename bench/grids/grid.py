@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -117,3 +117,16 @@ class Grid(Part):
             for setting in self.settings
             if host in self.methods_of(setting)
         )
+
+
+Combination = tuple[str, str, int, str, dict[str, Any]]
+
+
+def combinations(grid: Grid) -> Iterator[Combination]:
+    """Data set, scenario, clients, method and variant of every run of a grid, without its seeds."""
+    for setting in grid.settings:
+        for dataset in setting.datasets:
+            for clients in setting.clients:
+                for method in grid.methods_of(setting):
+                    for variant in setting.variants:
+                        yield dataset, setting.scenario, clients, method, variant

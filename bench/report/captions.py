@@ -156,7 +156,7 @@ def _tuned(runs: pd.DataFrame) -> pd.DataFrame:
 
 def _origins(study: Study, runs: pd.DataFrame, results: Results) -> list[str]:
     """Protocols by data set, searches, clients that differ, partitions, environments and bundles."""
-    used = results.source.environments().sort_values("id")
+    used = results.source.table("environments").sort_values("id")
     used = used[used["id"].isin(runs["environment_id"])]
     environments = sorted({describe(json.loads(text)) for text in used["description"]} - {""})
     imported = runs[runs["bundle"] != ""].drop_duplicates("run")

@@ -11,8 +11,8 @@ import pandas as pd
 
 from bench.errors import RequestError, unknown
 from bench.grids import load_grid
-from bench.grids.expand import combinations
 from bench.grids.experiment import Line
+from bench.grids.grid import combinations
 from bench.metric_names import ACCURACY, Metric
 from bench.studies.experiment import Experiment, ExperimentPlan, Plans
 from bench.studies.settings import Column, Settings, difference_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from bench.engine.method import Method
 from bench.frames.stored_runs import WHERE, parts_of, rows_of
-from bench.hyper import HyperParameter, hyper_parameters
+from bench.hyper import hyper_parameters
 from bench.site.boards import run_links
 from bench.spec import RunSpec
 from bench.studies.settings import Column, difference_text, settings_of
@@ -36,7 +36,7 @@ class MethodDescription(NamedTuple):
     data: tuple[str, ...] = ()
     description: Markup = Markup("<p>{}</p>").format(NOT_HERE)
     summary: str = NOT_HERE
-    hyper: tuple[HyperParameter, ...] = ()
+    hyper: Sequence[Mapping[str, str]] = ()
 
 
 def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> MethodDescription:
@@ -55,7 +55,7 @@ def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> Me
         tuple(cls.families),
         Markup("").join(map(html, docs)),
         " ".join(docs[0].split("\n\n")[0].split()) if docs else cls.title,
-        tuple(hyper_parameters(cls.Hyper)),
+        hyper_parameters(cls.Hyper),
     )
 
 

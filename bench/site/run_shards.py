@@ -55,7 +55,7 @@ def write(
     ``titles`` are the methods' titles by name, ``boards`` by spec hash the rows that a run stands in: their
     ``address`` and ``title``, and the ``stage`` and ``rule`` that they are read at.
     """
-    environments = source.environments()
+    environments = source.table("environments")
     descriptions = dict(zip(environments["id"], map(json.loads, environments["description"]), strict=True))
     number = 0
     for first, shard in groupby(_records(source, titles, boards), lambda item: item[0][:2]):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -29,15 +28,13 @@ TEXTS = ("stage", "split", "rule", "metric")
 SHIPPED = Path(str(files("bench.results"))) / "measured"
 """Where the bundles are that come with the suite."""
 
-# bundle.json --------------------------------------------------------------------------------------
-
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class File(_Part):
-    """Size, SHA-256 and rows of one Parquet file."""
+    """One Parquet file of a bundle."""
 
     bytes: int
     rows: int
@@ -72,37 +69,13 @@ class Manifest(_Part):
     partitions: list[PartitionEntry]
 
 
-def _read_manifest(folder: Path) -> tuple[Manifest, str]:
-    """``bundle.json`` of a folder that has exactly its files, and its SHA-256."""
-    if not (folder / MANIFEST).is_file():
-        raise RequestError(f"no bundle at {folder}: expected a folder with {MANIFEST}")
-    data = _read_bytes(folder, MANIFEST)
-    try:
-        manifest = Manifest.model_validate_json(data)
-        canonical_json(manifest.model_dump())  # refuses numbers that JSON does not have
-    except ValidationError as error:
-        refuse(folder, MANIFEST, first_problem(error))
-    except ValueError as error:
-        refuse(folder, MANIFEST, str(error))
-    expected, found = VERSIONS[manifest.version], {path.name for path in folder.iterdir()}
-    wrong_names = (expected ^ found) | (expected ^ {MANIFEST, *manifest.files})
-    if wrong_names:
-        refuse(folder, MANIFEST, f"file missing or one too many: {', '.join(sorted(wrong_names))}")
-    return manifest, sha256(data)
-
-
-# Reading ------------------------------------------------------------------------------------------
-
-
 class Bundle(Tables):
     """A bundle, checked whole when it is opened; of a ``trusted`` one only the SHA-256 of its files is.
 
     Run ids are 1, 2, ... in the order of the file. A bundle has no tracebacks, no curves but those of the
     test split, and does not say where its runs came from. ``hash`` is the SHA-256 of ``bundle.json``, which
-    holds those of the other files; ``source`` is what it says of its origin.
-
-    Raises:
-        RequestError: ``folder`` is no bundle, or a damaged one; the line names the file and the problem.
+    holds those of the other files; ``source`` is what it says of its origin. What is no bundle, or a damaged
+    one, is a ``RequestError`` that names the file and the problem.
     """
 
     def __init__(self, folder: Path, *, name: str = "", trusted: bool = False) -> None:
@@ -111,35 +84,32 @@ class Bundle(Tables):
         manifest, self.hash = _read_manifest(folder)
         self.source = manifest.source
         self._files = manifest.files
-        environments = pd.DataFrame(map(dict, manifest.environments), columns=["hash", "description"])
-        environments["description"] = environments["description"].map(canonical_json).astype("str")
-        partitions = pd.DataFrame(map(dict, manifest.partitions), columns=list(PartitionEntry.model_fields))
-        partitions["provenance"] = partitions["provenance"].map(canonical_json).astype("str")
+        environments = _entries(manifest.environments, EnvironmentEntry, "description")
+        partitions = _entries(manifest.partitions, PartitionEntry, "provenance")
         if trusted:
-            for name, stated in self._files.items():
-                _read_bytes(folder, name, stated)
+            for file, stated in self._files.items():
+                _read_bytes(folder, file, stated)
         else:
-            tables = {name: self._rows(name) for name in SCHEMAS}
+            tables = {table: self._rows(table) for table in SCHEMAS}
             check_rows(folder, {**tables, "environments": environments, "partitions": partitions})
         environments.insert(0, "id", range(1, len(environments) + 1))
-        self._tables = {"environments": environments, "partitions": partitions}
-        self._tables["runs"] = _runs(self._rows("runs"), environments)
+        runs = _runs(self._rows("runs"), environments)
+        self._tables = {"runs": runs, "environments": environments, "partitions": partitions}
 
     def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
         """As ``Tables.table``; values are bit by bit those of the database."""
         if name not in self._tables:
-            self._tables[name] = _with_columns(name, self._rows(name))
+            self._tables[name] = _from_file(name, self._rows(name))
         rows = filter_runs(self._tables[name], filters)
         if name != "client_results":
             return rows
-        return _with_texts(rows.sort_values(["run_id", "client", *TEXTS], ignore_index=True))
+        rows = rows.sort_values(["run_id", "client", *TEXTS], ignore_index=True)
+        return rows.assign(
+            **{text: rows[text].cat.categories[rows[text].cat.codes.to_numpy()] for text in TEXTS}
+        )
 
     def _rows(self, name: str) -> pd.DataFrame:
-        """The rows of a file; one that bundles of this version do not have is empty."""
-        if f"{name}.parquet" in self._files:
-            return _read_table(self.folder, name, self._files)
-        empty: pd.DataFrame = SCHEMAS[name].empty_table().to_pandas()
-        return empty
+        return _read_table(self.folder, name, self._files)
 
 
 def read_bundles(folder: Path, *, trusted: bool = False) -> tuple[list[Bundle], list[RequestError]]:
@@ -155,49 +125,62 @@ def read_bundles(folder: Path, *, trusted: bool = False) -> tuple[list[Bundle], 
     return bundles, errors
 
 
-def shipped_runs(folder: Path = SHIPPED) -> dict[str, Stored]:
-    """The finished runs of the bundles below a folder, by spec hash, with id 0; damaged bundles are left out.
-
-    Only ``runs.parquet`` is read.
-    """
+def shipped_runs() -> dict[str, Stored]:
+    """The finished runs that come with the suite, by spec hash, with id 0; ``runs.parquet`` has them."""
     names = [name for name in Stored._fields if name != "id"]
     runs: dict[str, Stored] = {}
-    for path in sorted(folder.rglob(MANIFEST)):
-        try:
-            rows = _read_table(path.parent, "runs", _read_manifest(path.parent)[0].files)
-        except RequestError:
-            continue
+    for path in sorted(SHIPPED.rglob(MANIFEST)):
+        rows = _read_table(path.parent, "runs", _read_manifest(path.parent)[0].files)
         done = rows.loc[rows["state"].isin(COMPLETE), names]
         runs |= {row[0]: Stored(row[0], 0, *row[1:]) for row in done.itertuples(index=False, name=None)}
     return runs
 
 
-def _read_bytes(folder: Path, name: str, stated: File | None = None) -> bytes:
-    """The bytes of a regular file, no link or pipe, if they are those that ``bundle.json`` states."""
-    path = folder / name
+def _read_manifest(folder: Path) -> tuple[Manifest, str]:
+    """``bundle.json`` of a folder that has exactly its files, and its SHA-256."""
+    if not (folder / MANIFEST).is_file():
+        raise RequestError(f"no bundle at {folder}: expected a folder with {MANIFEST}")
+    data = (folder / MANIFEST).read_bytes()
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            refuse(folder, name, "expected a regular file, no link or folder")
-        data = path.read_bytes()
-    except OSError as error:
-        refuse(folder, name, f"cannot read it: {error.strerror}")
-    if stated is not None and (len(data), sha256(data)) != (stated.bytes, stated.sha256):
+        manifest = Manifest.model_validate_json(data)
+    except ValidationError as error:
+        refuse(folder, MANIFEST, first_problem(error))
+    expected, found = VERSIONS[manifest.version], {path.name for path in folder.iterdir()}
+    wrong_names = (expected ^ found) | (expected ^ {MANIFEST, *manifest.files})
+    if wrong_names:
+        refuse(folder, MANIFEST, f"file missing or one too many: {', '.join(sorted(wrong_names))}")
+    return manifest, sha256(data)
+
+
+def _entries(entries: Iterable[_Part], kind: type[_Part], text: str) -> pd.DataFrame:
+    """A list of ``bundle.json`` as a table, whose column ``text`` is JSON."""
+    table = pd.DataFrame(map(dict, entries), columns=list(kind.model_fields))
+    return table.assign(**{text: table[text].map(canonical_json).astype("str")})
+
+
+def _read_bytes(folder: Path, name: str, stated: File) -> bytes:
+    """The bytes of a file, if they are those that ``bundle.json`` states."""
+    data = (folder / name).read_bytes()
+    if (len(data), sha256(data)) != (stated.bytes, stated.sha256):
         refuse(folder, name, f"damaged: its size or its SHA-256 is not that of {MANIFEST}")
     return data
 
 
 def _read_table(folder: Path, name: str, files: Mapping[str, File]) -> pd.DataFrame:
-    """A table of exactly the columns of its schema; whole numbers are int64, as those of a database."""
+    """A table of exactly the columns of its schema; whole numbers are int64, as those of a database. One that
+    bundles of an older version do not have is empty.
+    """
     file = f"{name}.parquet"
+    if file not in files:
+        return pd.DataFrame(SCHEMAS[name].empty_table().to_pandas())
     data = _read_bytes(folder, file, files[file])
     schema = pa.schema(
         field.with_type(pa.int64()) if pa.types.is_integer(field.type) else field for field in SCHEMAS[name]
     )
     try:
-        frame: pd.DataFrame = pq.ParquetFile(pa.BufferReader(data)).read().cast(schema).to_pandas()
+        return pd.DataFrame(pq.ParquetFile(pa.BufferReader(data)).read().cast(schema).to_pandas())
     except (pa.ArrowException, OSError, ValueError) as error:
         refuse(folder, file, f"no Parquet file with the columns of the format: {error}")
-    return frame
 
 
 # Between the files and ``Tables`` -----------------------------------------------------------------
@@ -218,8 +201,8 @@ def _runs(runs: pd.DataFrame, environments: pd.DataFrame) -> pd.DataFrame:
     return runs[list(RUN_COLUMNS)]
 
 
-def _with_columns(name: str, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a file with the columns of ``Tables``."""
+def _from_file(name: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a file with the columns of ``Tables``; texts of client results are categories."""
     rows = rows.assign(run_id=rows.pop("run") + 1)
     if name == "client_results":
         shares = rows["correct"] / rows["samples"]
@@ -227,71 +210,34 @@ def _with_columns(name: str, rows: pd.DataFrame) -> pd.DataFrame:
         order = ["run_id", "client", *TEXTS, "value", "samples"]
         return rows[order].astype(dict.fromkeys(TEXTS, "category"))
     if name == "curves":  # client by client: the counts of one client change little from row to row
-        rows["counts"] = [
-            counts.reshape(clients, -1).T.astype(np.int32)
-            for counts, clients in zip(rows.pop("correct"), rows["clients"], strict=True)
-        ]
+        counts = zip(rows.pop("correct"), rows["clients"], strict=True)
+        rows["counts"] = [each.reshape(clients, -1).T.astype(np.int32) for each, clients in counts]
     if name == "confusions":
-        shapes = rows[list(AXES[name])].itertuples(index=False, name=None)
-        rows["counts"] = [
-            counts.reshape(shape).astype(np.int32)
-            for counts, shape in zip(rows["counts"], shapes, strict=True)
-        ]
+        counts = zip(rows["counts"], rows[list(AXES[name])].itertuples(index=False, name=None), strict=True)
+        rows["counts"] = [each.reshape(shape).astype(np.int32) for each, shape in counts]
     return rows
 
 
-def _with_texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Columns of categories as text, which Arrow does in a tenth of the time of pandas."""
-    texts = {}
-    for name in TEXTS:
-        categories = pa.array(frame[name].cat.categories, pa.large_string())
-        text = pa.DictionaryArray.from_arrays(pa.array(frame[name].cat.codes), categories)
-        texts[name] = pd.Series(text.dictionary_decode(), dtype="str")
-    return frame.assign(**texts)
+def _to_file(name: str, rows: pd.DataFrame, largest_array: int | None) -> pd.DataFrame:
+    """The rows of a table with the columns of its file."""
+    if name == "client_results":  # counts stand for the value wherever they give it exactly
+        value, samples = rows["value"], rows["samples"]
+        correct = (value * samples).round()
+        is_exact = correct / samples == value
+        return rows.assign(correct=correct.where(is_exact).astype("Int64"), value=value.where(~is_exact))
+    if name == "curves":
+        return rows.assign(correct=rows["counts"].map(lambda counts: np.ascontiguousarray(counts.T).ravel()))
+    if name == "confusions":
+        return rows.assign(counts=rows["counts"].map(np.ravel))
+    return rows if largest_array is None else rows[rows["data"].map(len) <= largest_array]
 
 
-def _with_counts(results: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``client_results`` of a file: counts stand for the value wherever they give it exactly."""
-    value, samples = results["value"], results["samples"]
-    correct = (value * samples).round()
-    is_exact = correct / samples == value
-    return results.assign(correct=correct.where(is_exact).astype("Int64"), value=value.where(~is_exact))
-
-
-def _file_rows(tables: Tables, name: str, rows: Mapping[int, int], largest_array: int | None) -> pd.DataFrame:
-    """The rows of a file; ``rows``: the id of a run -> its row in ``runs.parquet``."""
-    filters = {"split": CURVE_SPLIT} if name == "curves" else {}
-    table = tables.table(name, run_id=list(rows), **filters)
-    table = table.assign(run=table["run_id"].map(rows))
-    if name == "client_results":
-        table = _with_counts(table)
-    elif name == "curves":
-        table["correct"] = table["counts"].map(lambda counts: np.ascontiguousarray(counts.T).ravel())
-    elif name == "confusions":
-        table["counts"] = table["counts"].map(np.ravel)
-    elif largest_array is not None:
-        table = table[table["data"].map(len) <= largest_array]
-    return table.sort_values(KEYS[name], ignore_index=True)
-
-
-# Writing ------------------------------------------------------------------------------------------
-
-USUAL_ARRAY_BYTES = 4096
-"""Largest NPY data of an array that a bundle keeps unless more is asked for."""
-
-
-def write_bundle(
-    tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int | None = USUAL_ARRAY_BYTES
-) -> int:
+def write_bundle(tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int | None = 4096) -> int:
     """Write the runs that have an outcome (``OUTCOMES``) as the bundle ``folder``; returns how many they are.
 
     ``runs`` are rows of ``tables.runs``; arrays of more than ``largest_array`` bytes (None: any) are left
     out. The same runs give the same bytes, whatever their ids. A bundle that stands there is replaced in one
-    step, after the new one was read back whole.
-
-    Raises:
-        RequestError: no run has an outcome; ``folder`` holds something else than a bundle; it cannot be
-            written; the database holds what a bundle may not.
+    step, after the new one was read back whole; a folder of anything else is a ``RequestError``.
     """
     folder = folder.resolve()
     runs = runs[runs["state"].isin(OUTCOMES)].sort_values("spec_hash", ignore_index=True)
@@ -310,33 +256,29 @@ def write_bundle(
 
 
 def _write(tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int | None) -> None:
-    environments, partitions = tables.environments(), tables.partitions()
-    hashes = environments.set_index("id")["hash"]
+    environments, partitions = tables.table("environments"), tables.table("partitions")
+    runs = runs.assign(environment=runs["environment_id"].map(environments.set_index("id")["hash"]))
     rows = {int(run): row for row, run in enumerate(runs["id"])}
     entries = {}
     for name, schema in SCHEMAS.items():
-        if name == "runs":
-            table = runs.assign(environment=runs["environment_id"].map(hashes))
-        else:
-            table = _file_rows(tables, name, rows, largest_array)
+        table = runs
+        if name != "runs":
+            filters = {"split": CURVE_SPLIT} if name == "curves" else {}
+            table = _to_file(name, tables.table(name, run_id=list(rows), **filters), largest_array)
+            table = table.assign(run=table["run_id"].map(rows)).sort_values(KEYS[name], ignore_index=True)
         path = folder / f"{name}.parquet"
         _write_table(path, table, schema)
         data = path.read_bytes()
         entries[path.name] = {"bytes": len(data), "rows": len(table), "sha256": sha256(data)}
-    environments = environments[environments["id"].isin(runs["environment_id"])].sort_values("hash")
-    partitions = partitions[partitions["hash"].isin(runs["partition_hash"])].sort_values("hash")
-    manifest = {
-        "format": "pfl-bench bundle",
-        "version": max(VERSIONS),
-        "files": entries,
-        "environments": [
-            {"hash": row["hash"], "description": json.loads(row["description"])}
-            for row in environments.to_dict("records")
-        ],
-        "partitions": [
-            row | {"provenance": json.loads(row["provenance"])} for row in partitions.to_dict("records")
-        ],
-    }
+    environments = environments[environments["id"].isin(runs["environment_id"])].drop(columns="id")
+    partitions = partitions[partitions["hash"].isin(runs["partition_hash"])]
+    manifest: dict[str, Any] = {"format": "pfl-bench bundle", "version": max(VERSIONS), "files": entries}
+    for name, text, table in (
+        ("environments", "description", environments),
+        ("partitions", "provenance", partitions),
+    ):
+        rows_of_table = table.sort_values("hash").to_dict("records")
+        manifest[name] = [row | {text: json.loads(row[text])} for row in rows_of_table]
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
 

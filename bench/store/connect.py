@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from bench.errors import BusyError, RequestError
@@ -40,14 +40,10 @@ DRIVER = "postgresql+psycopg"
 class Database:
     """Where a result database is: an SQLite file (``path``), or a database on a PostgreSQL server.
 
-    ``name`` is how messages call it; it holds no password. A transaction waits ``busy_seconds`` for a lock.
-
-    Raises:
-        RequestError: another kind of URL, or the driver is not installed.
+    ``name`` is how messages call it; it holds no password. Another kind of URL is a ``RequestError``.
     """
 
-    def __init__(self, url: str, busy_seconds: float = BUSY_SECONDS) -> None:
-        self._busy_seconds = busy_seconds
+    def __init__(self, url: str) -> None:
         self.path: Path | None = None
         scheme, _, path = url.partition(":///")
         if scheme == "sqlite" and path not in ("", ":memory:"):
@@ -69,26 +65,28 @@ class Database:
 
     @contextmanager
     def explained(self, action: str) -> Iterator[None]:
-        """Turn what the database refuses meanwhile into one line: a ``BusyError`` where that may pass by
-        itself, else a ``RequestError``.
-        """
+        """Turn what the database refuses into a ``RequestError``, or a ``BusyError`` if it may pass."""
         try:
             yield
         except (DBAPIError, sqlite3.Error) as error:
             cause: Any = error.orig if isinstance(error, DBAPIError) else error
             line = f"cannot {action} the database {self.name}: {str(cause).strip().partition(chr(10))[0]}"
-            if self.path is not None:
-                is_busy = _is_busy(cause)
-            else:
-                is_busy = getattr(error, "connection_invalidated", False) or cause.sqlstate in AWAY
+            is_busy = _is_busy(cause) if self.path else cause.sqlstate in AWAY
+            is_busy = is_busy or getattr(error, "connection_invalidated", False)
             raise (BusyError if is_busy else RequestError)(line) from error
 
-    def empty(self) -> bool:
-        """Whether there is nothing to read yet: another process may be about to make the tables.
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection that reads, whatever the schema is; raises as ``explained``."""
+        engine = self.engine(write=False)
+        try:
+            with self.explained("read"), engine.connect() as connection:
+                yield connection
+        finally:
+            engine.dispose()
 
-        Raises:
-            RequestError: it cannot be reached, or the file is no database.
-        """
+    def empty(self) -> bool:
+        """Whether there is nothing to read yet: another process may be about to make the tables."""
         if self.path is not None and not (self.path.exists() and self.path.stat().st_size):
             return True
         with self.reading() as connection:
@@ -97,18 +95,8 @@ class Database:
     def check(self) -> None:
         """Raises ``RequestError`` if there is nothing to read."""
         if self.empty():
-            raise RequestError(
-                f"no database at {self.name}, or an empty one: run 'bench sweep' first or name another one "
-                "with --db"
-            )
-
-    def size(self) -> int:
-        """Bytes that the database takes, what was not yet merged into an SQLite file included."""
-        if self.path is not None:
-            parts = (self.path, self.path.with_name(f"{self.path.name}-wal"))
-            return sum(part.stat().st_size for part in parts if part.is_file())
-        with self.reading() as connection:
-            return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
+            expected = "run 'bench sweep' first or name another one with --db"
+            raise RequestError(f"no database at {self.name}, or an empty one: {expected}")
 
     def engine(self, write: bool) -> Engine:
         """An engine; one that is for reading refuses to write.
@@ -117,7 +105,7 @@ class Database:
         parent folder is made for writing, and reading works in a read-only folder.
         """
         if self.path is None:
-            options = f"-c lock_timeout={1000 * self._busy_seconds:.0f}"  # milliseconds
+            options = f"-c lock_timeout={1000 * BUSY_SECONDS:.0f}"  # milliseconds
             options += "" if write else " -c default_transaction_read_only=on"
             arguments = {"connect_timeout": CONNECT_SECONDS, "options": options}
             engine = create_engine(self._server, connect_args=arguments, pool_pre_ping=True, pool_size=2)
@@ -125,7 +113,7 @@ class Database:
             if write:
                 self.path.absolute().parent.mkdir(parents=True, exist_ok=True)
             url = self._url("rwc" if write else "rw")
-            engine = create_engine(url, connect_args={"timeout": self._busy_seconds})
+            engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
 
             @event.listens_for(engine, "connect")
             def connected(connection: sqlite3.Connection, _record: Any) -> None:
@@ -147,51 +135,34 @@ class Database:
         """The file as SQLite opens it; without write access it cannot make the files that readers share."""
         assert self.path is not None
         path = self.path.absolute()
-        query = {"mode": mode}
+        query = {"mode": mode, "uri": "true"}
         # A file without any write bit is meant to stay as it is, even where root could write it.
         if mode != "rwc" and not all(
             os.access(place, os.W_OK) and place.stat().st_mode & 0o222 for place in (path, path.parent)
         ):
-            is_shared = path.with_name(f"{path.name}-wal").exists()
-            query = {"mode": "ro"} if is_shared else {"mode": "ro", "immutable": "1"}
-        return URL.create("sqlite", database=f"file:{quote(str(path))}", query={**query, "uri": "true"})
+            query["mode"] = "ro"
+            if not path.with_name(f"{path.name}-wal").exists():
+                query["immutable"] = "1"
+        return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
 
-    def prepare(self, engine: Engine) -> None:
-        """Settings that stay with the database, before its tables are made: write-ahead logging in SQLite, so
-        that readers do not block the writer.
+    def log_ahead(self, engine: Engine) -> None:
+        """Let SQLite log ahead, so that readers do not block the writer; once, before tables are made.
 
-        SQLite itself does not wait where another process is at the same or makes the tables.
+        SQLite itself does not wait for another process that does the same or makes the tables.
         """
-        if self.path is None:
-            return
-        end = time.monotonic() + self._busy_seconds
-        with closing(engine.raw_connection()) as raw:
-            while True:
-                try:
+        end = time.monotonic() + BUSY_SECONDS
+        while self.path is not None:
+            try:
+                with closing(engine.raw_connection()) as raw:
                     raw.cursor().execute("PRAGMA journal_mode = WAL")
-                    return
-                except sqlite3.OperationalError as error:
-                    if not _is_busy(error) or time.monotonic() > end:
-                        raise
-                    time.sleep(0.01)
-
-    def damage(self, connection: Connection) -> str:
-        """What SQLite's own checks find; empty if nothing, and of a server, whose administrator checks it."""
-        if self.path is None:
-            return ""
-        findings = [str(row[0]) for row in connection.execute(text("PRAGMA integrity_check"))]
-        if findings != ["ok"]:
-            return findings[0]
-        orphans = connection.execute(text("PRAGMA foreign_key_check")).all()
-        return f"{len(orphans)} rows without their run" if orphans else ""
+                return
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
 
     def backup(self, target: Path) -> None:
-        """Copy an SQLite file, as it is at one moment, into a new file, while others write.
-
-        Raises:
-            RequestError: the database cannot be read, the file exists or cannot be written, or it is a
-                server's.
-        """
+        """Copy an SQLite file, as it is at one moment, into a new file, while others write."""
         self.check()
         if self.path is None:
             raise RequestError(f"database {self.name}: use pg_dump, or 'bench export' for results alone")
@@ -203,16 +174,6 @@ class Database:
             closing(create_engine(self._url("ro")).raw_connection()) as source,
         ):
             source.cursor().execute("VACUUM INTO ?", (str(temporary),))
-
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A connection that reads, whatever the schema is; raises as ``explained``."""
-        engine = self.engine(write=False)
-        try:
-            with self.explained("read"), engine.connect() as connection:
-                yield connection
-        finally:
-            engine.dispose()
 
 
 def writing(engine: Engine) -> Engine:

@@ -20,11 +20,7 @@ HEAD = REVISIONS[-1]
 
 
 def current(connection: Connection, database: Database) -> str | None:
-    """The database's revision; None for one without tables.
-
-    Raises:
-        RequestError: it holds tables, but not the suite's.
-    """
+    """The database's revision; None for one without tables. Others' tables are a ``RequestError``."""
     tables = inspect(connection).get_table_names()
     if not tables:
         return None
@@ -34,33 +30,37 @@ def current(connection: Connection, database: Database) -> str | None:
     return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
 
 
-def _check(revision: str | None, database: Database) -> None:
-    if revision != HEAD:
+def _expect(revision: str | None, database: Database, *revisions: str | None) -> None:
+    if revision not in revisions:
         raise RequestError(
             f"database {database.name} has the schema {revision}, expected {HEAD}: 'bench db upgrade' brings "
             f"schemas from {REVISIONS[0]} on up to date, those of later versions need these"
         )
 
 
-def prepare(engine: Engine, database: Database, create: bool) -> None:
-    """Check the schema; with ``create`` make it in an empty database.
-
-    Raises:
-        RequestError: empty (reading), other tables, an older or a newer schema.
-    """
-    with engine.connect() as connection:
-        revision = current(connection, database)
-    if revision is None and create:
-        _upgrade(engine, database)
-    else:
-        _check(revision, database)
+def opened(database: Database, create: bool) -> Engine:
+    """An engine to a database of this schema; with ``create`` it writes, and makes what is missing."""
+    if not create:
+        database.check()
+    engine = database.engine(write=create)
+    try:
+        with database.explained("open"):
+            with engine.connect() as connection:
+                revision = current(connection, database)
+            _expect(revision, database, HEAD, *([None] if create else []))
+            if revision is None:
+                _upgrade(engine, database)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
 
 
 def _upgrade(engine: Engine, database: Database) -> None:
     from alembic import command  # slow to import, and an existing database does not need it
     from alembic.config import Config
 
-    database.prepare(engine)
+    database.log_ahead(engine)
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     # The write lock is held from the start: of two processes that come at once, the second one
@@ -74,38 +74,30 @@ def _upgrade(engine: Engine, database: Database) -> None:
             command.upgrade(config, "head")
 
 
-def upgrade(url: str) -> tuple[str, str]:
-    """Bring an existing database to the newest schema; returns the revision before and after.
-
-    Raises:
-        RequestError: no such database, one that cannot be written, not a result database, an unknown schema.
-    """
-    database = Database(url)
+def upgrade(database: Database) -> str:
+    """Bring an existing database to the newest schema; returns the revision before."""
     database.check()
     engine = database.engine(write=True)
     try:
         with database.explained("upgrade"):
             with engine.connect() as connection:
                 before = current(connection, database)
-            if before not in REVISIONS:
-                _check(before, database)
+            _expect(before, database, *REVISIONS)
             _upgrade(engine, database)
     finally:
         engine.dispose()
-    return str(before), HEAD
+    return str(before)
 
 
-def check(url: str) -> str:
-    """The revision of an existing database that is whole and of this version's schema.
-
-    Raises:
-        RequestError: it is missing, damaged, or of another schema.
-    """
-    database = Database(url)
+def check(database: Database) -> None:
+    """Raises ``RequestError`` where a database is missing, damaged, or of another schema."""
     database.check()
     with database.reading() as connection:
-        _check(current(connection, database), database)
-        damage = database.damage(connection)
-    if damage:
-        raise RequestError(f"database {database.name} is damaged: {damage}")
-    return HEAD
+        _expect(current(connection, database), database, HEAD)
+        if database.path is None:
+            return
+        (damage,) = connection.execute(text("PRAGMA integrity_check")).first() or ("ok",)
+        orphans = connection.execute(text("PRAGMA foreign_key_check")).all()
+    if damage != "ok" or orphans:
+        problem = damage if damage != "ok" else f"{len(orphans)} rows without their run"
+        raise RequestError(f"database {database.name} is damaged: {problem}")

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import io
 import zlib
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import BigInteger, ForeignKey, Integer, LargeBinary, MetaData
+from sqlalchemy import BigInteger, Column, Double, ForeignKey, Integer, LargeBinary, MetaData, String, Table
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import TypeEngine
 
 from bench.spec import RunSpec
 
@@ -26,23 +28,21 @@ NAMING = {
     "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
     "pk": "pk_%(table_name)s",
 }
-
+"""Names of constraints, which SQLite's migrations need."""
 
 LARGE = BigInteger().with_variant(Integer, "sqlite")
 """Bytes: SQLite's integers are as large as need be."""
 
 
 class Base(DeclarativeBase):
-    """Declarative base; every constraint has a name, as SQLite migrations need."""
+    """Declarative base."""
 
     metadata = MetaData(naming_convention=NAMING)
 
 
 class Claim(Base):
-    """A run that a sweep makes: no other sweep starts it before ``until`` (seconds, database's clock).
-
-    ``owner`` names the sweep, ``run`` the run, which is made on ``device`` since ``since`` (UTC without a
-    zone).
+    """A run that a sweep, ``owner``, makes on ``device`` since ``since`` (UTC without a zone): no other sweep
+    starts it before ``until`` (seconds, database's clock).
     """
 
     __tablename__ = "claims"
@@ -146,57 +146,31 @@ class Run(Base):
     bundle_id: Mapped[int | None] = mapped_column(ForeignKey("bundles.id"))
 
 
-class ClientResult(Base):
-    """One client's value of a metric, for a stage, split and selection rule."""
-
-    __tablename__ = "client_results"
-    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012 - SQLAlchemy's own protocol
-    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
-    client: Mapped[int] = mapped_column(primary_key=True)
-    stage: Mapped[str] = mapped_column(primary_key=True)
-    split: Mapped[str] = mapped_column(primary_key=True)
-    rule: Mapped[str] = mapped_column(primary_key=True)
-    metric: Mapped[str] = mapped_column(primary_key=True)
-    value: Mapped[float]
-    samples: Mapped[int]
+def _table_of_runs(name: str, keys: str, values: Mapping[str, type[TypeEngine[Any]]], **options: Any) -> None:
+    """A table of rows that go with their run; the run and the ``keys`` tell them apart."""
+    Table(
+        name,
+        Base.metadata,
+        Column("run_id", Integer, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+        *(Column(key, Integer if key == "client" else String, primary_key=True) for key in keys.split()),
+        *(Column(value, kind, nullable=False) for value, kind in values.items()),
+        **options,
+    )
 
 
-class Curve(Base):
-    """Correct predictions by row and client: zlib-compressed little-endian int32 ``[rows, clients]``."""
+VALUE = {"value": Double, "samples": Integer}
+_table_of_runs("client_results", "client stage split rule metric", VALUE, sqlite_with_rowid=False)
+"""One client's value of a metric, for a stage, split and selection rule."""
 
-    __tablename__ = "curves"
-    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
-    stage: Mapped[str] = mapped_column(primary_key=True)
-    split: Mapped[str] = mapped_column(primary_key=True)
-    rows: Mapped[int]
-    clients: Mapped[int]
-    data: Mapped[bytes] = mapped_column(LargeBinary)
+_table_of_runs("curves", "stage split", {"rows": Integer, "clients": Integer, "data": LargeBinary})
+"""Correct predictions by row and client: zlib-compressed little-endian int32 ``[rows, clients]``."""
 
+_table_of_runs("confusions", "stage rule", {"clients": Integer, "classes": Integer, "data": LargeBinary})
+"""Test items by client, true and predicted class at the rounds of a rule, in the same form: none of older
+runs, nor of those with more counts than ``bench.engine.evaluation.MOST_NUMBERS``."""
 
-class Confusion(Base):
-    """Test items by client, true and predicted class at the rounds that a rule selects: zlib-compressed
-    little-endian int32 ``[clients, classes * classes]``.
-
-    Runs of older versions have none, nor have those with more counts than
-    ``bench.engine.evaluation.MOST_NUMBERS``.
-    """
-
-    __tablename__ = "confusions"
-    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
-    stage: Mapped[str] = mapped_column(primary_key=True)
-    rule: Mapped[str] = mapped_column(primary_key=True)
-    clients: Mapped[int]
-    classes: Mapped[int]
-    data: Mapped[bytes] = mapped_column(LargeBinary)
-
-
-class Artefact(Base):
-    """An array that a run keeps beside its numbers, such as a collaboration matrix (NPY bytes)."""
-
-    __tablename__ = "artefacts"
-    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
-    name: Mapped[str] = mapped_column(primary_key=True)
-    data: Mapped[bytes] = mapped_column(LargeBinary)
+_table_of_runs("artefacts", "name", {"data": LargeBinary})
+"""An array that a run keeps beside its numbers, such as a collaboration matrix (NPY bytes)."""
 
 
 def spec_columns(spec: RunSpec) -> dict[str, Any]:
@@ -211,7 +185,6 @@ def spec_columns(spec: RunSpec) -> dict[str, Any]:
 
 
 # Arrays as bytes: compact, exact, and readable without pickle -------------------------------------------
-
 
 AXES = {"curves": ("rows", "clients"), "confusions": ("clients", "classes", "classes")}
 """Tables with an array of counts in the column ``data``, and the columns that say its shape."""

@@ -21,7 +21,7 @@ from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
 from bench.spec import FederationKey, RunSpec, canonical_json, run_name, sha256
 from bench.store import migrate
-from bench.store.connect import BUSY_SECONDS, Database, writing
+from bench.store.connect import Database, writing
 from bench.store.models import (
     AXES,
     Base,
@@ -36,33 +36,34 @@ from bench.store.models import (
     spec_columns,
     unpack_counts,
 )
-from bench.store.tables import RUN_COLUMNS, Tables, wanted_values
+from bench.store.tables import Tables, filter_runs, wanted_values
 
 COLUMNS = Run.__table__.columns
-SECONDS = ("total", "client", "server", "evaluation")
 
-BUNDLE_COLUMNS: dict[str, ColumnElement[Any]] = {
+RUN_VALUES: dict[str, ColumnElement[Any]] = {
+    **{name: column for name, column in COLUMNS.items() if name != "bundle_id"},
     "bundle": func.coalesce(ImportedBundle.name, ""),
     "bundle_state": func.coalesce(ImportedBundle.state, ""),
     "bundle_checked": ImportedBundle.__table__.columns["checked"],
     "bundle_sampled": func.coalesce(ImportedBundle.sample.contains(Run.spec_hash), False),
     "bundle_close": func.coalesce(ImportedBundle.sample.contains(Run.spec_hash + '": "close'), False),
 }
-"""What a run has of the bundle that it was imported with."""
+"""``RUN_COLUMNS``, with those of the bundle that a run was imported with."""
 
 CLOCKS = {
     "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
     "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
 }
 
-IDS_PER_QUERY = 10_000  # below SQLite's limit of variables in one statement
+MOST_VALUES = 10_000
+"""Of a filter in SQL: SQLite and PostgreSQL limit the variables of a statement."""
 
 Kind = tuple[str, str, int, str]
 """Data set, scenario, clients and method."""
 
 
 class Stored(NamedTuple):
-    """What a sweep needs to know of a stored run: how it ended, by which code, and what it took."""
+    """What a sweep needs to know of a stored run."""
 
     spec_hash: str
     id: int
@@ -101,7 +102,7 @@ def clock(session: Session) -> float:
 
 
 class Store(Tables):
-    """A result database. Made by ``open_store``; use as a context manager or call ``close``."""
+    """A result database, made by ``open_store``; used as a context manager, or closed by ``close``."""
 
     def __init__(self, database: Database, engine: Engine) -> None:
         self.name = database.name
@@ -127,44 +128,28 @@ class Store(Tables):
     def transaction(self) -> Iterator[Session]:
         """A session in one transaction that holds the write lock from its start.
 
-        Raises:
-            RequestError: the database cannot be written (full, read-only); if it was locked for 30 s, or
-                its server is away, a ``BusyError``.
+        A database that cannot be written is a ``RequestError``, one that is locked or away a ``BusyError``.
         """
-        with (
-            self._database.explained("write to"),
-            Session(writing(self._engine)) as session,
-            session.begin(),
-        ):
+        with self._database.explained("write to"), Session(writing(self._engine)) as session, session.begin():
             yield session
-
-    # What is stored -------------------------------------------------------------------------------
 
     def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
         """As ``Tables.table``."""
         model = Base.metadata.tables[name]
         columns: dict[str, ColumnElement[Any]] = {column.name: column for column in model.columns}
-        statement = select(model).order_by(*model.primary_key)
+        statement = select(model)
         if name == "runs":
-            columns = {key: (columns | BUNDLE_COLUMNS)[key] for key in RUN_COLUMNS}
-            statement = (
-                select(*(column.label(key) for key, column in columns.items()))
-                .join_from(Run, ImportedBundle, isouter=True)
-                .order_by(Run.id)
-            )
-        portions: list[list[int]] = [[]]
+            columns = RUN_VALUES
+            statement = select(*columns.values()).join_from(Run, ImportedBundle, isouter=True)
+        long_filters = {}
         for key, values in wanted_values(filters, columns).items():
-            if key == "run_id":
-                ids = sorted(set(values))
-                starts = range(0, max(len(ids), 1), IDS_PER_QUERY)
-                portions = [ids[start : start + IDS_PER_QUERY] for start in starts]
+            if len(values) > MOST_VALUES:
+                long_filters[key] = values
             else:
                 statement = statement.where(columns[key].in_(values))
-        rows: list[tuple[Any, ...]] = []
         with self._reading() as connection:
-            for ids in portions:
-                part = statement.where(columns["run_id"].in_(ids)) if "run_id" in filters else statement
-                rows += map(tuple, connection.execute(part))  # plain ones: pandas is slow with SQLAlchemy's
+            result = connection.execute(statement.order_by(*model.primary_key))
+            rows = list(map(tuple, result))  # plain ones: pandas is slow with SQLAlchemy's
         frame = pd.DataFrame(rows, columns=list(columns))
         if name in AXES:
             shapes = frame[list(AXES[name])].itertuples(index=False, name=None)
@@ -173,7 +158,7 @@ class Store(Tables):
         if name == "runs":
             # Where every value is missing, the driver's type would be that of an empty column.
             frame = frame.astype({"bundle_checked": "datetime64[ns]"})
-        return frame
+        return filter_runs(frame, long_filters) if long_filters else frame
 
     def states(self) -> dict[str, Stored]:
         """What is stored of every run, by spec hash."""
@@ -186,21 +171,17 @@ class Store(Tables):
             return _stored(connection, spec_hash)
 
     def refuse_other_clients(self, hashes: Mapping[FederationKey, str], redone: Collection[str]) -> None:
-        """Keep one's own settled runs on other clients out of one database: a report averages what it holds
-        of a cell, and compares the methods of a federation. Those of spec hashes in ``redone`` are replaced.
-
-        Raises:
-            RequestError: there is such a run of a federation in ``hashes``.
+        """Refuse a database with one's own settled runs on other clients than those of ``hashes``: a report
+        averages what it holds of a cell. Runs of spec hashes in ``redone`` are replaced.
         """
         runs = self.runs(state=SETTLED, bundle="")
         is_other = ~runs["partition_hash"].isin({"", *hashes.values()}) & ~runs["spec_hash"].isin(redone)
-        for row in runs[is_other].to_dict("records"):
-            spec = RunSpec.model_validate_json(row["spec"])
-            if spec.federation_key in hashes:
+        for canonical, old in runs.loc[is_other, ["spec", "partition_hash"]].itertuples(index=False):
+            spec = RunSpec.model_validate_json(canonical)
+            if new := hashes.get(spec.federation_key):
                 name = run_name(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
-                old, new = row["partition_hash"][:8], hashes[spec.federation_key][:8]
-                problem = f"{name} is stored, made on other clients ({old}) than there are now ({new})"
-                raise RequestError(f"{problem}; use another --db")
+                clients = f"made on other clients ({old[:8]}) than there are now ({new[:8]})"
+                raise RequestError(f"{name} is stored, {clients}; use another --db")
 
     def sweeps(self) -> list[tuple[RunningSweep, list[Claim]]]:
         """Sweeps whose claims last, the oldest first, with their claims on runs that are not stored yet."""
@@ -210,8 +191,6 @@ class Store(Tables):
             rows = session.scalars(select(RunningSweep).where(lasting).order_by(RunningSweep.started)).all()
             claims = session.scalars(select(Claim).where(~is_stored).order_by(Claim.since, Claim.run)).all()
         return [(row, [claim for claim in claims if claim.owner == row.owner]) for row in rows]
-
-    # Storing --------------------------------------------------------------------------------------
 
     def save(self, spec: RunSpec, result: RunResult, provenance: Mapping[str, Any] | None = None) -> Stored:
         """Write a run with all that belongs to it in one transaction; returns what is stored now.
@@ -226,12 +205,13 @@ class Store(Tables):
             if old_run is not None and old_run.state in SETTLED and result.state not in SETTLED:
                 return old_run
             code = result.code or Code(0, 0, "")
-            environment = canonical_json(result.environment)
+            described = canonical_json(result.environment)
+            environment = Environment(hash=sha256(described), description=described)
             values = spec_columns(spec)
             values |= {name: value for name, value in vars(result).items() if name in COLUMNS}
-            values |= {f"seconds_{part}": result.seconds.get(part, 0.0) for part in SECONDS}
+            values |= {f"seconds_{part}": seconds for part, seconds in result.seconds.items()}
             values |= {
-                "environment_id": id_of(session, Environment, sha256(environment), description=environment),
+                "environment_id": id_of(session, environment),
                 "started": result.started or now(),
                 "code_version": bench.__version__,
                 "method_numerics": code.method_numerics,
@@ -245,9 +225,7 @@ class Store(Tables):
                 session.add(Partition(hash=result.partition_hash, **key, provenance=made_how))
             for name, rows in tables_of(result).items():
                 write_rows(session, name, [{"run_id": run.id, **row} for row in rows])
-            saved = _stored(session.connection(), spec.hash)
-            assert saved is not None
-            return saved
+            return Stored(*(getattr(run, name) for name in Stored._fields))
 
     def delete(self, ids: Iterable[int]) -> None:
         """Delete runs with all that belongs to them, in one transaction; raises as that."""
@@ -282,38 +260,31 @@ def write_rows(session: Session, name: str, rows: Iterable[Mapping[Any, Any]]) -
         session.execute(insert(Base.metadata.tables[name]), values)
 
 
-def id_of(
-    session: Session, model: type[Environment | ImportedBundle], digest: str, **values: str | datetime
-) -> int:
-    """Id of the row with this hash; made of ``values`` where there is none."""
-    number: int | None = session.scalar(select(model.id).where(model.hash == digest))
+def id_of(session: Session, row: Environment | ImportedBundle) -> int:
+    """Id of the stored row with this row's hash; the row is added where there is none."""
+    model = type(row)
+    number: int | None = session.scalar(select(model.id).where(model.hash == row.hash))
     if number is None:
-        row = model(hash=digest, **values)
         session.add(row)
         session.flush()
-        number = row.id
+        return row.id
     return number
-
-
-# A result as rows -----------------------------------------------------------------------------------
 
 
 def tables_of(result: RunResult) -> dict[str, list[dict[str, Any]]]:
     """The rows of a result by table; numbers of clients are of a run that came to its end alone."""
     arrays = {**result.artefacts, "loss": result.loss} if len(result.loss) else result.artefacts
-    tables: dict[str, list[dict[str, Any]]] = {}
-    tables["artefacts"] = [{"name": name, "data": pack_array(array)} for name, array in arrays.items()]
-    if result.state in COMPLETE:
-        tables["client_results"] = [*accuracies(result), *areas(result)]
-        tables["curves"] = [
-            {"stage": stage, "split": split, "counts": counts}
-            for (stage, split), counts in result.correct.items()
-        ]
-        tables["confusions"] = [
-            {"stage": stage, "rule": rule, "counts": counts}
-            for (stage, rule), counts in result.confusion.items()
-        ]
-    return tables
+    artefacts = [{"name": name, "data": pack_array(array)} for name, array in arrays.items()]
+    if result.state not in COMPLETE:
+        return {"artefacts": artefacts}
+    results, curves, confusions = accuracies(result), [], []
+    for (stage, rule), areas in result.roc_auc.items():  # of the clients that have one
+        results += _rows(stage, "test", rule, ROC_AUC, areas, result.samples["test"])
+    for (stage, split), counts in result.correct.items():
+        curves.append({"stage": stage, "split": split, "counts": counts})
+    for (stage, rule), counts in result.confusion.items():
+        confusions.append({"stage": stage, "rule": rule, "counts": counts})
+    return {"artefacts": artefacts, "client_results": results, "curves": curves, "confusions": confusions}
 
 
 def accuracies(result: RunResult) -> list[dict[str, Any]]:
@@ -336,15 +307,6 @@ def accuracies(result: RunResult) -> list[dict[str, Any]]:
     return rows
 
 
-def areas(result: RunResult) -> list[dict[str, Any]]:
-    """Rows of ``client_results`` with the areas under the ROC curve, of the clients that have one."""
-    return [
-        row
-        for (stage, rule), values in result.roc_auc.items()
-        for row in _rows(stage, "test", rule, ROC_AUC, values, result.samples["test"])
-    ]
-
-
 def _rows(
     stage: str, split: str, rule: str, metric: str, values: NDArray[np.float64], samples: NDArray[np.int32]
 ) -> list[dict[str, Any]]:
@@ -356,39 +318,20 @@ def _rows(
     ]
 
 
-# Opening --------------------------------------------------------------------------------------------
-
-
-def open_store(url: str, create: bool, busy_seconds: float = BUSY_SECONDS) -> Store:
+def open_store(url: str, create: bool) -> Store:
     """Open the database at ``url``: ``sqlite:///PATH`` or ``postgresql+psycopg://USER@HOST/DATABASE``.
 
-    With ``create`` it is opened for writing and made, by migration, where it is missing; without,
-    it must exist and is only read. A transaction waits ``busy_seconds`` for a lock.
-
-    Raises:
-        RequestError: another kind of URL, no such database (reading), one that is not a result
-            database, one that cannot be written (writing), an older or a newer schema.
+    With ``create`` it is opened for writing and made where it is missing; without, it must exist and is
+    only read. What cannot be used is a ``RequestError``.
     """
-    database = Database(url, busy_seconds)
-    if not create:
-        database.check()
-    engine = database.engine(write=create)
-    try:
-        with database.explained("open"):
-            migrate.prepare(engine, database, create)
-    except BaseException:
-        engine.dispose()
-        raise
-    return Store(database, engine)
+    database = Database(url)
+    return Store(database, migrate.opened(database, create))
 
 
 def stored_runs(url: str, searches: bool = False) -> dict[str, Stored]:
     """Stored runs by spec hash; nothing where there is no database yet, and none is created.
 
     ``searches``: the database is one of searches; those and runs that are reported never share one.
-
-    Raises:
-        RequestError: as ``open_store``, and for a database of the other sort.
     """
     database = Database(url)
     if database.empty():

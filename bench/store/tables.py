@@ -28,11 +28,7 @@ from bench.store.models import Run, unpack_array
 
 RUN_COLUMNS = (
     *(column.name for column in Run.__table__.columns if column.name != "bundle_id"),
-    "bundle",
-    "bundle_state",
-    "bundle_checked",
-    "bundle_sampled",
-    "bundle_close",
+    *("bundle", "bundle_state", "bundle_checked", "bundle_sampled", "bundle_close"),
 )
 """Columns of ``Tables.runs``. ``bundle`` names the bundle that a run was imported with, ``bundle_state``
 is ``unverified``, ``verified`` or ``contradicted``; both are empty for own runs. ``bundle_checked`` is when
@@ -48,9 +44,6 @@ class Tables(ABC):
         """The rows of a table that match every filter, ordered by the table's first columns.
 
         A filter is ``column=value`` or ``column=[values]``.
-
-        Raises:
-            RequestError: there is no such column.
         """
 
     def runs(self, **filters: Any) -> pd.DataFrame:
@@ -65,7 +58,7 @@ class Tables(ABC):
     def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
         """Run and stage -> correct predictions ``[rows, clients]``, of those runs that have a curve."""
         rows = self.table("curves", run_id=list(run_ids), split=split)
-        keys = zip(rows["run_id"].tolist(), rows["stage"].tolist(), strict=True)
+        keys = rows[["run_id", "stage"]].itertuples(index=False, name=None)
         return dict(zip(keys, rows["counts"], strict=True))
 
     def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
@@ -79,33 +72,11 @@ class Tables(ABC):
         rows = self.table("artefacts", run_id=list(run_ids), name=name)
         return dict(zip(rows["run_id"].tolist(), map(unpack_array, rows["data"]), strict=True))
 
-    def artefact(self, run_id: int, name: str) -> NDArray[Any]:
-        """An array kept with a run; raises ``KeyError`` where there is none."""
-        return self.artefacts([run_id], name)[run_id]
-
-    def artefact_names(self, run_id: int) -> list[str]:
-        """Names of the arrays kept with a run."""
-        return sorted(self.table("artefacts", run_id=run_id)["name"])
-
-    def environments(self) -> pd.DataFrame:
-        """One row an environment."""
-        return self.table("environments")
-
-    def partitions(self) -> pd.DataFrame:
-        """One row a partition."""
-        return self.table("partitions")
-
-
-# Filters ------------------------------------------------------------------------------------------
-
 
 def wanted_values(filters: Mapping[str, Any], columns: Collection[str]) -> dict[str, list[Any]]:
     """Column -> values that are let through, from ``column=value`` or ``column=[values]``.
 
     NumPy's numbers become Python's own: a database driver would store them as bytes.
-
-    Raises:
-        RequestError: there is no such column.
     """
     values = {}
     for name, choice in filters.items():
@@ -117,7 +88,7 @@ def wanted_values(filters: Mapping[str, Any], columns: Collection[str]) -> dict[
 
 
 def filter_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
-    """Rows of a table that match every filter; raises as ``wanted_values``."""
+    """Rows of a table that match every filter."""
     keep = np.ones(len(runs), bool)
     for name, values in wanted_values(filters, runs.columns).items():
         is_wanted = runs[name] == values[0] if len(values) == 1 else runs[name].isin(values)
@@ -125,19 +96,14 @@ def filter_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
     return runs[keep].reset_index(drop=True)
 
 
-def filter_known_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
-    """As ``filter_runs``, for filters that somebody typed; one that is None or empty takes everything.
-
-    Raises:
-        RequestError: a value that no run has, or no run left.
-    """
-    choices = {name: values for name, values in filters.items() if values}
-    for name, values in choices.items():
+def filter_known_runs(runs: pd.DataFrame, filters: Mapping[str, Collection[Any]]) -> pd.DataFrame:
+    """As ``filter_runs``, for filters that somebody typed: what no run has is a ``RequestError``."""
+    for name, values in filters.items():
         stored_values = set(runs[name])
         for value in values:
             if value not in stored_values:
                 raise unknown(f"{name} among the stored runs:", str(value), map(str, stored_values))
-    chosen_runs = filter_runs(runs, choices)
+    chosen_runs = filter_runs(runs, filters)
     if chosen_runs.empty:
         raise RequestError("no stored run is all of what is asked for: leave one of the filters away")
     return chosen_runs

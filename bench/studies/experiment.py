@@ -13,9 +13,8 @@ from pydantic.dataclasses import dataclass
 
 from bench.errors import RequestError
 from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
-from bench.grids.expand import combinations
 from bench.grids.experiment import Line, Point
-from bench.grids.grid import ColumnMatch
+from bench.grids.grid import ColumnMatch, combinations
 from bench.studies.measures import NamedMeasure
 from bench.studies.settings import Column, Settings, difference_text, settings_of
 

@@ -11,10 +11,9 @@ from importlib.resources.abc import Traversable
 from pydantic import TypeAdapter, ValidationError
 
 from bench.errors import RequestError, first_problem
-from bench.grids.expand import combinations
 from bench.grids.experiment import ExperimentFile, Line
 from bench.grids.files import grid_name, parse_experiment
-from bench.grids.grid import ColumnMatch
+from bench.grids.grid import ColumnMatch, combinations
 from bench.studies.claims import Claims, read_claims
 from bench.studies.experiment import Experiment
 from bench.studies.measures import MEASURES, Measure

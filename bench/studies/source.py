@@ -41,7 +41,7 @@ class SeveralTables(Tables):
         # the time.
         texts: list[str] = all_runs.select_dtypes("string").columns.tolist()
         runs = all_runs.assign(id=pd.array(ids, dtype="int64")).astype(dict.fromkeys(texts, object)).copy()
-        partitions = pd.concat([source.partitions() for source in self._sources])
+        partitions = pd.concat([source.table("partitions") for source in self._sources])
         self._tables: dict[str, pd.DataFrame] = {
             "runs": runs,
             "environments": environments,
@@ -153,7 +153,7 @@ def _cells_apart(own_results: pd.DataFrame, bundle_runs: Iterable[pd.DataFrame])
 
 def _environments(sources: Sequence[Tables]) -> tuple[pd.DataFrame, list[dict[int, int]]]:
     """Every environment once, and for each source its ids -> the new ones."""
-    parts = [source.environments()[["id", "hash", "description"]] for source in sources]
+    parts = [source.table("environments")[["id", "hash", "description"]] for source in sources]
     rows = pd.concat(parts).drop_duplicates("hash", ignore_index=True)
     rows["id"] = rows.index + 1
     new_ids = dict(zip(rows["hash"], rows["id"], strict=True))

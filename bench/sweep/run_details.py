@@ -121,7 +121,7 @@ def run_detail(store: Store, run_id: int) -> dict[str, Any]:
     readings = results["stage"] + " " + results["split"] + " " + results["rule"]
     clients = results["value"].groupby(readings).agg(["mean", "std", "min"]).round(6)
     row["accuracy"] = json.loads(clients.to_json(orient="index"))
-    row["arrays"] = store.artefact_names(run_id)
+    row["arrays"] = store.table("artefacts", run_id=run_id)["name"].tolist()
     log = paths.home() / "logs" / f"{row['spec_hash']}.log"
     row["log"] = str(log) if log.exists() else None
     row["command"] = command(RunSpec.model_validate(row["spec"]))

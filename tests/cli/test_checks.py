@@ -1,12 +1,17 @@
-"""``bench check-method``: a file of one's own is found, and what is wrong with it is said."""
+"""``bench check-method``: what is wrong with a file is said. ``bench speed``: rows, and what it refuses."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from toy_data import CIRCLE
 
+from bench import registry
 from bench.contract.rules import RULES
+from bench.errors import NotApplicableError
+from bench.timing.speed import Case, Row
 
 from .conftest import Bench
 
@@ -30,14 +35,6 @@ class Own(FedAvg):
 '''
 
 WRONG = {
-    "global_stream": (
-        """
-    def update(self, clients, received, message):
-        noisy = {name: value + torch.randn(value.shape) for name, value in received.items()}
-        return self.upload(clients.fit(noisy))
-""",
-        ["two runs of one spec differ", "draws from a global generator"],
-    ),
     "in_place": (
         """
     def update(self, clients, received, message):
@@ -117,9 +114,7 @@ def test_a_problem_of_many_rules_is_said_once(
             "own.py cannot be imported: ModuleNotFoundError in line 2: No module",
         ),
         ("import sys\nsys.exit(3)\n", "own.py cannot be imported: SystemExit in line 2: 3"),
-        ("raise ValueError('two\\nlines')\n", "own.py cannot be imported: ValueError in line 1: two lines"),
         ("from bench.methods.fedavg import FedAvg\n", "holds no method"),
-        (HEAD.format(name="fedavg") + "    pass\n", "two bench.methods plug-ins are called 'fedavg'"),
         (
             HEAD.format(name="spoken") + '    families = ("speech",)\n',
             "spoken runs on speech data: the contract is checked on graph, hypergraph or images",
@@ -136,10 +131,78 @@ def test_a_file_that_cannot_be_checked_is_refused(
     assert message in ended.err
 
 
-@pytest.mark.parametrize("name", ["none.py", "own.txt"])
-def test_no_file_and_another_kind_of_file_are_refused(name: str, tmp_path: Path, bench: Bench) -> None:
+def test_another_kind_of_file_is_refused(tmp_path: Path, bench: Bench) -> None:
     (tmp_path / "own.txt").write_text("x = 1\n")
-    ended = bench(f"check-method {tmp_path / name}")
+    ended = bench(f"check-method {tmp_path / 'own.txt'}")
     assert ended.refused
-    assert ended.err.startswith("bench: FILE: ")
-    assert str(tmp_path / name) in ended.err
+    assert ended.err == f"bench: FILE: expected a Python file, got {tmp_path / 'own.txt'}\n"
+
+
+# bench speed --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def circle(plugins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "circle.py").write_text(CIRCLE)
+    monkeypatch.setenv(registry.PLUGINS, str(tmp_path / "circle.py"))
+    registry.forget()
+
+
+@pytest.mark.usefixtures("circle")
+@pytest.mark.slow
+def test_whole_runs_are_run_to_their_end(bench: Bench, tmp_path: Path) -> None:
+    ended = bench("speed --threads 1 -d circle -k 2 --whole --out", str(tmp_path / "rows.json"))
+    assert ended.code == 0
+    (row,) = json.loads((tmp_path / "rows.json").read_text())
+    assert (row["method"], row["rounds"]) == ("fedavg", 6)
+    assert row["seconds"] > 0
+    assert f"{row['seconds']:.4g}" in ended.out
+    assert "label-dirichlet" in ended.out, "the data set's first scenario"
+
+
+@pytest.mark.usefixtures("circle")
+@pytest.mark.parametrize("able", ["fedavg", ""])
+def test_what_is_measured_stays_where_another_method_cannot_run(
+    able: str, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(work: object, case: Case) -> Row:
+        if case.method != able:
+            raise NotApplicableError(f"{case.method} needs what is not there")
+        return Row("circle", case.method, "hgnn", 2, 3.0, None, None, 0.0, 1.0)
+
+    monkeypatch.setattr("bench.timing.speed.apart", measured)
+    ended = bench("speed --threads 1 -d circle -k 2 -m fedavg,fedhgn_hc --rounds 1 --json")
+    assert ended.code == (0 if able else 2)
+    assert "needs what is not there" in ended.err
+    assert [row["method"] for row in json.loads(ended.out or "[]")] == ([able] if able else [])
+
+
+@pytest.mark.slow
+def test_rounds_are_timed_in_the_scenario_that_is_asked_for(bench: Bench) -> None:
+    ended = bench("speed --threads 1 -d cora -s overlapping -k 10 -m fedavg --rounds 1 --json")
+    (row,) = json.loads(ended.out)
+    assert row["seconds_per_round"] > 0
+    assert "overlapping" in ended.err
+    assert "non-overlapping" not in ended.err
+
+
+@pytest.mark.usefixtures("circle")
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        ("--whole --rounds 3", "leave out --rounds"),
+        ("-m nope", "unknown method 'nope'"),
+        ("-s nope", "unknown scenario 'nope'"),
+        ("--devices tpu", "unknown device 'tpu'"),
+        ("-d circle -m fedavg -k 2 --rounds 5", "which has 6; got 5"),
+        ("-d circle -m fedsheafhn -k 2 --rounds 1", "not on hypergraph"),
+        ("-d circle -s overlapping -k 5", "use label-dirichlet"),
+    ],
+)
+def test_a_wrong_request_for_speed_is_one_line(
+    request_: str, reason: str, monkeypatch: pytest.MonkeyPatch, bench: Bench
+) -> None:
+    monkeypatch.setattr("bench.timing.speed.apart", lambda work, case: work(case))
+    ended = bench("speed --threads 1", request_)
+    assert ended.refused
+    assert reason in ended.err

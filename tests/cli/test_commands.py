@@ -36,9 +36,7 @@ def test_a_commands_help_is_its_docstring(path: tuple[str, ...], capsys: pytest.
     for name in path:
         command = command[name]
     paragraphs = (inspect.getdoc(command.default_command) or "").split("\n\n")
-    text = [
-        " ".join(paragraph.split()) for paragraph in paragraphs if not paragraph.startswith("Parameters\n---")
-    ]
+    text = [" ".join(paragraph.split()) for paragraph in paragraphs if not paragraph.startswith("Args:")]
     shown = printed(capsys, *path)
     assert text[0]
     for paragraph in text:

@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 from toy_data import random_hypergraph, random_images
 
-from bench import registry
 from bench.dataset import DATASETS, Dataset
-from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.federation.prepared import prepare
 from bench.federation.scenarios import forms, parse
@@ -29,54 +27,23 @@ from .conftest import Bench
 FILES = tuple(RawFile(f"set/{name}.txt", md5="0" * 32) for name in "ab")
 
 
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Data set ``toy`` has the files a and b, ``core`` is embedded."""
-
+def test_a_data_set_says_where_it_lies(tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     class Toy(Dataset):
         name, title, family, files, scenarios = "toy", "A toy", "graph", FILES, ("parts",)
 
-    class Core(Dataset):
-        name, title, family, embedded, scenarios = "core", "Core", "images", True, ("parts",)
-
-    monkeypatch.setattr(DATASETS, "all", lambda: {"core": Core, "toy": Toy})
-    (tmp_path / "root" / "set").mkdir(parents=True)
-    return tmp_path / "root"
-
-
-def test_it_says_where_each_lies(root: Path, bench: Bench) -> None:
-    def where() -> dict[str, str]:
-        rows = json.loads(bench(f"datasets --json --data-root {root}").out)
-        return {row["name"]: row["where"] for row in rows}
-
-    assert where() == {"core": "embedded", "toy": "not at hand"}
-    (root / "set" / "a.txt").write_text("a")
-    assert where()["toy"] == f"1 of 2 files in {root}"
-    (root / "set" / "b.txt").write_text("b")
-    assert where()["toy"] == f"in {root}"
+    monkeypatch.setattr(DATASETS, "all", lambda: {"toy": Toy})
+    (tmp_path / "set").mkdir()
+    for name, where in (("", "not at hand"), ("a", f"1 of 2 files in {tmp_path}"), ("b", f"in {tmp_path}")):
+        (tmp_path / "set" / f"{name}.txt").write_text("a")
+        (row,) = json.loads(bench(f"datasets --json --data-root {tmp_path}").out)
+        assert row["where"] == where
 
 
 def test_clients_are_those_of_the_grids(bench: Bench) -> None:
     rows = {row["name"]: row for row in json.loads(bench("datasets --json").out)}
-    assert set(rows) == set(DATASETS.all())
     assert {10, 20, 30, 50} <= set(rows["cora"]["clients"]), "of FedSheafHN's main tables"
     assert rows["cora"]["clients"] == sorted(rows["cora"]["clients"])
     assert rows["dblp4k"]["scenarios"] == ["label-dirichlet"]
-
-
-def test_every_grid_has_its_study_and_title(bench: Bench) -> None:
-    rows = {row["name"]: row for row in json.loads(bench("grids --json").out)}
-    assert sorted(rows) == grid_names()
-    assert rows["fedhgn_tables"]["study"] == "fedhgn"
-    assert rows["ablation"]["title"] == load_grid("ablation").title
-
-
-def test_every_method_has_a_title_its_paper_and_a_summary(bench: Bench) -> None:
-    rows = {row["name"]: row for row in json.loads(bench("methods --json").out)}
-    assert set(rows) == set(METHODS.all())
-    assert rows["fedprox"]["reference"] == FedProx.reference
-    assert rows["fedpub"]["families"] == ["graph"]
-    assert all(row["title"] and row["summary"] for row in rows.values())
 
 
 @pytest.mark.parametrize(
@@ -126,9 +93,6 @@ def test_scenarios_take_the_numbers_of_clients_that_they_say(bench: Bench) -> No
         assert row["clients"] != "any" or all({1, 2, 3, 7, 10} <= set(taken) for taken in numbers)
 
 
-# All of one -----------------------------------------------------------------------------------------
-
-
 def test_one_method_is_described_with_its_hyper_parameters(bench: Bench) -> None:
     row = json.loads(bench("methods fedprox --json").out)
     parameters = {parameter["name"]: parameter for parameter in row["hyper_parameters"]}
@@ -136,27 +100,11 @@ def test_one_method_is_described_with_its_hyper_parameters(bench: Bench) -> None
     assert parameters["mu"]["default"] == str(FedProx.Hyper().mu)
     assert parameters["mu"]["limits"] == "≥ 0"
     assert parameters["mu"]["meaning"]
+    assert "no hyper-parameters" in bench("methods local").out
+    assert "did you mean 'fedprox'?" in bench("methods fedprxo").err
     words = " ".join(bench("methods fedprox").out.split())
     assert "FedAvg with a proximal term in the local objective." in words
     assert "≥ 0" in words
-
-
-@pytest.mark.usefixtures("plugins")
-def test_a_method_of_ones_own_is_there_and_an_unknown_one_is_refused(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = tmp_path / "own.py"
-    own.write_text(
-        "from bench.methods.local import Local\n\n\n"
-        'class Own(Local):\n    """Nothing of its own."""\n\n    name, title = "own", "Own"\n'
-    )
-    monkeypatch.setenv(registry.PLUGINS, str(own))
-    registry.forget()
-    described = bench("methods own")
-    refused = bench("methods fedprxo")
-    assert "no hyper-parameters" in described.out
-    assert refused.refused
-    assert "did you mean 'fedprox'?" in refused.err
 
 
 def test_a_data_set_has_its_sizes_settings_and_grids(bench: Bench) -> None:
@@ -178,6 +126,9 @@ def test_of_a_data_set_that_is_not_at_hand_the_sizes_are_left_out(bench: Bench) 
 
 
 def test_a_grid_is_its_file_and_counts_its_runs(bench: Bench) -> None:
+    rows = {row["name"]: row for row in json.loads(bench("grids --json").out)}
+    assert sorted(rows) == grid_names()
+    assert rows["fedhgn_tables"]["study"] == "fedhgn"
     row = json.loads(bench("grids quickstart --json").out)
     assert (row["name"], row["runs"]) == ("quickstart", len(expand(load_grid("quickstart"))))
     out = bench("grids quickstart").out

@@ -57,12 +57,10 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (f"-m locl {WHERE}", "did you mean 'local'"),
         (f"-m majority {WHERE}", "nothing to tune: majority"),
         (f"-m local {WHERE} --trials 0", 'value "0" for --trials'),
         (f"-m local {WHERE} --seed 3 --seed 1000", "--seed expects"),
         (f"-m local {WHERE} --set attack.ratio=0.4", "an attack"),
-        (f"-m local {WHERE} --batch 0", 'value "0" for --batch'),
         (f"-m local {WHERE} --address here:1", "--address goes with --backend ray"),
         (f"-m local {WHERE} --optuna drawn", "has a trial yet"),
     ],

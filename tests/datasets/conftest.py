@@ -37,5 +37,5 @@ def nothing_at_hand(home: Path) -> None:
 @pytest.fixture
 def by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data root whose files are taken for the published ones."""
-    monkeypatch.setattr("bench.sources.mismatch", lambda path, file: "")
+    monkeypatch.setattr("bench.sources.RawFile.mismatch", lambda file, path: "")
     return tmp_path / "root"

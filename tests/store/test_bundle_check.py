@@ -17,9 +17,7 @@ from stored_runs import bundle_of, change_manifest, change_table, done, set_cell
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.selection import RULES
 from bench.store.bundle import Bundle
-from bench.store.bundle_check import is_choice_of
 
 MANIFEST = "bundle.json"
 RUNS, RESULTS, CURVES, ARTEFACTS, CONFUSIONS = (
@@ -59,9 +57,7 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     (RUNS, {}, {"spec": '{"dataset":"cora"}'}),
     (RUNS, {}, {"spec_hash": "0" * 64}),
     (RUNS, {}, {"method": "fedavg"}),
-    (RUNS, {}, {"rounds": 4}),
     (RUNS, {}, {"state": "failed"}),
-    (RUNS, {"state": "oom"}, {"state": "no_data"}),
     (RUNS, {"state": "oom"}, {"state": "done"}),
     (RUNS, {}, {"bytes_up": -1}),
     (RUNS, {}, {"seconds_total": float("nan")}),
@@ -69,15 +65,12 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     (RUNS, {}, {"partition_hash": "elsewhere"}),
     (RUNS, {"state": "done"}, {"partition_hash": ""}),
     (RESULTS, {}, {"run": 3}),
-    (RESULTS, {}, {"run": -1}),
     (RESULTS, {}, {"client": 2}),
     (RESULTS, {}, {"client": 1}),  # a second time
     (RESULTS, {}, {"samples": 0, "correct": 0}),
     (RESULTS, {}, {"correct": 99}),
-    (RESULTS, {}, {"correct": -1}),
     (RESULTS, {}, {"correct": None}),
     (RESULTS, {}, {"value": 0.5}),  # beside a count
-    (RESULTS, {}, {"correct": None, "value": 1.01}),
     (RESULTS, {}, {"correct": None, "value": 0.5}),  # an accuracy that is no count
     (RESULTS, LAST, {"samples": 9}),
     (RESULTS, LAST, {"metric": "loss"}),
@@ -91,13 +84,10 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     (CURVES, {}, {"stage": "early"}),
     (CURVES, {}, {"correct": [0, 1, 2, 0, 1, 12]}),  # of 11 samples
     (CURVES, {}, {"correct": [0, 1, -2, 0, 1, 2]}),
-    (CURVES, {}, {"correct": [0] * 6}),  # no rule has read them
-    (CURVES, {}, {"correct": []}),
+    (CURVES, {}, {"correct": [0, 1, 1, 0, 1, 2]}),  # another last row than the rule "last" has read
     (ARTEFACTS, {}, {"name": "malicious"}),  # a second time
-    (ARTEFACTS, {}, {"data": b"\x80\x04K\x01."}),
     (ARTEFACTS, {}, {"data": npy(np.array([{"a": 1}], object))}),
     (ARTEFACTS, {}, {"data": npy(np.zeros(3))[:-1]}),
-    (CONFUSIONS, {}, {"run": 9}),
     (CONFUSIONS, {}, {"stage": "trained"}),  # a second time
     (CONFUSIONS, {}, {"clients": 3}),
     (CONFUSIONS, {}, {"classes": 0}),
@@ -115,32 +105,6 @@ def test_a_wrong_value(whole: Path, tmp_path: Path) -> None:
         refused(folder, file)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_what_a_rule_has_read_is_in_its_curve(rule: str, whole: Path, tmp_path: Path) -> None:
-    """Client 0 has at most 3 of 10 right in any row of a curve."""
-    folder = Path(shutil.copytree(whole, tmp_path / "bundle"))
-    rows = pq.read_table(folder / RESULTS).to_pylist()
-    row = next(row for row, found in enumerate(rows) if found.items() >= (LAST | {"rule": rule}).items())
-    change_table(folder, RESULTS, set_cell("correct", 9, row))
-    refused(folder, CURVES, "rule")
-
-
-def test_every_rule_has_its_test() -> None:
-    curve = np.array([[1, 5], [3, 4], [2, 6]], np.int32)
-    cases = {
-        "last": ([2, 6], [1, 5]),
-        "best_val": ([3, 4], [3, 5]),
-        "best_test": ([2, 6], [3, 4]),  # 8 of 20 is the most
-        "client_best_val": ([3, 5], [4, 5]),
-    }
-    assert cases.keys() == RULES.keys()
-    for rule, counts in cases.items():
-        choices = [
-            is_choice_of(rule, curve, np.array(correct), np.array([10, 10], np.int32)) for correct in counts
-        ]
-        assert choices == [True, False]
-
-
 def test_an_array_without_items_and_html_pass(bundle: Path) -> None:
     change_table(bundle, ARTEFACTS, set_cell("data", npy(np.zeros(0))))
     change_table(bundle, RUNS, set_cell("reason", '<b onload="x">é</b>\nsecond line'))
@@ -152,7 +116,6 @@ def test_an_array_without_items_and_html_pass(bundle: Path) -> None:
     [
         (lambda tree: tree.update(color="red"), "color"),
         (lambda tree: tree.update(seed=True), "seed"),
-        (lambda tree: tree["protocol"].update(rounds=0), "protocol.rounds"),
         (lambda tree: tree["client"].update(dropout=float("nan")), "spec"),
         (lambda tree: json.dumps(tree), "spec"),  # with spaces
     ],
@@ -166,27 +129,24 @@ def test_a_wrong_spec(bundle: Path, change: Callable[[dict[str, Any]], Any], abo
     refused(bundle, RUNS, about)
 
 
-@pytest.mark.parametrize("file", [RUNS, RESULTS, CURVES, ARTEFACTS, CONFUSIONS])
-def test_a_wrong_table(bundle: Path, file: str) -> None:
+def test_a_wrong_table(bundle: Path) -> None:
     def missing_value(table: pa.Table) -> pa.Table:
-        name, column = table.column_names[0], table.column(0)
-        return table.set_column(0, name, pa.array([None, *column.to_pylist()[1:]], column.type))
+        return table.set_column(0, table.column_names[0], pa.nulls(len(table), table.column(0).type))
 
-    first = pq.read_schema(bundle / file).names[0]
     cases: list[Callable[[pa.Table], pa.Table]] = [
-        lambda table: table.drop_columns([first]),
+        lambda table: table.drop_columns(["run"]),
         lambda table: table.append_column("more", table.column(0)),
-        lambda table: table.append_column(first, table.column(0)),
-        lambda table: table.set_column(0, first, pa.array([b"\xff"] * len(table))),
+        lambda table: table.append_column("run", table.column(0)),
+        lambda table: table.set_column(0, "run", pa.array([b"\xff"] * len(table))),
         missing_value,
     ]
     for number, change in enumerate(cases):
         folder = Path(shutil.copytree(bundle, bundle.with_name(str(number))))
-        change_table(folder, file, change)
-        refused(folder, file, "columns")
+        change_table(folder, CURVES, change)
+        refused(folder, CURVES, "columns")
 
 
-def test_a_file_that_is_damaged_or_foreign(bundle: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_damaged_or_foreign(bundle: Path) -> None:
     path = bundle / RESULTS
     data = path.read_bytes()
     for wrong in (data[:-1], data[:50] + bytes([data[50] ^ 1]) + data[51:]):
@@ -195,11 +155,8 @@ def test_a_file_that_is_damaged_or_foreign(bundle: Path, tmp_path: Path) -> None
     path.write_text("no table")
     sign(bundle, RESULTS, rows=0)
     refused(bundle, RESULTS, "Parquet")
-    (tmp_path / "elsewhere").write_bytes(data)
     path.unlink()
     refused(bundle, MANIFEST, RESULTS)
-    path.symlink_to(tmp_path / "elsewhere")
-    refused(bundle, RESULTS, "link")
 
 
 @pytest.mark.parametrize(
@@ -208,11 +165,9 @@ def test_a_file_that_is_damaged_or_foreign(bundle: Path, tmp_path: Path) -> None
         (lambda tree: tree.update(version=3), "version"),
         (lambda tree: tree.update(format="a list"), "format"),
         (lambda tree: tree.pop("partitions"), "partitions"),
-        (lambda tree: tree.update(more=1), "more"),
         (lambda tree: tree["files"].pop(CURVES), CURVES),
         (lambda tree: tree["files"].update({"../x": tree["files"][CURVES]}), "../x"),
         (lambda tree: tree["partitions"][0].update(clients="2"), "partitions.0.clients"),
-        (lambda tree: tree["environments"][0]["description"].update(threads=float("nan")), ""),
     ],
 )
 def test_a_wrong_table_of_contents(bundle: Path, change: Callable[[Any], Any], about: str) -> None:
@@ -223,24 +178,13 @@ def test_a_wrong_table_of_contents(bundle: Path, change: Callable[[Any], Any], a
 def test_what_is_beside_the_files_of_a_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
     (bundle / "readme.sh").write_text("echo")
     refused(bundle, MANIFEST, "readme")
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(RequestError, match=r"no bundle at .*bundle\.json"):
-            Bundle(folder)
+    with pytest.raises(RequestError, match=r"no bundle at .*bundle\.json"):
+        Bundle(tmp_path / "none")
 
 
-@pytest.mark.parametrize(
-    ("change", "file"),
-    [
-        (lambda tree: tree["files"][CURVES].update(sha256="x"), CURVES),
-        (lambda tree: tree["files"][RUNS].update(bytes=2**40), RUNS),
-        (lambda tree: tree["environments"][0]["description"].update(threads=2), RUNS),
-    ],
-)
-def test_a_table_that_is_not_what_its_contents_say(
-    bundle: Path, change: Callable[[Any], Any], file: str
-) -> None:
-    change_manifest(bundle, change)
-    refused(bundle, file)
+def test_a_description_that_is_not_that_of_its_hash(bundle: Path) -> None:
+    change_manifest(bundle, lambda tree: tree["environments"][0]["description"].update(threads=2))
+    refused(bundle, RUNS, "environment")
 
 
 def test_a_finished_run_has_all_of_its_parts(bundle: Path, tmp_path: Path) -> None:

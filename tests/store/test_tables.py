@@ -9,7 +9,6 @@ from stored_runs import done, opened, spec_of
 
 from bench.errors import RequestError
 from bench.store.bundle import Bundle, write_bundle
-from bench.store.tables import filter_known_runs
 
 
 def test_a_database_and_a_bundle_are_filtered_alike(tmp_path: Path) -> None:
@@ -28,13 +27,3 @@ def test_a_database_and_a_bundle_are_filtered_alike(tmp_path: Path) -> None:
             assert source.client_results([]).empty
             with pytest.raises(RequestError, match="did you mean 'method'"):
                 source.runs(metod="local")
-
-
-def test_what_no_run_has_is_refused_with_what_there_is(tmp_path: Path) -> None:
-    with opened(tmp_path / "a.db", [(spec_of(), done()), (spec_of(3, method="fedavg"), done(3))]) as store:
-        runs = store.runs()
-    assert list(filter_known_runs(runs, {"method": ["local"], "seed": None, "clients": []})["clients"]) == [2]
-    with pytest.raises(RequestError, match=r"'locl'.*'local'"):
-        filter_known_runs(runs, {"method": ["local", "locl"]})
-    with pytest.raises(RequestError, match="filters"):
-        filter_known_runs(runs, {"method": ["local"], "clients": [3]})

@@ -150,7 +150,7 @@ def test_ids_lead_to_the_run_they_name() -> None:
     }
     rows = source.client_results([3, 1, 99], stage="received", split="test", rule="last")
     assert dict(zip(rows["run_id"], rows["value"], strict=True)) == {1: 0.1, 3: 0.3}
-    assert list(source.environments()["id"]) == [1]
+    assert list(source.table("environments")["id"]) == [1]
     assert set(runs["environment_id"]) == {1}
     assert source.artefacts([4, 0], "loss") == {}
     assert list(source.runs(method="fedavg", origin="b")["id"]) == [3]
@@ -164,7 +164,7 @@ def test_environments_are_told_apart() -> None:
         for method, python in (("local", "3.11"), ("fedavg", "3.12"), ("fedper", "3.11"))
     )
     source = merged(own, [("b", first), ("c", second)])
-    texts = source.environments().set_index("id")["description"].map(json.loads)
+    texts = source.table("environments").set_index("id")["description"].map(json.loads)
     used = dict(zip(source.runs()["method"], source.runs()["environment_id"].map(texts), strict=True))
     assert {method: text["python"] for method, text in used.items()} == {
         "local": "3.11",

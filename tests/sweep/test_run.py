@@ -267,7 +267,7 @@ def test_a_machine_that_was_lost_elsewhere_is_never_said_to_be_this_one(
 ) -> None:
     work.sweep(local_runs(0), {"*": ["exit 3"]}, Slots(("cpu",), 1, elsewhere))
     with open_store(work.url, create=False) as store:
-        (description,) = map(json.loads, store.environments()["description"])
+        (description,) = map(json.loads, store.table("environments")["description"])
     assert description == ({} if elsewhere else describe("cpu", 1))
 
 

@@ -1,4 +1,4 @@
-"""``bench export``, ``bench import`` and ``bench verify``: results that others can read and check."""
+"""``bench export``, ``import``, ``verify``, ``results`` and ``db``: results exchanged and looked after."""
 
 from __future__ import annotations
 
@@ -28,19 +28,13 @@ def export(
 
     The states done, diverged, not_applicable and oom are outcomes.
 
-    Parameters
-    ----------
-    out
-        The bundle's folder: a new one, or a bundle, which is replaced.
-    grid
-        Only the runs of this grid, a name or a TOML file.
-    largest_array_kib
-        Leave out arrays of runs that are larger: collaboration weights of every round take some 200.
+    Args:
+        out: The bundle's folder: a new one, or a bundle, which is replaced.
+        grid: Only the runs of this grid, a name or a TOML file.
+        largest_array_kib: Leave out larger arrays: collaboration weights of every round take some 200.
     """
     from bench.grids import expand, load_grid
-    from bench.store import open_store
-    from bench.store.bundle import write_bundle
-    from bench.store.tables import filter_known_runs
+    from bench.store import bundle, open_store, tables
     from bench.sweep import display
 
     with open_store(db or paths.default_database(), create=False) as store:
@@ -48,8 +42,8 @@ def export(
         if grid is not None:
             hashes = {run.spec.hash for run in expand(load_grid(grid))}
             runs = runs[runs["spec_hash"].isin(hashes)]
-        runs = filter_known_runs(runs, filters.columns)
-        count = write_bundle(store, runs, out, largest_array_kib * 1024)
+        runs = tables.filter_known_runs(runs, filters.columns)
+        count = bundle.write_bundle(store, runs, out, largest_array_kib * 1024)
     files = {path.name: path.stat().st_size for path in sorted(out.iterdir())}
     size = sum(files.values())
     if as_json:
@@ -66,23 +60,19 @@ def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: opti
     as done in a sweep, keep the bundle's name and are unverified until 'bench verify' has made a sample of
     them again.
 
-    Parameters
-    ----------
-    bundle
-        The bundle's folder (docs/results-format.md).
+    Args:
+        bundle: The bundle's folder (docs/results-format.md).
     """
     from bench.store import bundle_import
     from bench.store.bundle import Bundle
 
     source = Bundle(bundle)
-    report = bundle_import.import_bundle(db or paths.default_database(), source)
+    counts = bundle_import.import_bundle(db or paths.default_database(), source)
     if as_json:
-        print(json.dumps({"bundle": source.name, **report._asdict()}))
-        return
-    print(
-        f"{source.name}: {report.added:,} runs added, {report.replaced:,} in place of failed ones, "
-        f"{report.skipped:,} skipped: stored already"
-    )
+        print(json.dumps({"bundle": source.name, **counts}))
+    else:
+        text = "{added:,} runs added, {replaced:,} in place of failed ones, {skipped:,} skipped"
+        print(f"{source.name}: {text.format(**counts)}: stored already")
 
 
 results = App(name="results", help="Keep a folder of results with one bundle a study and data set.")
@@ -94,12 +84,8 @@ def add(bundle: Path, /, *, folder: Path, as_json: options.AsJson = False) -> No
 
     A run takes the place of one of the same spec, unless it ran out of memory and that did not.
 
-    Parameters
-    ----------
-    bundle
-        The bundle's folder.
-    folder
-        The folder of results, such as results/measured.
+    Args:
+        folder: Such as results/measured.
     """
     from bench.store.bundle import Bundle
     from bench.studies.results_folder import add_runs
@@ -130,37 +116,26 @@ def verify(
     The bundles that come with the suite are known by their names, which 'bench runs show CELL' prints:
     'bench verify fedsheafhn/cora -m fedavg' makes three shipped runs of FedAvg on Cora again.
 
-    A run agrees if its clients are the same (partition hash) and either every count is the same
-    or the test accuracy over all clients is within 0.5 points at the round of best validation, and
-    within 1 point by the other rules, or two predictions, on small test splits
-    (docs/results-format.md). A run that diverged, or that its method is not made for, agrees if it
-    ends so again; those that ran out of memory are not drawn. One that differs and was made on other
-    hardware says nothing. Where the bundle was imported, the database keeps what came of
-    every run and calls the bundle verified or contradicted. Exit code 0: all agree; 1: one differs, or
-    nothing can be said of one, and then nothing is marked verified.
+    docs/results-format.md says when a run agrees. One that differs and was made on other hardware says
+    nothing; those that ran out of memory are not drawn. Where the bundle was imported, the database keeps
+    what came of every run and calls the bundle verified or contradicted. Exit code 0: all agree; 1: one
+    differs, or nothing can be said of one, and then nothing is marked verified.
 
-    Parameters
-    ----------
-    bundle
-        The bundle's folder, or the name of one that comes with the suite.
-    sample
-        How many runs: one of every method that the filters leave, as far as it reaches, then any.
-    draw_seed
-        Seed of the draw; a fresh one unless given, which is printed. One that whoever made the bundle
-        can know says nothing.
+    Args:
+        bundle: The bundle's folder, or the name of one that comes with the suite.
+        sample: How many runs: one of every method that the filters leave, as far as it reaches, then any.
+        draw_seed: Seed of the draw; by default a fresh one, which whoever made the bundle cannot know.
     """
-    roots = paths.data_roots(data_root)
-    seed = secrets.randbelow(2**31) if draw_seed is None else draw_seed
-
     from bench.store import open_store
     from bench.store.bundle import SHIPPED, Bundle
     from bench.store.bundle_import import mark
     from bench.store.connect import Database
-    from bench.store.tables import filter_known_runs
     from bench.sweep import display, workers
     from bench.sweep.plan import data_at_hand
     from bench.sweep.verify import counted, draw, drawable, make_again, obstacles, outcome
 
+    roots = paths.data_roots(data_root)
+    seed = secrets.randbelow(2**31) if draw_seed is None else draw_seed
     is_shipped = not bundle.exists() and (SHIPPED / bundle).is_dir()
     source = Bundle(SHIPPED / bundle, name=bundle.as_posix()) if is_shipped else Bundle(bundle)
     url = db or paths.default_database()
@@ -176,30 +151,58 @@ def verify(
     result = outcome(checks)
     state = None
     if result != "incomplete" and not database.empty():
-        findings = {
-            check.spec_hash: check.finding
-            for check in checks
-            if check.finding is not None and (check.finding != "differs" or check.contradicts)
-        }
+        findings = {}
+        for check in checks:
+            if check.finding is not None and (check.finding != "differs" or check.contradicts):
+                findings[check.spec_hash] = check.finding
         with open_store(url, create=True) as store:
             state = mark(store, source.hash, findings)
-    methods = sorted(set(all_runs["method"]))
-    missed_methods = sorted({*methods} - {*runs["method"]})
+    missed_methods = sorted({*all_runs["method"]} - {*runs["method"]})
     if as_json:
-        fields = ("run", "spec_hash", "finding", "detail", "other_hardware")
-        rows = [{name: getattr(check, name) for name in fields} for check in checks]
         told = {"bundle": source.name, "draw_seed": seed, "outcome": result, "marked": state}
+        rows = [check._asdict() for check in checks]
         print(json.dumps({**told, "methods_not_drawn": missed_methods, "runs": rows}))
         return 0 if result == "agreed" else 1
     for check in checks:
         suffix = "; made on other hardware" if check.other_hardware else ""
         print(f"{check.run}: {check.finding or 'not checked'}: {check.detail}{suffix}")
     if missed_methods:
-        reach = f"--sample {len(methods)} reaches every method"
-        print(f"not drawn: any run of {', '.join(missed_methods)}: {reach}")
+        print(f"not drawn: any run of {', '.join(missed_methods)}: a larger --sample reaches every method")
     share_text = f"{len(runs)} of {display.runs(len(all_runs))} drawn with --draw-seed {seed}"
-    if count := len(filter_known_runs(source.runs(), filters.columns)) - len(all_runs):
-        share_text += f", {count:,} more ran out of memory and cannot be verified"
     mark_text = f"marked {state} in {database.name}" if state else "nothing marked"
     print(f"{source.name}: {result}, {share_text}: {counted(checks)}; {mark_text}")
     return 0 if result == "agreed" else 1
+
+
+database = App(name="db", help="Check or back up the result database, or bring its schema up to date.")
+
+
+@database.command
+def upgrade(*, db: options.Database = None) -> None:
+    """Bring an existing database to this version's schema."""
+    from bench.store import connect, migrate
+
+    place = connect.Database(db or paths.default_database())
+    before = migrate.upgrade(place)
+    change = f"{before}, nothing to do" if before == migrate.HEAD else f"{before} to {migrate.HEAD}"
+    print(f"{place.name}: schema {change}")
+
+
+@database.command
+def check(*, db: options.Database = None) -> None:
+    """Check that a database is whole and of this version's schema."""
+    from bench.store import connect, migrate
+
+    place = connect.Database(db or paths.default_database())
+    migrate.check(place)
+    print(f"{place.name}: schema {migrate.HEAD}, no damage found")
+
+
+@database.command
+def backup(*, out: Path, db: options.Database = None) -> None:
+    """Copy a database into a new file, as it is at one moment; sweeps may go on meanwhile."""
+    from bench.store.connect import Database
+
+    place = Database(db or paths.default_database())
+    place.backup(out)
+    print(f"{place.name}: copied to {out}, {out.stat().st_size / 2**20:.1f} MiB")
