@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 from torch import Tensor
@@ -16,14 +18,13 @@ from bench.contract.toys import (
     play,
     random_federation,
 )
-from bench.engine.message import Message
-from bench.engine.method import Stack
+from bench.engine.method import Message, Stack
 from bench.engine.run import Run
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
 
 __all__ = [
     "PLAIN",
-    "after_one_round",
+    "begun",
     "both_ways",
     "copied",
     "furthest",
@@ -59,10 +60,15 @@ def tiny_federation() -> Federation:
     return Federation("toy", "by hand", "graph", 2, (path, triangle), "tiny")
 
 
-def after_one_round(it: Run) -> None:
-    """Warm up and play the first round."""
+def begun(
+    method: str, federation: Federation, steps: int = 0, block_size: int | None = None, **settings: Any
+) -> Run:
+    """A run of a method that is warmed up and has made its first ``steps``; ``settings`` as of a spec."""
+    it = Run(make_spec(method, federation, **settings), federation, block_size=block_size)
     it.warm_up()
-    it.step(0)
+    for round in range(steps):
+        it.step(round)
+    return it
 
 
 def uploads_of(it: Run) -> list[Message]:

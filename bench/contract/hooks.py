@@ -19,7 +19,7 @@ from torch import Tensor
 from bench.contract.broken import Broken, require
 from bench.engine.checkpoint import SETUP, encode
 from bench.engine.clients import Clients
-from bench.engine.message import Message, Update
+from bench.engine.method import Message, Update
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
 from bench.errors import RequestError

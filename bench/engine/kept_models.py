@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bench.engine.batch import Stack
-from bench.engine.conditions import run_conditions
+from bench.engine.costs import run_conditions
 from bench.engine.run import Run
+from bench.engine.stacks import replaced
 from bench.errors import NotApplicableError
-from bench.federation.types import SPLITS
 from bench.spec import RunSpec
 
 
@@ -23,8 +23,7 @@ def refuse(spec: RunSpec) -> None:
     """Refuse a spec whose trained models at the selected round are not those of the end of a round.
 
     Raises:
-        NotApplicableError: it has newcomers, and only their models are evaluated; or it is evaluated
-            after every local epoch.
+        NotApplicableError: it has newcomers, or it is evaluated after every local epoch.
     """
     if spec.newcomers is not None:
         raise NotApplicableError("models are not kept of runs with newcomers")
@@ -59,14 +58,14 @@ class KeptModels:
         """Keep the models of the clients for which the rule selects ``last_round``."""
         assert self._run is not None
         run = self._run
-        mask = run.selected.is_last["trained", self.rule]
+        mask = run.tally.is_last["trained", self.rule]
         if not mask.any():
             return
-        self.rounds = np.where(mask, last_round, self.rounds if len(self.rounds) else last_round)
+        self.rounds = run.tally.rows["trained", self.rule]
         rows = torch.from_numpy(np.flatnonzero(mask)).to(run.device)
         models = {name: value.detach().clone() for name, value in run.own.items()}
-        if not mask.all():
-            models = {name: past.index_copy(0, rows, models[name][rows]) for name, past in self.stack.items()}
+        if self.stack:
+            models = {name: replaced(past, rows, models[name][rows]) for name, past in self.stack.items()}
         self.stack = models
         attributes = vars(run.method)  # some exist only after the first round
         state = {name: deepcopy(attributes[name]) for name in run.method.predicts_with if name in attributes}
@@ -74,22 +73,21 @@ class KeptModels:
         self.method = {**states, last_round: state}
 
     def correct(self, stack: Stack, method: Mapping[int, Mapping[str, Any]]) -> NDArray[np.int32]:
-        """Correct predictions ``[splits, clients]`` of such models, in the run that made them.
+        """Correct predictions ``[clients, splits]`` of such models, in the run that made them.
 
         ``method`` has, by round, the attributes that the method predicts with.
         """
         assert self._run is not None
         run = self._run
-        stack_there = {name: value.to(run.device) for name, value in stack.items()}
-        correct = np.zeros((len(SPLITS), len(self.rounds)), np.int32)
+        models = {name: value.to(run.device) for name, value in stack.items()}
+        correct = run.evaluator.nothing().correct
         for round_index in np.unique(self.rounds):
             run.method.round = int(round_index)
             for name, value in method[int(round_index)].items():
                 setattr(run.method, name, value.to(run.device) if isinstance(value, Tensor) else value)
-            with run_conditions():
-                counts = run.evaluator.all(run.method, run.clients, stack_there).correct
             mask = self.rounds == round_index
-            correct[:, mask] = counts[:, mask]
+            with run_conditions():
+                correct[mask] = run.evaluator.all(run.method, run.clients, models).correct[mask]
         return correct
 
     def state(self) -> dict[str, Any]:

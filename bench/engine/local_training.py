@@ -66,11 +66,16 @@ def with_dropout(
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The arguments of one call of ``Clients.fit``, and how a block of clients is trained with them."""
+    """The arguments of one call of ``Clients.fit``, and how a block of clients is trained with them.
+
+    ``state`` has the optimisers of all clients of the run. ``rows`` are the clients that are trained; None
+    for all.
+    """
 
     client: ClientSettings
     stream: Stream
     state: OptimiserState
+    rows: Tensor | None
     optimiser: Optimiser
     names: list[str]
     epochs: int
@@ -80,7 +85,9 @@ class Training:
 
     def losses(self, block: Block, models: dict[str, Tensor]) -> Iterator[Tensor]:
         """Train the models of a block in place. After every epoch yield the sum of its clients' losses."""
-        return (self._full_batches if self.client.batch_size is None else self._mini_batches)(block, models)
+        if self.client.batch_size is None:
+            return self._full_batches(block, models)
+        return self._mini_batches(block, models, self.client.batch_size)
 
     def _full_batches(self, block: Block, models: dict[str, Tensor]) -> Iterator[Tensor]:
         """Take one step an epoch on all training items."""
@@ -91,10 +98,8 @@ class Training:
                 masks.begin_epoch(epoch)
             yield self._step(models, batch).sum()
 
-    def _mini_batches(self, block: Block, models: dict[str, Tensor]) -> Iterator[Tensor]:
+    def _mini_batches(self, block: Block, models: dict[str, Tensor], size: int) -> Iterator[Tensor]:
         """Take steps on shuffled batches. A loss is the mean over an epoch's batches."""
-        size = self.client.batch_size
-        assert size is not None
         training = block.training if self.items is None else self.items[block.rows]
         batches = np.array([len(batch_sizes(len(items), size)) for items in training])
         for epoch in range(self.epochs):
@@ -125,7 +130,8 @@ class Training:
             trained = {name: models[name] for name in self.names}
             if self.adjust is not None:
                 self.adjust(gradients, models, batch)
-            self.state.step(self.optimiser, trained, gradients, batch.rows)
+            rows = batch.rows if self.rows is None else self.rows[batch.rows]
+            self.state.step(self.optimiser, trained, gradients, rows)
         return losses.detach() if batch.logged is None else batch.logged
 
     def _gradients(self, models: Mapping[str, Tensor], batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:

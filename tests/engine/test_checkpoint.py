@@ -9,21 +9,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from toy_federations import make_spec, random_federation
+from toy_federations import begun, copied, furthest, make_spec, random_federation
 
-from bench.engine.checkpoint import FORMAT, Checkpoint
+from bench.engine.checkpoint import Checkpoint
 from bench.engine.execute import run
 from bench.engine.result import RunResult
 from bench.engine.run import Run
 from bench.federation.types import Federation
-from bench.spec import Attack, Newcomers, RunSpec
+from bench.spec import RunSpec
 
 ROUNDS = 7
 
@@ -48,17 +49,20 @@ def straight(federation: Federation) -> Straight:
     return made
 
 
+def same_arrays(arrays: Mapping[Any, Any], others: Mapping[Any, Any]) -> bool:
+    same = (np.array_equal(value, others[name], equal_nan=True) for name, value in arrays.items())
+    return arrays.keys() == others.keys() and all(same)
+
+
 def equal(one: RunResult, other: RunResult) -> bool:
     """Whether two results have the same numbers, seconds and memory aside."""
     assert one.state == other.state == "done", (one.reason, other.reason)
+    assert one.confusion
+    names = ("correct", "confusion", "artefacts")
     return (
-        all(np.array_equal(one.correct[key], other.correct[key]) for key in one.correct)
-        and one.confusion.keys() == other.confusion.keys() != set()
-        and all(np.array_equal(one.confusion[key], other.confusion[key]) for key in one.confusion)
+        all(same_arrays(getattr(one, name), getattr(other, name)) for name in names)
         and np.array_equal(one.loss, other.loss, equal_nan=True)
         and (one.bytes_up, one.bytes_down) == (other.bytes_up, other.bytes_down)
-        and one.artefacts.keys() == other.artefacts.keys()
-        and all(np.array_equal(one.artefacts[key], other.artefacts[key]) for key in one.artefacts)
     )
 
 
@@ -66,18 +70,28 @@ class Stopped(Exception):
     """What ends a run in the middle."""
 
 
-def stopped_after(round: int, spec: RunSpec, federation: Federation, checkpoint: Checkpoint) -> None:
-    """Run as ``run`` does with a checkpoint every round, and stop while the next one is under way."""
+@contextmanager
+def watched_rounds(last: int = ROUNDS) -> Iterator[list[int]]:
+    """The rounds that are begun meanwhile. A run is stopped at the end of the ``last``."""
+    began: list[int] = []
 
     def step(self: Run, number: int, real: Callable[[Run, int], None] = Run.step) -> None:
+        began.append(number)
         real(self, number)
-        if number == round + 1:
+        if number == last:
             raise Stopped
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Run, "step", step)
-        with pytest.raises(Stopped):
-            run(spec, federation, checkpoint=checkpoint)
+        yield began
+
+
+def stopped_after(round: int, spec: RunSpec, federation: Federation, path: Path) -> Checkpoint:
+    """Save a run every round, and stop it while the one after ``round`` is under way."""
+    checkpoint = Checkpoint(path / "run.npz", "same", minutes=0.0)
+    with watched_rounds(round + 1), pytest.raises(Stopped):
+        run(spec, federation, checkpoint=checkpoint)
+    return checkpoint
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedpub", "fedsheafhn", "fggp", "flow_stateful"])
@@ -86,38 +100,31 @@ def test_a_stopped_run_ends_bit_equal(
     method: str, round: int, federation: Federation, straight: Straight, tmp_path: Path
 ) -> None:
     spec = make_spec(method, federation, rounds=ROUNDS)
-    checkpoint = Checkpoint(tmp_path / "run.npz", "same", minutes=0.0)
-    stopped_after(round, spec, federation, checkpoint)
-    began = []
-
-    def step(self: Run, number: int, real: Callable[[Run, int], None] = Run.step) -> None:
-        began.append(number)
-        real(self, number)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Run, "step", step)
+    checkpoint = stopped_after(round, spec, federation, tmp_path)
+    with watched_rounds() as began:
         resumed = run(spec, federation, checkpoint=checkpoint)
     assert began == list(range(round + 1, ROUNDS))  # nothing is done twice
     assert equal(resumed, straight(spec))
 
 
-def test_under_attack_and_with_newcomers(federation: Federation, tmp_path: Path) -> None:
-    usual = make_spec("fedsheafhn", federation, rounds=ROUNDS)
-    for name, spec in (
-        ("attack", usual.model_copy(update={"attack": Attack(ratio=0.5)})),
-        ("newcomers", usual.model_copy(update={"newcomers": Newcomers(ratio=0.25)})),
-    ):
-        checkpoint = Checkpoint(tmp_path / f"{name}.npz", "same", minutes=0.0)
-        stopped_after(4, spec, federation, checkpoint)
-        assert equal(run(spec, federation, checkpoint=checkpoint), run(spec, federation))
+@pytest.mark.parametrize(
+    "settings", [{"attack.ratio": 0.5}, {"newcomers.ratio": 0.25}, {"protocol.participation": 0.5}], ids=str
+)
+@pytest.mark.parametrize("method", ["fedavg", "fedsheafhn"])
+def test_so_does_one_with_less_usual_settings(
+    method: str, settings: dict[str, float], federation: Federation, tmp_path: Path
+) -> None:
+    spec = make_spec(method, federation, rounds=ROUNDS).with_settings(settings)
+    if method == "fedavg" and "attack.ratio" in settings:
+        spec = spec.with_settings({"attack.target": "model"})
+    checkpoint = stopped_after(4, spec, federation, tmp_path)
+    assert equal(run(spec, federation, checkpoint=checkpoint), run(spec, federation))
 
 
 def test_seconds_add_up_over_both_parts(federation: Federation, tmp_path: Path) -> None:
     spec = make_spec("fedavg", federation, rounds=ROUNDS)
     checkpoint = Checkpoint(tmp_path / "run.npz", "same")
-    first = Run(spec, federation)
-    first.warm_up()
-    first.step(0)
+    first = begun("fedavg", federation, 1, rounds=ROUNDS)
     first.watch.seconds["client"] = 500.0
     checkpoint.save(first, 0, 1000.0)
     seconds = run(spec, federation, checkpoint=checkpoint).seconds
@@ -125,32 +132,26 @@ def test_seconds_add_up_over_both_parts(federation: Federation, tmp_path: Path) 
     assert 500 < seconds["client"] < 600
 
 
-def signed(content: bytes) -> bytes:
-    """A file that says of itself that it is whole."""
-    return content + hashlib.sha256(content).digest()
+def flipped(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
 
 
-def _changed(what: str) -> Callable[[bytes], bytes]:
-    def flipped(content: bytes) -> bytes:
-        middle = len(content) // 2
-        return content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
-
-    return {
-        "truncated": lambda content: content[: len(content) // 3],
-        "empty": lambda content: b"",
-        "one byte": flipped,
-        "text": lambda content: b"not a checkpoint",
-    }[what]
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "truncated": lambda content: content[: len(content) // 3],
+    "empty": lambda content: b"",
+    "one byte": flipped,
+    "text": lambda content: b"not a checkpoint",
+}
 
 
-@pytest.mark.parametrize("damage", ["truncated", "empty", "one byte", "text"])
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_starts_the_run_anew(
     damage: str, federation: Federation, straight: Straight, tmp_path: Path
 ) -> None:
     spec = make_spec("fedavg", federation, rounds=ROUNDS)
-    checkpoint = Checkpoint(tmp_path / "run.npz", "same", minutes=0.0)
-    stopped_after(3, spec, federation, checkpoint)
-    checkpoint.path.write_bytes(_changed(damage)(checkpoint.path.read_bytes()))
+    checkpoint = stopped_after(3, spec, federation, tmp_path)
+    checkpoint.path.write_bytes(DAMAGES[damage](checkpoint.path.read_bytes()))
     assert checkpoint.load() is None
     assert equal(run(spec, federation, checkpoint=checkpoint), straight(spec))
 
@@ -161,11 +162,8 @@ def test_what_a_killed_process_left_half_written_goes_with_the_next_save(
     half, other = tmp_path / "run.4711.tmp", tmp_path / "other.4711.tmp"
     for path in (half, other):
         path.write_text("half")
-    run(
-        make_spec("fedavg", federation, rounds=2),
-        federation,
-        checkpoint=Checkpoint(tmp_path / "run.npz", "same", minutes=0.0),
-    )
+    checkpoint = Checkpoint(tmp_path / "run.npz", "same", minutes=0.0)
+    run(make_spec("fedavg", federation, rounds=2), federation, checkpoint=checkpoint)
     assert {path.name for path in tmp_path.iterdir()} == {"run.npz", "other.4711.tmp"}
 
 
@@ -179,8 +177,8 @@ def test_a_file_that_would_execute_something_is_not_read(federation: Federation,
     path = tmp_path / "run.npz"
     for what in (Hostile(), 3):
         content = io.BytesIO()
-        torch.save({"format": FORMAT, "identity": "same", "own": what}, content)
-        path.write_bytes(signed(content.getvalue()))
+        torch.save({"identity": "same", "own": what}, content)
+        path.write_bytes(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
         state = Checkpoint(path, "same").load()
         assert not marker.exists()
         assert state is None if what != 3 else state is not None  # what else is such a file is read
@@ -188,20 +186,18 @@ def test_a_file_that_would_execute_something_is_not_read(federation: Federation,
 
 def test_another_code_or_spec_starts_anew(federation: Federation, tmp_path: Path) -> None:
     spec = make_spec("fedavg", federation, rounds=ROUNDS)
-    path = tmp_path / "run.npz"
-    stopped_after(3, spec, federation, Checkpoint(path, "old code", minutes=0.0))
+    old = stopped_after(3, spec, federation, tmp_path)
     it = Run(spec, federation)
-    before = {name: value.clone() for name, value in it.own.items()}
-    assert Checkpoint(path, "new code").resume(it) is None
-    assert all(torch.equal(value, it.own[name]) for name, value in before.items())
+    before = copied(it.own)
+    assert Checkpoint(old.path, "new code").resume(it) is None
+    assert furthest(before, it.own) == 0
 
 
 def test_a_full_disk_leaves_the_old_file_and_the_run(
     federation: Federation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = make_spec("fedavg", federation, rounds=ROUNDS)
-    checkpoint = Checkpoint(tmp_path / "run.npz", "same", minutes=0.0)
-    stopped_after(2, spec, federation, checkpoint)
+    checkpoint = stopped_after(2, spec, federation, tmp_path)
     kept = checkpoint.path.read_bytes()
 
     def full(descriptor: int) -> None:
@@ -267,11 +263,8 @@ def test_killed_at_any_moment(method: str, federation: Federation, tmp_path: Pat
 
 def kept_as(value: Any, federation: Federation, folder: Path) -> Any:
     """What an attribute of a method with this value is after its run is saved and taken up again."""
-    spec = make_spec("fedavg", federation, rounds=ROUNDS)
     checkpoint = Checkpoint(folder / "run.npz", "same")
-    saved, resumed = Run(spec, federation), Run(spec, federation)
-    for it in (saved, resumed):
-        it.warm_up()
+    saved, resumed = begun("fedavg", federation, rounds=ROUNDS), begun("fedavg", federation, rounds=ROUNDS)
     saved.method.state = value  # type: ignore[attr-defined]
     resumed.method.state = None  # type: ignore[attr-defined]
     checkpoint.save(saved, 0, 0.0)
@@ -281,13 +274,7 @@ def kept_as(value: Any, federation: Federation, folder: Path) -> Any:
 
 @pytest.mark.parametrize(
     "value",
-    [
-        np.int64(3),
-        np.float64(-0.0),
-        np.float32(0.1),
-        np.bool_(True),
-        np.complex128(1 - 2j),
-    ],
+    [np.int64(3), np.float64(-0.0), np.float32(0.1), np.bool_(True), np.complex128(1 - 2j)],
     ids=lambda value: type(value).__name__,
 )
 def test_a_number_of_numpy_comes_back_with_its_type_and_bits(

@@ -31,7 +31,7 @@ def check_counts(method: str, rule: str) -> None:
     counts = {split: result.correct["trained", split] for split in SPLITS}
     rows = RULES[rule](counts["val"], result.samples["val"], counts["test"], result.samples["test"])
     assert kept.rounds.tolist() == rows.tolist()
-    correct = kept.correct(kept.stack, kept.method)
+    correct = kept.correct(kept.stack, kept.method).T
     for split, split_counts in zip(SPLITS, correct, strict=True):
         assert split_counts.tolist() == counts[split][rows, np.arange(len(rows))].tolist()
 
@@ -56,9 +56,9 @@ def test_they_are_the_models_after_that_round() -> None:
     it.warm_up()
     it.step(0)
     first = {name: value.clone() for name, value in it.own.items()}
-    selected = it.selected._selections["trained", "client_best_val"].correct
+    selected = it.tally._selections["trained", "client_best_val"].correct
     selected[:] = 3
-    selected[:, 1] = -1  # client 1 has a better round still to come, whatever it scores
+    selected[1] = -1  # client 1 has a better round still to come, whatever it scores
     it.step(1)
     for name, value in kept.stack.items():
         later = [client for client in range(4) if kept.rounds[client] == 1]
@@ -80,12 +80,8 @@ def test_a_run_that_is_taken_up_again_has_them_too(tmp_path: Path) -> None:
         stopped.step(at)
     Checkpoint(tmp_path / "run.pt", "same", kept=before).save(stopped, 1, 0.0)
     again = KeptModels("best_val")
-    run(
-        subject.spec(rounds=4),
-        subject.federation,
-        checkpoint=Checkpoint(tmp_path / "run.pt", "same", minutes=60, kept=again),
-        kept=again,
-    )
+    checkpoint = Checkpoint(tmp_path / "run.pt", "same", minutes=60, kept=again)
+    run(subject.spec(rounds=4), subject.federation, checkpoint=checkpoint, kept=again)
     assert again.rounds.tolist() == straight.rounds.tolist()
     assert all(torch.equal(value, straight.stack[name]) for name, value in again.stack.items())
     assert set(again.method) == set(straight.method)

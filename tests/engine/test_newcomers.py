@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from toy_federations import make_spec
+from toy_federations import copied, furthest, make_spec, permuted
 
 from bench import streams
+from bench.contract.toys import finish
 from bench.engine.execute import run
 from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.methods import METHODS
@@ -29,11 +30,7 @@ def late_of(spec: RunSpec, federation: Federation) -> np.ndarray:
 
 
 def over(spec: RunSpec, federation: Federation) -> Run:
-    it = Run(spec, part(federation, ~late_of(spec, federation)))
-    it.warm_up()
-    for round in range(spec.protocol.rounds):
-        it.step(round)
-    return it
+    return finish(Run(spec, part(federation, ~late_of(spec, federation))))
 
 
 class TwoPhases(FedAvg):
@@ -109,10 +106,9 @@ def test_the_average_greets_newcomers_of_fedavg_and_does_not_learn_from_them(fed
     spec = joining("fedavg", federation)
     late = late_of(spec, federation)
     it = over(spec, federation)
-    before = {name: value.clone() for name, value in it.method.model.items()}
-    correct = arrive(it, federation, late).correct
-    for name, value in it.method.model.items():
-        assert torch.equal(value, before[name])
+    before = copied(it.method.model)
+    correct = arrive(it, federation, late).correct()
+    assert furthest(it.method.model, before) == 0
     newcomers = part(federation, late).clients
     inputs = it.model.collate(newcomers, torch.device("cpu"))
     stack = {name: value.expand(2, *value.shape) for name, value in before.items()}
@@ -129,12 +125,9 @@ def test_newcomers_of_local_train_as_if_nobody_else_were_there(federation: Feder
     spec = joining("local", federation)
     late = late_of(spec, federation)
     first = run(spec, federation)
-    others = [client for client, is_late in zip(federation.clients, late, strict=True) if not is_late]
-    swapped = iter(others[::-1])
-    mixed = [
-        client if is_late else next(swapped) for client, is_late in zip(federation.clients, late, strict=True)
-    ]
-    second = run(spec, Federation("toy", "mixed", "graph", federation.classes, tuple(mixed), "other"))
+    mixed = np.arange(len(federation))
+    mixed[~late] = mixed[~late][::-1]
+    second = run(spec, permuted(federation, mixed.tolist()))
     for key, counts in first.correct.items():
         assert np.array_equal(counts, second.correct[key])
 

@@ -15,7 +15,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from toy_federations import make_spec
 
-from bench.contract.broken import Broken
+from bench.contract import Broken
 from bench.contract.independence import (
     absent_clients_keep_what_they_have,
     block_size_changes_nothing,

@@ -10,9 +10,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from toy_federations import copied, make_spec, play
+from toy_federations import begun, copied, make_spec, play
 
-from bench.engine.message import Message
+from bench.engine.method import Message
 from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.methods.fedaghn import FedAGHN, attention, gradients
@@ -188,8 +188,7 @@ def test_a_layer_that_nobody_changed_leaves_all_numbers_finite(federation: Feder
 
 def test_the_absent_keep_their_numbers(federation: Federation) -> None:
     hyper = {"learning_rate": 0.5}
-    it = Run(make_spec("fedaghn", federation, participation=0.4, hyper=hyper, rounds=4), federation)
-    it.warm_up()
+    it = begun("fedaghn", federation, participation=0.4, hyper=hyper, rounds=4)
     for round in range(4):
         before = aghn(it).p, aghn(it).q, copied(aghn(it).models), copied(aghn(it).updates)
         it.step(round)

@@ -7,7 +7,7 @@ import torch
 from toy_federations import copied, furthest, make_spec, permuted, play
 
 from bench.engine.execute import run
-from bench.engine.message import Message
+from bench.engine.method import Message
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client, Federation
 from bench.methods.pefll import PeFLL, describe, embedder_gradient

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from toy_federations import copied, make_spec, permuted, play
 
-from bench.engine.message import Message
+from bench.engine.method import Message
 from bench.engine.run import Run
 from bench.engine.stacks import project_onto_simplex
 from bench.federation.types import TRAIN, Federation

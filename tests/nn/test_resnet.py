@@ -9,8 +9,8 @@ from plain_cnn import CLASSES, SETTINGS, image_client, normalised, random_stack,
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.engine.method import Task
 from bench.engine.run import Run
-from bench.engine.task import Task
 from bench.errors import NotApplicableError
 from bench.federation.types import Federation
 from bench.nn.base import keep_all
