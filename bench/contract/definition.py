@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from bench.contract.broken import Broken, require
+from bench.contract import Broken, require
 from bench.contract.subject import Subject
 from bench.engine.method import Method
 from bench.errors import unknown

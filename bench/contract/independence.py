@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import torch
 
-from bench.contract.broken import Broken, require
-from bench.contract.hooks import Counted, apart, standing_in
+from bench.contract import Broken, require
+from bench.contract.hooks import apart, standing_in
 from bench.contract.subject import ROUNDS, SIZES, Subject
 from bench.contract.toys import copied, finish, furthest, permuted, play, same_counts
-from bench.engine.method import Method
 from bench.engine.run import Run
 from bench.errors import NotApplicableError
 from bench.federation.types import Federation
@@ -28,7 +27,7 @@ def clients_do_their_part_alone(subject: Subject) -> None:
 
     def called(groups: Sequence[Sequence[int]], hooks: Sequence[str]) -> Run:
         with standing_in(subject.method, apart(subject.kind, groups, hooks)):
-            return play(subject.spec(), subject.federation, clients_type=Counted)
+            return subject.play()
 
     def are_near(loop: Run, other_loop: Run) -> bool:
         return furthest(loop.own, other_loop.own) < 1e-4 and same_counts(loop, other_loop)
@@ -56,17 +55,9 @@ def block_size_changes_nothing(subject: Subject) -> None:
         require(
             gap < 1e-4 and same_counts(short_run, blocks),
             f"blocks of {size} clients give other numbers than of {short_run.block_size} "
-            f"(models {gap:.1g} apart): "
-            "a loss or a hook mixes clients of a block, or takes a block's place for a client's number",
+            f"(models {gap:.1g} apart): a loss or a hook mixes clients of a block, or takes a block's place "
+            "for a client's number",
         )
-
-
-def _without_dropout(kind: type[Method]) -> dict[str, float]:
-    """Hyper-parameters that switch a method's own dropout off."""
-    fields = kind.Hyper.model_fields
-    return {
-        name: 0.0 for name, info in fields.items() if name.endswith("dropout") and info.annotation is float
-    }
 
 
 class _Reordered(Run):
@@ -87,13 +78,17 @@ def order_of_clients_changes_nothing(subject: Subject) -> None:
     and no dropout. The rule is also checked with half of the clients in a round.
     """
     batch = {"batch_size": 1000} if subject.family == "images" else {}  # batches are shuffled by number
+    fields = subject.kind.Hyper.model_fields
+    own_dropout = {
+        name: 0.0 for name, info in fields.items() if name.endswith("dropout") and info.annotation is float
+    }
     order = [2, 0, 3, 1]
     for participation, prefix in ((1.0, ""), (0.5, "with half of the clients in a round, ")):
         spec = subject.spec(
             initial="common",
             participation=participation,
             client={"dropout": 0.0, **batch},
-            hyper=_without_dropout(subject.kind),
+            hyper=own_dropout,
         )
         straight_run = play(spec, subject.federation)
         reordered_run = finish(_Reordered(straight_run, subject.federation, order))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.contract.broken import Broken, require
+from bench.contract import Broken, require
 from bench.contract.definition import describes_itself, hooks_are_spelt_right
 from bench.contract.hooks import attributes, holds_the_same, standing_in, watched
 from bench.contract.independence import (
@@ -40,9 +40,7 @@ def shapes_and_finite_numbers(subject: Subject) -> None:
     for name, shape in loop.model.shapes.items():
         value = loop.own[name]
         expected = (count, *shape)
-        require(
-            value.shape == expected, f"{name} is {tuple(value.shape)} after a run, expected {tuple(expected)}"
-        )
+        require(value.shape == expected, f"{name} is {tuple(value.shape)} after a run, expected {expected}")
         require(value.dtype == torch.float32, f"{name} is {value.dtype} after a run, expected float32")
         require(bool(torch.isfinite(value).all()), f"{name} is not finite after {ROUNDS} rounds")
         require(not value.requires_grad, f"{name} still carries a gradient: detach what train() returns")
@@ -71,9 +69,8 @@ def a_run_goes_on_where_it_was_saved(subject: Subject) -> None:
     """
     straight_run, derived = subject.short, subject.kind.derived
     for name in sorted(derived):
-        require(
-            hasattr(straight_run.method, name), f"'derived' names '{name}', which is no attribute after a run"
-        )
+        has_it = hasattr(straight_run.method, name)
+        require(has_it, f"'derived' names '{name}', which is no attribute after a run")
     with TemporaryDirectory() as folder:
         checkpoint = Checkpoint(Path(folder) / "run.npz", identity="contract")
         first_run = Run(subject.spec(), subject.federation)
@@ -116,20 +113,12 @@ def global_generators_are_left_alone(subject: Subject) -> None:
 def held_out_labels_are_not_read(subject: Subject) -> None:
     """Validation and test labels change no training number."""
     federation, rng = subject.federation, np.random.default_rng(0)
-    noisy_federation = replace(
-        federation,
-        clients=tuple(
-            replace(
-                client,
-                labels=np.where(
-                    client.roles == TRAIN,
-                    client.labels,
-                    rng.integers(0, federation.classes, len(client.labels)),
-                ),
-            )
-            for client in federation.clients
-        ),
-    )
+    noisy_clients = []
+    for client in federation.clients:
+        other_labels = rng.integers(0, federation.classes, len(client.labels))
+        labels = np.where(client.roles == TRAIN, client.labels, other_labels)
+        noisy_clients.append(replace(client, labels=labels))
+    noisy_federation = replace(federation, clients=tuple(noisy_clients))
     loop, noise = subject.short, play(subject.spec(), noisy_federation)
     is_same = furthest(loop.own, noise.own) == 0 and np.array_equal(loop.loss, noise.loss, equal_nan=True)
     for stage in ("received", "trained"):
@@ -191,10 +180,10 @@ def majority_share(federation: Federation) -> float:
 
 def late_accuracy(subject: Subject, stage: str) -> float:
     """The mean test accuracy in the last quarter of the rounds on the learnable toy."""
-    result, rounds = subject.lesson.result, subject.lesson.rounds
-    require(result.state == "done", f"a run of {rounds} rounds ends as {result.state}: {result.reason}")
-    late_counts = result.correct[stage, "test"][-rounds // 4 :]
-    return float((late_counts / result.samples["test"]).mean())
+    result = subject.lesson
+    require(result.state == "done", f"a longer run ends as {result.state}: {result.reason}")
+    counts = result.correct[stage, "test"]
+    return float((counts[-len(counts) // 4 :] / result.samples["test"]).mean())
 
 
 def learns_a_toy_task(subject: Subject) -> None:
