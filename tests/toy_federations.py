@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
@@ -27,6 +30,7 @@ __all__ = [
     "begun",
     "both_ways",
     "copied",
+    "flat",
     "furthest",
     "linked",
     "make_spec",
@@ -69,6 +73,12 @@ def begun(
     for round in range(steps):
         it.step(round)
     return it
+
+
+def flat(stack: Stack, names: Iterable[str] | None = None) -> NDArray[np.float64]:
+    """Every client's parameters as one row, by default all of them."""
+    values = [stack[name] for name in names or stack]
+    return torch.cat([value.detach().double().flatten(1) for value in values], dim=1).numpy()
 
 
 def uploads_of(it: Run) -> list[Message]:

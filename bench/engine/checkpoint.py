@@ -21,7 +21,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench.engine.kept_models import KeptModels
 from bench.engine.method import Message, Method
 from bench.engine.run import Run
 from bench.replacement import replacing_file, unfinished_files
@@ -40,8 +39,7 @@ ARRAYS += {type(np.dtype(code)) for code in "?bhilqBHILQefdgFDG"}
 def encode(value: Any) -> Any:
     """Replace networks, optimisers and generators in a value by their states.
 
-    Raises:
-        TypeError: the value holds something else that is no number, text or tensor.
+    What is no number, text or tensor, either, is a ``TypeError``.
     """
     if isinstance(value, torch.Generator):
         return value.get_state()
@@ -90,10 +88,9 @@ def decode(value: Any, device: torch.device, target: Any = None) -> Any:
 
 
 def method_state(method: Method) -> dict[str, Any]:
-    """The attributes of a method, except those that the spec decides and those that are derived.
+    """The attributes of a method, but for those that the spec decides and those that are derived.
 
-    Raises:
-        TypeError: an attribute cannot be kept.
+    One that cannot be kept is a ``TypeError`` that names it.
     """
     state = {}
     for name, value in vars(method).items():
@@ -121,6 +118,7 @@ def run_state(run: Run) -> dict[str, Any]:
         "loss": run.loss,
         "clients": run.clients.state(),
         "first_message": [dict(run.first_message.model), dict(run.first_message.extras)],
+        "kept": run.kept.state() if run.kept else None,
         "attacked": run.attacker is not None and run.attacker.replaced,
     }
 
@@ -133,6 +131,8 @@ def apply_state(run: Run, state: dict[str, Any], attributes: dict[str, Any]) -> 
     run.own, run.loss = state["own"], state["loss"]
     run.tally.resume(state["tally"])
     run.clients.resume(state["clients"])
+    if run.kept is not None:
+        run.kept.resume(state["kept"])
     if run.attacker is not None:
         run.attacker.replaced = state["attacked"]
     run.first_message = Message(*state["first_message"])
@@ -150,14 +150,11 @@ class Checkpoint:
         identity: names everything that must be the same for a saved state to be taken up (code, spec,
             data). A file with another identity, or a damaged one, is ignored: the run starts anew.
         minutes: how often the run is saved.
-        kept: the models of the run that are kept, if any. They are saved with it. A state without them is
-            not taken up.
     """
 
     path: Path
     identity: str
     minutes: float = MINUTES
-    kept: KeptModels | None = None
     _last_save: float = field(default_factory=time.monotonic, init=False)
     _has_warned: bool = field(default=False, init=False)
 
@@ -180,11 +177,7 @@ class Checkpoint:
     def save(self, run: Run, round: int, seconds: float) -> None:
         """Replace the file by the state after a round, which the run reached in ``seconds``.
 
-        If that fails, the old file stays.
-
-        Raises:
-            OSError: the file cannot be written.
-            TypeError: the method has an attribute that cannot be kept.
+        If that fails, the old file stays and the error is raised.
         """
         state = {
             "identity": self.identity,
@@ -192,7 +185,6 @@ class Checkpoint:
             "seconds": seconds,
             "run": encode(run_state(run)),
             "method": method_state(run.method),
-            "kept": encode(self.kept.state()) if self.kept else None,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         for part in unfinished_files(self.path):
@@ -206,11 +198,7 @@ class Checkpoint:
             os.fsync(file.fileno())
 
     def load(self) -> dict[str, Any] | None:
-        """The saved state; None if there is none of this run or if it is damaged.
-
-        Raises:
-            OSError: the file cannot be read.
-        """
+        """The saved state; None if there is none of this run or if it is damaged."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
@@ -232,15 +220,10 @@ class Checkpoint:
     def resume(self, run: Run) -> tuple[int, float] | None:
         """Take up the saved state. Return its round, and the seconds that the run took until then.
 
-        If there is none, return None and leave ``run`` as it is.
-
-        Raises:
-            OSError: the file cannot be read.
+        If there is none, return None and leave ``run`` as it is. A file that cannot be read is an error.
         """
         state = self.load()
-        if state is None or (self.kept and not state["kept"]):
+        if state is None or (run.kept and not state["run"]["kept"]):
             return None
-        if self.kept:
-            self.kept.resume(decode(state["kept"], run.device))
         apply_state(run, decode(state["run"], run.device), state["method"])
         return state["round"], state["seconds"]

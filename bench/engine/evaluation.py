@@ -105,11 +105,7 @@ class Evaluator:
         self._items: WeakKeyDictionary[Block, _Items] = WeakKeyDictionary()
 
     def all(self, method: Method, clients: Clients, stack: Stack) -> Evaluation:
-        """Evaluate a ``stack`` of all clients' models on all items.
-
-        Raises:
-            DivergedError: a prediction is not finite.
-        """
+        """Evaluate a ``stack`` of all clients' models. ``DivergedError`` if a prediction is not finite."""
         result = self.nothing()
         for block in clients.blocks:
             numbers = self.numbers[block.rows]

@@ -20,11 +20,7 @@ from bench.spec import RunSpec
 
 
 def refuse(spec: RunSpec) -> None:
-    """Refuse a spec whose trained models at the selected round are not those of the end of a round.
-
-    Raises:
-        NotApplicableError: it has newcomers, or it is evaluated after every local epoch.
-    """
+    """Raise ``NotApplicableError`` for a spec whose selected models are not those of the end of a round."""
     if spec.newcomers is not None:
         raise NotApplicableError("models are not kept of runs with newcomers")
     if spec.protocol.evaluate == "epoch":
@@ -49,12 +45,12 @@ class KeptModels:
         self._run: Run | None = None
 
     def begin(self, run: Run) -> None:
-        """Follow this run from now on. Raises like ``refuse``."""
+        """Follow this run from now on; raise as ``refuse``."""
         refuse(run.spec)
         self._run = run
-        run.after_training = self._note
+        run.kept = self
 
-    def _note(self, last_round: int) -> None:
+    def note(self, last_round: int) -> None:
         """Keep the models of the clients for which the rule selects ``last_round``."""
         assert self._run is not None
         run = self._run

@@ -207,11 +207,7 @@ class Method:
     Hyper: ClassVar[type[HyperParameters]] = HyperParameters
 
     def __init_subclass__(cls) -> None:
-        """Refuse hooks that nothing calls any more, which would change numbers in silence.
-
-        Raises:
-            TypeError: the class has a hook of version 0.2.0.
-        """
+        """Refuse hooks of version 0.2.0. Nothing calls them now, which would change numbers in silence."""
         super().__init_subclass__()
         for name in FORMER_HOOKS.keys() & vars(cls).keys():
             raise TypeError(f"{cls.__name__}.{name}() is not called any more: it is {FORMER_HOOKS[name]} now")
@@ -225,11 +221,7 @@ class Method:
         self.setup_server()
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute.
-
-        Raises:
-            AttributeError: a hook of clients is running.
-        """
+        """Set an attribute. While a hook of clients runs that is an ``AttributeError``."""
         if "clients_turn" in vars(self):
             raise AttributeError(
                 f"a hook of clients sets '{name}' of the server: upload what the server shall know, and keep "

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -29,6 +29,9 @@ from bench.metric_names import ROC_AUC
 from bench.nn.base import ClientModel
 from bench.nn.models import build_model
 from bench.spec import RunSpec
+
+if TYPE_CHECKING:
+    from bench.engine.kept_models import KeptModels
 
 BLOCK_BYTES = 96 * 2**20
 """Bytes of parameters, gradients and moments that a block may hold on a CPU.
@@ -58,11 +61,7 @@ def default_block_size(model: ClientModel, members: Sequence[Client], device: to
 
 
 def check_applicable(kind: type[Method], spec: RunSpec, federation: Federation) -> None:
-    """Check that a method can do what a spec asks of it.
-
-    Raises:
-        NotApplicableError: it cannot.
-    """
+    """Raise ``NotApplicableError`` unless a method can do what a spec asks of it."""
     if federation.family not in kind.families:
         raise NotApplicableError(
             f"{spec.method} runs on {', '.join(kind.families)} data, not on {federation.family}"
@@ -115,8 +114,7 @@ class Run:
         self.tally = Tally(self.evaluator.samples, spec.protocol.metric)
         self.loss = np.full(spec.protocol.rounds, np.nan, np.float32)
         self.own: Stack = self.method.add_parameters(task.initial())
-        self.after_training: Callable[[int], None] | None = None
-        """Called with the round after the clients' trained models were evaluated."""
+        self.kept: KeptModels | None = None
         self.first_message = Message()
 
     def warm_up(self) -> None:
@@ -153,9 +151,8 @@ class Run:
     def step(self, round: int) -> None:
         """Make one round: broadcast, load, evaluate, update, evaluate, aggregate.
 
-        Clients that take no part keep what they have. Both stages are evaluated at every client:
-        *received* on what the server has for it, *trained* on what it has kept from its last part in a
-        round.
+        Both stages are evaluated at every client: *received* on what the server has for it, *trained* on what
+        it has kept from its last part in a round.
         """
         self.clients.begin_round(round)
         self.method.round = round
@@ -191,8 +188,8 @@ class Run:
         if is_evaluated:
             for evaluation in list(epochs.values()) or [self._evaluated()]:
                 self.tally.note("trained", evaluation)
-        if self.after_training is not None:
-            self.after_training(round)
+        if self.kept is not None:
+            self.kept.note(round)
         with self.watch.part("server"):
             sent = {name: received[name] for name in upload.model if name in received}
             self.method.aggregate(participants, sent, upload)

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from bench.contract import Broken
 from bench.contract.checks import check
-from bench.contract.definition import describes_itself, hooks_are_spelt_right
 from bench.contract.independence import (
     absent_clients_keep_what_they_have,
     clients_do_their_part_alone,
@@ -21,7 +20,9 @@ from bench.contract.independence import (
 from bench.contract.rules import (
     Rule,
     a_run_goes_on_where_it_was_saved,
+    describes_itself,
     global_generators_are_left_alone,
+    hooks_are_spelt_right,
     hooks_keep_to_their_side,
     learns_a_toy_task,
     majority_share,

@@ -94,31 +94,31 @@ def stopped_after(round: int, spec: RunSpec, federation: Federation, path: Path)
     return checkpoint
 
 
-@pytest.mark.parametrize("method", ["fedavg", "fedpub", "fedsheafhn", "fggp", "flow_stateful"])
-@pytest.mark.parametrize("round", [0, 4, ROUNDS - 2])
+LESS_USUAL = ({"attack.ratio": 0.5}, {"newcomers.ratio": 0.25}, {"protocol.participation": 0.5})
+CASES: list[tuple[str, int, dict[str, float]]] = [
+    *((name, 0, {}) for name in ("fedavg", "fedpub", "fedsheafhn", "fggp", "flow_stateful")),
+    *((name, ROUNDS - 2, {}) for name in ("fedavg", "fedpub", "fedsheafhn", "fggp", "flow_stateful")),
+    *(("fedsheafhn", 4, settings) for settings in LESS_USUAL),
+    ("fedavg", 4, {"protocol.participation": 0.5}),
+]
+"""A method, the round after which its run is stopped, and settings."""
+
+
+@pytest.mark.parametrize(("method", "round", "settings"), CASES)
 def test_a_stopped_run_ends_bit_equal(
-    method: str, round: int, federation: Federation, straight: Straight, tmp_path: Path
+    method: str,
+    round: int,
+    settings: dict[str, float],
+    federation: Federation,
+    straight: Straight,
+    tmp_path: Path,
 ) -> None:
-    spec = make_spec(method, federation, rounds=ROUNDS)
+    spec = make_spec(method, federation, rounds=ROUNDS).with_settings(settings)
     checkpoint = stopped_after(round, spec, federation, tmp_path)
     with watched_rounds() as began:
         resumed = run(spec, federation, checkpoint=checkpoint)
     assert began == list(range(round + 1, ROUNDS))  # nothing is done twice
     assert equal(resumed, straight(spec))
-
-
-@pytest.mark.parametrize(
-    "settings", [{"attack.ratio": 0.5}, {"newcomers.ratio": 0.25}, {"protocol.participation": 0.5}], ids=str
-)
-@pytest.mark.parametrize("method", ["fedavg", "fedsheafhn"])
-def test_so_does_one_with_less_usual_settings(
-    method: str, settings: dict[str, float], federation: Federation, tmp_path: Path
-) -> None:
-    spec = make_spec(method, federation, rounds=ROUNDS).with_settings(settings)
-    if method == "fedavg" and "attack.ratio" in settings:
-        spec = spec.with_settings({"attack.target": "model"})
-    checkpoint = stopped_after(4, spec, federation, tmp_path)
-    assert equal(run(spec, federation, checkpoint=checkpoint), run(spec, federation))
 
 
 def test_seconds_add_up_over_both_parts(federation: Federation, tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from toy_federations import make_spec
 from bench.data import Family
 from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory
 from bench.engine.execute import run
-from bench.engine.method import Clients, Message, Method, Stack, Update
+from bench.engine.method import Message, Method, Stack
 from bench.engine.methods import METHODS
-from bench.errors import NotApplicableError, RequestError
+from bench.errors import RequestError
 from bench.federation.types import Federation
 
 
@@ -34,16 +34,6 @@ class Poisoned(Method):
         return Message({"head.bias": torch.full((self.task.clients, *self.task.shapes["head.bias"]), value)})
 
 
-class Refuses(Method):
-    """Cannot do what is asked."""
-
-    name = "refuses"
-    title = "Refuses"
-
-    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        raise NotApplicableError("refuses to train")
-
-
 class Tiny(Method):
     """Keeps what a product of small numbers is during a run."""
 
@@ -54,23 +44,9 @@ class Tiny(Method):
         self.record(product=torch.tensor([1e-38]) * 0.1)
 
 
-class Keeps(Method):
-    """Trains nothing and keeps an array with the run."""
-
-    name = "keeps"
-    title = "Keeps"
-    trains = False
-
-    def setup_server(self) -> None:
-        self.record(collaboration=torch.eye(self.task.clients))
-
-    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        return Update(received)
-
-
 @pytest.fixture
 def with_test_methods(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {**METHODS.all(), **{kind.name: kind for kind in (Poisoned, Refuses, Tiny, Keeps)}}
+    known = METHODS.all() | {"poisoned": Poisoned, "tiny": Tiny}
     monkeypatch.setattr(METHODS, "all", lambda: known)
 
 
@@ -91,14 +67,12 @@ def test_a_run_whose_training_explodes_ends_as_diverged(federation: Federation) 
     assert run(warm, federation).reason.endswith("during warm-up")
 
 
-@pytest.mark.usefixtures("with_test_methods")
 @pytest.mark.parametrize(
     ("method", "family", "client", "words"),
     [
         ("fedsheafhn", "images", {}, {"graph", "images"}),
         ("flow", "graph", {"model": "sage"}, {"flow", "gcn", "sage"}),
         ("fggp", "graph", {"model": "sage"}, {"fggp", "gcn", "sage"}),
-        ("refuses", "graph", {}, {"refuses"}),
     ],
 )
 def test_a_method_that_cannot_do_what_is_asked_is_not_applicable(
@@ -126,7 +100,6 @@ def test_other_errors_are_raised_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.usefixtures("with_test_methods")
 def test_what_a_result_holds(federation: Federation) -> None:
     result = run(make_spec("fedavg", federation, rounds=4), federation, block_size=2)
     assert result.state == "done"
@@ -144,9 +117,6 @@ def test_what_a_result_holds(federation: Federation) -> None:
     assert all(seconds > 0 for seconds in parts)
     assert sum(parts) <= result.seconds["total"]
     assert result.peak_memory > 2**20
-    assert run(make_spec("keeps", federation), federation).artefacts["collaboration"].tolist() == (
-        np.eye(len(federation)).tolist()
-    )
 
 
 @pytest.mark.usefixtures("with_test_methods")

@@ -78,9 +78,9 @@ def test_a_run_that_is_taken_up_again_has_them_too(tmp_path: Path) -> None:
     stopped.warm_up()
     for at in range(2):
         stopped.step(at)
-    Checkpoint(tmp_path / "run.pt", "same", kept=before).save(stopped, 1, 0.0)
+    checkpoint = Checkpoint(tmp_path / "run.pt", "same")
+    checkpoint.save(stopped, 1, 0.0)
     again = KeptModels("best_val")
-    checkpoint = Checkpoint(tmp_path / "run.pt", "same", minutes=60, kept=again)
     run(subject.spec(rounds=4), subject.federation, checkpoint=checkpoint, kept=again)
     assert again.rounds.tolist() == straight.rounds.tolist()
     assert all(torch.equal(value, straight.stack[name]) for name, value in again.stack.items())
@@ -88,14 +88,15 @@ def test_a_run_that_is_taken_up_again_has_them_too(tmp_path: Path) -> None:
 
 
 def test_a_state_without_models_is_not_taken_up(tmp_path: Path) -> None:
-    subject = Subject("fedavg")
-    stopped = Run(subject.spec(), subject.federation)
+    subject, checkpoint = Subject("fedavg"), Checkpoint(tmp_path / "run.pt", "same")
+    stopped, another = Run(subject.spec(), subject.federation), Run(subject.spec(), subject.federation)
     stopped.warm_up()
     stopped.step(0)
-    Checkpoint(tmp_path / "run.pt", "same").save(stopped, 0, 0.0)
-    another = Run(subject.spec(), subject.federation)
-    assert Checkpoint(tmp_path / "run.pt", "same", kept=KeptModels("last")).resume(another) is None
-    assert Checkpoint(tmp_path / "run.pt", "same").resume(another) is not None
+    checkpoint.save(stopped, 0, 0.0)
+    KeptModels("last").begin(another)
+    assert checkpoint.resume(another) is None
+    another.kept = None
+    assert checkpoint.resume(another) is not None
 
 
 @pytest.mark.parametrize(

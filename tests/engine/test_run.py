@@ -62,16 +62,19 @@ def test_the_share_decides_how_many(federation: Federation, share: float, count:
     assert {len(clients) for clients in drawn(half("fedavg", federation, participation=share))} == {count}
 
 
-@pytest.mark.parametrize(("state", "share"), [("keep", 1.0), ("keep", 0.5), ("reset", 0.5)])
+@pytest.mark.parametrize(
+    ("weights", "state", "share"),
+    [("samples", "keep", 1.0), ("uniform", "keep", 0.5), ("samples", "reset", 0.5)],
+)
 def test_fedavg_equals_a_plain_loop_over_those_that_take_part(
-    federation: Federation, state: str, share: float
+    federation: Federation, weights: str, state: str, share: float
 ) -> None:
     """Weighted means of the participants; one torch.optim.Adam per client, whose steps differ in number.
 
     With ``reset`` a client that takes part has a new optimiser in that round.
     """
     client_settings = {**CALM, "optimizer_state": state}
-    it = half("fedavg", federation, client=client_settings, hyper={"weights": "samples"}, participation=share)
+    it = half("fedavg", federation, client=client_settings, hyper={"weights": weights}, participation=share)
     average = {name: value[0].clone() for name, value in it.method.broadcast().model.items()}
     own = [{name: value[i].clone().requires_grad_() for name, value in it.own.items()} for i in range(6)]
 
@@ -97,6 +100,7 @@ def test_fedavg_equals_a_plain_loop_over_those_that_take_part(
                 adam[index].step()
                 steps[index] += 1
         sizes = torch.tensor([float(federation.clients[index].count(TRAIN)) for index in chosen])
+        sizes = sizes if weights == "samples" else torch.ones(len(chosen))
         for name in average:
             rows = torch.stack([own[index][name].detach() for index in chosen])
             average[name] = torch.einsum("i,i...->...", sizes / sizes.sum(), rows)

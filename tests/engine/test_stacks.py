@@ -1,13 +1,9 @@
-"""Arithmetic on stacks against plain loops, by hand, and against a solver."""
+"""Arithmetic on stacks against plain loops and by hand."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import minimize
 from torch import Tensor
 
 from bench.engine.stacks import (
@@ -96,41 +92,6 @@ def test_sums_over_parameters_keep_float64() -> None:
     """1 beside 2^24 would be lost in a float32 sum."""
     stack = {"large": torch.tensor([[2.0**12]]), "small": torch.tensor([[1.0]])}
     assert gram(stack).item() == 2.0**24 + 1
-
-
-@given(
-    cosine=st.lists(st.floats(-1, 1), min_size=1, max_size=8),
-    alpha=st.floats(0.05, 20),
-    weights=st.lists(st.integers(1, 50), min_size=8, max_size=8),
-)
-@settings(max_examples=60, deadline=None)
-def test_the_projection_solves_the_quadratic_programme(
-    cosine: list[float], alpha: float, weights: list[int]
-) -> None:
-    """min alpha ||x||^2 + (d - 2 alpha p)^T x with x >= 0, sum x = 1, by a general solver."""
-    d = -np.array(cosine)
-    p = np.array(weights[: len(d)], float)
-    p /= p.sum()
-    x = project_onto_simplex(torch.from_numpy(p - d / (2 * alpha))[None])[0].numpy()
-    assert x.dtype == np.float64
-    assert (x >= 0).all()
-    assert x.sum() == pytest.approx(1, abs=1e-12)
-
-    def objective(y: np.ndarray) -> float:
-        return float(alpha * y @ y + (d - 2 * alpha * p) @ y)
-
-    solver = minimize(
-        objective,
-        p,
-        jac=lambda y: 2 * alpha * y + d - 2 * alpha * p,
-        method="SLSQP",
-        bounds=[(0, 1)] * len(d),
-        constraints={"type": "eq", "fun": lambda y: y.sum() - 1, "jac": np.ones_like},
-        options={"ftol": 1e-14, "maxiter": 500},
-    )
-    assert solver.success
-    assert objective(x) <= solver.fun + 1e-9
-    np.testing.assert_allclose(x, solver.x, atol=1e-4)
 
 
 def test_a_projection_with_some_entries_at_zero_by_hand() -> None:

@@ -100,7 +100,7 @@ def test_adaptation_equals_a_plain_loop(images: Federation) -> None:
     it.step(1)  # the same round by the engine: what is evaluated as received is the adapted model
     counts = it.evaluator.all(it.method, it.clients, adapted).correct
     for role, split in enumerate(("train", "val", "test")):
-        assert np.array_equal(it.correct()["received", split][1], counts[role])
+        assert np.array_equal(it.correct()["received", split][1], counts[:, role])
     for name in HEAD:
         assert torch.equal(it.own[f"weights.{name}"], adapted[f"weights.{name}"]), "W lasts"
 
