@@ -17,6 +17,7 @@ ELSEWHERE = {
     "datasets/test_raw_datasets.py": "every data set of raw files",
     "docs/test_links.py": "every page of the repository",
     "docs/test_results_workflow.py": ".github/workflows/results.yml",
+    "engine/test_unread_rows.py": "rows that a client does not read, in bench/engine/local_training.py",
     "methods/test_attention.py": "attention in methods/_collaboration.py",
     "methods/test_objectives.py": "several methods: local objectives against plain descent",
     "methods/test_contract.py": "every method: the contract and its exceptions",

@@ -20,6 +20,7 @@ from bench.contract.toys import (
     permuted,
     play,
     random_federation,
+    same_counts,
 )
 from bench.engine.method import Message, Stack
 from bench.engine.run import Run
@@ -37,6 +38,7 @@ __all__ = [
     "permuted",
     "play",
     "random_federation",
+    "same_counts",
     "tiny_federation",
     "uploads_of",
 ]

@@ -18,7 +18,7 @@ import torch
 from pydantic import BaseModel, ValidationError
 
 from bench.contract import Broken, require
-from bench.contract.hooks import attributes, holds_the_same, standing_in, watched
+from bench.contract.hooks import attributes, standing_in, watched
 from bench.contract.independence import (
     absent_clients_keep_what_they_have,
     block_size_changes_nothing,
@@ -160,7 +160,7 @@ def a_run_goes_on_where_it_was_saved(subject: Subject) -> None:
     values, resumed_values = attributes(straight_run.method), attributes(resumed_run.method)
     for name in sorted(derived & values.keys()):
         require(
-            holds_the_same(values[name], resumed_values.get(name)),
+            values[name] == resumed_values.get(name),
             f"a run taken up from a checkpoint ends with another '{name}', which 'derived' names: it lasts "
             "over rounds, so take it out of 'derived'",
         )

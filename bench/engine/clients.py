@@ -11,10 +11,9 @@ from torch import Tensor
 
 from bench import streams
 from bench.engine.batch import Adjustment, Batch, Block, Objective, Stack, cross_entropy
-from bench.engine.local_training import Items, Training, mini_batches, with_dropout
+from bench.engine.local_training import Items, Training, UnreadRows, mini_batches, with_dropout
 from bench.engine.optimiser import Optimiser, OptimiserState
 from bench.engine.stacks import replaced
-from bench.engine.unread_rows import UnreadRows, are_alike
 from bench.errors import DivergedError
 from bench.federation.types import Client
 from bench.nn.base import ClientModel, Inputs
@@ -235,7 +234,7 @@ class Clients:
     def _unread_rows(self, stack: Stack, training: Training) -> UnreadRows | None:
         """What trains the unread rows of the first matrix once for all clients; None if clients differ."""
         name = self.model.first_matrix
-        if self._root is not self or not are_alike(name, stack, training):
+        if self._root is not self or name not in stack or not training.are_alike(stack[name], name):
             return None
         if self._unread is None:
             self._unread = UnreadRows(name, self.blocks)

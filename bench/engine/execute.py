@@ -34,14 +34,13 @@ def run(
     torch_device = torch.device(device)
     reset_peak_memory(torch_device)
     total = Stopwatch(torch_device)
-    late = held_out(spec.newcomers, spec.seed, len(federation)) if spec.newcomers else None
+    late = held_out(spec, len(federation))
     where = "during warm-up"
     loop: Run | None = None
     try:
         with run_conditions(), total.part("total"):
-            loop = Run(spec, federation if late is None else part(federation, ~late), device, block_size)
-            if kept:
-                kept.begin(loop)
+            there = part(federation, ~late) if spec.newcomers else federation
+            loop = Run(spec, there, device, block_size, kept=kept)
             first_round = 0
             saved = checkpoint.resume(loop) if checkpoint else None
             if saved is None:
@@ -55,7 +54,7 @@ def run(
                 if checkpoint:
                     checkpoint.keep(loop, round_index, total.elapsed("total"))
             tally, artefacts = loop.tally, loop.artefacts()
-            if late is not None:
+            if spec.newcomers:
                 artefacts[TRAINED_CLIENTS] = last_shares(tally)
                 tally = arrive(loop, federation, late)
     except NotApplicableError as error:

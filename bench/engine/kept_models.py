@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bench.engine.batch import Stack
+from bench.engine.clients import Clients
 from bench.engine.costs import run_conditions
-from bench.engine.run import Run
+from bench.engine.evaluation import Evaluator, Tally
+from bench.engine.method import Method
 from bench.engine.stacks import replaced
 from bench.errors import NotApplicableError
 from bench.spec import RunSpec
@@ -42,48 +44,43 @@ class KeptModels:
         self.stack: Stack = {}
         self.rounds: NDArray[np.int64] = np.zeros(0, np.int64)
         self.method: dict[int, dict[str, Any]] = {}
-        self._run: Run | None = None
 
-    def begin(self, run: Run) -> None:
-        """Follow this run from now on; raise as ``refuse``."""
-        refuse(run.spec)
-        self._run = run
-        run.kept = self
+    def begin(self, method: Method, clients: Clients, evaluator: Evaluator, tally: Tally) -> None:
+        """Follow a run of these from now on; raise as ``refuse``."""
+        refuse(clients.spec)
+        self._method, self._clients, self._evaluator, self._tally = method, clients, evaluator, tally
 
-    def note(self, last_round: int) -> None:
-        """Keep the models of the clients for which the rule selects ``last_round``."""
-        assert self._run is not None
-        run = self._run
-        mask = run.tally.is_last["trained", self.rule]
+    def note(self, last_round: int, own: Stack) -> None:
+        """Keep what clients ``own`` of those for which the rule selects ``last_round``."""
+        mask = self._tally.is_last["trained", self.rule]
         if not mask.any():
             return
-        self.rounds = run.tally.rows["trained", self.rule]
-        rows = torch.from_numpy(np.flatnonzero(mask)).to(run.device)
-        models = {name: value.detach().clone() for name, value in run.own.items()}
+        self.rounds = self._tally.rows["trained", self.rule]
+        rows = torch.from_numpy(np.flatnonzero(mask)).to(self._clients.device)
+        models = {name: value.detach().clone() for name, value in own.items()}
         if self.stack:
             models = {name: replaced(past, rows, models[name][rows]) for name, past in self.stack.items()}
         self.stack = models
-        attributes = vars(run.method)  # some exist only after the first round
-        state = {name: deepcopy(attributes[name]) for name in run.method.predicts_with if name in attributes}
+        attributes = vars(self._method)  # some exist only after the first round
+        names = [name for name in self._method.predicts_with if name in attributes]
         states = {index: self.method[index] for index in set(self.rounds.tolist()) - {last_round}}
-        self.method = {**states, last_round: state}
+        self.method = {**states, last_round: {name: deepcopy(attributes[name]) for name in names}}
 
     def correct(self, stack: Stack, method: Mapping[int, Mapping[str, Any]]) -> NDArray[np.int32]:
         """Correct predictions ``[clients, splits]`` of such models, in the run that made them.
 
         ``method`` has, by round, the attributes that the method predicts with.
         """
-        assert self._run is not None
-        run = self._run
-        models = {name: value.to(run.device) for name, value in stack.items()}
-        correct = run.evaluator.nothing().correct
+        device = self._clients.device
+        models = {name: value.to(device) for name, value in stack.items()}
+        correct = self._evaluator.nothing().correct
         for round_index in np.unique(self.rounds):
-            run.method.round = int(round_index)
+            self._method.round = int(round_index)
             for name, value in method[int(round_index)].items():
-                setattr(run.method, name, value.to(run.device) if isinstance(value, Tensor) else value)
+                setattr(self._method, name, value.to(device) if isinstance(value, Tensor) else value)
             mask = self.rounds == round_index
             with run_conditions():
-                correct[mask] = run.evaluator.all(run.method, run.clients, models).correct[mask]
+                correct[mask] = self._evaluator.all(self._method, self._clients, models).correct[mask]
         return correct
 
     def state(self) -> dict[str, Any]:

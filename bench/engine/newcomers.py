@@ -15,14 +15,15 @@ from bench.engine.evaluation import Evaluation, Evaluator, Tally
 from bench.engine.method import Task
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Federation, hide_held_out
-from bench.spec import Newcomers
+from bench.spec import RunSpec
 
 
-def held_out(newcomers: Newcomers, seed: int, clients: int) -> NDArray[np.bool_]:
-    """Who joins late, bool ``[clients]``, drawn from the run's seed."""
+def held_out(spec: RunSpec, clients: int) -> NDArray[np.bool_]:
+    """Who joins late, bool ``[clients]``, drawn from the run's seed; nobody in a run without newcomers."""
     mask = np.zeros(clients, np.bool_)
-    order = streams.generator(seed, "newcomers").permutation(clients)
-    mask[order[: newcomers.count(clients)]] = True
+    if spec.newcomers is not None:
+        order = streams.generator(spec.seed, "newcomers").permutation(clients)
+        mask[order[: spec.newcomers.count(clients)]] = True
     return mask
 
 

@@ -11,6 +11,10 @@ from torch import Tensor
 from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
+ADAM = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "amsgrad": False, "maximize": False, "fused": True}
+SGD = {"momentum": 0.0, "dampening": 0.0, "nesterov": False, "maximize": False, "fused": True}
+"""What no setting changes."""
+
 
 @dataclass(frozen=True)
 class Optimiser:
@@ -146,13 +150,11 @@ def _fused_adam(
 ) -> None:
     first, second = ([pair[which] for pair in moments] for which in (0, 1))
     counts = [steps.to(value.device, copy=True) for value in parameters]
-    rates: dict[str, Any] = {"lr": optimiser.learning_rate, "weight_decay": decay, "eps": 1e-8}
-    betas: dict[str, Any] = {"beta1": 0.9, "beta2": 0.999, "amsgrad": False, "maximize": False}
-    adam(parameters, gradients, first, second, [], counts, fused=True, **rates, **betas)
+    rates: dict[str, Any] = {"lr": optimiser.learning_rate, "weight_decay": decay, **ADAM}
+    adam(parameters, gradients, first, second, [], counts, **rates)
 
 
 def _fused_sgd(optimiser: Optimiser, decay: float, parameters: list[Tensor], gradients: list[Tensor]) -> None:
     buffers: list[Tensor | None] = [None] * len(parameters)
-    rates: dict[str, Any] = {"lr": optimiser.learning_rate, "weight_decay": decay, "momentum": 0.0}
-    kind: dict[str, Any] = {"dampening": 0.0, "nesterov": False, "maximize": False}
-    sgd(parameters, gradients, buffers, fused=True, **rates, **kind)
+    rates: dict[str, Any] = {"lr": optimiser.learning_rate, "weight_decay": decay, **SGD}
+    sgd(parameters, gradients, buffers, **rates)

@@ -59,8 +59,8 @@ def test_same_value_and_gaussian_replace_the_reports_of_malicious_clients_only()
 
 
 def attacked(method: str, federation: Federation, **attack: object) -> RunSpec:
-    spec = make_spec(method, federation, client={"hidden": 8}, rounds=3)
-    return spec.model_copy(update={"attack": Attack.model_validate(attack)})
+    spec = make_spec(method, federation, client={"hidden": 8})
+    return spec.with_settings({f"attack.{name}": value for name, value in attack.items()})
 
 
 def test_the_server_works_with_what_it_gets(federation: Federation) -> None:
@@ -78,7 +78,7 @@ def test_the_server_works_with_what_it_gets(federation: Federation) -> None:
 def test_the_first_embeddings_are_attacked_too(federation: Federation) -> None:
     """FedSheafHN's clients report after their warm-up, before there is a round."""
     spec = attacked("fedsheafhn", federation, kind="gaussian", ratio=0.5, tau=5.0)
-    spec = spec.model_copy(update={"hyper": {**spec.hyper, "warm_up_epochs": 2}})
+    spec = spec.with_settings({"method.warm_up_epochs": 2})
     honest, it = Run(spec.model_copy(update={"attack": None}), federation), Run(spec, federation)
     honest.warm_up()
     it.warm_up()
@@ -90,9 +90,8 @@ def test_the_first_embeddings_are_attacked_too(federation: Federation) -> None:
 
 
 def test_an_attack_keeps_who_was_malicious_and_leaves_models_alone(federation: Federation) -> None:
-    plain = make_spec("fedpub", federation, client={"hidden": 8}, rounds=3)
     spec = attacked("fedpub", federation, kind="gaussian", ratio=0.25, tau=5.0)
-    result, usual = run(spec, federation), run(plain, federation)
+    result, usual = (run(one, federation) for one in (spec, spec.model_copy(update={"attack": None})))
     assert result.artefacts["malicious"].sum() == 1
     assert "malicious" not in usual.artefacts
     for split in SPLITS:  # before the first reports are used nothing differs
@@ -102,8 +101,8 @@ def test_an_attack_keeps_who_was_malicious_and_leaves_models_alone(federation: F
 def test_methods_without_reports_cannot_be_attacked(
     federation: Federation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = attacked("fedsheafhn", federation, ratio=0.5)
-    one_hot = spec.model_copy(update={"hyper": {**spec.hyper, "warm_up_epochs": 1, "inputs": "one-hot"}})
+    one_hot = attacked("fedsheafhn", federation, ratio=0.5)
+    one_hot = one_hot.with_settings({"method.warm_up_epochs": 1, "method.inputs": "one-hot"})
     step, rounds = Run.step, []
 
     def counted(it: Run, round: int) -> None:

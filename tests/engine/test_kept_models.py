@@ -51,8 +51,7 @@ def test_those_of_every_method_do(method: str, rule: str) -> None:
 def test_they_are_the_models_after_that_round() -> None:
     """Against a run that is stepped by hand, whose validation counts are then made to choose."""
     subject, kept = Subject("fedper"), KeptModels("client_best_val")
-    it = Run(subject.spec(), subject.federation)
-    kept.begin(it)
+    it = Run(subject.spec(), subject.federation, kept=kept)
     it.warm_up()
     it.step(0)
     first = {name: value.clone() for name, value in it.own.items()}
@@ -73,8 +72,7 @@ def test_a_run_that_is_taken_up_again_has_them_too(tmp_path: Path) -> None:
     run(subject.spec(rounds=4), subject.federation, kept=straight)
 
     before = KeptModels("best_val")
-    stopped = Run(subject.spec(rounds=4), subject.federation)
-    before.begin(stopped)
+    stopped = Run(subject.spec(rounds=4), subject.federation, kept=before)
     stopped.warm_up()
     for at in range(2):
         stopped.step(at)
@@ -93,7 +91,7 @@ def test_a_state_without_models_is_not_taken_up(tmp_path: Path) -> None:
     stopped.warm_up()
     stopped.step(0)
     checkpoint.save(stopped, 0, 0.0)
-    KeptModels("last").begin(another)
+    another.kept = KeptModels("last")
     assert checkpoint.resume(another) is None
     another.kept = None
     assert checkpoint.resume(another) is not None

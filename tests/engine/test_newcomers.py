@@ -18,19 +18,17 @@ from bench.federation.types import SPLITS, TEST, Federation
 from bench.methods.fedavg import FedAvg
 from bench.spec import Newcomers, RunSpec
 
+N = 5
+"""Clients of the federation."""
+
 
 def joining(method: str, federation: Federation, epochs: int = 4, **hyper: object) -> RunSpec:
     spec = make_spec(method, federation, client={"hidden": 8}, rounds=3, hyper=hyper)
     return spec.model_copy(update={"newcomers": Newcomers(ratio=0.4, epochs=epochs)})
 
 
-def late_of(spec: RunSpec, federation: Federation) -> np.ndarray:
-    assert spec.newcomers is not None
-    return held_out(spec.newcomers, spec.seed, len(federation))
-
-
 def over(spec: RunSpec, federation: Federation) -> Run:
-    return finish(Run(spec, part(federation, ~late_of(spec, federation))))
+    return finish(Run(spec, part(federation, ~held_out(spec, N))))
 
 
 class TwoPhases(FedAvg):
@@ -55,7 +53,7 @@ def test_newcomers_of_a_method_of_several_phases_are_judged_when_all_are_over(
     longer = run(spec.model_copy(update={"newcomers": Newcomers(ratio=0.4, epochs=40)}), federation)
     result = run(spec.model_copy(update={"method": "two_phases"}), federation)
     assert result.correct["trained", "train"].shape == (1, 5)
-    late = late_of(spec, federation)
+    late = held_out(spec, N)
     fitted = longer.correct["trained", "train"][-1, late]
     assert (fitted > longer.correct["received", "train"][0, late]).any()
     assert result.correct["trained", "train"][0, late].sum() >= fitted.sum()
@@ -65,7 +63,7 @@ def test_newcomers_of_a_method_of_several_phases_are_judged_when_all_are_over(
 def test_results_are_those_of_the_newcomers(federation: Federation, method: str) -> None:
     spec = joining(method, federation)
     result = run(spec, federation)
-    late = late_of(spec, federation)
+    late = held_out(spec, N)
     assert late.sum() == 2
     assert result.correct["received", "test"].shape == (1, 5)
     assert result.correct["trained", "test"].shape == (4, 5)
@@ -81,7 +79,7 @@ def test_results_are_those_of_the_newcomers(federation: Federation, method: str)
 
 def test_what_the_others_scored_is_kept_as_if_nobody_had_joined(federation: Federation) -> None:
     spec = joining("fedavg", federation)
-    there = part(federation, ~late_of(spec, federation))
+    there = part(federation, ~held_out(spec, N))
     alone = run(spec.model_copy(update={"newcomers": None}), there)
     kept = run(spec, federation).artefacts[TRAINED_CLIENTS]
     assert alone.samples["test"].all()
@@ -93,7 +91,7 @@ def test_what_the_others_scored_is_kept_as_if_nobody_had_joined(federation: Fede
 def test_the_average_greets_newcomers_of_fedavg_and_does_not_learn_from_them(federation: Federation) -> None:
     """Zero-shot predictions of the last average, counted here by hand."""
     spec = joining("fedavg", federation)
-    late = late_of(spec, federation)
+    late = held_out(spec, N)
     it = over(spec, federation)
     before = copied(it.method.model)
     correct = arrive(it, federation, late).correct()
@@ -112,7 +110,7 @@ def test_the_average_greets_newcomers_of_fedavg_and_does_not_learn_from_them(fed
 def test_newcomers_of_local_train_as_if_nobody_else_were_there(federation: Federation) -> None:
     """They never meet the others: other data of the known clients change nothing."""
     spec = joining("local", federation)
-    late = late_of(spec, federation)
+    late = held_out(spec, N)
     first = run(spec, federation)
     mixed = np.arange(len(federation))
     mixed[~late] = mixed[~late][::-1]
@@ -139,7 +137,7 @@ def test_fedsheafhn_generates_newcomers_backbones_among_all_clients(federation: 
             expected = (x @ layer.weight.t() + layer.bias)[3:].view(2, *value.shape[1:])
             assert torch.allclose(value, expected, atol=1e-5)
     assert set(sent) == set(it.method.task.backbone)
-    arrive(it, federation, late_of(spec, federation))
+    arrive(it, federation, held_out(spec, N))
     for parameter, before in zip((*method.theta, *method.phi), weights, strict=True):
         assert torch.equal(parameter, before)
 
@@ -182,7 +180,7 @@ def test_newcomers_draw_from_streams_of_their_own(
 ) -> None:
     """Three known clients are numbered 0 to 2, so the two newcomers are 3 and 4."""
     spec = joining("local", federation)
-    it, late = over(spec, federation), late_of(spec, federation)
+    it, late = over(spec, federation), held_out(spec, N)
     drawn: set[tuple[str | int, ...]] = set()
     generator = streams.generator
 
