@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,30 +24,17 @@ from bench.engine.checkpoint import Checkpoint
 from bench.engine.execute import run
 from bench.engine.result import RunResult
 from bench.engine.run import Run
-from bench.federation.types import Federation
 from bench.spec import RunSpec
 
 ROUNDS = 7
 
-Straight = Callable[[RunSpec], RunResult]
+FEDERATION = random_federation((24, 40, 9, 31), seed=3)
 
 
-@pytest.fixture(scope="module")
-def federation() -> Federation:
-    return random_federation((24, 40, 9, 31), seed=3)
-
-
-@pytest.fixture(scope="module")
-def straight(federation: Federation) -> Straight:
+@cache
+def straight(canonical: str) -> RunResult:
     """What comes of a spec's run that nothing stops."""
-    results: dict[str, RunResult] = {}
-
-    def made(spec: RunSpec) -> RunResult:
-        if spec.hash not in results:
-            results[spec.hash] = run(spec, federation)
-        return results[spec.hash]
-
-    return made
+    return run(RunSpec.model_validate_json(canonical), FEDERATION)
 
 
 def same_arrays(arrays: Mapping[Any, Any], others: Mapping[Any, Any]) -> bool:
@@ -86,11 +74,11 @@ def watched_rounds(last: int = ROUNDS) -> Iterator[list[int]]:
         yield began
 
 
-def stopped_after(round: int, spec: RunSpec, federation: Federation, path: Path) -> Checkpoint:
+def stopped_after(round: int, spec: RunSpec, path: Path) -> Checkpoint:
     """Save a run every round, and stop it while the one after ``round`` is under way."""
     checkpoint = Checkpoint(path / "run.npz", "same", minutes=0.0)
     with watched_rounds(round + 1), pytest.raises(Stopped):
-        run(spec, federation, checkpoint=checkpoint)
+        run(spec, FEDERATION, checkpoint=checkpoint)
     return checkpoint
 
 
@@ -109,25 +97,23 @@ def test_a_stopped_run_ends_bit_equal(
     method: str,
     round: int,
     settings: dict[str, float],
-    federation: Federation,
-    straight: Straight,
     tmp_path: Path,
 ) -> None:
-    spec = make_spec(method, federation, rounds=ROUNDS).with_settings(settings)
-    checkpoint = stopped_after(round, spec, federation, tmp_path)
+    spec = make_spec(method, FEDERATION, rounds=ROUNDS).with_settings(settings)
+    checkpoint = stopped_after(round, spec, tmp_path)
     with watched_rounds() as began:
-        resumed = run(spec, federation, checkpoint=checkpoint)
+        resumed = run(spec, FEDERATION, checkpoint=checkpoint)
     assert began == list(range(round + 1, ROUNDS))  # nothing is done twice
-    assert equal(resumed, straight(spec))
+    assert equal(resumed, straight(spec.canonical()))
 
 
-def test_seconds_add_up_over_both_parts(federation: Federation, tmp_path: Path) -> None:
-    spec = make_spec("fedavg", federation, rounds=ROUNDS)
+def test_seconds_add_up_over_both_parts(tmp_path: Path) -> None:
+    spec = make_spec("fedavg", FEDERATION, rounds=ROUNDS)
     checkpoint = Checkpoint(tmp_path / "run.npz", "same")
-    first = begun("fedavg", federation, 1, rounds=ROUNDS)
+    first = begun("fedavg", FEDERATION, 1, rounds=ROUNDS)
     first.watch.seconds["client"] = 500.0
     checkpoint.save(first, 0, 1000.0)
-    seconds = run(spec, federation, checkpoint=checkpoint).seconds
+    seconds = run(spec, FEDERATION, checkpoint=checkpoint).seconds
     assert 1000 < seconds["total"] < 1100
     assert 500 < seconds["client"] < 600
 
@@ -146,28 +132,24 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_starts_the_run_anew(
-    damage: str, federation: Federation, straight: Straight, tmp_path: Path
-) -> None:
-    spec = make_spec("fedavg", federation, rounds=ROUNDS)
-    checkpoint = stopped_after(3, spec, federation, tmp_path)
+def test_a_damaged_file_starts_the_run_anew(damage: str, tmp_path: Path) -> None:
+    spec = make_spec("fedavg", FEDERATION, rounds=ROUNDS)
+    checkpoint = stopped_after(3, spec, tmp_path)
     checkpoint.path.write_bytes(DAMAGES[damage](checkpoint.path.read_bytes()))
     assert checkpoint.load() is None
-    assert equal(run(spec, federation, checkpoint=checkpoint), straight(spec))
+    assert equal(run(spec, FEDERATION, checkpoint=checkpoint), straight(spec.canonical()))
 
 
-def test_what_a_killed_process_left_half_written_goes_with_the_next_save(
-    federation: Federation, tmp_path: Path
-) -> None:
+def test_what_a_killed_process_left_half_written_goes_with_the_next_save(tmp_path: Path) -> None:
     half, other = tmp_path / "run.4711.tmp", tmp_path / "other.4711.tmp"
     for path in (half, other):
         path.write_text("half")
     checkpoint = Checkpoint(tmp_path / "run.npz", "same", minutes=0.0)
-    run(make_spec("fedavg", federation, rounds=2), federation, checkpoint=checkpoint)
+    run(make_spec("fedavg", FEDERATION, rounds=2), FEDERATION, checkpoint=checkpoint)
     assert {path.name for path in tmp_path.iterdir()} == {"run.npz", "other.4711.tmp"}
 
 
-def test_a_file_that_would_execute_something_is_not_read(federation: Federation, tmp_path: Path) -> None:
+def test_a_file_that_would_execute_something_is_not_read(tmp_path: Path) -> None:
     marker = tmp_path / "executed"
 
     class Hostile:
@@ -184,20 +166,18 @@ def test_a_file_that_would_execute_something_is_not_read(federation: Federation,
         assert state is None if what != 3 else state is not None  # what else is such a file is read
 
 
-def test_another_code_or_spec_starts_anew(federation: Federation, tmp_path: Path) -> None:
-    spec = make_spec("fedavg", federation, rounds=ROUNDS)
-    old = stopped_after(3, spec, federation, tmp_path)
-    it = Run(spec, federation)
+def test_another_code_or_spec_starts_anew(tmp_path: Path) -> None:
+    spec = make_spec("fedavg", FEDERATION, rounds=ROUNDS)
+    old = stopped_after(3, spec, tmp_path)
+    it = Run(spec, FEDERATION)
     before = copied(it.own)
     assert Checkpoint(old.path, "new code").resume(it) is None
     assert furthest(before, it.own) == 0
 
 
-def test_a_full_disk_leaves_the_old_file_and_the_run(
-    federation: Federation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec = make_spec("fedavg", federation, rounds=ROUNDS)
-    checkpoint = stopped_after(2, spec, federation, tmp_path)
+def test_a_full_disk_leaves_the_old_file_and_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = make_spec("fedavg", FEDERATION, rounds=ROUNDS)
+    checkpoint = stopped_after(2, spec, tmp_path)
     kept = checkpoint.path.read_bytes()
 
     def full(descriptor: int) -> None:
@@ -205,15 +185,15 @@ def test_a_full_disk_leaves_the_old_file_and_the_run(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.warns(UserWarning, match=r"no checkpoint after round \d+: .*No space left"):
-        result = run(spec, federation, checkpoint=checkpoint)
-    assert equal(result, run(spec, federation))
+        result = run(spec, FEDERATION, checkpoint=checkpoint)
+    assert equal(result, straight(spec.canonical()))
     assert checkpoint.path.read_bytes() == kept
     assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
 
 
-def test_nothing_is_saved_before_its_time(federation: Federation, tmp_path: Path) -> None:
+def test_nothing_is_saved_before_its_time(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "run.npz", "same", minutes=60.0)
-    run(make_spec("fedavg", federation, rounds=ROUNDS), federation, checkpoint=checkpoint)
+    run(make_spec("fedavg", FEDERATION, rounds=ROUNDS), FEDERATION, checkpoint=checkpoint)
     assert not checkpoint.path.exists()
 
 
@@ -234,7 +214,7 @@ print("ended", flush=True)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["fedavg", "fedpub", "fedsheafhn"])
-def test_killed_at_any_moment(method: str, federation: Federation, tmp_path: Path) -> None:
+def test_killed_at_any_moment(method: str, tmp_path: Path) -> None:
     """A process that is killed three times, wherever it is then: in a round or while writing."""
     path = tmp_path / "run.npz"
     script = SCRIPT.format(folders=[str(Path(__file__).parents[1])])
@@ -253,18 +233,18 @@ def test_killed_at_any_moment(method: str, federation: Federation, tmp_path: Pat
         left, _ = process.communicate()
         assert process.returncode == -signal.SIGKILL
         assert left == ""
-    spec = make_spec(method, federation, rounds=300)
+    spec = make_spec(method, FEDERATION, rounds=300)
     checkpoint = Checkpoint(path, "same")
     saved = checkpoint.load()
     assert saved is not None
     assert 0 <= saved["round"] < 299
-    assert equal(run(spec, federation, checkpoint=checkpoint), run(spec, federation))
+    assert equal(run(spec, FEDERATION, checkpoint=checkpoint), straight(spec.canonical()))
 
 
-def kept_as(value: Any, federation: Federation, folder: Path) -> Any:
+def kept_as(value: Any, folder: Path) -> Any:
     """What an attribute of a method with this value is after its run is saved and taken up again."""
     checkpoint = Checkpoint(folder / "run.npz", "same")
-    saved, resumed = begun("fedavg", federation, rounds=ROUNDS), begun("fedavg", federation, rounds=ROUNDS)
+    saved, resumed = begun("fedavg", FEDERATION, rounds=ROUNDS), begun("fedavg", FEDERATION, rounds=ROUNDS)
     saved.method.state = value  # type: ignore[attr-defined]
     resumed.method.state = None  # type: ignore[attr-defined]
     checkpoint.save(saved, 0, 0.0)
@@ -277,19 +257,15 @@ def kept_as(value: Any, federation: Federation, folder: Path) -> Any:
     [np.int64(3), np.float64(-0.0), np.float32(0.1), np.bool_(True), np.complex128(1 - 2j)],
     ids=lambda value: type(value).__name__,
 )
-def test_a_number_of_numpy_comes_back_with_its_type_and_bits(
-    value: np.generic, federation: Federation, tmp_path: Path
-) -> None:
-    for number in (kept_as(value, federation, tmp_path), *kept_as({value: [value]}, federation, tmp_path)):
+def test_a_number_of_numpy_comes_back_with_its_type_and_bits(value: np.generic, tmp_path: Path) -> None:
+    for number in (kept_as(value, tmp_path), *kept_as({value: [value]}, tmp_path)):
         assert type(number) is type(value)
         assert number.dtype == value.dtype
         assert number.tobytes() == value.tobytes()
 
 
 @pytest.mark.parametrize("value", [object(), np.datetime64("2026-01-02"), {"a": [print]}, {1, 2}])
-def test_what_cannot_be_kept_is_refused_by_name(
-    value: object, federation: Federation, tmp_path: Path
-) -> None:
+def test_what_cannot_be_kept_is_refused_by_name(value: object, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="attribute 'state' of fedavg"):
-        kept_as(value, federation, tmp_path)
+        kept_as(value, tmp_path)
     assert not list(tmp_path.iterdir())

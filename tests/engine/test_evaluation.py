@@ -21,7 +21,7 @@ from bench.errors import DivergedError, NotApplicableError
 from bench.federation.types import SPLITS, TEST, Federation, hide_held_out
 from bench.metric_names import ROC_AUC
 from bench.selection import RULES
-from bench.spec import STAGES, Newcomers
+from bench.spec import STAGES
 from bench.store.store import accuracies, areas
 
 READINGS = {(stage, rule) for stage in STAGES for rule in RULES}
@@ -154,17 +154,6 @@ def test_counts_of_a_run_add_up(method: str, settings: dict[str, object], federa
         assert [stored.get((stage, rule, client), 0) for client in range(len(federation))] == right.tolist()
         if method == "majority":
             assert ((matrices.sum(axis=1) > 0).sum(axis=1) <= 1).all()
-
-
-def test_counts_are_of_newcomers_alone(federation: Federation) -> None:
-    spec = make_spec("fedavg", federation, rounds=2)
-    spec = spec.model_copy(update={"newcomers": Newcomers(ratio=0.4, epochs=3)})
-    result = run(spec, federation)
-    assert result.confusion.keys() == READINGS
-    late = result.samples["test"] > 0
-    assert 0 < late.sum() < len(federation)
-    for matrices in result.confusion.values():
-        assert np.array_equal(matrices.sum(axis=2), label_counts(federation) * late[:, None])
 
 
 def test_two_classes_have_an_area_under_the_roc_curve() -> None:

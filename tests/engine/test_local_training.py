@@ -164,21 +164,6 @@ def test_fits_of_a_round_share_an_optimiser_by_copy(federation: Federation, stat
     assert furthest(fresh, whole) > 1e-4
 
 
-def test_a_loss_term_is_added_client_by_client(federation: Federation) -> None:
-    """With ``c_i * sum(w)`` on top, plain SGD moves every weight of client i by ``rate * c_i`` more."""
-    clients, start = graph_clients(federation, local_epochs=1)
-    plain = copied(clients.fit(start))
-    pull = torch.arange(1.0, 1.0 + len(federation))
-
-    def objective(models: Stack, batch: Batch) -> Tensor:
-        return cross_entropy(models, batch) + batch.of(pull) * models["conv1.weight"].flatten(1).sum(dim=1)
-
-    pulled = clients.fit(start, objective=objective)
-    shift = plain["conv1.weight"] - pulled["conv1.weight"]
-    assert torch.allclose(shift, 0.1 * pull[:, None, None].expand_as(shift), atol=1e-6)
-    assert torch.equal(plain["head.weight"], pulled["head.weight"])
-
-
 def test_dropout_masks_differ_between_rounds_and_between_fits_of_a_round(federation: Federation) -> None:
     def fitted(round: int, earlier_fits: int) -> dict[str, Tensor]:
         clients, start = graph_clients(federation, {})

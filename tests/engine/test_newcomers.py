@@ -73,6 +73,8 @@ def test_results_are_those_of_the_newcomers(federation: Federation, method: str)
             counts = result.correct[stage, split]
             assert not counts[:, ~late].any()
             assert (counts <= result.samples[split]).all()
+    for matrices in result.confusion.values():
+        assert np.array_equal(matrices.sum(axis=(1, 2)), result.samples["test"])
     tests = [client.count(TEST) for client in federation.clients]
     assert np.array_equal(result.samples["test"], np.where(late, tests, 0))
 
