@@ -48,9 +48,8 @@ SHORT = {"warm_up_epochs": 5, "generator_epochs": 2, "federated_epochs": 2}
 
 def families(kind: type[Method]) -> list[Family]:
     """The families that a method is checked on: graphs, or else hypergraphs; and images."""
-    of_nodes: tuple[Family, ...] = ("graph", "hypergraph")
-    node_families = [family for family in of_nodes if family in kind.families][:1]
-    return node_families + [family for family in FAMILIES if family == "images" and family in kind.families]
+    left_out = {"hypergraph"} if "graph" in kind.families else set()
+    return [family for family in FAMILIES if family in kind.families and family not in left_out]
 
 
 NODES: dict[str, Any] = {

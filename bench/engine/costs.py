@@ -42,11 +42,6 @@ class Stopwatch:
             self._credit()
             self._running.pop()
 
-    def elapsed(self, name: str) -> float:
-        """Seconds of a part so far, also while it runs."""
-        self._credit()
-        return self.seconds.get(name, 0.0)
-
     def _credit(self) -> None:
         """Add the time since the last call to the part that runs."""
         if self._device.type == "cuda":

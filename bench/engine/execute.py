@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import torch
 
 from bench.engine.checkpoint import Checkpoint
-from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory, run_conditions
+from bench.engine.costs import peak_memory, reset_peak_memory, run_conditions
 from bench.engine.kept_models import KeptModels
 from bench.engine.newcomers import TRAINED_CLIENTS, arrive, held_out, last_shares, part
 from bench.engine.result import RunResult
@@ -33,12 +35,12 @@ def run(
     """
     torch_device = torch.device(device)
     reset_peak_memory(torch_device)
-    total = Stopwatch(torch_device)
     late = held_out(spec, len(federation))
     where = "during warm-up"
     loop: Run | None = None
     try:
-        with run_conditions(), total.part("total"):
+        with run_conditions():
+            start = time.perf_counter()
             there = part(federation, ~late) if spec.newcomers else federation
             loop = Run(spec, there, device, block_size, kept=kept)
             first_round = 0
@@ -46,17 +48,18 @@ def run(
             if saved is None:
                 loop.warm_up()
             else:
-                last_round, total.seconds["total"] = saved
-                first_round = last_round + 1
+                last_round, seconds = saved
+                first_round, start = last_round + 1, start - seconds
             for round_index in range(first_round, spec.protocol.rounds):
                 where = f"in round {round_index}"
                 loop.step(round_index)
                 if checkpoint:
-                    checkpoint.keep(loop, round_index, total.elapsed("total"))
+                    checkpoint.keep(loop, round_index, time.perf_counter() - start)
             tally, artefacts = loop.tally, loop.artefacts()
             if spec.newcomers:
                 artefacts[TRAINED_CLIENTS] = last_shares(tally)
                 tally = arrive(loop, federation, late)
+            total = time.perf_counter() - start
     except NotApplicableError as error:
         return RunResult("not_applicable", str(error), device=device, partition_hash=federation.hash)
     except DivergedError as error:
@@ -76,7 +79,7 @@ def run(
         roc_auc=tally.roc_auc(),
         selected=tally.rows if spec.protocol.metric != ACCURACY else {},
         loss=loop.loss,
-        seconds={"client": 0.0, "server": 0.0, "evaluation": 0.0, **loop.watch.seconds, **total.seconds},
+        seconds={"client": 0.0, "server": 0.0, "evaluation": 0.0, **loop.watch.seconds, "total": total},
         peak_memory=peak_memory(torch_device),
         client_epochs=loop.clients.passes,
         bytes_up=loop.traffic.bytes_up,

@@ -12,20 +12,18 @@ from torch import Tensor
 
 from bench.contract import Broken
 from bench.contract.checks import check
-from bench.contract.independence import (
-    absent_clients_keep_what_they_have,
-    clients_do_their_part_alone,
-    order_of_clients_changes_nothing,
-)
 from bench.contract.rules import (
     Rule,
     a_run_goes_on_where_it_was_saved,
+    absent_clients_keep_what_they_have,
+    clients_do_their_part_alone,
     describes_itself,
     global_generators_are_left_alone,
     hooks_are_spelt_right,
     hooks_keep_to_their_side,
     learns_a_toy_task,
     majority_share,
+    order_of_clients_changes_nothing,
     received_model_stays,
     same_spec_is_bit_equal,
 )

@@ -19,11 +19,17 @@ from bench.federation.types import SPLITS
 from bench.selection import RULES
 
 TRAINING = sorted(name for name, kind in METHODS.all().items() if kind.trains and kind.reads is None)
-OWN_LOGITS = [name for name in TRAINING if METHODS.named(name).logits is not Method.logits]
+QUICK = {name for name in TRAINING if METHODS.named(name).logits is not Method.logits} | {"fedavg"}
+CASES = [
+    pytest.param(name, rule, marks=[] if name in QUICK and rule == "client_best_val" else pytest.mark.slow)
+    for name in TRAINING
+    for rule in ("best_val", "client_best_val", "last")
+]
 
 
-def check_counts(method: str, rule: str) -> None:
-    """What is kept predicts what the run counted, after the run has gone on for more rounds."""
+@pytest.mark.parametrize(("method", "rule"), CASES)
+def test_they_predict_what_the_run_counted(method: str, rule: str) -> None:
+    """Also after the run has gone on for more rounds."""
     subject, kept = Subject(method), KeptModels(rule)
     result = run(subject.spec(), subject.federation, kept=kept)
     if result.state == "not_applicable":
@@ -34,18 +40,6 @@ def check_counts(method: str, rule: str) -> None:
     correct = kept.correct(kept.stack, kept.method).T
     for split, split_counts in zip(SPLITS, correct, strict=True):
         assert split_counts.tolist() == counts[split][rows, np.arange(len(rows))].tolist()
-
-
-@pytest.mark.parametrize("method", ["fedavg", *OWN_LOGITS])
-def test_they_predict_what_the_run_counted(method: str) -> None:
-    check_counts(method, "client_best_val")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("rule", ["best_val", "client_best_val", "last"])
-@pytest.mark.parametrize("method", TRAINING)
-def test_those_of_every_method_do(method: str, rule: str) -> None:
-    check_counts(method, rule)
 
 
 def test_they_are_the_models_after_that_round() -> None:

@@ -14,18 +14,16 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from bench.contract import Broken
-from bench.contract.independence import (
-    absent_clients_keep_what_they_have,
-    block_size_changes_nothing,
-    clients_do_their_part_alone,
-    order_of_clients_changes_nothing,
-)
 from bench.contract.rules import (
     RULES,
     Rule,
+    absent_clients_keep_what_they_have,
+    block_size_changes_nothing,
+    clients_do_their_part_alone,
     late_accuracy,
     learns_a_toy_task,
     majority_share,
+    order_of_clients_changes_nothing,
 )
 from bench.contract.subject import SIZES, Subject, families
 from bench.data import Family
