@@ -77,7 +77,7 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptMod
                 _save(new_folder / file, tensors)
             method.append({"round": round_index, "file": file, "values": values})
         _write(new_folder, manifest)
-        correct = models.correct(*read_models(new_folder))[TEST]
+        correct = models.correct(*read_models(new_folder))[:, TEST]
         for client, entry in enumerate(clients):
             count, total = int(correct[client]), int(samples[client])
             stored_count = int(counts[models.rounds[client], client])

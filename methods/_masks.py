@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench.engine.batch import Stack
+from bench.engine.method import Task
 from bench.engine.optimiser import Optimiser
-from bench.engine.task import Task
 
 MASK = "mask of "
 """Prefix of a weight matrix's mask."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
@@ -15,23 +20,25 @@ from bench.contract.toys import (
     permuted,
     play,
     random_federation,
+    same_counts,
 )
-from bench.engine.message import Message
-from bench.engine.method import Stack
+from bench.engine.method import Message, Stack
 from bench.engine.run import Run
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
 
 __all__ = [
     "PLAIN",
-    "after_one_round",
+    "begun",
     "both_ways",
     "copied",
+    "flat",
     "furthest",
     "linked",
     "make_spec",
     "permuted",
     "play",
     "random_federation",
+    "same_counts",
     "tiny_federation",
     "uploads_of",
 ]
@@ -59,10 +66,21 @@ def tiny_federation() -> Federation:
     return Federation("toy", "by hand", "graph", 2, (path, triangle), "tiny")
 
 
-def after_one_round(it: Run) -> None:
-    """Warm up and play the first round."""
+def begun(
+    method: str, federation: Federation, steps: int = 0, block_size: int | None = None, **settings: Any
+) -> Run:
+    """A run of a method that is warmed up and has made its first ``steps``; ``settings`` as of a spec."""
+    it = Run(make_spec(method, federation, **settings), federation, block_size=block_size)
     it.warm_up()
-    it.step(0)
+    for round in range(steps):
+        it.step(round)
+    return it
+
+
+def flat(stack: Stack, names: Iterable[str] | None = None) -> NDArray[np.float64]:
+    """Every client's parameters as one row, by default all of them."""
+    values = [stack[name] for name in names or stack]
+    return torch.cat([value.detach().double().flatten(1) for value in values], dim=1).numpy()
 
 
 def uploads_of(it: Run) -> list[Message]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from bench.contract.broken import Broken
+from bench.contract import Broken
 from bench.contract.hooks import described
 from bench.contract.rules import RULES, Rule
 from bench.contract.subject import Subject, families

@@ -8,19 +8,19 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from bench.contract.broken import Broken, require
+from bench.contract import Broken, require
 from bench.engine.checkpoint import SETUP, encode
 from bench.engine.clients import Clients
-from bench.engine.message import Message, Update
-from bench.engine.method import Method
+from bench.engine.method import Message, Method, Update
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.federation.types import Federation
@@ -70,53 +70,30 @@ def extended(kind: type[Method], names: Collection[str], around: Callable[[str, 
     return type(kind.__name__, (kind,), {name: outermost(name) for name in names})
 
 
-class _Seen(NamedTuple):
-    """A tensor, and how often it had been changed in place. A copy of every tensor would take longer."""
-
-    tensor: Tensor
-    version: int
-
-
 def attributes(method: Method) -> dict[str, Any]:
-    """The attributes of a method that a checkpoint could hold, for ``holds_the_same``. Derived ones are
-    included.
-    """
+    """What a checkpoint could hold of a method's attributes, derived ones too, as plain values to compare."""
     values = {}
     for name, value in vars(method).items():
         if name not in SETUP:
-            try:
-                values[name] = _seen(encode(value))
-            except TypeError:
-                continue
+            with suppress(TypeError):
+                values[name] = _plain(encode(value))
     return values
 
 
-def _seen(node: Any) -> Any:
-    if isinstance(node, Tensor):
-        return _Seen(node, node._version)
-    return type(node)(map(_seen, node)) if isinstance(node, (list, tuple)) else node
-
-
-def holds_the_same(value: Any, other_value: Any) -> bool:
-    """Whether two values of ``attributes`` held the same bits when ``attributes`` was called."""
-    if isinstance(value, _Seen) and isinstance(other_value, _Seen):
-        tensor, other_tensor = value.tensor, other_value.tensor
-        if tensor.shape != other_tensor.shape or tensor.dtype != other_tensor.dtype:
-            return False
-        if tensor.data_ptr() == other_tensor.data_ptr() and tensor.stride() == other_tensor.stride():
-            return value.version == other_value.version
-        both_nan = (tensor != tensor) & (other_tensor != other_tensor)
-        return bool(((tensor == other_tensor) | both_nan).all())
-    if isinstance(value, (list, tuple)) and isinstance(other_value, (list, tuple)):
-        return len(value) == len(other_value) and all(map(holds_the_same, value, other_value))
-    return type(value) is type(other_value) and bool(value == other_value or value != value)
+def _plain(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return str(value.dtype), tuple(value.shape), value.to_dense().flatten().cpu().numpy().tobytes()
+    if isinstance(value, (np.ndarray, np.generic)):
+        return str(value.dtype), value.shape, value.tobytes()
+    if isinstance(value, dict):
+        return _plain(list(value.items()))
+    return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else repr(value)
 
 
 def described(error: Exception, kind: type[Method]) -> str:
-    """An error in words for a method's author, with the last line of the method's file that it passed
-    through.
+    """An error in words for a method's author, with the last line of the method's file that it came through.
 
-    If it passed through none, the line where it was raised stands there.
+    If it came through none, the line where it was raised stands there.
     """
     text = " ".join(str(error).split())
     if isinstance(error, (Broken, RequestError)):
@@ -142,9 +119,10 @@ def watched(kind: type[Method]) -> type[Method]:
             value = hook(method, *arguments)
             form = "None" if value is None else f"a value of type {type(value).__name__}"
             require(isinstance(value, expected), f"{name}() returns {form}, expected {words}")
+            after = attributes(method) if before else {}
             for attribute, content in before.items():
                 require(
-                    holds_the_same(content, attributes(method)[attribute]),
+                    content == after[attribute],
                     f"{name}() changes '{attribute}' of the server in place: upload what the server shall "
                     "know, and keep what clients keep by add_parameters() or clients.note()",
                 )
@@ -155,34 +133,22 @@ def watched(kind: type[Method]) -> type[Method]:
     return extended(kind, EXPECTED, around)
 
 
-class Counted(Clients):
-    """Clients that can go back to an earlier number of fits, which names random streams."""
-
-    def fits(self) -> int:
-        """The number of fits in this round."""
-        return self._root._calls
-
-    def go_back(self, fits: int) -> None:
-        """Name the streams of the next fit as if there had been so many fits."""
-        self._root._calls = fits
-
-
 def apart(kind: type[Method], groups: Sequence[Sequence[int]], hooks: Collection[str]) -> type[Method]:
     """A subclass whose hooks of these names are called for groups of clients, one after the other.
 
-    Its runs need ``Counted`` clients.
+    Every call has the same number of fits before it, which names random streams.
     """
+    order = torch.tensor([row for group in groups for row in group]).argsort()
 
     def around(name: str, hook: Hook) -> Hook:
-        def call(method: Method, clients: Counted, *arguments: Any) -> Any:
-            fits = clients.fits()
-            parts = []
+        def call(method: Method, clients: Clients, *arguments: Any) -> Any:
+            fits, parts = clients._root._calls, []
             for group in groups:
-                clients.go_back(fits)
+                clients._root._calls = fits
                 rows = torch.tensor(group)
                 values = (_rows(argument, rows) for argument in arguments)
                 parts.append(hook(method, clients.some(rows), *values))
-            return _together(parts, torch.tensor([row for group in groups for row in group]).argsort())
+            return _together(parts, order)
 
         return call
 
@@ -198,14 +164,9 @@ def _rows(value: Any, rows: Tensor) -> Any:
 
 def _together(parts: Sequence[Any], order: Tensor) -> Any:
     """Join what a hook returned for groups of clients."""
-    first = parts[0]
-    if isinstance(first, Update):
-        keeps, uploads = [part.keep for part in parts], [part.upload for part in parts]
-        return Update(_together(keeps, order), _together(uploads, order))
-    if isinstance(first, Message):
-        models, extras = [part.model for part in parts], [part.extras for part in parts]
-        return Message(_together(models, order), _together(extras, order))
-    for part in parts[1:]:
-        if part.keys() != first.keys():
-            raise Broken("client hooks return other names for some clients than for others")
-    return {name: torch.cat([part[name] for part in parts])[order] for name in first}
+    for kind, names in ((Update, ("keep", "upload")), (Message, ("model", "extras"))):
+        if isinstance(parts[0], kind):
+            return kind(*(_together([getattr(part, name) for part in parts], order) for name in names))
+    if any(part.keys() != parts[0].keys() for part in parts):
+        raise Broken("client hooks return other names for some clients than for others")
+    return {name: torch.cat([part[name] for part in parts])[order] for name in parts[0]}

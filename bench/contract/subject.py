@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,9 +48,8 @@ SHORT = {"warm_up_epochs": 5, "generator_epochs": 2, "federated_epochs": 2}
 
 def families(kind: type[Method]) -> list[Family]:
     """The families that a method is checked on: graphs, or else hypergraphs; and images."""
-    of_nodes: tuple[Family, ...] = ("graph", "hypergraph")
-    node_families = [family for family in of_nodes if family in kind.families][:1]
-    return node_families + [family for family in FAMILIES if family == "images" and family in kind.families]
+    left_out = {"hypergraph"} if "graph" in kind.families else set()
+    return [family for family in FAMILIES if family in kind.families and family not in left_out]
 
 
 NODES: dict[str, Any] = {
@@ -66,13 +65,6 @@ IMAGES: dict[str, Any] = {
 """Settings to learn the learnable toys. They use Adam: generated networks start near zero, where a few dozen
 steps of plain SGD lead nowhere.
 """
-
-
-class Lesson(NamedTuple):
-    """A run on the learnable toy: its rounds and its result."""
-
-    rounds: int
-    result: RunResult
 
 
 def generator_states() -> list[Any]:
@@ -112,19 +104,9 @@ class Subject:
         fields = self.kind.Hyper.model_fields
         base = {} if settings.pop("whole", False) else SHORT
         hyper = {name: value for name, value in base.items() if name in fields} | settings.pop("hyper", {})
-        client = {
-            "hidden": HIDDEN,
-            **CLIENT[self.family],
-            **self.kind.client,
-            **settings.pop("client", {}),
-        }
-        return make_spec(
-            self.method,
-            federation or self.federation,
-            client=client,
-            hyper=hyper,
-            **{"rounds": ROUNDS, **settings},
-        )
+        client = {"hidden": HIDDEN, **CLIENT[self.family], **self.kind.client, **settings.pop("client", {})}
+        settings = {"rounds": ROUNDS, **settings}
+        return make_spec(self.method, federation or self.federation, client=client, hyper=hyper, **settings)
 
     def play(self, block_size: int | None = None, **settings: Any) -> Run:
         """Make a short run, with all of its rounds."""
@@ -136,17 +118,14 @@ class Subject:
         return self.play()
 
     @cached_property
-    def lesson(self) -> Lesson:
+    def lesson(self) -> RunResult:
         """The longer run on the learnable toy. What precedes the first round is not shortened."""
         settings = IMAGES if self.family == "images" else NODES
-        spec = self.spec(self.learnable, whole=True, **settings)
-        return Lesson(spec.protocol.rounds, run(spec, self.learnable))
+        return run(self.spec(self.learnable, whole=True, **settings), self.learnable)
 
     @cached_property
     def again(self) -> tuple[Run, bool]:
-        """The short run once more, and whether it left the global generators alone. Their state differs
-        before.
-        """
+        """The short run once more, and whether it left the global generators, which differ before, alone."""
         torch.rand(7)
         np.random.rand(7)  # noqa: NPY002 - the global stream is what must not matter
         before = generator_states()

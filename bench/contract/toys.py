@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bench.data import Graph, Ragged
-from bench.engine.clients import Clients
 from bench.engine.run import Run
 from bench.federation.clients import assigned_clients
 from bench.federation.scenario import Assignment
@@ -165,16 +164,9 @@ def finish(run: Run, first: int = 0) -> Run:
     return run
 
 
-def play(
-    spec: RunSpec,
-    federation: Federation,
-    *,
-    device: str = "cpu",
-    block_size: int | None = None,
-    clients_type: type[Clients] = Clients,
-) -> Run:
-    """Make a run with all of its rounds, and return it."""
-    return finish(Run(spec, federation, device, block_size, clients_type))
+def play(spec: RunSpec, federation: Federation, **options: Any) -> Run:
+    """Make a run with all of its rounds, and return it; ``options`` are those of ``Run``."""
+    return finish(Run(spec, federation, **options))
 
 
 def copied(stack: Any) -> dict[str, Any]:

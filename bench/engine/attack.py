@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bench import streams
-from bench.engine.message import Message
+from bench.engine.method import Message
 from bench.errors import NotApplicableError
 from bench.spec import Attack
 
@@ -15,12 +15,12 @@ from bench.spec import Attack
 class Attacker:
     """Replaces the part of some clients' messages that the attack is aimed at.
 
+    Every message of a malicious client is drawn from a stream of its own. So what one client sends
+    depends neither on the order of clients nor on attacks on others.
+
     Attributes:
         malicious: which clients these are, bool ``[clients]``; drawn once from the seed.
         replaced: whether there was anything to replace.
-
-    Every message of a malicious client is drawn from a stream of its own. So what one client sends
-    depends neither on the order of clients nor on attacks on others.
     """
 
     def __init__(self, attack: Attack, seed: int, clients: int) -> None:
@@ -49,10 +49,6 @@ class Attacker:
         return Message(parts["model"], parts["extras"])
 
     def check(self) -> None:
-        """Check that there was something to replace by the end of the first round.
-
-        Raises:
-            NotApplicableError: there was not.
-        """
+        """Raise ``NotApplicableError`` if there was nothing to replace by the end of the first round."""
         if not self.replaced:
             raise NotApplicableError(f"its clients send no {self.attack.target}: no such attack is possible")

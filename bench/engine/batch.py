@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar, overload
 
@@ -21,6 +22,7 @@ Stack = Mapping[str, Tensor]
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class Batch:
     """Items ``[c, items]`` of some clients, padded to the longest client, in training or in evaluation.
 
@@ -34,20 +36,13 @@ class Batch:
             losses compare between methods, whatever terms they add. None before.
     """
 
-    def __init__(
-        self,
-        block: Block,
-        rows: slice | Tensor,
-        inputs: Inputs,
-        labels: Tensor,
-        targets: Tensor,
-        weights: Tensor | None,
-        drop: Drop | None,
-    ) -> None:
-        self.block, self.rows = block, rows
-        self.inputs, self.labels, self.drop = inputs, labels, drop
-        self.logged: Tensor | None = None
-        self._targets, self._weights = targets, weights
+    block: Block
+    rows: slice | Tensor
+    inputs: Inputs
+    labels: Tensor
+    _weights: Tensor | None
+    drop: Drop | None
+    logged: Tensor | None = None
 
     @overload
     def of(self, values: Tensor) -> Tensor: ...
@@ -56,9 +51,7 @@ class Batch:
     @overload
     def of(self, values: Sequence[T]) -> list[T]: ...
     def of(self, values: Tensor | Mapping[str, Tensor] | Sequence[T]) -> Tensor | dict[str, Tensor] | list[T]:
-        """Select the rows of the batch's clients from a tensor, stack or list with one row
-        for every client.
-        """
+        """Select the rows of the batch's clients from a tensor, stack or list with a row for every client."""
         if isinstance(values, Tensor):
             return values[self.rows]
         if isinstance(values, Mapping):
@@ -69,9 +62,7 @@ class Batch:
 
     @property
     def weights(self) -> Tensor:
-        """The share of every item in its client's mean, ``[c, items]``; 0 for items that are not used for
-        training.
-        """
+        """The share of every item in its client's mean, ``[c, items]``; 0 for items not used for training."""
         if self._weights is None:
             return torch.full(self.labels.shape, 1 / self.labels.shape[1], device=self.labels.device)
         return self._weights
@@ -84,10 +75,9 @@ class Batch:
         return counts.scatter_add(1, self.labels.clamp_min(0), weights)
 
     def cached(self, build: Callable[[Batch], T], key: int = 0) -> T:
-        """The result of ``build`` for this batch, such as a second layout of its data. It is made once for a
-        block.
+        """The result of ``build`` for this batch, such as a second layout of its data.
 
-        It is made again when ``key`` changes.
+        It is made once for a block, and again when ``key`` changes.
         """
         name = build.__qualname__
         if name not in self.block.cache or self.block.cache[name][0] != key:
@@ -109,8 +99,10 @@ class Batch:
 
     def cross_entropy(self, logits: Tensor) -> Tensor:
         """The mean cross-entropy over each client's training items, ``[c]``."""
-        losses = functional.cross_entropy(logits.flatten(0, 1), self._targets.flatten(), reduction="none")
-        losses = losses.view_as(self._targets)
+        flat_labels = self.labels.flatten()
+        losses = functional.cross_entropy(
+            logits.flatten(0, 1), flat_labels, ignore_index=-1, reduction="none"
+        ).view_as(self.labels)
         mean = losses.mean(dim=1) if self._weights is None else (losses * self._weights).sum(dim=1)
         self.logged = mean.detach() if self.logged is None else self.logged
         return mean
@@ -160,20 +152,17 @@ class Block:
             labels[row, positions] = client.labels[positions]
         self.labels = torch.from_numpy(labels).to(device)
         self.cache: dict[str, tuple[int, Any]] = {}
-        self._targets = self.labels.clamp_min(0)
         self._weights = self.weights(self.training)
 
     @cached_property
     def evaluation(self) -> Batch:
         """All items in evaluation mode."""
-        return Batch(self, self.rows, self.inputs, self.labels, self._targets, self._weights, None)
+        return Batch(self, self.rows, self.inputs, self.labels, self._weights, None)
 
     def all_items(self, drop: Drop, items: Sequence[NDArray[np.int64]] | None) -> Batch:
-        """All items in training mode. ``items`` are those that count in the loss; by default all training
-        items.
-        """
+        """All items in training mode. Only ``items`` count in the loss; by default all training items."""
         weights = self._weights if items is None else self.weights(items)
-        return Batch(self, self.rows, self.inputs, self.labels, self._targets, weights, drop)
+        return Batch(self, self.rows, self.inputs, self.labels, weights, drop)
 
     def some_items(self, rows: NDArray[np.int64], positions: NDArray[np.int64], drop: Drop) -> Batch:
         """The training items at ``positions`` ``[c, batch]`` of the clients in some ``rows`` of the block."""
@@ -182,7 +171,7 @@ class Block:
         is_whole_block = len(rows) == len(self.lengths)
         place = self.rows if is_whole_block else self.rows.start + index
         labels = self.labels[index[:, None], items]
-        return Batch(self, place, self.inputs.select(items, index), labels, labels, None, drop)
+        return Batch(self, place, self.inputs.select(items, index), labels, None, drop)
 
     def weights(self, items: Sequence[NDArray[np.int64]]) -> Tensor:
         """``Batch.weights`` for a mean over the given items of every client."""

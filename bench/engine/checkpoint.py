@@ -15,104 +15,82 @@ import time
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench.engine.kept_models import KeptModels
-from bench.engine.message import Message
-from bench.engine.method import Method
+from bench.engine.method import Message, Method
 from bench.engine.run import Run
 from bench.replacement import replacing_file, unfinished_files
 
-FORMAT = 5
 MINUTES = 10.0
 """How often a run is saved. The largest runs of the suite take about a second to write."""
 
 SETUP = frozenset({"task", "hyper"})
 """Attributes of a method that the spec decides."""
 
-Node = tuple[str, Any]
-"""A value as it is written: its kind, and its content of tensors, numbers, text, lists and dicts."""
+ARRAYS: list[Any] = [bytes, np.ndarray, np.dtype, np.zeros(0).__reduce__()[0], np.float64(0).__reduce__()[0]]
+ARRAYS += {type(np.dtype(code)) for code in "?bhilqBHILQefdgFDG"}
+"""What arrays and numbers of NumPy are written with."""
 
 
-def encode(value: Any) -> Node:
-    """Turn a value into tensors, numbers and text.
+def encode(value: Any) -> Any:
+    """Replace networks, optimisers and generators in a value by their states.
 
-    Raises:
-        TypeError: it is something else, or holds something else.
+    What is no number, text or tensor, either, is a ``TypeError``.
     """
-    if value is None or type(value) in (bool, int, float, str):
-        return "plain", value
-    if isinstance(value, Tensor):
-        return "tensor", _compact(value.detach().resolve_conj().resolve_neg())
-    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
-        kind = "array" if isinstance(value, np.ndarray) else "scalar"
-        return kind, torch.from_numpy(np.array(value))
     if isinstance(value, torch.Generator):
-        return "generator", value.get_state()
+        return value.get_state()
     if isinstance(value, (nn.Module, torch.optim.Optimizer)):
-        return "state", encode(dict(value.state_dict()))
+        return encode(dict(value.state_dict()))
     if isinstance(value, dict):
-        return "dict", [(encode(key), encode(item)) for key, item in value.items()]
+        return {encode(key): encode(item) for key, item in value.items()}
     if type(value) in (list, tuple):
-        return type(value).__name__, [encode(item) for item in value]
+        return type(value)(map(encode, value))
+    if isinstance(value, Tensor):
+        tensor = value.detach().resolve_conj().resolve_neg()
+        if tensor.layout == torch.strided and tensor.untyped_storage().nbytes() > tensor.nbytes:
+            tensor = tensor.clone()  # all of the memory that it is a part of would be written
+        return tensor
+    is_array = isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc"
+    if is_array or value is None or type(value) in (bool, int, float, str):
+        return value
     raise TypeError(f"expected numbers, text, tensors, networks, optimisers or generators, got {value!r:.80}")
 
 
-def _compact(value: Tensor) -> Tensor:
-    """The tensor; a copy if it is a small part of a larger memory, all of which would be written."""
-    if (
-        value.layout != torch.strided
-        or value.untyped_storage().nbytes() <= value.numel() * value.element_size()
-    ):
-        return value
-    return value.clone()
+def decode(value: Any, device: torch.device, target: Any = None) -> Any:
+    """The value that ``encode`` was given, where ``target`` is what a run that is set up anew has.
 
-
-def decode(node: Node, device: torch.device, target: Any = None) -> Any:
-    """Turn a node back into its value.
-
-    A tensor is put on the device of the same value in ``target``, if there is one. Parameters, modules,
-    optimisers and generators of ``target`` are set in place.
+    Parameters, networks, optimisers and generators of the target are set in place. A tensor is put on the
+    device of the target's.
     """
-    kind, content = node
-    if kind == "tensor":
+    if isinstance(target, torch.Generator):
+        target.set_state(value)
+        return target
+    if isinstance(target, (nn.Module, torch.optim.Optimizer)):
+        target.load_state_dict(value)
+        return target
+    if isinstance(value, Tensor):
         if isinstance(target, Tensor) and target.is_leaf and target.requires_grad:
-            with torch.no_grad():
-                target.copy_(content)
+            target.data.copy_(value)
             return target
-        return content.to(target.device if isinstance(target, Tensor) else device)
-    if kind in ("array", "scalar"):
-        return content.numpy() if kind == "array" else content.numpy()[()]
-    if kind == "generator":
-        target.set_state(content)
-        return target
-    if kind == "state":
-        target.load_state_dict(decode(content, device))
-        return target
-    if kind == "dict":
-        target_items = target if isinstance(target, dict) else {}
-        pairs = [(decode(key, device), item) for key, item in content]
-        return {key: decode(item, device, target_items.get(key)) for key, item in pairs}
-    if kind in ("list", "tuple"):
-        targets = (
-            list(target)
-            if isinstance(target, (list, tuple)) and len(target) == len(content)
-            else [None] * len(content)
-        )
-        values = [decode(item, device, like) for item, like in zip(content, targets, strict=True)]
-        return tuple(values) if kind == "tuple" else values
-    return content
+        return value.to(target.device if isinstance(target, Tensor) else device)
+    if isinstance(value, dict):
+        targets = target if isinstance(target, dict) else {}
+        return {key: decode(item, device, targets.get(key)) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        is_alike = isinstance(target, (list, tuple)) and len(target) == len(value)
+        pairs = zip(value, target if is_alike else [None] * len(value), strict=True)
+        return type(value)(decode(item, device, like) for item, like in pairs)
+    return value
 
 
-def method_state(method: Method) -> dict[str, Node]:
-    """The attributes of a method, except those that the spec decides and those that are derived.
+def method_state(method: Method) -> dict[str, Any]:
+    """The attributes of a method, but for those that the spec decides and those that are derived.
 
-    Raises:
-        TypeError: an attribute cannot be kept.
+    One that cannot be kept is a ``TypeError`` that names it.
     """
     state = {}
     for name, value in vars(method).items():
@@ -128,49 +106,39 @@ def method_state(method: Method) -> dict[str, Node]:
     return state
 
 
-def _state(run: Run, round: int, seconds: float, identity: str) -> dict[str, Any]:
-    """Everything that changes while a run lasts."""
+def run_state(run: Run) -> dict[str, Any]:
+    """Everything that changes while a run lasts, but for the method's attributes."""
     return {
-        "format": FORMAT,
-        "identity": identity,
-        "round": round,
-        "total": seconds,
-        "seconds": dict(run.watch.seconds),
-        "bytes": [run.traffic.bytes_up, run.traffic.bytes_down],
-        "exchanges": encode(run.traffic.numbered),
-        "own": encode(dict(run.own)),
-        "counts": encode(run.counts),
-        "selected": encode(run.selected.state()),
-        "loss": encode(run.loss),
-        "clients": encode(run.clients.state()),
-        "first_message": encode([dict(run.first_message.model), dict(run.first_message.extras)]),
+        "seconds": run.watch.seconds,
+        "bytes_up": run.traffic.bytes_up,
+        "bytes_down": run.traffic.bytes_down,
+        "exchanges": run.traffic.numbered,
+        "own": dict(run.own),
+        "tally": run.tally.state(),
+        "loss": run.loss,
+        "clients": run.clients.state(),
+        "first_message": [dict(run.first_message.model), dict(run.first_message.extras)],
+        "kept": run.kept.state() if run.kept else None,
         "attacked": run.attacker is not None and run.attacker.replaced,
-        "method": method_state(run.method),
     }
 
 
-def _apply(run: Run, state: dict[str, Any]) -> None:
-    run.watch.seconds = dict(state["seconds"])
-    run.traffic.bytes_up, run.traffic.bytes_down = state["bytes"]
-    run.traffic.numbered = decode(state["exchanges"], run.device)
-    run.own = decode(state["own"], run.device)
-    run.counts = decode(state["counts"], run.device)
-    run.selected.resume(decode(state["selected"], run.device))
-    run.loss = decode(state["loss"], run.device)
-    run.clients.resume(decode(state["clients"], run.device))
+def apply_state(run: Run, state: dict[str, Any], attributes: dict[str, Any]) -> None:
+    """Let a run that is set up go on from the ``run_state`` and ``method_state`` of another one."""
+    run.watch.seconds = state["seconds"]
+    run.traffic.bytes_up, run.traffic.bytes_down = state["bytes_up"], state["bytes_down"]
+    run.traffic.numbered = state["exchanges"]
+    run.own, run.loss = state["own"], state["loss"]
+    run.tally.resume(state["tally"])
+    run.clients.resume(state["clients"])
+    if run.kept is not None:
+        run.kept.resume(state["kept"])
     if run.attacker is not None:
         run.attacker.replaced = state["attacked"]
-    run.first_message = Message(*decode(state["first_message"], run.device))
+    run.first_message = Message(*state["first_message"])
     run.method.receive_first(run.first_message)  # sets up what the first messages decide
-    for name, node in state["method"].items():
-        setattr(run.method, name, decode(node, run.device, getattr(run.method, name, None)))
-
-
-class Saved(NamedTuple):
-    """The round that a saved state follows, and the seconds until then."""
-
-    round: int
-    seconds: float
+    for name, value in attributes.items():
+        setattr(run.method, name, decode(value, run.device, getattr(run.method, name, None)))
 
 
 @dataclass
@@ -182,14 +150,11 @@ class Checkpoint:
         identity: names everything that must be the same for a saved state to be taken up (code, spec,
             data). A file with another identity, or a damaged one, is ignored: the run starts anew.
         minutes: how often the run is saved.
-        kept: the models of the run that are kept, if any. They are saved with it. A state without them is
-            not taken up.
     """
 
     path: Path
     identity: str
     minutes: float = MINUTES
-    kept: KeptModels | None = None
     _last_save: float = field(default_factory=time.monotonic, init=False)
     _has_warned: bool = field(default=False, init=False)
 
@@ -210,17 +175,17 @@ class Checkpoint:
             self._has_warned = True
 
     def save(self, run: Run, round: int, seconds: float) -> None:
-        """Replace the file by the state after a round. If that fails, the old file stays.
+        """Replace the file by the state after a round, which the run reached in ``seconds``.
 
-        ``seconds`` is what the run took so far.
-
-        Raises:
-            OSError: the file cannot be written.
-            TypeError: the method has an attribute that cannot be kept.
+        If that fails, the old file stays and the error is raised.
         """
-        state = _state(run, round, seconds, self.identity)
-        if self.kept is not None:
-            state["kept"] = encode(self.kept.state())
+        state = {
+            "identity": self.identity,
+            "round": round,
+            "seconds": seconds,
+            "run": encode(run_state(run)),
+            "method": method_state(run.method),
+        }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         for part in unfinished_files(self.path):
             part.unlink(missing_ok=True)
@@ -233,11 +198,7 @@ class Checkpoint:
             os.fsync(file.fileno())
 
     def load(self) -> dict[str, Any] | None:
-        """The saved state; None if there is none of this run or if it is damaged.
-
-        Raises:
-            OSError: the file cannot be read.
-        """
+        """The saved state; None if there is none of this run or if it is damaged."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
@@ -250,23 +211,19 @@ class Checkpoint:
         if hashlib.sha256(state_bytes).digest() != digest:
             return None
         try:
-            state: dict[str, Any] = torch.load(io.BytesIO(state_bytes), map_location="cpu", weights_only=True)
-            return state if (state["format"], state["identity"]) == (FORMAT, self.identity) else None
-        except MemoryError:
-            raise
+            with torch.serialization.safe_globals(ARRAYS):
+                state: dict[str, Any] = torch.load(io.BytesIO(state_bytes), "cpu", weights_only=True)
         except Exception:  # another kind of file can raise anything
             return None
+        return state if state["identity"] == self.identity else None
 
-    def resume(self, run: Run) -> Saved | None:
-        """Take up the saved state. If there is none, return None and leave ``run`` as it is.
+    def resume(self, run: Run) -> tuple[int, float] | None:
+        """Take up the saved state. Return its round, and the seconds that the run took until then.
 
-        Raises:
-            OSError: the file cannot be read.
+        If there is none, return None and leave ``run`` as it is. A file that cannot be read is an error.
         """
         state = self.load()
-        if state is None or (self.kept is not None and "kept" not in state):
+        if state is None or (run.kept and not state["run"]["kept"]):
             return None
-        if self.kept is not None:
-            self.kept.resume(decode(state["kept"], run.device))
-        _apply(run, state)
-        return Saved(state["round"], state["total"])
+        apply_state(run, decode(state["run"], run.device), state["method"])
+        return state["round"], state["seconds"]

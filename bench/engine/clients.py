@@ -11,10 +11,9 @@ from torch import Tensor
 
 from bench import streams
 from bench.engine.batch import Adjustment, Batch, Block, Objective, Stack, cross_entropy
-from bench.engine.local_training import Items, Training, mini_batches, with_dropout
+from bench.engine.local_training import Items, Training, UnreadRows, mini_batches, with_dropout
 from bench.engine.optimiser import Optimiser, OptimiserState
 from bench.engine.stacks import replaced
-from bench.engine.unread_rows import ReducedBlocks, UnreadRows, are_alike, reduced_blocks
 from bench.errors import DivergedError
 from bench.federation.types import Client
 from bench.nn.base import ClientModel, Inputs
@@ -68,11 +67,10 @@ class Clients:
         self._passes = 0.0
         self._calls = 0
         self._optimisers: dict[str, OptimiserState] = {}
-        self._optimiser_rounds: dict[str, int] = {}
         self._notes: dict[str, dict[int, Any]] = {}
         self._log: dict[str, dict[int, Tensor]] = {}
         self._common: dict[tuple[Client, int], Inputs] = {}
-        self._reduced: ReducedBlocks | None = None
+        self._unread: UnreadRows | None = None
 
     @property
     def round(self) -> int:
@@ -96,14 +94,9 @@ class Clients:
         if len(rows) == self.count:
             return self
         members = [self.members[row] for row in rows.tolist()]
+        whole = self._root, self.rows[rows]
         part = type(self)(
-            self.spec,
-            self.model,
-            members,
-            self.classes,
-            self.device,
-            self.block_size,
-            part_of=(self._root, self.rows[rows]),
+            self.spec, self.model, members, self.classes, self.device, self.block_size, part_of=whole
         )
         part.after_epoch = self.after_epoch
         return part
@@ -135,28 +128,24 @@ class Clients:
         self._root._notes.setdefault(name, {}).update(zip(self.numbers, values, strict=True))
 
     def log(self, **values: Tensor) -> None:
-        """Keep one number of every client ``[clients]`` with the run, by round.
-
-        The run has them as ``[rounds, clients]``, with NaN where a client takes no part in a round.
-        """
+        """Keep one number of every client ``[clients]`` with the run, by round; NaN for absent clients."""
         for name, value in values.items():
             rounds = self._root._log.setdefault(name, {})
             row = rounds.get(self.round, value.new_full((self._root.count,), torch.nan))
             rounds[self.round] = replaced(row, self.rows, value)
 
     def logged(self) -> dict[str, Tensor]:
-        """Everything that was logged, by name."""
+        """Everything that was logged, ``[rounds, clients]`` by name."""
         return {name: torch.stack(list(rounds.values())) for name, rounds in self._log.items()}
 
     @property
     def optimiser(self) -> Optimiser:
         """How the client settings of the run take a step."""
-        return Optimiser.of(self.spec.client)
+        settings = self.spec.client
+        return Optimiser(settings.optimizer, settings.learning_rate, settings.weight_decay)
 
     def generators(self, purpose: str) -> list[np.random.Generator]:
-        """One random stream for every client. Its key is the run's seed, the purpose, the client and the
-        round.
-        """
+        """A random stream for each client, keyed by the run's seed, the purpose, the client and the round."""
         return [streams.generator(self.spec.seed, purpose, number, self.round) for number in self.numbers]
 
     def fit(
@@ -175,8 +164,8 @@ class Clients:
         """Train every client on its own training items, starting from ``stack``.
 
         Args:
-            stack: parameters ``[clients, ...]``. They stay unchanged. The stack may have parameters that
-                the client model does not know, for ``objective`` to use.
+            stack: parameters ``[clients, ...]``, which stay unchanged. It may have parameters for
+                ``objective`` that the client model does not know.
             objective: the loss ``[c]`` of a batch; by default the client model's cross-entropy.
             adjust: changes the gradients of a step in place. A penalty with a known gradient costs less
                 this way than in the objective.
@@ -206,15 +195,12 @@ class Clients:
         ]
         if not names:
             raise ValueError("fit: trainable names no parameter of the model")
-        of_all = self._optimiser_of_all(copy)
-        is_part = self._root is not self and not new_optimiser
-        state = of_all.some(self.rows) if is_part else of_all
-        if new_optimiser:
-            state = OptimiserState(self.count)
+        state = OptimiserState(self._root.count) if new_optimiser else self._optimiser_state(copy)
         training = Training(
             client=self.spec.client,
             stream=self._stream,
             state=state,
+            rows=None if self._root is self else self.rows,
             optimiser=optimiser or self.optimiser,
             names=names,
             epochs=epochs,
@@ -222,7 +208,9 @@ class Clients:
             adjust=adjust,
             items=items,
         )
-        after_epoch = self.after_epoch if copy == "model" else None
+        after_epoch = None
+        if copy == "model":
+            after_epoch, self.after_epoch = self.after_epoch, None
         unread = self._unread_rows(stack, training) if after_epoch is None else None
         if unread is None:
             state.settle()
@@ -233,18 +221,10 @@ class Clients:
             for name, value in parameters.items():
                 if unread is None or name != unread.name:
                     value.copy_(stack[name][block.rows])
-            if unread is None:
-                losses = training.losses(block, parameters)
-            else:
-                losses = unread.losses(training, block, parameters)
-            for epoch, loss in enumerate(losses):
+            for epoch, loss in enumerate((unread or training).losses(block, parameters)):
                 total += loss
                 if after_epoch is not None:
                     after_epoch(epoch, block.evaluation, parameters)
-        if is_part:
-            of_all.replace(self.rows, state)
-        if copy == "model":
-            self.after_epoch = None
         self._count(epochs, items)
         self.loss = float(total) / (self.count * max(epochs, 1))
         if not np.isfinite(self.loss):
@@ -252,13 +232,13 @@ class Clients:
         return target
 
     def _unread_rows(self, stack: Stack, training: Training) -> UnreadRows | None:
-        """The rows of the first matrix that are trained once for all clients; None if clients differ."""
+        """What trains the unread rows of the first matrix once for all clients; None if clients differ."""
         name = self.model.first_matrix
-        if self._root is not self or not are_alike(name, stack, training):
+        if self._root is not self or name not in stack or not training.are_alike(stack[name], name):
             return None
-        if self._reduced is None:
-            self._reduced = reduced_blocks(self.blocks)
-        return UnreadRows.trained_once(name, stack, training, self._reduced)
+        if self._unread is None:
+            self._unread = UnreadRows(name, self.blocks)
+        return self._unread if self._unread.begin(training, stack[name][0]) else None
 
     def batches(self, items: Items) -> Iterator[Batch]:
         """Go over some training items of every client once, for methods that take steps themselves.
@@ -287,17 +267,15 @@ class Clients:
         self._root._calls += 1
         self._root._passes += passes * self.count / self._root.count
 
-    def _optimiser_of_all(self, copy: str) -> OptimiserState:
-        """The optimisers of the run's clients for models of a purpose.
-
-        If the settings say so, they are new in every round.
-        """
+    def _optimiser_state(self, copy: str) -> OptimiserState:
+        """The optimisers of all clients of the run for a copy; new in every round if the settings say so."""
         root = self._root
-        is_of_round = root._optimiser_rounds.get(copy) == self.round
-        if copy not in root._optimisers or not (is_of_round or self.spec.client.optimizer_state == "keep"):
-            root._optimisers[copy] = OptimiserState(root.count)
-        root._optimiser_rounds[copy] = self.round
-        return root._optimisers[copy]
+        state = root._optimisers.get(copy)
+        is_reset = self.spec.client.optimizer_state == "reset"
+        if state is None or (is_reset and state.round != self.round):
+            state = root._optimisers[copy] = OptimiserState(root.count)
+        state.round = self.round
+        return state
 
     @overload
     def reduce(self, stack: Stack, of: Callable[[Stack, Batch], Tensor]) -> Tensor: ...
@@ -312,33 +290,29 @@ class Clients:
         means, or to several tensors by name.
         """
         with torch.no_grad():
-            parts = [of(block.evaluation.of(stack), block.evaluation) for block in self.blocks]
-        tensors = [part for part in parts if isinstance(part, Tensor)]
-        if tensors:
-            return torch.cat(tensors)
-        dicts = [part for part in parts if not isinstance(part, Tensor)]
-        return {name: torch.cat([part[name] for part in dicts]) for name in dicts[0]}
+            parts: list[Any] = [of(block.evaluation.of(stack), block.evaluation) for block in self.blocks]
+        if isinstance(parts[0], Tensor):
+            return torch.cat(parts)
+        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
     def embeddings(self, stack: Stack, on: Client | None = None) -> Tensor:
         """The mean embedding over all items of every client in evaluation mode, ``[clients, width]``.
 
-        With ``on``, all models are evaluated on that client's data instead of their own. It is laid out
-        once and kept.
+        With ``on``, all models are evaluated on that client's data, which are laid out once.
         """
+        common = self._root._common
 
         def mean(models: Stack, batch: Batch) -> Tensor:
-            count = len(batch.block.lengths)
-            inputs = batch.inputs if on is None else self._root._common_inputs(on, count)
+            inputs, count = batch.inputs, len(batch.block.lengths)
+            if on is not None:
+                if (on, count) not in common:
+                    common[on, count] = self.model.collate_common(on, count, self.device)
+                inputs = common[on, count]
             embedding = self.model.embed(models, inputs, None)
             mask = torch.arange(inputs.items, device=self.device)[None, :] < inputs.lengths[:, None]
             return (embedding * mask[:, :, None]).sum(dim=1) / inputs.lengths[:, None]
 
         return self.reduce(stack, mean)
-
-    def _common_inputs(self, client: Client, count: int) -> Inputs:
-        if (client, count) not in self._common:
-            self._common[client, count] = self.model.collate_common(client, count, self.device)
-        return self._common[client, count]
 
     def _stream(self, purpose: str, row: int, *indices: int) -> np.random.Generator:
         key: tuple[str | int, ...] = (purpose, self.numbers[row], self.round, self._root._calls, *indices)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import torch
 
 from bench.engine.checkpoint import Checkpoint
-from bench.engine.conditions import run_conditions
-from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory
+from bench.engine.costs import peak_memory, reset_peak_memory, run_conditions
 from bench.engine.kept_models import KeptModels
 from bench.engine.newcomers import TRAINED_CLIENTS, arrive, held_out, last_shares, part
 from bench.engine.result import RunResult
@@ -34,51 +35,51 @@ def run(
     """
     torch_device = torch.device(device)
     reset_peak_memory(torch_device)
-    total = Stopwatch(torch_device)
-    round_index = -1
-    mask = held_out(spec.newcomers, spec.seed, len(federation)) if spec.newcomers else None
+    late = held_out(spec, len(federation))
+    where = "during warm-up"
     loop: Run | None = None
     try:
-        with run_conditions(), total.part("total"):
-            loop = Run(spec, federation if mask is None else part(federation, ~mask), device, block_size)
-            if kept:
-                kept.begin(loop)
-            progress = checkpoint.resume(loop) if checkpoint else None
-            if progress is None:
+        with run_conditions():
+            start = time.perf_counter()
+            there = part(federation, ~late) if spec.newcomers else federation
+            loop = Run(spec, there, device, block_size, kept=kept)
+            first_round = 0
+            saved = checkpoint.resume(loop) if checkpoint else None
+            if saved is None:
                 loop.warm_up()
-                first_round = 0
             else:
-                first_round, total.seconds["total"] = progress.round + 1, progress.seconds
+                last_round, seconds = saved
+                first_round, start = last_round + 1, start - seconds
             for round_index in range(first_round, spec.protocol.rounds):
+                where = f"in round {round_index}"
                 loop.step(round_index)
                 if checkpoint:
-                    checkpoint.keep(loop, round_index, total.elapsed("total"))
-            correct, samples, artefacts = loop.correct(), loop.evaluator.samples, loop.artefacts()
-            if mask is None:
-                confusion, roc_auc = loop.selected.confusion(), loop.selected.roc_auc()
-            else:
-                artefacts[TRAINED_CLIENTS] = last_shares(correct, samples)
-                correct, samples, confusion, roc_auc = arrive(loop, federation, mask)
+                    checkpoint.keep(loop, round_index, time.perf_counter() - start)
+            tally, artefacts = loop.tally, loop.artefacts()
+            if spec.newcomers:
+                artefacts[TRAINED_CLIENTS] = last_shares(tally)
+                tally = arrive(loop, federation, late)
+            total = time.perf_counter() - start
     except NotApplicableError as error:
         return RunResult("not_applicable", str(error), device=device, partition_hash=federation.hash)
     except DivergedError as error:
-        reason = f"{error} in round {round_index}" if round_index >= 0 else f"{error} during warm-up"
+        passes = loop.clients.passes if loop else 0.0
         return RunResult(
             "diverged",
-            reason,
-            client_epochs=loop.clients.passes if loop else 0.0,
+            f"{error} {where}",
+            client_epochs=passes,
             device=device,
             partition_hash=federation.hash,
         )
     return RunResult(
-        state="done",
-        correct=correct,
-        samples=samples,
-        confusion=confusion,
-        roc_auc=roc_auc,
-        selected=loop.selected.rows if spec.protocol.metric != ACCURACY else {},
+        "done",
+        correct=tally.correct(),
+        samples=tally.samples,
+        confusion=tally.confusion(),
+        roc_auc=tally.roc_auc(),
+        selected=tally.rows if spec.protocol.metric != ACCURACY else {},
         loss=loop.loss,
-        seconds={"client": 0.0, "server": 0.0, "evaluation": 0.0, **loop.watch.seconds, **total.seconds},
+        seconds={"client": 0.0, "server": 0.0, "evaluation": 0.0, **loop.watch.seconds, "total": total},
         peak_memory=peak_memory(torch_device),
         client_epochs=loop.clients.passes,
         bytes_up=loop.traffic.bytes_up,

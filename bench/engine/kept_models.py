@@ -12,20 +12,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bench.engine.batch import Stack
-from bench.engine.conditions import run_conditions
-from bench.engine.run import Run
+from bench.engine.clients import Clients
+from bench.engine.costs import run_conditions
+from bench.engine.evaluation import Evaluator, Tally
+from bench.engine.method import Method
+from bench.engine.stacks import replaced
 from bench.errors import NotApplicableError
-from bench.federation.types import SPLITS
 from bench.spec import RunSpec
 
 
 def refuse(spec: RunSpec) -> None:
-    """Refuse a spec whose trained models at the selected round are not those of the end of a round.
-
-    Raises:
-        NotApplicableError: it has newcomers, and only their models are evaluated; or it is evaluated
-            after every local epoch.
-    """
+    """Raise ``NotApplicableError`` for a spec whose selected models are not those of the end of a round."""
     if spec.newcomers is not None:
         raise NotApplicableError("models are not kept of runs with newcomers")
     if spec.protocol.evaluate == "epoch":
@@ -47,49 +44,43 @@ class KeptModels:
         self.stack: Stack = {}
         self.rounds: NDArray[np.int64] = np.zeros(0, np.int64)
         self.method: dict[int, dict[str, Any]] = {}
-        self._run: Run | None = None
 
-    def begin(self, run: Run) -> None:
-        """Follow this run from now on. Raises like ``refuse``."""
-        refuse(run.spec)
-        self._run = run
-        run.after_training = self._note
+    def begin(self, method: Method, clients: Clients, evaluator: Evaluator, tally: Tally) -> None:
+        """Follow a run of these from now on; raise as ``refuse``."""
+        refuse(clients.spec)
+        self._method, self._clients, self._evaluator, self._tally = method, clients, evaluator, tally
 
-    def _note(self, last_round: int) -> None:
-        """Keep the models of the clients for which the rule selects ``last_round``."""
-        assert self._run is not None
-        run = self._run
-        mask = run.selected.is_last["trained", self.rule]
+    def note(self, last_round: int, own: Stack) -> None:
+        """Keep what clients ``own`` of those for which the rule selects ``last_round``."""
+        mask = self._tally.is_last["trained", self.rule]
         if not mask.any():
             return
-        self.rounds = np.where(mask, last_round, self.rounds if len(self.rounds) else last_round)
-        rows = torch.from_numpy(np.flatnonzero(mask)).to(run.device)
-        models = {name: value.detach().clone() for name, value in run.own.items()}
-        if not mask.all():
-            models = {name: past.index_copy(0, rows, models[name][rows]) for name, past in self.stack.items()}
+        self.rounds = self._tally.rows["trained", self.rule]
+        rows = torch.from_numpy(np.flatnonzero(mask)).to(self._clients.device)
+        models = {name: value.detach().clone() for name, value in own.items()}
+        if self.stack:
+            models = {name: replaced(past, rows, models[name][rows]) for name, past in self.stack.items()}
         self.stack = models
-        attributes = vars(run.method)  # some exist only after the first round
-        state = {name: deepcopy(attributes[name]) for name in run.method.predicts_with if name in attributes}
+        attributes = vars(self._method)  # some exist only after the first round
+        names = [name for name in self._method.predicts_with if name in attributes]
         states = {index: self.method[index] for index in set(self.rounds.tolist()) - {last_round}}
-        self.method = {**states, last_round: state}
+        self.method = {**states, last_round: {name: deepcopy(attributes[name]) for name in names}}
 
     def correct(self, stack: Stack, method: Mapping[int, Mapping[str, Any]]) -> NDArray[np.int32]:
-        """Correct predictions ``[splits, clients]`` of such models, in the run that made them.
+        """Correct predictions ``[clients, splits]`` of such models, in the run that made them.
 
         ``method`` has, by round, the attributes that the method predicts with.
         """
-        assert self._run is not None
-        run = self._run
-        stack_there = {name: value.to(run.device) for name, value in stack.items()}
-        correct = np.zeros((len(SPLITS), len(self.rounds)), np.int32)
+        device = self._clients.device
+        models = {name: value.to(device) for name, value in stack.items()}
+        correct = self._evaluator.nothing().correct
         for round_index in np.unique(self.rounds):
-            run.method.round = int(round_index)
+            self._method.round = int(round_index)
             for name, value in method[int(round_index)].items():
-                setattr(run.method, name, value.to(run.device) if isinstance(value, Tensor) else value)
-            with run_conditions():
-                counts = run.evaluator.all(run.method, run.clients, stack_there).correct
+                setattr(self._method, name, value.to(device) if isinstance(value, Tensor) else value)
             mask = self.rounds == round_index
-            correct[:, mask] = counts[:, mask]
+            with run_conditions():
+                correct[mask] = self._evaluator.all(self._method, self._clients, models).correct[mask]
         return correct
 
     def state(self) -> dict[str, Any]:

@@ -12,22 +12,147 @@ devices, bytes, attacks, storage and held-out labels belong to the engine.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+import torch
 from torch import Tensor
 
+from bench import streams
 from bench.data import FAMILIES, Family
 from bench.engine.batch import Batch, Stack
 from bench.engine.clients import Clients
-from bench.engine.message import Message, Update
-from bench.engine.task import Task
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Federation
 from bench.hyper import HyperParameters
+from bench.nn.base import ClientModel
+from bench.nn.randomness import seeded
+from bench.spec import RunSpec
 
-__all__ = ["Batch", "Clients", "Message", "Method", "Stack", "Update"]
+__all__ = ["Batch", "Clients", "Message", "Method", "Stack", "Task", "Update"]
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """Tensors with a row for each client: ``model`` has parameters by name, ``extras`` anything else by name.
+
+    What the server sends to all clients is expanded to one row each, so that it is counted for each.
+
+    Raises:
+        ValueError: the tensors have different numbers of rows, or one carries a gradient.
+    """
+
+    model: Stack = field(default_factory=dict)
+    extras: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        tensors = {**self.model, **self.extras}
+        if len({value.shape[:1] for value in tensors.values()}) > 1:
+            shapes = ", ".join(f"{name} {tuple(value.shape)}" for name, value in tensors.items())
+            raise ValueError(f"a message needs a row for every client in every tensor, got {shapes}")
+        for name, value in tensors.items():
+            if value.requires_grad:
+                raise ValueError(f"a message gives {name} with a gradient: detach it")
+
+    def of(self, clients: Tensor) -> Message:
+        """Select the rows of some clients."""
+        return Message(
+            {name: value[clients] for name, value in self.model.items()},
+            {name: value[clients] for name, value in self.extras.items()},
+        )
+
+    @property
+    def bytes(self) -> int:
+        """The size of all tensors together."""
+        tensors = [*self.model.values(), *self.extras.values()]
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """The result of the clients' part of a round: what clients keep, and what they upload."""
+
+    keep: Stack
+    upload: Message = field(default_factory=Message)
+
+
+class Task:
+    """Sizes, parameter names, random streams and initial models. There are no labels.
+
+    Attributes:
+        clients: the number of clients.
+        rounds: the number of rounds.
+        participation: the share of clients that take part in a round.
+        newcomers: whether clients join after the last round.
+        train_sizes: the numbers of training items, float32 ``[clients]``.
+        shapes: the shape of every parameter that can be sent.
+        parameters: the names of these, of which ``head`` and ``backbone`` are the two parts.
+        layers: the names by layer. A layer is a module of the client model, such as a weight and its
+            bias.
+
+    ``offset`` is the number of the first client. Clients that join later are numbered after the others.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        model: ClientModel,
+        train_sizes: Sequence[int],
+        device: torch.device,
+        offset: int = 0,
+    ) -> None:
+        self.clients = len(train_sizes)
+        self.rounds = spec.protocol.rounds
+        self.participation = spec.protocol.participation
+        self.newcomers = spec.newcomers is not None
+        self.device = device
+        self.train_sizes = torch.tensor(train_sizes, dtype=torch.float32, device=device)
+        self.shapes = {name: shape for name, shape in model.shapes.items() if name not in model.buffers}
+        self.parameters = tuple(self.shapes)
+        self.head = tuple(name for name in self.parameters if name in model.head)
+        self.backbone = tuple(name for name in self.parameters if name not in model.head)
+        self.layers: dict[str, tuple[str, ...]] = {}
+        for name in self.parameters:
+            layer = name.rpartition(".")[0] or name
+            self.layers[layer] = (*self.layers.get(layer, ()), name)
+        self._initial = spec.protocol.initial
+        self._seed = spec.seed
+        self._offset = offset
+        self._model = model
+
+    def generator(self, *key: str | int) -> torch.Generator:
+        """A torch generator on the CPU for the server's randomness. The key says what it is for."""
+        return torch.Generator().manual_seed(streams.torch_seed(self._seed, "server", *key))
+
+    def seeded(self, *key: str | int) -> AbstractContextManager[None]:
+        """Draw the initial weights of networks that are built in the ``with`` block from such a stream."""
+        return seeded(streams.torch_seed(self._seed, "server", *key))
+
+    def common(self) -> dict[str, Tensor]:
+        """One random model for all clients, ``[clients, ...]`` without copies, with buffers."""
+        parameters = self._model.initial(streams.generator(self._seed, "initial", "common"))
+        return {
+            name: torch.from_numpy(value).to(self.device).expand(self.clients, *value.shape)
+            for name, value in parameters.items()
+        }
+
+    def own(self) -> dict[str, Tensor]:
+        """A random model for every client, ``[clients, ...]``."""
+        draws = [
+            self._model.initial(streams.generator(self._seed, "initial", client))
+            for client in range(self._offset, self._offset + self.clients)
+        ]
+        return {
+            name: torch.from_numpy(np.stack([draw[name] for draw in draws])).to(self.device)
+            for name in draws[0]
+        }
+
+    def initial(self) -> dict[str, Tensor]:
+        """The models that clients start with: those that ``protocol.initial`` names."""
+        return self.own() if self._initial == "own" else self.common()
 
 
 FORMER_HOOKS = {
@@ -82,12 +207,7 @@ class Method:
     Hyper: ClassVar[type[HyperParameters]] = HyperParameters
 
     def __init_subclass__(cls) -> None:
-        """Check the names of hooks.
-
-        Raises:
-            TypeError: the class has a hook of version 0.2.0 that nothing calls any more, which would change
-                numbers in silence.
-        """
+        """Refuse hooks of version 0.2.0. Nothing calls them now, which would change numbers in silence."""
         super().__init_subclass__()
         for name in FORMER_HOOKS.keys() & vars(cls).keys():
             raise TypeError(f"{cls.__name__}.{name}() is not called any more: it is {FORMER_HOOKS[name]} now")
@@ -101,11 +221,7 @@ class Method:
         self.setup_server()
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute.
-
-        Raises:
-            AttributeError: a hook of clients is running.
-        """
+        """Set an attribute. While a hook of clients runs that is an ``AttributeError``."""
         if "clients_turn" in vars(self):
             raise AttributeError(
                 f"a hook of clients sets '{name}' of the server: upload what the server shall know, and keep "
@@ -135,9 +251,7 @@ class Method:
         return federation
 
     def add_parameters(self, models: Stack) -> Stack:
-        """Add the method's own parameters, such as masks or second models, to what clients keep. Default:
-        none.
-        """
+        """Add the method's own parameters, such as masks, to what clients keep. Default: none."""
         return models
 
     def first_upload(self, clients: Clients, models: Stack, traffic: TrafficMeter) -> Update:
@@ -159,9 +273,7 @@ class Method:
         return Message()
 
     def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
-        """The models that clients start a round with. Default: parameters that are sent replace the clients'
-        own.
-        """
+        """The models that clients start a round with. Default: parameters that are sent replace their own."""
         return {**own, **message.model}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:

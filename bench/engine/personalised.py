@@ -35,9 +35,7 @@ class Personalised(Method):
         self.record(collaboration=weights)
 
     def initial(self) -> Stack:
-        """The model that all clients start from, ``[clients, ...]``. It has at least the
-        shared parameters.
-        """
+        """The model that all clients start from, ``[clients, ...]``, with the shared parameters at least."""
         return self.task.common()
 
     def broadcast(self) -> Message:
@@ -45,10 +43,7 @@ class Personalised(Method):
         return Message(self.models)
 
     def weights(self, participants: Tensor, received: Stack, upload: Message) -> Tensor:
-        """The weights of the participants' models, ``[p, p]`` or ``[layers, p, p]``.
-
-        Row i belongs to the mixture of the i-th participant. The arguments are those of ``aggregate``.
-        """
+        """The weights of the participants' models ``[p, p]`` or ``[layers, p, p]``, row i for client i."""
         raise NotImplementedError
 
     def mixtures(self, models: Stack, weights: Tensor) -> Stack:
@@ -68,8 +63,7 @@ class Personalised(Method):
 class Mixing(Personalised):
     """The server keeps every client's last model in ``models`` and mixes the models when it broadcasts.
 
-    In the papers all clients take part in every round. If some do not, the mixtures hold their models of
-    the last round that they took part in.
+    In the papers all clients take part in every round. Here mixtures hold an absent client's last model.
     """
 
     def setup_server(self) -> None:
@@ -81,16 +75,18 @@ class Mixing(Personalised):
 
     def mixtures(self, models: Stack, weights: Tensor) -> Stack:
         """Mix models by ``weights`` ``[layers, clients, clients]``."""
-        layer_weights = dict(zip(self.layers, weights.float(), strict=True))
-        return mix(models, layer_weights, self.task.layers)
+        parts = by_layer(models, self.task.layers)
+        mixed: dict[str, Tensor] = {}
+        for layer, layer_weights in zip(self.layers, weights.float(), strict=True):
+            mixed |= mix(parts[layer], layer_weights)
+        return {name: mixed[name] for name in models}
 
     def pull(self, participants: Tensor, updates: Stack) -> Tensor:
-        """G_ij = <update_i, model_j> by layer, float64 ``[layers, clients, clients]``.
+        """G_ij = <update_i, model_j> by layer, float64 ``[layers, clients, clients]``; 0 for absent clients.
 
         G_i is the gradient of <update_i, mixture_i> with respect to the weights of client i's mixture, up
         to a constant in each row. The constant has no effect, since the weights of a row sum to 1. So the
-        mean of all models is subtracted first, which keeps the digits of their differences. Rows of
-        clients that did not take part are 0.
+        mean of all models is subtracted first, which keeps the digits of their differences.
         """
         step, models = by_layer(updates, self.task.layers), by_layer(self.models, self.task.layers)
         products = torch.stack([inner_products(step[layer], centred(models[layer])) for layer in self.layers])

@@ -34,7 +34,7 @@ class RunResult:
         confusion: by stage and rule the test items by true and predicted class at the rounds that the
             rule selects, int32 ``[clients, classes, classes]``.
         roc_auc: by stage and rule the areas under the ROC curve at these rounds, float64 ``[clients]``;
-            NaN where there is none (see ``bench.engine.selected_rounds``).
+            NaN where there is none (see ``bench.engine.evaluation``).
         selected: by stage and rule the row that is read of each client, from 0, int64 ``[clients]``; empty if
             accuracies choose it.
         loss: the mean training loss over clients, by round.
@@ -43,8 +43,7 @@ class RunResult:
         code: the code that the process had loaded.
         environment: the machine that made the run (``bench.environment.describe``); empty where it was lost.
         started: when the run was begun, UTC without a zone.
-        raised: whether the run itself ended in an exception, and not something that it needs (data, a
-            node, a disk).
+        raised: whether the run itself raised an exception, and not what it needs (data, a node, a disk).
         client_epochs: the passes over a client's training items, as a mean over clients, also of a run
             that diverged.
     """
@@ -76,7 +75,5 @@ class RunResult:
 
 
 def _printable(text: str) -> str:
-    """Write NUL characters and halves of characters as escapes, so that every terminal and database takes
-    the text.
-    """
+    """Escape NUL and halves of characters, which not every terminal and database takes."""
     return text.replace("\0", r"\x00").encode(errors="backslashreplace").decode()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -14,22 +15,21 @@ from torch import Tensor
 
 from bench import streams
 from bench.engine.attack import Attacker
-from bench.engine.batch import Batch, Stack
-from bench.engine.clients import AfterEpoch, Clients
+from bench.engine.batch import Stack
+from bench.engine.clients import Clients
 from bench.engine.costs import Stopwatch
-from bench.engine.evaluation import Evaluation, Evaluator
-from bench.engine.message import Message
-from bench.engine.method import Method
+from bench.engine.evaluation import Evaluation, Evaluator, Tally
+from bench.engine.kept_models import KeptModels
+from bench.engine.method import Message, Method, Task
 from bench.engine.methods import METHODS
-from bench.engine.selected_rounds import SelectedRounds
-from bench.engine.task import Task
+from bench.engine.stacks import replaced
 from bench.errors import NotApplicableError
 from bench.federation.traffic import TrafficMeter
-from bench.federation.types import SPLITS, TRAIN, Client, Federation, hide_held_out
+from bench.federation.types import TRAIN, Client, Federation, hide_held_out
 from bench.metric_names import ROC_AUC
 from bench.nn.base import ClientModel
 from bench.nn.models import build_model
-from bench.spec import STAGES, RunSpec
+from bench.spec import RunSpec
 
 BLOCK_BYTES = 96 * 2**20
 """Bytes of parameters, gradients and moments that a block may hold on a CPU.
@@ -37,8 +37,6 @@ BLOCK_BYTES = 96 * 2**20
 Measured with FedAvg's round at 100 clients: 100 ms at 32 MiB, 82 at 80, 77 at 160. With all clients in
 one block, 50 clients are slower again.
 """
-
-
 BLOCK_ITEMS = 4096
 """Items that a block may hold on a CPU. With more, activations do not fit into the cache.
 
@@ -47,30 +45,43 @@ with all ten in one. On Computers 0.8 s against 0.93 s.
 """
 
 
-def clients_in_cache(parameters: int, items: int, clients: int) -> int:
-    """How many of the clients a CPU's cache holds. ``parameters`` and ``items`` are those of the largest
-    client.
-    """
-    blocks = max(-(-clients * 16 * parameters // BLOCK_BYTES), -(-clients * items // BLOCK_ITEMS))
-    return -(-clients // min(blocks, clients))  # blocks of nearly equal size
-
-
 def default_block_size(model: ClientModel, members: Sequence[Client], device: torch.device) -> int:
-    """The number of clients that are trained together: on a CPU as many as fit its cache, on an accelerator
-    all.
-    """
+    """The number of clients in a block: as many as fit a CPU's cache, on an accelerator all."""
     if device.type != "cpu":
         return len(members)
     if model.one_by_one:
         return 1
+    count = len(members)
     parameters = sum(math.prod(shape) for shape in model.shapes.values())
-    return clients_in_cache(parameters, max(len(client.ids) for client in members), len(members))
+    items = max(len(client.ids) for client in members)
+    blocks = max(-(-count * 16 * parameters // BLOCK_BYTES), -(-count * items // BLOCK_ITEMS))
+    return -(-count // min(blocks, count))  # blocks of nearly equal size
+
+
+def check_applicable(kind: type[Method], spec: RunSpec, federation: Federation) -> None:
+    """Raise ``NotApplicableError`` unless a method can do what a spec asks of it."""
+    if federation.family not in kind.families:
+        raise NotApplicableError(
+            f"{spec.method} runs on {', '.join(kind.families)} data, not on {federation.family}"
+        )
+    if kind.client_models and spec.client.model not in kind.client_models:
+        raise NotApplicableError(
+            f"{spec.method} works on the layers of client model {' or '.join(kind.client_models)}, "
+            f"not {spec.client.model}"
+        )
+    if spec.newcomers and "onboard" not in vars(kind):
+        raise NotApplicableError(f"{spec.method} has nothing for clients that it has never seen")
+    if spec.protocol.metric == ROC_AUC and (federation.classes != 2 or spec.newcomers):
+        raise NotApplicableError("protocol.metric=roc_auc is of two classes and of runs without newcomers")
+    if spec.protocol.evaluate == "epoch" and kind.trains and kind.update is not Method.update:
+        raise NotApplicableError(
+            f"{spec.method} has an update of its own, and so no model after every local epoch: "
+            "set protocol.evaluate=round"
+        )
 
 
 class Run:
-    """One run, round by round. ``execute`` takes it to its end; ``bench speed`` and the tests drive it
-    themselves.
-    """
+    """One run, round by round. ``execute`` takes it to its end; ``bench speed`` and tests step it."""
 
     def __init__(
         self,
@@ -79,29 +90,11 @@ class Run:
         device: str = "cpu",
         block_size: int | None = None,
         clients_type: type[Clients] = Clients,
+        kept: KeptModels | None = None,
     ) -> None:
         kind = METHODS.named(spec.method)
-        if federation.family not in kind.families:
-            raise NotApplicableError(
-                f"{spec.method} runs on {', '.join(kind.families)} data, not on {federation.family}"
-            )
-        if kind.client_models and spec.client.model not in kind.client_models:
-            raise NotApplicableError(
-                f"{spec.method} works on the layers of client model {' or '.join(kind.client_models)}, "
-                f"not {spec.client.model}"
-            )
-        if spec.newcomers and "onboard" not in vars(kind):
-            raise NotApplicableError(f"{spec.method} has nothing for clients that it has never seen")
-        if spec.protocol.metric == ROC_AUC and (federation.classes != 2 or spec.newcomers):
-            raise NotApplicableError(
-                "protocol.metric=roc_auc is of two classes and of runs without newcomers"
-            )
+        check_applicable(kind, spec, federation)
         self.every_epoch = spec.protocol.evaluate == "epoch" and kind.trains
-        if self.every_epoch and kind.update is not Method.update:
-            raise NotApplicableError(
-                f"{spec.method} has an update of its own, and so no model after every local epoch: "
-                "set protocol.evaluate=round"
-            )
         self.spec = spec
         self.device = torch.device(device)
         self.watch = Stopwatch(self.device)
@@ -109,43 +102,35 @@ class Run:
         self.attacker = Attacker(spec.attack, spec.seed, len(federation)) if spec.attack else None
         self.model = build_model(spec.client, federation)
         sizes = [client.count(TRAIN) for client in federation.clients]
-        task = Task(
-            spec, self.model, torch.tensor(sizes, dtype=torch.float32, device=self.device), self.device
-        )
+        task = Task(spec, self.model, sizes, self.device)
         self.method: Method = kind(task, kind.Hyper.model_validate(spec.hyper))
         members = self.method.prepare_data(hide_held_out(federation), self.traffic).clients
         self.block_size = block_size or default_block_size(self.model, members, self.device)
         self.clients = clients_type(
             spec, self.model, members, federation.classes, self.device, self.block_size
         )
-        metric = spec.protocol.metric
-        self.evaluator = Evaluator(federation.clients, self.device, federation.classes, metric)
-        self.selected = SelectedRounds(self.evaluator.samples, metric)
-        rows: dict[str, int] = dict.fromkeys(STAGES, spec.protocol.rounds)
-        if self.every_epoch:
-            rows["trained"] *= spec.protocol.local_epochs
-        self.counts = {
-            stage: np.zeros((count, len(SPLITS), len(members)), np.int32) for stage, count in rows.items()
-        }
+        self.evaluator = Evaluator(federation, self.watch, spec.protocol.metric)
+        self.tally = Tally(self.evaluator.samples, spec.protocol.metric)
         self.loss = np.full(spec.protocol.rounds, np.nan, np.float32)
-        models = task.own() if spec.protocol.initial == "own" else task.common()
-        self.own: Stack = self.method.add_parameters(models)
-        self.after_training: Callable[[int], None] | None = None
-        """Called with the round after the clients' trained models were evaluated."""
+        self.own: Stack = self.method.add_parameters(task.initial())
+        self.kept = kept
+        if kept is not None:
+            kept.begin(self.method, self.clients, self.evaluator, self.tally)
         self.first_message = Message()
 
     def warm_up(self) -> None:
         """Do what precedes the first round, with all clients."""
         self.clients.begin_round(-1)
         all_rows = self.clients.rows
-        with self._clients_turn():
+        with self.clients_turn():
             update = self.method.first_upload(self.clients, self.own, self.traffic)
             self.own, self.first_message = update.keep, self.uploaded(update.upload, all_rows)
         # not timed, like the server's set-up: the server's seconds are those of its rounds
         self.method.receive_first(self.first_message)
 
     @contextmanager
-    def _clients_turn(self) -> Iterator[None]:
+    def clients_turn(self) -> Iterator[None]:
+        """Time the ``with`` block as the clients', and refuse that it sets attributes of the method."""
         with self.watch.part("client"), self.method.as_clients():
             yield
 
@@ -157,9 +142,7 @@ class Run:
         return self.attacker.replace(message, participants, self.clients.round)
 
     def participants(self, round: int) -> Tensor:
-        """The clients that take part in a round, int64, ascending. They are the same for every method of a
-        seed.
-        """
+        """The clients that take part in a round, int64, ascending; the same for every method of a seed."""
         count = self.spec.protocol.participants(self.clients.count)
         if count == self.clients.count:
             return self.clients.rows
@@ -169,9 +152,8 @@ class Run:
     def step(self, round: int) -> None:
         """Make one round: broadcast, load, evaluate, update, evaluate, aggregate.
 
-        Clients that take no part keep what they have. Both stages are evaluated at every client:
-        *received* on what the server has for it, *trained* on what it has kept from its last part in a
-        round.
+        Both stages are evaluated at every client: *received* on what the server has for it, *trained* on what
+        it has kept from its last part in a round.
         """
         self.clients.begin_round(round)
         self.method.round = round
@@ -179,85 +161,52 @@ class Run:
         clients = self.clients.some(participants)
         with self.watch.part("server"), torch.no_grad():
             message = self.method.broadcast()
-        with self._clients_turn():
+        with self.clients_turn():
             received = self.method.load(self.clients, self.own, message)
-        self._evaluate("received", round, received)
+        # of a run with newcomers only these are reported, and they join after the last round
+        is_evaluated = not self.spec.newcomers or round == self.spec.protocol.rounds - 1
+        if is_evaluated:
+            self.tally.note("received", self.evaluator.all(self.method, self.clients, received))
         is_full_round = clients is self.clients
         if not is_full_round:
             message = message.of(participants)
             received = {name: value[participants] for name, value in received.items()}
         self.traffic.bytes_down += message.bytes
-        epochs: list[Evaluation] = []
-        if self.every_epoch:
-            epochs = self._epochs(is_full_round)
-            clients.after_epoch = self._evaluate_epoch(participants, epochs)
-        else:
-            clients.after_epoch = None
-        with self._clients_turn():
+        epochs: dict[int, Evaluation] = {}
+        if self.every_epoch and is_evaluated:
+            # clients that take no part have the counts of before after every epoch
+            before = self.evaluator.nothing() if is_full_round else self._evaluated()
+            epochs = {epoch: deepcopy(before) for epoch in range(self.spec.protocol.local_epochs)}
+            clients.after_epoch = self.evaluator.after_epoch(self.method, clients, epochs)
+        with self.clients_turn():
             update = self.method.update(clients, received, message)
             upload = self.uploaded(update.upload, participants)
         self.loss[round] = clients.loss
-        if is_full_round:
-            self.own = update.keep
-        else:
-            self.own = {
-                name: value.index_copy(0, participants, update.keep[name]) for name, value in self.own.items()
-            }
-        for epoch, evaluation in enumerate(epochs):
-            self._note("trained", round * len(epochs) + epoch, evaluation)
-        if not self.every_epoch:
-            self._evaluate("trained", round, self.own)
-        if self.after_training is not None:
-            self.after_training(round)
+        keep = update.keep
+        if not is_full_round:
+            keep = {name: replaced(value, participants, keep[name]) for name, value in self.own.items()}
+        self.own = keep
+        if is_evaluated:
+            for evaluation in list(epochs.values()) or [self._evaluated()]:
+                self.tally.note("trained", evaluation)
+        if self.kept is not None:
+            self.kept.note(round, self.own)
         with self.watch.part("server"):
-            sent_layers = {name: received[name] for name in upload.model if name in received}
-            self.method.aggregate(participants, sent_layers, upload)
+            sent = {name: received[name] for name in upload.model if name in received}
+            self.method.aggregate(participants, sent, upload)
         if self.attacker is not None:
             self.attacker.check()
 
-    def _evaluate(self, stage: str, row: int, stack: Stack) -> None:
-        if self.spec.newcomers and row < self.spec.protocol.rounds - 1:
-            return  # only newcomers are reported, and they join after the last round
-        with self.watch.part("evaluation"):
-            self._note(stage, row, self.evaluator.all(self.method, self.clients, stack))
-
-    def _note(self, stage: str, row: int, evaluation: Evaluation) -> None:
-        self.counts[stage][row] = evaluation.correct
-        self.selected.note(stage, evaluation)
-
-    def _epochs(self, is_full_round: bool) -> list[Evaluation]:
-        """One row for every local epoch, with the counts of before. Clients that train fill in their own."""
-        with self.watch.part("evaluation"):
-            before = (
-                self.evaluator.nothing()
-                if is_full_round
-                else self.evaluator.all(self.method, self.clients, self.own)
-            )
-            epochs = range(self.spec.protocol.local_epochs)
-            return [before.copied() for _ in epochs]
-
-    def _evaluate_epoch(self, participants: Tensor, rows: Sequence[Evaluation]) -> AfterEpoch:
-        numbers = participants.cpu().numpy()
-
-        def evaluate(epoch: int, batch: Batch, models: Stack) -> None:
-            with self.watch.part("evaluation"):
-                ids = numbers[batch.rows]
-                rows[epoch].put(ids, self.evaluator.block(self.method, batch, models, ids))
-
-        return evaluate
+    def _evaluated(self) -> Evaluation:
+        """The evaluation of what clients keep."""
+        return self.evaluator.all(self.method, self.clients, self.own)
 
     def correct(self) -> dict[tuple[str, str], NDArray[np.int32]]:
         """Correct predictions ``[rows, clients]`` by stage and split."""
-        return {
-            (stage, split): np.ascontiguousarray(self.counts[stage][:, role])
-            for stage in STAGES
-            for role, split in enumerate(SPLITS)
-        }
+        return self.tally.correct()
 
     def artefacts(self) -> dict[str, NDArray[Any]]:
-        """Arrays kept with the run: what the method and its clients recorded, who was malicious, what was
-        exchanged.
-        """
+        """Arrays of the run: what method and clients recorded, who was malicious, what was exchanged."""
         records = self.method.records | self.clients.logged()
         for name, rounds in self.method.records_by_round.items():
             records[name] = torch.stack(list(rounds.values()))

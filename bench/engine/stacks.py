@@ -47,9 +47,7 @@ def part(prefix: str, stack: Stack) -> dict[str, Tensor]:
 
 
 def replaced(value: Tensor, clients: Tensor, rows: Tensor) -> Tensor:
-    """Replace the rows of some clients in ``value`` ``[all clients, ...]``. If they are all, return ``rows``
-    itself.
-    """
+    """Replace the rows of some clients in ``value`` ``[all clients, ...]``; ``rows`` if they are all."""
     return rows if len(rows) == len(value) else value.index_copy(0, clients, rows)
 
 
@@ -58,26 +56,9 @@ def average(value: Tensor, shares: Tensor) -> Tensor:
     return (shares @ value.flatten(1)).view(value.shape[1:])
 
 
-def mix(stack: Stack, weights: Tensor | Mapping[str, Tensor], layers: Layers | None = None) -> Stack:
-    """Mix all models for every client: client i gets ``sum_j weights_ij model_j``.
-
-    Args:
-        stack: the models.
-        weights: ``[mixtures, clients]``; with ``layers`` one such matrix for every layer by name.
-        layers: which parameters belong to which layer.
-
-    Raises:
-        ValueError: as ``by_layer``.
-    """
-    if isinstance(weights, Tensor):
-        return {
-            name: (weights @ value.flatten(1)).view(-1, *value.shape[1:]) for name, value in stack.items()
-        }
-    if layers is None:
-        raise ValueError("weights by layer need the layers")
-    parts = {layer: mix(part, weights[layer]) for layer, part in by_layer(stack, layers).items()}
-    values = {name: value for part in parts.values() for name, value in part.items()}
-    return {name: values[name] for name in stack}
+def mix(stack: Stack, weights: Tensor) -> Stack:
+    """Mix all models for every row i of ``weights`` ``[mixtures, clients]``: ``sum_j weights_ij model_j``."""
+    return {name: (weights @ value.flatten(1)).view(-1, *value.shape[1:]) for name, value in stack.items()}
 
 
 def inner_products(stack: Stack, other_stack: Stack) -> Tensor:
@@ -95,9 +76,7 @@ def gram(stack: Stack) -> Tensor:
 
 
 def centred(stack: Stack) -> Stack:
-    """Every client's difference from the mean of all clients. Small differences between clients keep their
-    digits.
-    """
+    """Every client's difference from the mean of all, so that small differences keep their digits."""
     return {name: value - value.mean(dim=0) for name, value in stack.items()}
 
 
@@ -109,10 +88,7 @@ def squared_distances(stack: Stack) -> Tensor:
 
 
 def cosines(stack: Stack) -> Tensor:
-    """Cosines between any two clients, float64 ``[clients, clients]``.
-
-    The diagonal is 1. Another entry is 0 if one of the two clients is zero.
-    """
+    """Cosines between any two clients, float64 ``[clients, clients]``; 1 on the diagonal, 0 beside a zero."""
     products = gram(stack)
     lengths = products.diagonal().sqrt().clamp_min(torch.finfo(products.dtype).tiny)
     return (products / lengths[:, None] / lengths[None, :]).fill_diagonal_(1)

@@ -123,17 +123,11 @@ class GraphInputs(Inputs):
         result: Tensor = Propagate.apply(hidden, self.adjacency)
         return result
 
-    def rows_in_use(self) -> NDArray[np.int64]:
-        """The rows of the first matrix that each client's features multiply, ascending ``[clients, rows]``.
-
-        Clients with fewer rows than others have further ones.
-        """
-        clients = len(self.lengths)
-        is_used = np.zeros((clients, self.width), np.bool_)
-        is_used.flat[self.features.col_indices().cpu().numpy()] = True  # column c * width + row
-        count = is_used.sum(axis=1).max()
-        order = np.argsort(~is_used, axis=1, kind="stable")
-        return np.sort(order[:, :count], axis=1)
+    def is_row_read(self) -> NDArray[np.bool_]:
+        """Whether each client's features multiply a row of the first matrix, ``[clients, rows]``."""
+        is_read = np.zeros((len(self.lengths), self.width), np.bool_)
+        is_read.flat[self.features.col_indices().cpu().numpy()] = True  # column c * width + row
+        return is_read
 
     def on_rows(self, rows: NDArray[np.int64]) -> GraphInputs:
         """The same graphs for a first matrix that has only these ``rows`` ``[clients, rows]``."""

@@ -116,8 +116,6 @@ def execute(
         size = default_block_size(build_model(spec.client, federation), federation.clients, device)
         block_size = max(1, size // order.shrink)
     checkpoint = run_checkpoint(federation, order)
-    if checkpoint is not None:
-        checkpoint.kept = kept
     result = of_run(lambda: run(spec, federation, order.device, block_size, checkpoint, kept), order.device)
     result.code = code
     return result

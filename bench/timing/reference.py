@@ -97,7 +97,7 @@ class OneGraph(Block):
     @cached_property
     def evaluation(self) -> Batch:
         """All nodes in evaluation mode."""
-        return PlainBatch(self, self.rows, self.inputs, self.labels, self.labels, None, None)
+        return PlainBatch(self, self.rows, self.inputs, self.labels, None, None)
 
 
 class PlainBatch(Batch):

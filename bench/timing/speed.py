@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 import torch
 
 from bench.dataset import DATASETS
-from bench.engine.conditions import run_conditions
-from bench.engine.costs import peak_memory, reset_peak_memory
+from bench.engine.costs import peak_memory, reset_peak_memory, run_conditions
 from bench.engine.execute import run
 from bench.engine.methods import METHODS
 from bench.engine.run import Run

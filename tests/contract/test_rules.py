@@ -1,32 +1,93 @@
-"""The contract notices what it is there to notice."""
+"""The contract notices what it is there to notice, and nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
-from own_method import Own, subject
 from torch import Tensor
 
-from bench.contract.broken import Broken
+from bench.contract import Broken
 from bench.contract.checks import check
-from bench.contract.independence import (
-    clients_do_their_part_alone,
-)
 from bench.contract.rules import (
+    Rule,
     a_run_goes_on_where_it_was_saved,
+    absent_clients_keep_what_they_have,
+    clients_do_their_part_alone,
+    describes_itself,
     global_generators_are_left_alone,
+    hooks_are_spelt_right,
+    hooks_keep_to_their_side,
     learns_a_toy_task,
     majority_share,
+    order_of_clients_changes_nothing,
     received_model_stays,
     same_spec_is_bit_equal,
 )
+from bench.contract.subject import Subject
 from bench.contract.toys import permuted
 from bench.data import Family
-from bench.engine.method import Clients, Message, Stack, Update
+from bench.engine.method import Clients, Message, Method, Stack, Update
+from bench.engine.methods import METHODS
+from bench.hyper import tunable
+from bench.methods.fedavg import FedAvg
+
+FAMILIES: list[Family] = ["graph", "images"]
+
+
+class Own(FedAvg):
+    """FedAvg, to be changed."""
+
+    name = "own"
+    title = "Own"
+
+
+def subject(kind: type[Method], monkeypatch: pytest.MonkeyPatch, family: Family | None = None) -> Subject:
+    kinds = METHODS.all() | {"own": kind}
+    monkeypatch.setattr(METHODS, "all", lambda: kinds)
+    return Subject("own", family)
+
+
+class Misspells(Own):
+    """A hook that nobody calls."""
+
+    def agregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        raise AssertionError("never called")
+
+
+class HasHelpers(Own):
+    """Methods beside the hooks: one that is private, one like a hook that is there too, and a further one."""
+
+    def _agregate(self) -> None: ...
+
+    def aggregates(self) -> None: ...
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        super().aggregate(participants, received, upload)
+
+    def weights(self) -> None: ...
+
+
+class ForgetsAnArgument(Own):
+    """A hook that cannot be called as the engine calls it."""
+
+    def load(self, own: Stack, message: Message) -> Stack:  # type: ignore[override]
+        return own
+
+
+class Misnames(Own):
+    """Settings that are none, and a search beyond its limit."""
+
+    protocol: ClassVar[dict[str, object]] = {"rouds": 3, "initial": "both"}
+    client: ClassVar[dict[str, object]] = {"modl": "gcn"}
+
+    class Hyper(FedAvg.Hyper):
+        """``groups``: how many."""
+
+        groups: int = tunable(2, search=[0, 1, 2.5, "x"], ge=1)
 
 
 class KeepsAFunction(Own):
@@ -41,98 +102,6 @@ class DerivesAFunction(KeepsAFunction):
     """The same, said to be set up anew."""
 
     derived: ClassVar[frozenset[str]] = frozenset({"squash"})
-
-
-class ForgetsACount(Own):
-    """What lasts over rounds is said to be set up anew."""
-
-    derived: ClassVar[frozenset[str]] = frozenset({"rounds"})
-
-    def setup_server(self) -> None:
-        super().setup_server()
-        self.rounds = 0
-
-    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        super().aggregate(participants, received, upload)
-        self.rounds += 1
-        self.model = {name: value / (1 + self.rounds) for name, value in self.model.items()}
-
-
-@pytest.mark.parametrize("family", ["graph", "images"])
-def test_state_that_a_checkpoint_cannot_keep_is_refused_by_name(
-    family: Family, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(Broken, match="'squash'"):
-        a_run_goes_on_where_it_was_saved(subject(KeepsAFunction, monkeypatch, family))
-    a_run_goes_on_where_it_was_saved(subject(DerivesAFunction, monkeypatch, family))
-
-
-def test_state_that_is_said_to_come_back_and_does_not_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Broken, match="checkpoint"):
-        a_run_goes_on_where_it_was_saved(subject(ForgetsACount, monkeypatch))
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [lambda: float(torch.rand(())), lambda: np.random.rand()],  # noqa: NPY002
-    ids=["torch", "numpy"],
-)
-def test_a_single_draw_from_a_global_generator_is_noticed(
-    draw: Callable[[], float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Draws(Own):
-        def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-            super().aggregate(participants, received, upload)
-            self.model = {name: value + draw() for name, value in self.model.items()}
-
-    drawing = subject(Draws, monkeypatch)
-    with pytest.raises(Broken, match="two runs of one spec differ"):
-        same_spec_is_bit_equal(drawing)
-    with pytest.raises(Broken, match="draws from a global generator"):
-        global_generators_are_left_alone(drawing)
-
-
-class Idle(Own):
-    """Trains nothing and sends what it had."""
-
-    def broadcast(self) -> Message:
-        return Message()
-
-    def update(self, clients, received, message):  # type: ignore[no-untyped-def]
-        clients.loss = 0.0
-        return self.upload(received)
-
-
-@pytest.mark.parametrize("family", ["graph", "images"])
-def test_a_toy_is_not_learnt_by_chance(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Broken, match="majority class"):
-        learns_a_toy_task(subject(Idle, monkeypatch, family))
-    assert majority_share(subject(Own, monkeypatch, family).learnable) < 0.6
-
-
-@pytest.mark.parametrize("family", ["graph", "images"])
-def test_the_toys_are_what_the_rules_need(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unequal clients, which another order moves."""
-    federation = subject(Own, monkeypatch, family).federation
-    sizes = [len(client.ids) for client in federation.clients]
-    assert len(set(sizes)) == 4
-    moved = permuted(federation, [2, 0, 3, 1])
-    assert [len(client.ids) for client in moved.clients] == [sizes[index] for index in (2, 0, 3, 1)]
-
-
-class ChangesUploads(Own):
-    """The server works in the memory of what it gets."""
-
-    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
-        upload.model["head.bias"].mul_(0.5)
-        super().aggregate(participants, received, upload)
-
-
-def test_a_server_that_changes_what_clients_keep_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    changing = subject(ChangesUploads, monkeypatch)
-    with pytest.raises(Broken, match=r"aggregate\(\) changes head.bias"):
-        received_model_stays(changing)
-    clients_do_their_part_alone(changing)  # which is not to blame
 
 
 class DerivesNothing(Own):
@@ -155,35 +124,272 @@ class DerivesACount(Own):
         self.rounds = self.rounds + 1
 
 
-@pytest.mark.parametrize(("kind", "name"), [(DerivesNothing, "'modle'"), (DerivesACount, "'rounds'")])
-def test_derived_names_that_are_none_are_noticed(
-    kind: type[Own], name: str, monkeypatch: pytest.MonkeyPatch
+class ForgetsACount(DerivesACount):
+    """The same, and numbers do depend on it."""
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        super().aggregate(participants, received, upload)
+        self.model = {name: value / (1 + self.rounds) for name, value in self.model.items()}
+
+
+class OwnModels(Own):
+    """The server keeps every client's own model and sends it back."""
+
+    def setup_server(self) -> None:
+        super().setup_server()
+        self.models = {name: value.clone() for name, value in self.task.common().items()}
+
+    def broadcast(self) -> Message:
+        return Message(self.models)
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        self.models = {
+            name: self.models[name].index_copy(0, participants, value) for name, value in upload.model.items()
+        }
+
+
+class FirstRows(OwnModels):
+    """The server keeps them by their places among those that took part."""
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        for name, value in upload.model.items():
+            self.models[name][: len(value)] = value
+
+
+class SomeRows(OwnModels):
+    """The server keeps only those that took part."""
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        self.models = dict(upload.model)
+
+
+class ByItsPlace(Own):
+    """Clients are trained by where they are among those that are trained together."""
+
+    def update(self, clients, received, message):  # type: ignore[no-untyped-def]
+        def objective(models, batch):  # type: ignore[no-untyped-def]
+            place = torch.arange(len(batch.labels))
+            return batch.cross_entropy(batch.forward(models).logits) * (1 + place)
+
+        return self.upload(clients.fit(received, objective=objective))
+
+
+class SneaksInPlace(Own):
+    """Clients leave their models in a dict of the server, which takes them from there."""
+
+    def setup_server(self) -> None:
+        super().setup_server()
+        self.left: dict[str, Tensor] = {}
+
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        trained = clients.fit(received)
+        self.left.update({name: value.clone() for name, value in trained.items()})
+        return Update(trained)
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        super().aggregate(participants, received, Message(self.left))
+
+
+class Sneaks(SneaksInPlace):
+    """The same in an attribute that is set."""
+
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        self.left = dict(clients.fit(received))
+        return Update(self.left)
+
+
+class Notes(Own):
+    """Clients log how far they went, and start from what each of them noted in its last round."""
+
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        bias = torch.tensor([note or 0.0 for note in clients.noted("bias")])
+        trained = clients.fit({**received, "head.bias": received["head.bias"] + bias[:, None]})
+        clients.log(bias=bias)
+        clients.note("bias", trained["head.bias"].mean(dim=1).tolist())
+        return self.upload(trained)
+
+
+def alike(stack: Stack) -> Stack:
+    return {name: value.mean(dim=0, keepdim=True).expand_as(value).clone() for name, value in stack.items()}
+
+
+class MixesInUpdate(Own):
+    """Clients keep the mean of their models, without a message."""
+
+    def broadcast(self) -> Message:
+        return Message()
+
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        return Update(alike(clients.fit(received)))
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None: ...
+
+
+class MixesInLoad(MixesInUpdate):
+    """The same when a round begins."""
+
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
+        return alike(own)
+
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        return Update(clients.fit(received))
+
+
+class Adapts(Own):
+    """Clients train before and in their round, by random streams of both."""
+
+    def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
+        received = clients.fit({**own, **message.model}, epochs=1)
+        return {name: value.clone() for name, value in received.items()}
+
+
+class Idle(Own):
+    """Trains nothing and sends what it had."""
+
+    def broadcast(self) -> Message:
+        return Message()
+
+    def update(self, clients, received, message):  # type: ignore[no-untyped-def]
+        clients.loss = 0.0
+        return self.upload(received)
+
+
+class ChangesUploads(Own):
+    """The server works in the memory of what it gets."""
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        upload.model["head.bias"].mul_(0.5)
+        super().aggregate(participants, received, upload)
+
+
+BREAKS: list[tuple[Rule, type[Own], str]] = [
+    (hooks_are_spelt_right, Misspells, r"agregate.* call it aggregate\(\)"),
+    (hooks_are_spelt_right, ForgetsAnArgument, r"load\(self, own, message\)"),
+    (describes_itself, Misnames, "(?s)rouds.*initial.*modl.*got 0.*got 2.5.*got 'x'"),
+    (a_run_goes_on_where_it_was_saved, KeepsAFunction, "'squash'"),
+    (a_run_goes_on_where_it_was_saved, ForgetsACount, "checkpoint"),
+    (a_run_goes_on_where_it_was_saved, DerivesNothing, "'modle'"),
+    (a_run_goes_on_where_it_was_saved, DerivesACount, "'rounds'"),
+    (absent_clients_keep_what_they_have, ByItsPlace, "trained together"),
+    (order_of_clients_changes_nothing, FirstRows, "participants"),
+    (hooks_keep_to_their_side, SneaksInPlace, r"update\(\) changes 'left'"),
+    (clients_do_their_part_alone, MixesInUpdate, r"^update\(\) gives"),
+    (clients_do_their_part_alone, MixesInLoad, r"^load\(\) gives"),
+    (learns_a_toy_task, Idle, "majority class"),
+    (received_model_stays, ChangesUploads, r"aggregate\(\) changes head.bias"),
+]
+
+
+@pytest.mark.parametrize(("rule", "kind", "words"), BREAKS, ids=[row[1].__name__ for row in BREAKS])
+def test_a_broken_rule_is_said(
+    rule: Rule, kind: type[Own], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(Broken, match=name):
-        a_run_goes_on_where_it_was_saved(subject(kind, monkeypatch))
+    with pytest.raises(Broken, match=words):
+        rule(subject(kind, monkeypatch))
 
 
-WRONG_RETURNS = {
-    "update() returns None": lambda trained: None,
-    "update() returns a value of type dict": lambda trained: trained,
-    "a row for every client": lambda trained: Update(
-        trained, Message({}, {"means": torch.zeros(3, 7), "counts": torch.zeros(4)})
+KEEPS: list[tuple[Rule, type[Own], Family]] = [
+    (hooks_are_spelt_right, HasHelpers, "graph"),
+    (a_run_goes_on_where_it_was_saved, DerivesAFunction, "images"),
+    (order_of_clients_changes_nothing, OwnModels, "graph"),
+    (hooks_keep_to_their_side, Notes, "graph"),
+    (clients_do_their_part_alone, Notes, "graph"),
+    (a_run_goes_on_where_it_was_saved, Notes, "graph"),
+    (clients_do_their_part_alone, Adapts, "graph"),
+    (clients_do_their_part_alone, Adapts, "images"),
+    (clients_do_their_part_alone, ChangesUploads, "graph"),  # which is not to blame
+]
+
+
+@pytest.mark.parametrize(("rule", "kind", "family"), KEEPS)
+def test_a_rule_that_is_kept_is_not_said(
+    rule: Rule, kind: type[Own], family: Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule(subject(kind, monkeypatch, family))
+
+
+@pytest.mark.parametrize("name", ["adapt", "warm_up", "enrol", "artefacts"])
+def test_a_hook_of_the_version_before_is_refused_and_not_left_uncalled(name: str) -> None:
+    with pytest.raises(TypeError, match=name):
+        type("Old", (FedAvg,), {"name": "old", name: lambda self: None})
+
+
+def test_a_hook_of_clients_that_sets_an_attribute_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AttributeError, match="'left'"):
+        subject(Sneaks, monkeypatch).play()
+
+
+def test_clients_may_log_and_note_what_is_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    bias = subject(Notes, monkeypatch).short.artefacts()["bias"]
+    assert bias.shape == (3, 4)
+    assert (bias[0] == 0).all()
+    assert (bias[1:] != 0).all()
+
+
+@pytest.mark.slow
+def test_server_state_that_forgets_absent_clients_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject(SomeRows, monkeypatch)
+    noticed = [finding.problem for finding in check("own") if "half of the clients" in finding.rule]
+    assert noticed
+    assert all(noticed)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [lambda: float(torch.rand(())), lambda: np.random.rand()],  # noqa: NPY002
+    ids=["torch", "numpy"],
+)
+def test_a_single_draw_from_a_global_generator_is_noticed(
+    draw: Callable[[], float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Draws(Own):
+        def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+            super().aggregate(participants, received, upload)
+            self.model = {name: value + draw() for name, value in self.model.items()}
+
+    drawing = subject(Draws, monkeypatch)
+    with pytest.raises(Broken, match="two runs of one spec differ"):
+        same_spec_is_bit_equal(drawing)
+    with pytest.raises(Broken, match="draws from a global generator"):
+        global_generators_are_left_alone(drawing)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_toys_are_what_the_rules_need(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unequal clients, which another order moves, and a task that is not learnt by chance."""
+    toys = subject(Own, monkeypatch, family)
+    sizes = [len(client.ids) for client in toys.federation.clients]
+    assert len(set(sizes)) == 4
+    moved = permuted(toys.federation, [2, 0, 3, 1])
+    assert [len(client.ids) for client in moved.clients] == [sizes[index] for index in (2, 0, 3, 1)]
+    assert majority_share(toys.learnable) < 0.6
+
+
+UPDATES: dict[str, Callable[[Method, Clients, Stack], Any]] = {
+    "update() returns None": lambda method, clients, received: None,
+    "update() returns a value of type dict": lambda method, clients, received: clients.fit(received),
+    "a row for every client": lambda method, clients, received: Update(
+        received, Message({}, {"means": torch.zeros(3, 7), "counts": torch.zeros(4)})
     ),
-    "with a gradient": lambda trained: Update(
-        trained, Message({}, {"means": torch.zeros(4, 7, requires_grad=True)})
+    "with a gradient": lambda method, clients, received: Update(
+        received, Message({}, {"means": torch.zeros(4, 7, requires_grad=True)})
+    ),
+    "test_rules.py, line": lambda method, clients, received: method.upload(
+        clients.fit(received, trainable=["conv1.weigth"])
     ),
 }
+"""What is said of an update: what it should have returned, and where an error in the suite came from."""
 
 
-@pytest.mark.parametrize("problem", WRONG_RETURNS)
-def test_what_a_hook_should_have_returned_is_said(problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("problem", UPDATES)
+def test_an_update_that_is_none_is_said(problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Returns(Own):
         """FedAvg with another update."""
 
         families = ("graph",)
 
         def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-            result: Update = WRONG_RETURNS[problem](clients.fit(received))
+            result: Update = UPDATES[problem](self, clients, received)
             return result
 
         def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None: ...
@@ -191,17 +397,3 @@ def test_what_a_hook_should_have_returned_is_said(problem: str, monkeypatch: pyt
     subject(Returns, monkeypatch)
     problems = {finding.problem for finding in check("own")}
     assert any(problem in said for said in problems), problems
-
-
-def test_an_error_in_the_suite_names_the_methods_own_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    class TrainsNothing(Own):
-        """FedAvg that trains a layer which it has not."""
-
-        families = ("graph",)
-
-        def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-            return self.upload(clients.fit(received, trainable=["conv1.weigth"]))
-
-    subject(TrainsNothing, monkeypatch)
-    (problem,) = {finding.problem for finding in check("own")} - {""}
-    assert "test_rules.py, line" in problem

@@ -9,18 +9,18 @@ from toy_federations import make_spec
 
 from bench.engine.attack import Attacker
 from bench.engine.execute import run
-from bench.engine.message import Message
+from bench.engine.method import Message
 from bench.engine.run import Run
-from bench.federation.types import Federation
+from bench.federation.types import SPLITS, Federation
 from bench.resolve import resolve
 from bench.spec import Attack, RunSpec
 
 
 def test_the_share_of_malicious_clients_is_that_of_the_spec() -> None:
     for ratio, count in ((0.2, 4), (0.4, 8), (0.8, 16)):
-        attacker = Attacker(Attack(ratio=ratio), seed=3, clients=20)
-        assert attacker.malicious.sum() == count
-        assert np.array_equal(attacker.malicious, Attacker(Attack(ratio=ratio), 3, 20).malicious)
+        malicious = Attacker(Attack(ratio=ratio), seed=3, clients=20).malicious
+        assert malicious.sum() == count
+        assert np.array_equal(malicious, Attacker(Attack(ratio=ratio), 3, 20).malicious)
     chosen = {tuple(Attacker(Attack(ratio=0.2), seed, 20).malicious) for seed in range(5)}
     assert len(chosen) > 1  # drawn from the run's seed
 
@@ -59,8 +59,8 @@ def test_same_value_and_gaussian_replace_the_reports_of_malicious_clients_only()
 
 
 def attacked(method: str, federation: Federation, **attack: object) -> RunSpec:
-    spec = make_spec(method, federation, client={"hidden": 8}, rounds=3)
-    return spec.model_copy(update={"attack": Attack.model_validate(attack)})
+    spec = make_spec(method, federation, client={"hidden": 8})
+    return spec.with_settings({f"attack.{name}": value for name, value in attack.items()})
 
 
 def test_the_server_works_with_what_it_gets(federation: Federation) -> None:
@@ -68,51 +68,42 @@ def test_the_server_works_with_what_it_gets(federation: Federation) -> None:
     it = Run(attacked("fedpub", federation, kind="same", ratio=0.5, tau=5.0), federation)
     it.warm_up()
     it.step(0)
-    bad = it.attacker.malicious
     matrix = it.artefacts()["collaboration"]
-    first, second = np.flatnonzero(bad)
-    tau = it.method.hyper.tau
+    first, second = np.flatnonzero(it.attacker.malicious)
     ratio = matrix[first, first] / matrix[first, second]
-    assert ratio == pytest.approx(1.0, rel=1e-4) or ratio == pytest.approx(np.exp(2 * tau), rel=1e-3)
+    opposite = np.exp(2 * it.method.hyper.tau)
+    assert ratio == pytest.approx(1.0, rel=1e-4) or ratio == pytest.approx(opposite, rel=1e-3)
 
 
 def test_the_first_embeddings_are_attacked_too(federation: Federation) -> None:
     """FedSheafHN's clients report after their warm-up, before there is a round."""
     spec = attacked("fedsheafhn", federation, kind="gaussian", ratio=0.5, tau=5.0)
-    spec = spec.model_copy(update={"hyper": {**spec.hyper, "warm_up_epochs": 2}})
-    attack = spec.attack
-    assert attack is not None
+    spec = spec.with_settings({"method.warm_up_epochs": 2})
     honest, it = Run(spec.model_copy(update={"attack": None}), federation), Run(spec, federation)
     honest.warm_up()
     it.warm_up()
-    attacker = Attacker(attack, spec.seed, len(federation))
-    assert attacker.malicious.any()
-    assert not attacker.malicious.all()
-    everybody = torch.arange(len(federation))
-    replaced = attacker.replace(reports(honest.method.x0), everybody, -1)
+    attacker = Attacker(spec.attack, spec.seed, len(federation))
+    assert 0 < attacker.malicious.sum() < len(federation)
+    replaced = attacker.replace(reports(honest.method.x0), torch.arange(len(federation)), -1)
     assert torch.equal(it.method.x0, replaced.extras["report"])
     assert not torch.equal(it.method.x0, honest.method.x0)
 
 
 def test_an_attack_keeps_who_was_malicious_and_leaves_models_alone(federation: Federation) -> None:
-    plain = make_spec("fedpub", federation, client={"hidden": 8}, rounds=3)
     spec = attacked("fedpub", federation, kind="gaussian", ratio=0.25, tau=5.0)
-    result, usual = run(spec, federation), run(plain, federation)
+    result, usual = (run(one, federation) for one in (spec, spec.model_copy(update={"attack": None})))
     assert result.artefacts["malicious"].sum() == 1
     assert "malicious" not in usual.artefacts
-    # Before the first reports are used nothing differs.
-    for split in ("train", "val", "test"):
-        first = result.correct["trained", split][0]
-        assert np.array_equal(first, usual.correct["trained", split][0])
+    for split in SPLITS:  # before the first reports are used nothing differs
+        assert np.array_equal(result.correct["trained", split][0], usual.correct["trained", split][0])
 
 
 def test_methods_without_reports_cannot_be_attacked(
     federation: Federation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = attacked("fedsheafhn", federation, ratio=0.5)
-    one_hot = spec.model_copy(update={"hyper": {**spec.hyper, "warm_up_epochs": 1, "inputs": "one-hot"}})
-    rounds: list[int] = []
-    step = Run.step
+    one_hot = attacked("fedsheafhn", federation, ratio=0.5)
+    one_hot = one_hot.with_settings({"method.warm_up_epochs": 1, "method.inputs": "one-hot"})
+    step, rounds = Run.step, []
 
     def counted(it: Run, round: int) -> None:
         rounds.append(round)
@@ -122,9 +113,8 @@ def test_methods_without_reports_cannot_be_attacked(
     for refused in (one_hot, attacked("fedavg", federation, ratio=0.5)):
         rounds.clear()
         result = run(refused, federation)
-        assert result.state == "not_applicable"
+        assert (result.state, result.correct) == ("not_applicable", {})
         assert "attack" in result.reason
-        assert not result.correct
         assert rounds == [0]  # known by then: what a method sends is seen, not asked
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import platform
 import re
 from dataclasses import replace
 from typing import Any
@@ -12,10 +14,12 @@ import torch
 from torch import Tensor
 from toy_federations import make_spec
 
+from bench.data import Family
+from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory
 from bench.engine.execute import run
-from bench.engine.method import Clients, Message, Method, Stack, Update
+from bench.engine.method import Message, Method, Stack
 from bench.engine.methods import METHODS
-from bench.errors import NotApplicableError, RequestError
+from bench.errors import RequestError
 from bench.federation.types import Federation
 
 
@@ -30,16 +34,6 @@ class Poisoned(Method):
         return Message({"head.bias": torch.full((self.task.clients, *self.task.shapes["head.bias"]), value)})
 
 
-class Refuses(Method):
-    """Cannot do what is asked."""
-
-    name = "refuses"
-    title = "Refuses"
-
-    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        raise NotApplicableError("refuses to train")
-
-
 class Tiny(Method):
     """Keeps what a product of small numbers is during a run."""
 
@@ -50,33 +44,17 @@ class Tiny(Method):
         self.record(product=torch.tensor([1e-38]) * 0.1)
 
 
-class Keeps(Method):
-    """Trains nothing and keeps an array with the run."""
-
-    name = "keeps"
-    title = "Keeps"
-    trains = False
-
-    def setup_server(self) -> None:
-        self.record(collaboration=torch.eye(self.task.clients))
-
-    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        return Update(received)
-
-
 @pytest.fixture
 def with_test_methods(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {**METHODS.all(), **{kind.name: kind for kind in (Poisoned, Refuses, Tiny, Keeps)}}
+    known = METHODS.all() | {"poisoned": Poisoned, "tiny": Tiny}
     monkeypatch.setattr(METHODS, "all", lambda: known)
 
 
 @pytest.mark.usefixtures("with_test_methods")
 def test_a_diverged_run_names_the_round_and_has_no_numbers(federation: Federation) -> None:
     result = run(make_spec("poisoned", federation, rounds=5), federation)
-    assert result.state == "diverged"
+    assert (result.state, result.correct, result.samples) == ("diverged", {}, {})
     assert "round 2" in result.reason
-    assert not result.correct
-    assert not result.samples
     assert result.partition_hash == federation.hash
 
 
@@ -89,56 +67,39 @@ def test_a_run_whose_training_explodes_ends_as_diverged(federation: Federation) 
     assert run(warm, federation).reason.endswith("during warm-up")
 
 
-def test_the_printed_sign_diverges_and_the_other_does_not(federation: Federation) -> None:
-    """A descent along trained minus received runs away from what was trained (facts 3.7.3, T4)."""
-    hyper = {"hypernetwork_learning_rate": 0.02, "sheaf_learning_rate": 0.02, "warm_up_epochs": 5}
-    long: dict[str, Any] = {"rounds": 60, "local_epochs": 1, "client": {"hidden": 8, "learning_rate": 0.02}}
-    printed = run(make_spec("fedsheafhn_papersign", federation, hyper=hyper, **long), federation)
-    assert printed.state == "diverged"
-    assert re.search(r"in round \d+$", printed.reason)
-    meant = run(make_spec("fedsheafhn", federation, hyper=hyper, **long), federation)
-    assert meant.state == "done"
-    assert meant.loss[-10:].mean() < meant.loss[:10].mean()
-
-
-def test_a_method_on_the_wrong_family_is_not_applicable(federation: Federation) -> None:
-    images = replace(federation, family="images")
-    result = run(make_spec("fedsheafhn", federation), images)
+@pytest.mark.parametrize(
+    ("method", "family", "client", "words"),
+    [
+        ("fedsheafhn", "images", {}, {"graph", "images"}),
+        ("flow", "graph", {"model": "sage"}, {"flow", "gcn", "sage"}),
+        ("fggp", "graph", {"model": "sage"}, {"fggp", "gcn", "sage"}),
+    ],
+)
+def test_a_method_that_cannot_do_what_is_asked_is_not_applicable(
+    method: str, family: Family, client: dict[str, str], words: set[str], federation: Federation
+) -> None:
+    result = run(make_spec(method, federation, client=client), replace(federation, family=family))
     assert result.state == "not_applicable"
-    assert "graph" in result.reason
-    assert "images" in result.reason
+    assert words <= set(re.findall(r"\w+", result.reason))
 
 
-@pytest.mark.parametrize("method", ["flow", "fggp"])
-def test_a_method_for_another_client_model_is_not_applicable(method: str, federation: Federation) -> None:
-    result = run(make_spec(method, federation, client={"model": "sage"}), federation)
-    assert result.state == "not_applicable"
-    assert {method, "gcn", "sage"} <= set(re.findall(r"\w+", result.reason))
+@pytest.mark.parametrize(
+    ("client", "words"),
+    [
+        ({"model": "gnc"}, "gcn"),
+        ({"model": "cnn"}, "cnn"),
+        ({"batch_size": 4, "dropout": 0.0}, "batch"),
+        ({"batch_size": 4, "dropout": 0.5}, "batch"),
+    ],
+)
+def test_other_errors_are_raised_in_one_line(
+    client: dict[str, Any], words: str, federation: Federation
+) -> None:
+    with pytest.raises(RequestError, match=words) as caught:
+        run(make_spec("fedavg", federation, client=client), federation)
+    assert "\n" not in str(caught.value)
 
 
-@pytest.mark.usefixtures("with_test_methods")
-def test_a_method_that_refuses_is_not_applicable(federation: Federation) -> None:
-    result = run(make_spec("refuses", federation), federation)
-    assert result.state == "not_applicable"
-    assert "refuses" in result.reason
-
-
-def test_other_errors_are_raised(federation: Federation) -> None:
-    with pytest.raises(RequestError, match="gcn"):
-        run(make_spec("fedavg", federation, client={"model": "gnc"}), federation)
-    with pytest.raises(RequestError, match="cnn"):
-        run(make_spec("fedavg", federation, client={"model": "cnn"}), federation)
-
-
-def test_mini_batches_of_a_graph_are_refused_in_one_line(federation: Federation) -> None:
-    for dropout in (0.0, 0.5):
-        spec = make_spec("fedavg", federation, client={"batch_size": 4, "dropout": dropout})
-        with pytest.raises(RequestError) as caught:
-            run(spec, federation)
-        assert "\n" not in str(caught.value)
-
-
-@pytest.mark.usefixtures("with_test_methods")
 def test_what_a_result_holds(federation: Federation) -> None:
     result = run(make_spec("fedavg", federation, rounds=4), federation, block_size=2)
     assert result.state == "done"
@@ -156,9 +117,6 @@ def test_what_a_result_holds(federation: Federation) -> None:
     assert all(seconds > 0 for seconds in parts)
     assert sum(parts) <= result.seconds["total"]
     assert result.peak_memory > 2**20
-    assert run(make_spec("keeps", federation), federation).artefacts["collaboration"].tolist() == (
-        np.eye(len(federation)).tolist()
-    )
 
 
 @pytest.mark.usefixtures("with_test_methods")
@@ -172,3 +130,37 @@ def test_denormals_are_zero_during_a_run_and_as_before_after_it(before: bool, fe
         torch.set_flush_denormal(False)
     assert result.artefacts["product"] == 0
     assert after == before
+
+
+def test_a_stopwatch_adds_up_parts_within_parts_and_parts_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter([1.0, 3.0, 10.0, 10.5, 20.0, 24.0])
+    monkeypatch.setattr("bench.engine.costs.time.perf_counter", lambda: next(ticks))
+    watch = Stopwatch(torch.device("cpu"))
+    with watch.part("client"), watch.part("evaluation"):
+        pass
+    with pytest.raises(KeyError), watch.part("client"):
+        raise KeyError
+    assert watch.seconds == {"client": 6.5, "evaluation": 7.0}
+
+
+def test_peak_memory_sees_an_allocation() -> None:
+    cpu = torch.device("cpu")
+    reset_peak_memory(cpu)
+    before = peak_memory(cpu)
+    with mmap.mmap(-1, 80 * 2**20) as block:  # new pages: what was freed before cannot serve
+        block.write(bytes(80 * 2**20))
+    assert peak_memory(cpu) >= before + 60 * 2**20
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no other library is told to give memory back")
+@pytest.mark.parametrize("cycle", [False, True])
+def test_the_peak_of_a_run_is_without_what_went_before_it(cycle: bool, federation: Federation) -> None:
+    spec = make_spec("fedavg", federation)
+    alone = run(spec, federation).peak_memory
+    blocks: list[Any] = [bytearray(50_000) for _ in range(6000)]
+    last = blocks[-1]  # at the end of the heap, so that what is freed below it stays with the process
+    if cycle:
+        blocks.append(blocks)
+    del blocks
+    assert run(spec, federation).peak_memory < alone + 100 * 2**20
+    assert len(last) == 50_000

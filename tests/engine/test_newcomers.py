@@ -5,17 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from toy_federations import make_spec
+from toy_federations import copied, furthest, make_spec, permuted
 
 from bench import streams
+from bench.contract.toys import finish
 from bench.engine.execute import run
 from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.methods import METHODS
 from bench.engine.newcomers import TRAINED_CLIENTS, arrive, held_out, part
 from bench.engine.run import Run
-from bench.federation.types import SPLITS, TEST, TRAIN, Federation
+from bench.federation.types import SPLITS, TEST, Federation
 from bench.methods.fedavg import FedAvg
 from bench.spec import Newcomers, RunSpec
+
+N = 5
+"""Clients of the federation."""
 
 
 def joining(method: str, federation: Federation, epochs: int = 4, **hyper: object) -> RunSpec:
@@ -23,17 +27,8 @@ def joining(method: str, federation: Federation, epochs: int = 4, **hyper: objec
     return spec.model_copy(update={"newcomers": Newcomers(ratio=0.4, epochs=epochs)})
 
 
-def late_of(spec: RunSpec, federation: Federation) -> np.ndarray:
-    assert spec.newcomers is not None
-    return held_out(spec.newcomers, spec.seed, len(federation))
-
-
 def over(spec: RunSpec, federation: Federation) -> Run:
-    it = Run(spec, part(federation, ~late_of(spec, federation)))
-    it.warm_up()
-    for round in range(spec.protocol.rounds):
-        it.step(round)
-    return it
+    return finish(Run(spec, part(federation, ~held_out(spec, N))))
 
 
 class TwoPhases(FedAvg):
@@ -58,28 +53,17 @@ def test_newcomers_of_a_method_of_several_phases_are_judged_when_all_are_over(
     longer = run(spec.model_copy(update={"newcomers": Newcomers(ratio=0.4, epochs=40)}), federation)
     result = run(spec.model_copy(update={"method": "two_phases"}), federation)
     assert result.correct["trained", "train"].shape == (1, 5)
-    late = late_of(spec, federation)
+    late = held_out(spec, N)
     fitted = longer.correct["trained", "train"][-1, late]
     assert (fitted > longer.correct["received", "train"][0, late]).any()
     assert result.correct["trained", "train"][0, late].sum() >= fitted.sum()
-
-
-def test_newcomers_of_majority_are_predicted_their_own_majority(federation: Federation) -> None:
-    spec = joining("majority", federation)
-    result = run(spec, federation)
-    for client in np.flatnonzero(late_of(spec, federation)):
-        one = federation.clients[client]
-        counts = np.bincount(one.labels[one.roles == TRAIN])
-        expected = (one.labels[one.roles == TEST] == counts.argmax()).sum()
-        for stage in ("received", "trained"):
-            assert result.correct[stage, "test"][:, client].tolist() == [expected]
 
 
 @pytest.mark.parametrize("method", ["local", "fedavg", "fedper", "fedsheafhn"])
 def test_results_are_those_of_the_newcomers(federation: Federation, method: str) -> None:
     spec = joining(method, federation)
     result = run(spec, federation)
-    late = late_of(spec, federation)
+    late = held_out(spec, N)
     assert late.sum() == 2
     assert result.correct["received", "test"].shape == (1, 5)
     assert result.correct["trained", "test"].shape == (4, 5)
@@ -89,13 +73,15 @@ def test_results_are_those_of_the_newcomers(federation: Federation, method: str)
             counts = result.correct[stage, split]
             assert not counts[:, ~late].any()
             assert (counts <= result.samples[split]).all()
+    for matrices in result.confusion.values():
+        assert np.array_equal(matrices.sum(axis=(1, 2)), result.samples["test"])
     tests = [client.count(TEST) for client in federation.clients]
     assert np.array_equal(result.samples["test"], np.where(late, tests, 0))
 
 
 def test_what_the_others_scored_is_kept_as_if_nobody_had_joined(federation: Federation) -> None:
     spec = joining("fedavg", federation)
-    there = part(federation, ~late_of(spec, federation))
+    there = part(federation, ~held_out(spec, N))
     alone = run(spec.model_copy(update={"newcomers": None}), there)
     kept = run(spec, federation).artefacts[TRAINED_CLIENTS]
     assert alone.samples["test"].all()
@@ -107,12 +93,11 @@ def test_what_the_others_scored_is_kept_as_if_nobody_had_joined(federation: Fede
 def test_the_average_greets_newcomers_of_fedavg_and_does_not_learn_from_them(federation: Federation) -> None:
     """Zero-shot predictions of the last average, counted here by hand."""
     spec = joining("fedavg", federation)
-    late = late_of(spec, federation)
+    late = held_out(spec, N)
     it = over(spec, federation)
-    before = {name: value.clone() for name, value in it.method.model.items()}
-    correct = arrive(it, federation, late).correct
-    for name, value in it.method.model.items():
-        assert torch.equal(value, before[name])
+    before = copied(it.method.model)
+    correct = arrive(it, federation, late).correct()
+    assert furthest(it.method.model, before) == 0
     newcomers = part(federation, late).clients
     inputs = it.model.collate(newcomers, torch.device("cpu"))
     stack = {name: value.expand(2, *value.shape) for name, value in before.items()}
@@ -127,14 +112,11 @@ def test_the_average_greets_newcomers_of_fedavg_and_does_not_learn_from_them(fed
 def test_newcomers_of_local_train_as_if_nobody_else_were_there(federation: Federation) -> None:
     """They never meet the others: other data of the known clients change nothing."""
     spec = joining("local", federation)
-    late = late_of(spec, federation)
+    late = held_out(spec, N)
     first = run(spec, federation)
-    others = [client for client, is_late in zip(federation.clients, late, strict=True) if not is_late]
-    swapped = iter(others[::-1])
-    mixed = [
-        client if is_late else next(swapped) for client, is_late in zip(federation.clients, late, strict=True)
-    ]
-    second = run(spec, Federation("toy", "mixed", "graph", federation.classes, tuple(mixed), "other"))
+    mixed = np.arange(len(federation))
+    mixed[~late] = mixed[~late][::-1]
+    second = run(spec, permuted(federation, mixed.tolist()))
     for key, counts in first.correct.items():
         assert np.array_equal(counts, second.correct[key])
 
@@ -157,7 +139,7 @@ def test_fedsheafhn_generates_newcomers_backbones_among_all_clients(federation: 
             expected = (x @ layer.weight.t() + layer.bias)[3:].view(2, *value.shape[1:])
             assert torch.allclose(value, expected, atol=1e-5)
     assert set(sent) == set(it.method.task.backbone)
-    arrive(it, federation, late_of(spec, federation))
+    arrive(it, federation, held_out(spec, N))
     for parameter, before in zip((*method.theta, *method.phi), weights, strict=True):
         assert torch.equal(parameter, before)
 
@@ -200,7 +182,7 @@ def test_newcomers_draw_from_streams_of_their_own(
 ) -> None:
     """Three known clients are numbered 0 to 2, so the two newcomers are 3 and 4."""
     spec = joining("local", federation)
-    it, late = over(spec, federation), late_of(spec, federation)
+    it, late = over(spec, federation), held_out(spec, N)
     drawn: set[tuple[str | int, ...]] = set()
     generator = streams.generator
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from plain_cnn import (
-    CLASSES,
-    IMAGE_COUNTS,
-    SETTINGS,
-)
+from plain_cnn import CLASSES, IMAGE_COUNTS, SETTINGS, normalised, plain_copy
 from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
 from plain_gcn import dense_gcn
 from torch import Tensor
 from torch.nn import functional
-from toy_federations import copied, furthest, make_spec, play, random_federation
+from toy_federations import begun, copied, furthest, random_federation
 
-from bench.engine.checkpoint import Checkpoint
+from bench.engine.method import Stack
 from bench.engine.run import Run, default_block_size
 from bench.federation.types import SPLITS, TRAIN, Federation
 from bench.nn.cnn import CNN
@@ -36,14 +31,15 @@ def federation() -> Federation:
 
 
 def half(method: str, federation: Federation, **settings: Any) -> Run:
-    spec = make_spec(method, federation, **{"rounds": ROUNDS, "participation": 0.5, **settings})
-    it = Run(spec, federation, block_size=2)
-    it.warm_up()
-    return it
+    return begun(method, federation, block_size=2, **{"rounds": ROUNDS, "participation": 0.5, **settings})
 
 
 def drawn(it: Run) -> list[list[int]]:
     return [it.participants(round).tolist() for round in range(ROUNDS)]
+
+
+def some(stack: Stack, clients: list[int]) -> Stack:
+    return {name: value[clients] for name, value in stack.items()}
 
 
 def test_who_takes_part_is_the_same_for_all_methods_of_a_seed_and_differs_by_round(
@@ -52,10 +48,7 @@ def test_who_takes_part_is_the_same_for_all_methods_of_a_seed_and_differs_by_rou
     rounds = drawn(half("fedavg", federation))
     for method in ("local", "fedper", "fedpub", "fedsheafhn", "flow"):
         assert drawn(half(method, federation)) == rounds
-    for clients in rounds:
-        assert clients == sorted(set(clients))
-        assert len(clients) == 3
-        assert set(clients) <= set(range(6))
+    assert all(clients == sorted(set(clients)) and len(clients) == 3 for clients in rounds)
     assert len({tuple(clients) for clients in rounds}) > 2
     assert set().union(*rounds) == set(range(6))
     assert drawn(half("fedavg", federation, seed=1)) != rounds
@@ -66,23 +59,24 @@ def test_who_takes_part_is_the_same_for_all_methods_of_a_seed_and_differs_by_rou
 
 @pytest.mark.parametrize(("share", "count"), [(1.0, 6), (0.5, 3), (0.34, 2), (0.17, 1)])
 def test_the_share_decides_how_many(federation: Federation, share: float, count: int) -> None:
-    it = half("fedavg", federation, participation=share)
-    assert [len(it.participants(round)) for round in range(ROUNDS)] == [count] * ROUNDS
+    assert {len(clients) for clients in drawn(half("fedavg", federation, participation=share))} == {count}
 
 
-@pytest.mark.parametrize(("state", "share"), [("keep", 1.0), ("keep", 0.5), ("reset", 0.5)])
+@pytest.mark.parametrize(
+    ("weights", "state", "share"),
+    [("samples", "keep", 1.0), ("uniform", "keep", 0.5), ("samples", "reset", 0.5)],
+)
 def test_fedavg_equals_a_plain_loop_over_those_that_take_part(
-    federation: Federation, state: str, share: float
+    federation: Federation, weights: str, state: str, share: float
 ) -> None:
     """Weighted means of the participants; one torch.optim.Adam per client, whose steps differ in number.
 
     With ``reset`` a client that takes part has a new optimiser in that round.
     """
     client_settings = {**CALM, "optimizer_state": state}
-    it = half("fedavg", federation, client=client_settings, hyper={"weights": "samples"}, participation=share)
+    it = half("fedavg", federation, client=client_settings, hyper={"weights": weights}, participation=share)
     average = {name: value[0].clone() for name, value in it.method.broadcast().model.items()}
-    own = [{name: value[index].clone() for name, value in it.own.items()} for index in range(6)]
-    own = [{name: value.requires_grad_() for name, value in w.items()} for w in own]
+    own = [{name: value[i].clone().requires_grad_() for name, value in it.own.items()} for i in range(6)]
 
     def new(index: int) -> torch.optim.Adam:
         return torch.optim.Adam(list(own[index].values()), lr=0.02, weight_decay=5e-3)
@@ -105,17 +99,16 @@ def test_fedavg_equals_a_plain_loop_over_those_that_take_part(
                 functional.cross_entropy(dense_gcn(client)(w)[0][items], labels).backward()
                 adam[index].step()
                 steps[index] += 1
-        sizes = [federation.clients[index].count(TRAIN) for index in chosen]
-        average = {
-            name: sum(
-                n / sum(sizes) * own[index][name].detach() for n, index in zip(sizes, chosen, strict=True)
-            )
-            for name in average
-        }
+        sizes = torch.tensor([float(federation.clients[index].count(TRAIN)) for index in chosen])
+        sizes = sizes if weights == "samples" else torch.ones(len(chosen))
+        for name in average:
+            rows = torch.stack([own[index][name].detach() for index in chosen])
+            average[name] = torch.einsum("i,i...->...", sizes / sizes.sum(), rows)
         it.step(round)
         sent = it.method.broadcast().model
-        expected = {name: torch.stack([w[name].detach() for w in own]) for name in average}
-        assert furthest(it.own, expected) < 1e-5
+        assert (
+            furthest(it.own, {name: torch.stack([w[name].detach() for w in own]) for name in average}) < 1e-5
+        )
         for name, value in average.items():
             assert torch.allclose(sent[name], value.expand_as(sent[name]), atol=1e-5)
     assert (len(set(steps)) > 1) == (share < 1), "some client took part more often than another"
@@ -123,93 +116,63 @@ def test_fedavg_equals_a_plain_loop_over_those_that_take_part(
 
 @pytest.mark.parametrize("method", ["fedavg", "fedpub", "fedsheafhn", "local"])
 def test_bytes_are_those_of_the_clients_that_take_part(federation: Federation, method: str) -> None:
-    whole, some = half(method, federation, participation=1.0), half(method, federation)
-    for it in (whole, some):
-        first = it.traffic.bytes_up, it.traffic.bytes_down  # of the warm-up, where all take part
+    sizes = []
+    for share in (1.0, 0.5):
+        it = half(method, federation, participation=share)
+        up, down = it.traffic.bytes_up, it.traffic.bytes_down  # of the warm-up, where all take part
         for round in range(3):
             it.step(round)
-        it.traffic.bytes_up -= first[0]
-        it.traffic.bytes_down -= first[1]
-    assert 2 * some.traffic.bytes_up == whole.traffic.bytes_up
-    assert 2 * some.traffic.bytes_down == whole.traffic.bytes_down
-    assert (some.traffic.bytes_up > 0) == (method != "local")
+        sizes.append((it.traffic.bytes_up - up, it.traffic.bytes_down - down))
+    assert sizes[0] == (2 * sizes[1][0], 2 * sizes[1][1])
+    assert (sizes[0][0] > 0) == (method != "local")
 
 
-def counted(it: Run, models: dict[str, Tensor]) -> np.ndarray:
-    """Correct predictions ``[splits, clients]`` of models, one client after the other."""
-    counts = np.zeros((len(SPLITS), 6), np.int64)
-    for index, client in enumerate(it.evaluator._members):
+def counted(federation: Federation, models: Stack) -> np.ndarray:
+    """Correct predictions ``[clients, splits]`` of models, one client after the other."""
+    counts = []
+    for index, client in enumerate(federation.clients):
         classes = dense_gcn(client)({name: value[index] for name, value in models.items()})[0].argmax(dim=1)
-        for role in range(len(SPLITS)):
-            counts[role, index] = ((classes.numpy() == client.labels) & (client.roles == role)).sum()
-    return counts
+        right = classes.numpy() == client.labels
+        counts.append([(right & (client.roles == role)).sum() for role in range(len(SPLITS))])
+    return np.array(counts)
+
+
+def rows(it: Run, stage: str) -> np.ndarray:
+    """The counts of all rows of a stage so far, ``[rows, clients, splits]``."""
+    return np.stack([it.correct()[stage, split] for split in SPLITS], axis=2)
 
 
 def test_both_stages_are_evaluated_at_absent_clients_too(federation: Federation) -> None:
     """Received: what the server has for them. Trained: what they kept from their last part in a round."""
     it = half("fedavg", federation, client=CALM)
     for round in range(ROUNDS):
-        sent = copied(it.method.broadcast().model)
-        before = copied(it.own)
+        sent, before = copied(it.method.broadcast().model), copied(it.own)
         it.step(round)
         absent = [index for index in range(6) if index not in it.participants(round).tolist()]
-        assert (
-            furthest(
-                {name: value[absent] for name, value in it.own.items()},
-                {name: value[absent] for name, value in before.items()},
-            )
-            == 0
-        )
-        assert np.array_equal(it.counts["received"][round], counted(it, sent))
-        assert np.array_equal(it.counts["trained"][round], counted(it, dict(it.own)))
-    assert not np.array_equal(it.counts["received"], it.counts["trained"])
+        assert furthest(some(it.own, absent), some(before, absent)) == 0
+        assert np.array_equal(rows(it, "received")[round], counted(federation, sent))
+        assert np.array_equal(rows(it, "trained")[round], counted(federation, it.own))
+    assert not np.array_equal(rows(it, "received"), rows(it, "trained"))
 
 
 def test_absent_clients_are_evaluated_after_every_epoch_of_the_others(federation: Federation) -> None:
     """A row for every epoch; theirs stay the same within a round, and the last one is the round's."""
-    epochs = 3
-    once = half("fedavg", federation, local_epochs=epochs)
-    each = half("fedavg", federation, local_epochs=epochs, evaluate="epoch")
+    once = half("fedavg", federation, local_epochs=3)
+    each = half("fedavg", federation, local_epochs=3, evaluate="epoch")
     moved = False
     for round in range(ROUNDS):
-        before = counted(each, dict(each.own))
+        before = counted(federation, each.own)
         once.step(round)
         each.step(round)
-        rows = each.counts["trained"][round * epochs : (round + 1) * epochs]
+        epochs = rows(each, "trained")[3 * round :]
         present = each.participants(round).tolist()
         absent = [index for index in range(6) if index not in present]
-        assert np.array_equal(rows[-1], once.counts["trained"][round])
-        for row in rows:
-            assert np.array_equal(row[:, absent], before[:, absent])
-        moved |= not np.array_equal(rows[0][:, present], rows[-1][:, present])
+        assert np.array_equal(epochs[-1], rows(once, "trained")[round])
+        assert (epochs[:, absent] == before[absent]).all()
+        moved |= not np.array_equal(epochs[0, present], epochs[-1, present])
     assert moved
     assert furthest(once.own, each.own) == 0
-    assert np.array_equal(once.counts["received"], each.counts["received"])
-
-
-@pytest.mark.parametrize("method", ["fedavg", "fedsheafhn"])
-def test_a_run_goes_on_in_the_middle_with_the_same_bits(
-    method: str, federation: Federation, tmp_path: Path
-) -> None:
-    spec = make_spec(method, federation, rounds=ROUNDS, participation=0.5)
-    straight = play(spec, federation)
-    checkpoint = Checkpoint(tmp_path / "run.npz", "same")
-    first = Run(spec, federation)
-    first.warm_up()
-    for round in range(3):
-        first.step(round)
-    checkpoint.save(first, 2, 0.0)
-    resumed = Run(spec, federation)
-    assert checkpoint.resume(resumed) is not None
-    for round in range(3, ROUNDS):
-        resumed.step(round)
-    assert furthest(resumed.own, straight.own) == 0
-    for key, counts in straight.correct().items():
-        assert np.array_equal(counts, resumed.correct()[key])
-    assert np.array_equal(straight.loss, resumed.loss)
-    for name, value in straight.artefacts().items():
-        assert np.array_equal(value, resumed.artefacts()[name], equal_nan=True)
-    assert straight.traffic.bytes_down == resumed.traffic.bytes_down
+    assert np.array_equal(rows(once, "received"), rows(each, "received"))
 
 
 def test_the_loss_of_a_round_is_the_mean_over_those_that_take_part(federation: Federation) -> None:
@@ -229,3 +192,26 @@ def test_a_processor_trains_one_client_after_the_other_and_an_accelerator_all_at
     assert Run(image_spec("local", len(toy)), toy).block_size == 1
     model = CNN(toy.clients, CLASSES, SETTINGS)
     assert default_block_size(model, toy.clients, torch.device("cuda")) == len(toy)
+
+
+def test_fedavg_keeps_running_statistics_at_their_clients() -> None:
+    """The averaged weights with everyone's own statistics are what the second round receives."""
+    toy = image_federation(*IMAGE_COUNTS)
+    it = Run(image_spec("fedavg", len(toy), rounds=2, epochs=1), toy)
+    it.warm_up()
+    it.step(0)
+    after, sent = copied(it.own), it.method.broadcast().model
+    assert set(after) - set(sent) == it.model.buffers
+    assert all(len(after[name].unique(dim=0)) == len(toy) for name in it.model.buffers)
+    values = sum(value.numel() for value in sent.values())
+    assert it.traffic.bytes_down == it.traffic.bytes_up == 4 * values
+    it.step(1)
+    received: dict[str, Tensor] = {
+        name: value if name in it.model.buffers else value.mean(dim=0).expand(value.shape)
+        for name, value in after.items()
+    }
+    for number, client in enumerate(toy.clients):
+        with torch.no_grad():
+            predicted = plain_copy(received, number).eval()(normalised(client.features)).argmax(dim=1).numpy()
+        right = [((predicted == client.labels) & (client.roles == role)).sum() for role in range(len(SPLITS))]
+        assert rows(it, "received")[1, number].tolist() == right

@@ -1,13 +1,9 @@
-"""Arithmetic on stacks against plain loops, by hand, and against a solver."""
+"""Arithmetic on stacks against plain loops and by hand."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import minimize
 from torch import Tensor
 
 from bench.engine.stacks import (
@@ -40,8 +36,8 @@ def matrix(seed: int) -> Tensor:
 
 def mixture(value: Tensor, weights: Tensor) -> Tensor:
     """Client by client, one model added after the other."""
-    result = torch.zeros_like(value)
-    for receiver in range(len(value)):
+    result = torch.zeros(len(weights), *value.shape[1:])
+    for receiver in range(len(weights)):
         for sender in range(len(value)):
             result[receiver] += weights[receiver, sender] * value[sender]
     return result
@@ -50,33 +46,17 @@ def mixture(value: Tensor, weights: Tensor) -> Tensor:
 def test_an_average_is_the_sum_of_shares(stack: dict[str, Tensor]) -> None:
     shares = torch.tensor([0.5, 0.2, 0.3])
     value = stack["a.weight"]
-    expected = 0.5 * value[0] + 0.2 * value[1] + 0.3 * value[2]
-    assert torch.allclose(average(value, shares), expected, atol=1e-6)
+    assert torch.allclose(average(value, shares), mixture(value, shares[None])[0], atol=1e-6)
 
 
-def test_one_matrix_mixes_all_parameters(stack: dict[str, Tensor]) -> None:
-    mixed = mix(stack, matrix(1))
+@pytest.mark.parametrize("senders", [3, 2])
+def test_one_matrix_mixes_all_parameters(stack: dict[str, Tensor], senders: int) -> None:
+    """There may be fewer models than mixtures."""
+    some, weights = {name: value[:senders] for name, value in stack.items()}, matrix(1)[:, :senders]
+    mixed = mix(some, weights)
     assert list(mixed) == list(stack)
-    for name, value in stack.items():
-        assert torch.allclose(mixed[name], mixture(value, matrix(1)), atol=1e-6)
-
-
-def test_there_may_be_fewer_models_than_mixtures(stack: dict[str, Tensor]) -> None:
-    two = {name: value[:2] for name, value in stack.items()}
-    whole = matrix(1)
-    whole[:, 2] = 0
-    mixed = mix(two, whole[:, :2])
-    for name, value in stack.items():
-        assert torch.allclose(mixed[name], mixture(value, whole), atol=1e-6)
-
-
-def test_every_layer_has_a_mixture_of_its_own(stack: dict[str, Tensor]) -> None:
-    weights = {"first": matrix(1), "second": matrix(2)}
-    mixed = mix(stack, weights, LAYERS)
-    assert list(mixed) == list(stack)
-    for name, value in stack.items():
-        own = weights["second" if name == "b.weight" else "first"]
-        assert torch.allclose(mixed[name], mixture(value, own), atol=1e-6)
+    for name, value in some.items():
+        assert torch.allclose(mixed[name], mixture(value, weights), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -93,77 +73,25 @@ def test_layers_are_a_partition_of_the_parameters(
         by_layer(stack, layers)
 
 
-def plain_products(values: list[Tensor]) -> Tensor:
-    """Client by client and parameter by parameter, in float64."""
-    result = torch.zeros(3, 3, dtype=torch.float64)
-    for one in range(3):
-        for other in range(3):
-            for value in values:
-                result[one, other] += (value[one].double() * value[other].double()).sum()
-    return result
+def plain_products(stack: dict[str, Tensor], other: dict[str, Tensor]) -> Tensor:
+    """Client by client over all parameters together, in float64."""
+    rows = [torch.cat([value.double().flatten(1) for value in one.values()], dim=1) for one in (stack, other)]
+    return torch.stack([torch.stack([(one * two).sum() for two in rows[1]]) for one in rows[0]])
 
 
-def test_inner_products_are_over_all_parameters_together(stack: dict[str, Tensor]) -> None:
+def test_products_and_norms_are_those_of_whole_models(stack: dict[str, Tensor]) -> None:
+    other = {name: value[:2] + 1 for name, value in stack.items()}
+    assert torch.allclose(inner_products(stack, other), plain_products(stack, other), atol=1e-5)
     products = gram(stack)
     assert products.dtype == torch.float64
-    assert torch.allclose(products, plain_products(list(stack.values())), atol=1e-5)
+    assert torch.allclose(products, plain_products(stack, stack), atol=1e-5)
+    assert torch.allclose(norms(stack), products.diagonal().sqrt().float(), atol=1e-6)
 
 
 def test_sums_over_parameters_keep_float64() -> None:
     """1 beside 2^24 would be lost in a float32 sum."""
     stack = {"large": torch.tensor([[2.0**12]]), "small": torch.tensor([[1.0]])}
     assert gram(stack).item() == 2.0**24 + 1
-
-
-def test_norms_are_over_all_parameters_together(stack: dict[str, Tensor]) -> None:
-    expected = plain_products(list(stack.values())).diagonal().sqrt().float()
-    assert torch.allclose(norms(stack), expected, atol=1e-6)
-
-
-@given(
-    cosine=st.lists(st.floats(-1, 1), min_size=1, max_size=8),
-    alpha=st.floats(0.05, 20),
-    weights=st.lists(st.integers(1, 50), min_size=8, max_size=8),
-)
-@settings(max_examples=60, deadline=None)
-def test_the_projection_solves_the_quadratic_programme(
-    cosine: list[float], alpha: float, weights: list[int]
-) -> None:
-    """min alpha ||x||^2 + (d - 2 alpha p)^T x with x >= 0, sum x = 1, by a general solver."""
-    d = -np.array(cosine)
-    p = np.array(weights[: len(d)], float)
-    p /= p.sum()
-    x = project_onto_simplex(torch.from_numpy(p - d / (2 * alpha))[None])[0].numpy()
-    assert x.dtype == np.float64
-    assert (x >= 0).all()
-    assert x.sum() == pytest.approx(1, abs=1e-12)
-
-    def objective(y: np.ndarray) -> float:
-        return float(alpha * y @ y + (d - 2 * alpha * p) @ y)
-
-    solver = minimize(
-        objective,
-        p,
-        jac=lambda y: 2 * alpha * y + d - 2 * alpha * p,
-        method="SLSQP",
-        bounds=[(0, 1)] * len(d),
-        constraints={"type": "eq", "fun": lambda y: y.sum() - 1, "jac": np.ones_like},
-        options={"ftol": 1e-14, "maxiter": 500},
-    )
-    assert solver.success
-    assert objective(x) <= solver.fun + 1e-9
-    np.testing.assert_allclose(x, solver.x, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("cosine", "own"), [(0.0, 0.6625), (0.5, 0.38125), (-0.2, 0.775), (-0.6, 1.0), (-0.9, 1.0), (1.0, 0.1)]
-)
-def test_self_weight_of_ten_equal_clients_by_hand(cosine: float, own: float) -> None:
-    """alpha 0.8, p = 0.1: z_j = 0.1 + 0.625 cos_j, so x_ii = 0.6625 - 0.5625 c, at most 1."""
-    cos = torch.full((10, 10), cosine, dtype=torch.float64).fill_diagonal_(1)
-    x = project_onto_simplex(0.1 + cos / 1.6)
-    expected = torch.full((10, 10), (1 - own) / 9, dtype=torch.float64).fill_diagonal_(own)
-    assert torch.allclose(x, expected, atol=1e-12)
 
 
 def test_a_projection_with_some_entries_at_zero_by_hand() -> None:
@@ -183,27 +111,13 @@ def test_cosines_are_over_all_parameters_together() -> None:
     assert torch.allclose(cosines(stack), expected)
 
 
-def test_products_of_two_stacks_are_those_of_whole_models(stack: dict[str, Tensor]) -> None:
-    other = {name: value[:2] + 1 for name, value in stack.items()}
-    expected = [
-        [sum(float((stack[name][i] * other[name][j]).sum()) for name in stack) for j in (0, 1)]
-        for i in (0, 1, 2)
-    ]
-    assert torch.allclose(inner_products(stack, other), torch.tensor(expected).double(), atol=1e-5)
-
-
 def test_distances_are_exact_far_from_the_origin(stack: dict[str, Tensor]) -> None:
     """Differences of 1/64 beside a common 512: without their mean, products in float32 lose them."""
     steps = {name: torch.round(value * 4) / 64 for name, value in stack.items()}
     far = {name: value + 512 for name, value in steps.items()}
-    expected = [
-        [
-            sum(float((value[i] - value[j]).double().square().sum()) for value in steps.values())
-            for j in range(3)
-        ]
-        for i in range(3)
-    ]
-    assert torch.allclose(squared_distances(far), torch.tensor(expected).double(), rtol=1e-4)
+    flat = torch.cat([value.double().flatten(1) for value in steps.values()], dim=1)
+    expected = (flat[:, None] - flat[None, :]).square().sum(dim=2)
+    assert torch.allclose(squared_distances(far), expected, rtol=1e-4)
     assert squared_distances(far).diagonal().eq(0).all()
 
 

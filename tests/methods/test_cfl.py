@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from toy_federations import copied, make_spec, play, random_federation
 
-from bench.engine.message import Message
+from bench.engine.method import Message
 from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.methods.cfl import CFL

@@ -7,27 +7,23 @@ the exception is a real one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
-from toy_federations import make_spec
 
-from bench.contract.broken import Broken
-from bench.contract.independence import (
-    absent_clients_keep_what_they_have,
-    block_size_changes_nothing,
-    clients_do_their_part_alone,
-    order_of_clients_changes_nothing,
-)
+from bench.contract import Broken
 from bench.contract.rules import (
     RULES,
     Rule,
+    absent_clients_keep_what_they_have,
+    block_size_changes_nothing,
+    clients_do_their_part_alone,
     late_accuracy,
     learns_a_toy_task,
     majority_share,
+    order_of_clients_changes_nothing,
 )
 from bench.contract.subject import SIZES, Subject, families
 from bench.data import Family
@@ -138,27 +134,11 @@ def test_exceptions_to_learning_send_nothing_that_was_learnt(method: str, family
     assert late_accuracy(subject(method, family), "received") < level + 0.05
 
 
-def test_majority_is_at_its_own_level() -> None:
-    learnable = subject("majority").learnable
-    result = run(make_spec("majority", learnable, rounds=1), learnable)
-    for stage in ("received", "trained"):
-        accuracy = (result.correct[(stage, "test")][0] / result.samples["test"]).mean()
-        assert accuracy == pytest.approx(majority_share(learnable))
-
-
-@pytest.fixture
-def bytes_of(clients: Federation) -> Callable[..., tuple[int, int]]:
-    def measure(method: str, rounds: int, **hyper: Any) -> tuple[int, int]:
-        result = run(subject(method).spec(rounds=rounds, hyper=hyper), clients)
-        return result.bytes_up, result.bytes_down
-
-    return measure
-
-
 # with 30 features, 8 hidden units and 3 classes
 BACKBONE = 30 * 8 + 8 + 8 * 8 + 8
 WHOLE = BACKBONE + 8 * 3 + 3
 POLICY = 30 * 64 + 64 + 2 * (64 * 64 + 64) + 3 * (64 * 2 + 2)  # three hidden layers with exits
+EMBEDDER = (30 + 3) * 100 + 100 + 100 * 2 + 2
 FLOAT = 4
 N = len(SIZES)
 
@@ -182,18 +162,30 @@ TRAVELS: dict[str, tuple[int, int]] = {
     "flow": (WHOLE + POLICY, WHOLE + POLICY),
     "flow_released": (2 * WHOLE + POLICY, 2 * WHOLE + POLICY),
     "fedhgn": (30 * 8 + 8 * 3, 30 * 8 + 8 * 3),  # two matrices
+    "pfedgraph": (WHOLE, 2 * WHOLE),  # a direction
+    "pefll": (WHOLE + EMBEDDER + 2, WHOLE + EMBEDDER + 2),  # e or its gradient; a description or its slope
 }
 """Numbers that a client sends and is sent in a round."""
 
 
+FIRST = {"pfedgraph": (0, -WHOLE), "pefll": (2, EMBEDDER)}
+"""Numbers that travel before the first round, less those that do not yet travel in it."""
+
+
+def bytes_of(method: str, rounds: int, **hyper: Any) -> tuple[int, int]:
+    it = subject(method).play(rounds=rounds, hyper=hyper)
+    return it.traffic.bytes_up, it.traffic.bytes_down
+
+
 @pytest.mark.parametrize("method", TRAVELS)
-def test_bytes_of_what_travels_in_every_round(bytes_of: Callable[..., tuple[int, int]], method: str) -> None:
+def test_bytes_of_what_travels_in_every_round(method: str) -> None:
+    (up, down), (first_up, first_down) = TRAVELS[method], FIRST.get(method, (0, 0))
     for rounds in (1, 3):
-        up, down = TRAVELS[method]
-        assert bytes_of(method, rounds) == (rounds * N * up * FLOAT, rounds * N * down * FLOAT)
+        numbers = rounds * up + first_up, rounds * down + first_down
+        assert bytes_of(method, rounds) == (N * numbers[0] * FLOAT, N * numbers[1] * FLOAT)
 
 
-def test_bytes_of_fedsheafhn_add_the_embeddings(bytes_of: Callable[..., tuple[int, int]]) -> None:
+def test_bytes_of_fedsheafhn_add_the_embeddings() -> None:
     """One embedding of 8 numbers a client after warm-up and in rounds 2 and 4 of 0..5."""
     for method in ("fedsheafhn", "fedsheafhn_released"):
         up, down = bytes_of(method, 6, refresh=2, warm_up_epochs=1)

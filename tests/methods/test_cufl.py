@@ -11,8 +11,7 @@ import torch
 from plain_gcn import normalised, plain_gcn
 from toy_federations import PLAIN, copied, furthest, make_spec, play
 
-from bench.engine.message import Message
-from bench.engine.method import Stack
+from bench.engine.method import Message, Stack
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client, Federation
 from bench.methods._curriculum import (

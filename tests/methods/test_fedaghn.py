@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from toy_federations import copied, make_spec, play
+from toy_federations import begun, copied, flat, make_spec, play
 
-from bench.engine.message import Message
+from bench.engine.method import Message
 from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.methods.fedaghn import FedAGHN, attention, gradients
@@ -81,10 +80,6 @@ def test_closed_forms_are_the_gradients(inside: bool, layers: int) -> None:
 # Rounds
 
 
-def vectors(stack: Mapping[str, Tensor], names: tuple[str, ...]) -> NDArray[np.float64]:
-    return np.concatenate([stack[name].double().numpy().reshape(N, -1) for name in names], axis=1)
-
-
 def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     exponentials = np.exp(scores - scores.max())
     return np.asarray(exponentials / exponentials.sum())
@@ -104,7 +99,7 @@ def test_three_rounds_follow_the_algorithm(
     p = {layer: np.full(N, 0.0 if inside else p0) for layer in layers}
     q = {layer: np.full(N, settings["q"]) for layer in layers}
     initial = copied(task.common())
-    theta = {layer: vectors(initial, task.layers[layer]) for layer in layers}
+    theta = {layer: flat(initial, task.layers[layer]) for layer in layers}
     delta = dict(theta)
     it.warm_up()
     history = []
@@ -126,11 +121,11 @@ def test_three_rounds_follow_the_algorithm(
         it.method.round = round
         sent = copied(it.method.broadcast().model)
         for layer in layers:
-            np.testing.assert_allclose(vectors(sent, task.layers[layer]), bars[layer], atol=1e-5)
+            np.testing.assert_allclose(flat(sent, task.layers[layer]), bars[layer], atol=1e-5)
         history.append(np.stack([alphas[layer] for layer in layers]))
         it.step(round)
-        trained = {layer: vectors(it.own, task.layers[layer]) for layer in layers}
-        delta = {layer: trained[layer] - vectors(sent, task.layers[layer]) for layer in layers}
+        trained = {layer: flat(it.own, task.layers[layer]) for layer in layers}
+        delta = {layer: trained[layer] - flat(sent, task.layers[layer]) for layer in layers}
         changes = {
             layer: [turn * eta * ((by @ theta[layer]) * delta[layer]).sum(axis=1) for by in steps[layer]]
             for layer in layers
@@ -188,8 +183,7 @@ def test_a_layer_that_nobody_changed_leaves_all_numbers_finite(federation: Feder
 
 def test_the_absent_keep_their_numbers(federation: Federation) -> None:
     hyper = {"learning_rate": 0.5}
-    it = Run(make_spec("fedaghn", federation, participation=0.4, hyper=hyper, rounds=4), federation)
-    it.warm_up()
+    it = begun("fedaghn", federation, participation=0.4, hyper=hyper, rounds=4)
     for round in range(4):
         before = aghn(it).p, aghn(it).q, copied(aghn(it).models), copied(aghn(it).updates)
         it.step(round)

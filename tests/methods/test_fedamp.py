@@ -8,18 +8,12 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from toy_federations import PLAIN, copied, furthest, make_spec, play
+from toy_federations import PLAIN, copied, flat, furthest, make_spec, play
 
 from bench.engine.run import Run
 from bench.federation.types import Federation
 
 N = 5
-
-
-def whole(stack: dict[str, torch.Tensor], names: list[str]) -> NDArray[np.float64]:
-    return np.concatenate(
-        [stack[name].double().numpy().reshape(len(stack[name]), -1) for name in names], axis=1
-    )
 
 
 def by_distance(models: NDArray[np.float64], alpha: float, sigma: float) -> NDArray[np.float64]:
@@ -58,10 +52,10 @@ def test_attention_and_mixtures_in_every_round(federation: Federation, method: s
         assert not sent.model, "clients go on from their own models"
         assert set(sent.extras) == (set(names) if round else set())
         if round:
-            models = whole(copied(it.own), names)
+            models = flat(copied(it.own), names)
             expected = by_distance(models, 0.2, 2.0) if method == "fedamp" else by_cosine(models, 0.3, 5.0)
             assert expected.std() > 0.05
-            np.testing.assert_allclose(whole(copied(sent.extras), names), expected @ models, atol=1e-5)
+            np.testing.assert_allclose(flat(copied(sent.extras), names), expected @ models, atol=1e-5)
         it.step(round)
         kept = {name: torch.from_numpy(value) for name, value in it.artefacts().items()}
         np.testing.assert_allclose(kept["collaboration"].numpy(), expected, atol=1e-5)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from plain_gcn import looped, normalised, plain_gcn
-from toy_federations import PLAIN, furthest, make_spec, play, uploads_of
+from toy_federations import PLAIN, begun, furthest, make_spec, play, uploads_of
 
 from bench.engine.method import Stack
 from bench.engine.run import Run
@@ -118,8 +118,7 @@ def test_weight_matrices_have_masks_where_they_are_asked_for(federation: Federat
 
 
 def test_the_server_weighs_by_the_cosine_of_vectors(federation: Federation) -> None:
-    it = Run(make_spec("fedaux", federation, hyper={"alpha": 5.0}), federation)
-    it.warm_up()
+    it = begun("fedaux", federation, hyper={"alpha": 5.0})
     uploads = uploads_of(it)
     it.step(0)
     sent = uploads[0].model

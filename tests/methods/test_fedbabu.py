@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
-from toy_federations import furthest, make_spec, play
+from toy_federations import begun, furthest, make_spec, play
 
 from bench.engine.execute import run
 from bench.engine.run import Run
@@ -60,8 +60,7 @@ def test_fine_tuning_is_not_noticed_by_the_federation(family: str, federation: F
 def test_every_round_fine_tunes_with_a_new_optimiser(federation: Federation) -> None:
     """Two rounds that receive the same body fine-tune it to the same model, Adam's moments forgotten."""
     settings: dict[str, Any] = {"client": {"dropout": 0.0}, "hyper": {"fine_tuning": 3}}
-    it = Run(make_spec("fedbabu", federation, **settings), federation)
-    it.warm_up()
+    it = begun("fedbabu", federation, **settings)
     first, copies = dict(it.method.broadcast().model), []
     for index in range(2):
         it.method.model = {name: value[0].clone() for name, value in first.items()}  # type: ignore[attr-defined]

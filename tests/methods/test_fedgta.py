@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from toy_federations import furthest, make_spec, permuted, play
+from toy_federations import begun, furthest, make_spec, permuted, play
 
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client, Federation
@@ -88,8 +88,7 @@ def test_equal_clients_accept_each_other_alike(federation: Federation) -> None:
 def test_the_control_knows_no_prediction(federation: Federation) -> None:
     """Other models, the same moments; with predictions they differ."""
     for method, same in (("fedgta_labels", True), ("fedgta", False)):
-        it = Run(make_spec(method, federation), federation)
-        it.warm_up()
+        it = begun(method, federation)
         assert isinstance(it.method, FedGTA)
         other = {name: torch.randn_like(value) for name, value in it.own.items()}
         one, two = (it.clients.reduce(models, it.method.signals) for models in (it.own, other))

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from toy_federations import furthest, make_spec, play
 
 from bench.engine.execute import run
-from bench.engine.message import Message
+from bench.engine.method import Message
 from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.methods._disentangled import divergences, edges_of, normalised, route

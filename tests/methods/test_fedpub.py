@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from plain_gcn import descended, looped, normalised, plain_gcn
-from toy_federations import PLAIN, both_ways, copied, furthest, make_spec, permuted, uploads_of
+from toy_federations import PLAIN, begun, both_ways, copied, furthest, permuted, uploads_of
 
 from bench.engine.method import Clients, Message
-from bench.engine.run import Run
 from bench.federation.types import Client, Federation
 from bench.methods._masks import MASK
 from bench.methods.fedpub import proxy_graph
@@ -21,14 +19,8 @@ MATRICES = ("conv1.weight", "conv2.weight", "head.weight")
 MASKS = tuple(MASK + name for name in MATRICES)
 
 
-def make(federation: Federation, **settings: Any) -> Run:
-    it = Run(make_spec("fedpub", federation, **settings), federation)
-    it.warm_up()
-    return it
-
-
 def test_masks_start_at_ones_on_the_weight_matrices_alone(federation: Federation) -> None:
-    it = make(federation)
+    it = begun("fedpub", federation)
     assert set(it.own) == set(it.model.shapes) | set(MASKS)
     for name in MATRICES:
         assert it.own[MASK + name].shape == it.own[name].shape
@@ -40,7 +32,7 @@ def test_mixing_weights_of_three_clients_by_hand(
     federation: Federation, tau: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Embeddings (1, 0), (3, 4), (0, -2): cosines 0.6, 0 and -0.8."""
-    it = make(permuted(federation, [1, 2, 4]), hyper={"tau": tau})
+    it = begun("fedpub", permuted(federation, [1, 2, 4]), hyper={"tau": tau})
     reports = torch.tensor([[1.0, 0.0], [3.0, 4.0], [0.0, -2.0]])
     monkeypatch.setattr(Clients, "embeddings", lambda clients, stack, on=None: reports)
     it.step(0)
@@ -55,7 +47,7 @@ def test_mixing_weights_of_three_clients_by_hand(
 
 def test_pruning_acts_in_evaluation_only(federation: Federation) -> None:
     """A mask of 9e-4 counts in training and not in predictions; -2e-3 counts in both."""
-    it = make(federation, client=PLAIN, local_epochs=1)
+    it = begun("fedpub", federation, client=PLAIN, local_epochs=1)
     block = it.clients.blocks[0]
     stack = copied(it.own)
     head = MASK + "head.weight"
@@ -76,7 +68,7 @@ def test_pruning_acts_in_evaluation_only(federation: Federation) -> None:
 def test_masks_have_a_weight_decay_of_their_own(federation: Federation) -> None:
     """One step of SGD: w <- w - rate (gradient + decay w), with 0.5 for weights and 0.2 for masks."""
     sgd = {**PLAIN, "weight_decay": 0.5}
-    it = make(federation, client=sgd, local_epochs=1, hyper={"mask_decay": 0.2})
+    it = begun("fedpub", federation, client=sgd, local_epochs=1, hyper={"mask_decay": 0.2})
     start = {**copied(it.own), **copied(it.method.broadcast().model)}
     it.step(0)
     expected = descended(it.spec, federation, start)
@@ -87,7 +79,7 @@ def test_masks_have_a_weight_decay_of_their_own(federation: Federation) -> None:
 
 def test_functional_embeddings_by_dense_algebra(federation: Federation) -> None:
     """The mean of the second convolution before ReLU on the proxy graph, with pruned masks."""
-    it = make(federation, hyper={"prune": 0.985})
+    it = begun("fedpub", federation, hyper={"prune": 0.985})
     uploads = uploads_of(it)
     it.step(0)
     proxy = it.method.proxy  # type: ignore[attr-defined]
@@ -122,7 +114,7 @@ def test_the_proxy_graph_is_five_random_blocks() -> None:
 
 
 def test_what_is_logged_of_the_masks(federation: Federation) -> None:
-    it = make(federation, hyper={"prune": 0.995})
+    it = begun("fedpub", federation, hyper={"prune": 0.995})
     for round in range(2):
         it.step(round)
         mask = np.concatenate([it.own[name].flatten(1).numpy() for name in MASKS], axis=1)

@@ -11,7 +11,7 @@ from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
 from plain_gcn import dense_gcn
 from torch.nn.functional import cross_entropy, softmax
-from toy_federations import PLAIN, copied, furthest, make_spec, play
+from toy_federations import PLAIN, begun, copied, furthest, make_spec, play
 
 from bench import streams
 from bench.engine.method import Clients, Message, Stack
@@ -51,8 +51,7 @@ def by_hand(client: Client, start: dict[str, torch.Tensor], classes: int, steps:
 
 
 def test_a_round_is_two_optimisers_steps(federation: Federation) -> None:
-    it = Run(make_spec("fedrod", federation, client=PLAIN, local_epochs=3), federation)
-    it.warm_up()
+    it = begun("fedrod", federation, client=PLAIN, local_epochs=3)
     for index in range(2):
         start = {**copied(it.own), **copied(it.method.broadcast().model)}
         it.step(index)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from toy_federations import copied, make_spec, random_federation
+from toy_federations import begun, copied, make_spec, random_federation
 
 from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.run import Run
@@ -25,12 +25,10 @@ def clients() -> Federation:
     return random_federation((24, 40, 9, 31), seed=7, width=30)
 
 
-def begun(
+def small(
     method: str, clients: Federation, rounds: int = 8, **hyper: Any
 ) -> Any:  # a run whose method's own attributes are looked at
-    it = Run(make_spec(method, clients, rounds=rounds, client={"hidden": 8}, hyper=hyper), clients)
-    it.warm_up()
-    return it
+    return begun(method, clients, rounds=rounds, client={"hidden": 8}, hyper=hyper)
 
 
 def generated(it: Run, round: int) -> dict[str, Tensor]:
@@ -60,7 +58,7 @@ def test_a_server_step_moves_towards_what_was_trained(
     clients: Federation, method: str, hyper: dict[str, Any], nearer: bool
 ) -> None:
     """... or away from it, with the printed sign."""
-    it = begun(method, clients, **hyper)
+    it = small(method, clients, **hyper)
     before = generated(it, 0)
     it.step(0)
     after = generated(it, 1)
@@ -76,7 +74,7 @@ def test_the_update_is_the_gradient_of_the_surrogate(
     clients: Federation, method: str, sign: int, attention: str
 ) -> None:
     """One backward pass of (Omega * G).sum() / N with G = received - trained (facts 8.1), dropout on."""
-    it = begun(method, clients, attention=attention, clip=1e9, stalk=2, graph="knn", neighbours=2)
+    it = small(method, clients, attention=attention, clip=1e9, stalk=2, graph="knn", neighbours=2)
     method_ = it.method
     assert not torch.equal(collaboration_graph(method_.x0, method_.hyper), 1 - torch.eye(4))
     received = generated(it, 0)
@@ -115,7 +113,7 @@ def test_printed_the_gradient_is_the_sum_over_clients(clients: Federation) -> No
     """One step of two runs that differ in this alone: N = 4 times the gradient for every parameter."""
     gradients = []
     for how in ("mean", "sum"):
-        it = begun("fedsheafhn_printed", clients, server_gradient=how)
+        it = small("fedsheafhn_printed", clients, server_gradient=how)
         it.step(0)
         gradients.append([parameter.grad for parameter in (*it.method.theta, *it.method.phi)])
     for mean, total in zip(*gradients, strict=True):
@@ -125,7 +123,7 @@ def test_printed_the_gradient_is_the_sum_over_clients(clients: Federation) -> No
 
 def test_generation_is_without_dropout_unless_asked_for(clients: Federation) -> None:
     for noisy in (False, True):
-        it = begun("fedsheafhn", clients, generation_dropout=noisy, warm_up_epochs=2)
+        it = small("fedsheafhn", clients, generation_dropout=noisy, warm_up_epochs=2)
         one, same, other = generated(it, 0), generated(it, 0), generated(it, 1)
         assert distance(one, same, BACKBONE) == 0
         assert (distance(one, other, BACKBONE) > 0) == noisy
@@ -133,8 +131,8 @@ def test_generation_is_without_dropout_unless_asked_for(clients: Federation) -> 
 
 def test_generated_models_start_near_a_glorot_backbone(clients: Federation) -> None:
     bound = (6 / (30 + 8)) ** 0.5
-    near = generated(begun("fedsheafhn", clients, warm_up_epochs=2), 0)
-    start = generated(begun("fedsheafhn", clients, warm_up_epochs=2, output_scale=0.0), 0)
+    near = generated(small("fedsheafhn", clients, warm_up_epochs=2), 0)
+    start = generated(small("fedsheafhn", clients, warm_up_epochs=2, output_scale=0.0), 0)
     assert float(start["conv1.weight"].abs().max()) <= bound
     assert float(start["conv1.weight"].std()) == pytest.approx(bound / 3**0.5, rel=0.15)
     assert not start["conv1.bias"].any()
@@ -147,7 +145,7 @@ def test_generated_models_start_near_a_glorot_backbone(clients: Federation) -> N
 
 @pytest.mark.parametrize("method", ["fedsheafhn", "fedsheafhn_released"])
 def test_embeddings_are_refreshed_and_used_from_the_next_round_on(clients: Federation, method: str) -> None:
-    it = begun(method, clients, refresh=2, graph="knn", neighbours=1, warm_up_epochs=3)
+    it = small(method, clients, refresh=2, graph="knn", neighbours=1, warm_up_epochs=3)
     state = it.method
     warm = it.clients.embeddings(it.own)
     assert torch.equal(state.x0, warm)
@@ -180,7 +178,7 @@ def test_warm_up_trains_the_whole_model(clients: Federation) -> None:
 
 
 def test_no_warm_up_reports_the_initial_models(clients: Federation) -> None:
-    it = begun("fedsheafhn", clients, warm_up_epochs=0)
+    it = small("fedsheafhn", clients, warm_up_epochs=0)
     fresh = Run(make_spec("local", clients, client={"hidden": 8}), clients)
     assert torch.allclose(it.method.x0, fresh.clients.embeddings(fresh.own), atol=1e-6)
 
@@ -190,7 +188,7 @@ def test_no_warm_up_reports_the_initial_models(clients: Federation) -> None:
 
 def test_released_nothing_reaches_the_hypernetwork(clients: Federation) -> None:
     """Facts 3.7.3, T1 and T3: phi never changes, theta only shrinks by its weight decay."""
-    it = begun("fedsheafhn_released", clients, refresh=2)
+    it = small("fedsheafhn_released", clients, refresh=2)
     state = it.method
     phi = [parameter.detach().clone() for parameter in state.phi]
     theta = [parameter.detach().clone() for parameter in state.theta]
@@ -206,7 +204,7 @@ def test_released_nothing_reaches_the_hypernetwork(clients: Federation) -> None:
 
 
 def test_released_only_generated_biases_act_and_stay_as_they_came(clients: Federation) -> None:
-    it = begun("fedsheafhn_released", clients)
+    it = small("fedsheafhn_released", clients)
     seen: list[tuple[dict[str, Tensor], dict[str, Tensor]]] = []
     update = it.method.update
 
@@ -234,7 +232,7 @@ def test_released_only_generated_biases_act_and_stay_as_they_came(clients: Feder
 
 
 def test_released_settings(clients: Federation) -> None:
-    it = begun("fedsheafhn_released", clients)
+    it = small("fedsheafhn_released", clients)
     assert torch.equal(collaboration_graph(it.method.x0, it.method.hyper), 1 - torch.eye(4))
     assert torch.equal(it.method.attention.matrix, torch.eye(4))
     assert len(it.method.sheaf.learners) == 1

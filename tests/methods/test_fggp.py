@@ -11,7 +11,7 @@ import pytest
 import torch
 from plain_gcn import looped, normalised, plain_gcn
 from torch.nn import functional
-from toy_federations import both_ways, copied, make_spec, play, random_federation
+from toy_federations import begun, both_ways, copied, make_spec, play, random_federation
 
 from bench.engine.method import Message, Stack
 from bench.engine.run import Run
@@ -310,9 +310,7 @@ def reporting(models: Stack, reports: torch.Tensor) -> Message:
 
 def reports_of(method: str, federation: Federation) -> tuple[Run, torch.Tensor]:
     """A run after one round in which no node of client 2 can be predicted as class 0."""
-    it = Run(make_spec(method, federation), federation)
-    it.warm_up()
-    it.step(0)
+    it = begun(method, federation, 1)
     models = copied(it.own)
     models["head.bias"][2, 0] = -1e6
     method: Any = it.method
@@ -377,8 +375,7 @@ def test_bytes_count_prototypes_both_ways(federation: Federation) -> None:
 
 def test_all_nodes_count_as_class_0_until_there_are_prototypes(federation: Federation) -> None:
     """Round 0 must not be the one that is selected because a classifier predicted in it."""
-    it = Run(make_spec("fggp", federation), federation)
-    it.warm_up()
+    it = begun("fggp", federation)
     block = it.clients.blocks[0]
     models = {name: value[block.rows] for name, value in it.own.items()}
     assert not it.method.logits(models, block.evaluation).argmax(dim=2).any()
@@ -392,8 +389,7 @@ def test_all_nodes_count_as_class_0_until_there_are_prototypes(federation: Feder
 
 
 def test_the_global_view_is_refreshed_in_time(federation: Federation) -> None:
-    it = Run(make_spec("fggp", federation, rounds=4, hyper={"refresh": 2}), federation)
-    it.warm_up()
+    it = begun("fggp", federation, rounds=4, hyper={"refresh": 2})
     seen = []
     for round in range(4):
         it.step(round)

@@ -12,7 +12,17 @@ from plain_gcn import looped, normalised
 from scipy import sparse
 from torch import Tensor
 from torch.nn import functional
-from toy_federations import PLAIN, both_ways, copied, furthest, make_spec, permuted, play, random_federation
+from toy_federations import (
+    PLAIN,
+    begun,
+    both_ways,
+    copied,
+    furthest,
+    make_spec,
+    permuted,
+    play,
+    random_federation,
+)
 
 from bench.engine.method import Message, Stack
 from bench.engine.run import Run
@@ -260,12 +270,8 @@ def test_halves_are_disjoint_cover_and_last(federation: Federation) -> None:
 
 def test_both_phases_may_use_all_nodes(federation: Federation) -> None:
     """Then a round's local copy is FedAvg's client, and so is the global one."""
-    it = Run(make_spec("flow", federation, hyper={"data": "all"}, client=CALM), federation)
-    it.warm_up()
-    it.step(0)
-    plain = Run(make_spec("fedavg", federation, client=CALM), federation)
-    plain.warm_up()
-    plain.step(0)
+    it = begun("flow", federation, 1, hyper={"data": "all"}, client=CALM)
+    plain = begun("fedavg", federation, 1, client=CALM)
     for name, value in plain.own.items():
         assert torch.allclose(it.own[name], value, atol=1e-6)
         assert torch.allclose(it.own[local(name)], value, atol=1e-6)

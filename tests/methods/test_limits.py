@@ -1,4 +1,4 @@
-"""What methods become at the ends of their hyper-parameters: simpler ones, in every round."""
+"""What methods become at the ends of their hyper-parameters, and whether own initial models matter."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from toy_federations import furthest, make_spec, play
+from toy_federations import furthest, make_spec, play, random_federation, same_counts
 
+from bench.engine.execute import run
 from bench.engine.methods import METHODS
 from bench.engine.run import Run
 from bench.federation.types import Federation
@@ -49,8 +50,27 @@ def test_at_its_limit_a_method_is_a_simpler_one(
 
     limit, expected = played(method, hyper), played(simpler, simpler_hyper)
     assert furthest({name: limit.own[name] for name in expected.own}, expected.own) < 1e-5
-    for key, counts in expected.correct().items():
-        assert np.array_equal(counts, limit.correct()[key])
+    assert same_counts(expected, limit)
     if hyper or simpler_hyper:
         usual, usual_simpler = played(method, {}), played(simpler, {})
         assert furthest({name: usual.own[name] for name in expected.own}, usual_simpler.own) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("method", "matters"),
+    [
+        ("local", True),
+        ("fedper", True),
+        ("fedsheafhn", True),
+        *((name, False) for name in ("fedavg", "fedpub", "flow", "pfedgraph", "fggp")),
+    ],
+)
+def test_own_initial_models_matter_where_clients_keep_parameters(method: str, matters: bool) -> None:
+    """The experiment on weight decay leaves out what this says is the same run."""
+    federation = random_federation((24, 30, 28), seed=3, width=20)
+    hyper = {"warm_up_epochs": 2} if method == "fedsheafhn" else {}
+    own = make_spec(method, federation, client={"hidden": 8}, hyper=hyper, rounds=3)
+    one, other = (
+        run(own.with_settings({"protocol.initial": initial}), federation) for initial in ("own", "common")
+    )
+    assert np.array_equal(one.loss, other.loss) != matters

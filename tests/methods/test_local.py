@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from toy_federations import furthest, make_spec, permuted, play
+from toy_federations import furthest, make_spec, permuted, play, same_counts
 
 from bench.engine.run import Run
 from bench.federation.types import Federation
@@ -17,8 +17,7 @@ def test_one_client_alone_trains_as_local(federation: Federation, method: str) -
     alone = play(make_spec("local", one, initial="common", rounds=4), one)
     federated = play(make_spec(method, one, initial="common", rounds=4), one)
     assert furthest(alone.own, federated.own) < 1e-6
-    for key, counts in alone.correct().items():
-        assert np.array_equal(counts, federated.correct()[key])
+    assert same_counts(alone, federated)
 
 
 def test_local_is_one_long_training(federation: Federation) -> None:

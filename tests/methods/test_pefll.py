@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
-from toy_federations import copied, furthest, make_spec, permuted, play
+from toy_federations import copied, furthest, make_spec, permuted
 
 from bench.engine.execute import run
-from bench.engine.message import Message
+from bench.engine.method import Message
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client, Federation
 from bench.methods.pefll import PeFLL, describe, embedder_gradient
@@ -110,14 +109,3 @@ def test_newcomers_get_a_model_by_one_pass(federation: Federation) -> None:
     spec = make_spec("pefll", federation)
     result = run(spec.model_copy(update={"newcomers": Newcomers(ratio=0.4, epochs=2)}), federation)
     assert result.state == "done"
-
-
-def test_what_travels(federation: Federation) -> None:
-    """A model, e and a description's slope down; a model, e's gradient and a description up; e first."""
-    it = play(make_spec("pefll", federation), federation)
-    width = int(1 + len(federation) / 4)
-    model = sum(int(np.prod(shape)) for shape in it.method.task.shapes.values())
-    embedder = (48 + 3) * 100 + 100 + 100 * width + width
-    each = 4 * len(federation) * (model + embedder + width)
-    assert it.traffic.bytes_down == 3 * each + 4 * len(federation) * embedder
-    assert it.traffic.bytes_up == 3 * each + 4 * len(federation) * width

@@ -9,10 +9,9 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 from torch.nn.functional import cross_entropy
-from toy_federations import furthest, make_spec, permuted, play
+from toy_federations import begun, furthest, make_spec, permuted, play
 
 from bench.engine.execute import run
-from bench.engine.run import Run
 from bench.federation.types import TRAIN, Federation
 from bench.methods.pfedfda import (
     SHRINKAGE,
@@ -104,8 +103,7 @@ def test_the_weights_are_the_best_of_all_pairs() -> None:
 
 def test_without_own_statistics_all_have_the_servers(federation: Federation) -> None:
     """Weight 0: heads differ by class shares alone, and what is sent is what came."""
-    it = Run(make_spec("pfedfda", federation, hyper={"own": 0.0}), federation)
-    it.warm_up()
+    it = begun("pfedfda", federation, hyper={"own": 0.0})
     before = {name: value.clone() for name, value in it.method.statistics.items()}  # type: ignore[attr-defined]
     it.step(0)
     assert furthest(before, it.method.statistics) < 1e-6  # type: ignore[attr-defined]
@@ -115,8 +113,7 @@ def test_without_own_statistics_all_have_the_servers(federation: Federation) -> 
 
 
 def test_own_statistics_alone_are_a_discriminant_of_the_own_features(federation: Federation) -> None:
-    it = Run(make_spec("pfedfda", federation, hyper={"own": 1.0, "ridge": 0.1}), federation)
-    it.warm_up()
+    it = begun("pfedfda", federation, hyper={"own": 1.0, "ridge": 0.1})
     message = it.method.broadcast()
     received = it.method.load(it.clients, it.own, message)
     batch = it.clients.blocks[0].evaluation

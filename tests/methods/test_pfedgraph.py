@@ -7,10 +7,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
-from toy_federations import copied, make_spec, permuted, play
+from toy_federations import copied, flat, make_spec, permuted
 
-from bench.engine.message import Message
+from bench.engine.method import Message
 from bench.engine.run import Run
 from bench.engine.stacks import project_onto_simplex
 from bench.federation.types import TRAIN, Federation
@@ -18,12 +17,6 @@ from bench.federation.types import TRAIN, Federation
 
 def sizes_of(federation: Federation) -> list[int]:
     return [client.count(TRAIN) for client in federation.clients]
-
-
-def numpy_vectors(stack: dict[str, Tensor]) -> np.ndarray:
-    return np.concatenate(
-        [value.double().numpy().reshape(len(value), -1) for value in stack.values()], axis=1
-    )
 
 
 @pytest.mark.parametrize(("aside", "cosine"), [(0.4, 1.0), (0.6, 1 / math.sqrt(1.36))])
@@ -50,12 +43,12 @@ def test_two_rounds_follow_the_algorithm(federation: Federation) -> None:
     start = it.method.broadcast()
     assert set(start.model) == set(names)
     assert not start.extras  # no directions yet
-    initial = numpy_vectors(copied(start.model))[0]
+    initial = flat(start.model)[0]
     p = np.array(sizes_of(federation)) / sum(sizes_of(federation))
     it.warm_up()
     for round in range(2):
         it.step(round)
-        trained = numpy_vectors(copied({name: it.own[name] for name in names}))
+        trained = flat(it.own, names)
         moved = trained - initial  # from the common initial model, in the second round, too
         length = np.linalg.norm(moved, axis=1)
         cos = moved @ moved.T / np.outer(length, length)
@@ -71,17 +64,10 @@ def test_two_rounds_follow_the_algorithm(federation: Federation) -> None:
         assert graph.std() > 0.05
         np.testing.assert_allclose(it.artefacts()["collaboration"], graph, atol=1e-4)
         sent = it.method.broadcast()
-        models = numpy_vectors(copied({name: sent.model[name] for name in names}))
+        models = flat(sent.model, names)
         np.testing.assert_allclose(models, graph @ trained, atol=1e-4)
-        directions = numpy_vectors(copied({name: sent.extras[name] for name in names}))
+        directions = flat(sent.extras, names)
         unit = trained / np.linalg.norm(trained, axis=1, keepdims=True)
         np.testing.assert_allclose(directions, graph @ unit, atol=1e-4)
         received = it.method.load(it.clients, it.own, sent)
         assert set(received) == set(names)
-
-
-def test_the_directions_count_as_bytes(federation: Federation) -> None:
-    it = play(make_spec("pfedgraph", federation, rounds=3), federation)
-    model = 4 * sum(int(np.prod(shape)) for shape in it.model.shapes.values()) * len(federation)
-    assert it.traffic.bytes_up == 3 * model
-    assert it.traffic.bytes_down == (1 + 2 + 2) * model

@@ -10,12 +10,11 @@ import torch
 from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
 from torch import Tensor
-from toy_federations import copied, furthest, make_spec, permuted, random_federation
+from toy_federations import begun, copied, furthest, make_spec, permuted, random_federation
 
 from bench.contract.rules import late_accuracy, majority_share
 from bench.contract.subject import Subject
-from bench.engine.message import Message
-from bench.engine.method import Stack
+from bench.engine.method import Message, Stack
 from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.spec import RunSpec
@@ -44,12 +43,10 @@ def graphs() -> Federation:
     return random_federation((24, 40, 9, 31), seed=7, width=30)
 
 
-def begun(
+def small(
     method: str, clients: Federation, **hyper: Any
 ) -> Any:  # a run whose method's own attributes are looked at
-    it = Run(make_spec(method, clients, rounds=8, client={"hidden": 8}, hyper=hyper), clients)
-    it.warm_up()
-    return it
+    return begun(method, clients, rounds=8, client={"hidden": 8}, hyper=hyper)
 
 
 def generated(it: Run, round: int = 0) -> dict[str, Tensor]:
@@ -146,7 +143,7 @@ def step_by_hand(it: Run, round: int, momentum: list[Tensor]) -> list[Tensor]:
 
 def test_a_step_is_sgd_on_the_surrogate(graphs: Federation) -> None:
     """(theta * (theta - theta~)).sum() / N, weight decay, momentum, two rounds by hand."""
-    it = begun("pfedhn", graphs, clip=1e9)
+    it = small("pfedhn", graphs, clip=1e9)
     parameters = list(it.method.parameters)
     momentum = [torch.zeros_like(parameter) for parameter in parameters]
     for round in range(2):
@@ -157,7 +154,7 @@ def test_a_step_is_sgd_on_the_surrogate(graphs: Federation) -> None:
 
 def test_clipping_bounds_the_step(graphs: Federation) -> None:
     """SGD without decay and momentum moves by at most rate * clip."""
-    it = begun("pfedhn", graphs, clip=0.01, momentum=0.0, weight_decay=0.0, learning_rate=1.0)
+    it = small("pfedhn", graphs, clip=0.01, momentum=0.0, weight_decay=0.0, learning_rate=1.0)
     parameters = list(it.method.parameters)
     before = [parameter.detach().clone() for parameter in parameters]
     it.step(0)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 from toy_federations import copied, make_spec
 
-from bench.engine.message import Message
+from bench.engine.method import Message
 from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.methods.pfedla import PFedLA

@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.engine.execute import run
+from bench.engine.method import Task
 from bench.engine.run import Run
-from bench.engine.task import Task
 from bench.errors import RequestError
 from bench.federation.types import Client, Federation
 from bench.nn import images

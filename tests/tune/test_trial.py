@@ -49,9 +49,9 @@ def assert_equal(one: RunResult, other: RunResult) -> None:
 @pytest.mark.parametrize("method", ["fedavg", "fedpub"])
 def test_the_score_is_the_validation_accuracy_of_the_best_round(method: str) -> None:
     result = run(spec_of(method))
-    rows = play(spec_of(method), FEDERATION).counts["trained"]
+    counts = play(spec_of(method), FEDERATION).correct()["trained", "val"]
     samples = [int((client.roles == VALIDATION).sum()) for client in FEDERATION.clients]
-    np.testing.assert_array_equal(result.correct["trained", "val"], rows[:, VALIDATION])
+    np.testing.assert_array_equal(result.correct["trained", "val"], counts)
     np.testing.assert_array_equal(result.samples["val"], samples)
     assert result.state == "searched"
 
