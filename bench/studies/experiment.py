@@ -22,17 +22,13 @@ from bench.studies.settings import Column, Settings, difference_text, settings_o
 Figure = Literal[
     "lines",
     "convergence",
-    "clients",
     "differences",
-    "stages",
     "megabytes",
     "seconds",
     "collaboration",
     "points",
-    "measures",
     "epochs",
     "loss",
-    "collaboration_layers",
 ]
 FIGURES: tuple[Figure, ...] = get_args(Figure)
 """What an experiment may have drawn; ``bench.figures.charts`` says how."""

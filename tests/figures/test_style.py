@@ -82,15 +82,15 @@ def test_the_look_of_an_unknown_method_is_the_same_in_every_process(before: str)
 
 def test_signs_that_the_usual_font_lacks_are_in_another_that_is_installed() -> None:
     sign = "\N{MATHEMATICAL SCRIPT CAPITAL A}"  # matplotlib comes with STIX, which has it
-    assert style.families(["Accuracy ±1 %\n"]) == [style.FONT]
-    first, *others = style.families(["Accuracy", sign])
+    assert style.families("Accuracy ±1 %\n") == [style.FONT]
+    first, *others = style.families(f"Accuracy {sign}")
     assert first == style.FONT
     assert len(others) == 1
 
 
 def test_signs_that_no_font_has_are_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
-        assert style.families(["\U0001fffe", "abc"]) == [style.FONT]
+        assert style.families("\U0001fffe abc") == [style.FONT]
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert "\U0001fffe" in lines[0]
