@@ -108,7 +108,6 @@ def build(
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
     sections = _sections(all_studies, cells, results, suite)
     with replacing_folder(out) as site:
-        (site / "data").mkdir()
         runs = _write(source, results, sections, cells, methods, site)
         folder.seal(site, folder.LEADERBOARD)
         sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
@@ -121,31 +120,33 @@ def _sections(
     """What the front page says of each study: a shared protocol first, then most numbers; empty ones last."""
     trust = {study.name: guests(study, results, suite) for study in studies}
     ranked = {study.name: rank(study, results, guests=trust[study.name][0]) for study in studies}
-    rows = board_rows(studies, cells, [ranking for ranking in ranked.values() if ranking], results)
+    all_rows = board_rows(studies, cells, [ranking for ranking in ranked.values() if ranking], results)
     sections = []
     for study in studies:
-        judged_cells = score.judged_once(study, results.cells[results.cells["study"] == study.name])
-        verdicts = score.verdict_counts(study, judged_cells)
-        scores = score.scores(study, verdicts)
-        ranking, waiting = ranked[study.name], trust[study.name][1]
+        verdicts = score.verdict_counts(study, score.judged_once(study, results.cells))
         own_cells = cells[cells["study"] == study.name].sort_values(["document_number", "column_number"])
-        own_rows = rows[rows["study"] == study.name]
+        rows = all_rows[all_rows["study"] == study.name]
+        ranking = ranked[study.name]
+        # What no table has is not run either.
+        by_paper = verdicts.rename(columns={score.NO_TABLE: STATES["not_run"]}).T.groupby(level=0).sum()
         section = Section(
             study=study.name,
             about=study,
             title=study.title,
             sentences=score.headline(ranking, verdicts),
-            scores=scores,
+            scores=score.scores(study, verdicts),
             ranking=ranking,
-            notes=_notes(ranking, waiting),
-            boards={name: own_rows[own_rows["dataset"] == name] for name in own_cells["dataset"].unique()},
-            counts=_counts(verdicts),
-            waiting=waiting,
-            measured=coverage(own_rows)[0],
+            notes=_notes(ranking, trust[study.name][1]),
+            boards={name: rows[rows["dataset"] == name] for name in own_cells["dataset"].unique()},
+            counts={
+                str(paper): Counter({str(name): int(count) for name, count in row.items() if count})
+                for paper, row in by_paper.items()
+            },
+            waiting=trust[study.name][1],
+            measured=coverage(rows)[0],
         )
         sections.append(section)
-    shared = {study.name for study in studies if study.shared_protocol}
-    return sorted(sections, key=lambda one: (not one.measured, one.study not in shared, -one.measured))
+    return sorted(sections, key=lambda one: (not one.measured, not one.about.shared_protocol, -one.measured))
 
 
 def _notes(ranking: Ranking | None, waiting: Sequence[str]) -> list[str]:
@@ -162,15 +163,6 @@ def _notes(ranking: Ranking | None, waiting: Sequence[str]) -> list[str]:
     if waiting:
         notes.append(f"Not ranked until runs of theirs are made again and verified: {', '.join(waiting)}.")
     return notes
-
-
-def _counts(verdicts: pd.DataFrame) -> dict[str, Counter[str]]:
-    """Paper -> how many of its published values have each verdict; not run is also what no table has."""
-    counts = verdicts.rename(columns={score.NO_TABLE: STATES["not_run"]}).T.groupby(level=0).sum()
-    return {
-        str(paper): Counter({str(name): int(count) for name, count in row.items() if count})
-        for paper, row in counts.items()
-    }
 
 
 def _write(
