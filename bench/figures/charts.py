@@ -142,6 +142,10 @@ class Shown:
         """How clients are averaged."""
         return AVERAGES[self.study.average]
 
+    def title_of(self, row: Any) -> str:
+        """The title of a row's column."""
+        return self.study.column_title(Column(row.dataset, row.scenario, row.clients))
+
     def panels(
         self, kind: str, data: pd.DataFrame, columns: Sequence[str], lines: pd.DataFrame, **options: Any
     ) -> list[Panel]:
@@ -150,8 +154,7 @@ class Shown:
         """
         panels = []
         for number, rows in data.groupby("panel", sort=False):
-            first = rows.iloc[0]
-            title = self.study.column_title(Column(first["dataset"], first["scenario"], first["clients"]))
+            title = self.title_of(rows.iloc[0])
             keys = key_lines(lines[lines["panel"] == number])
             marks = [replace(self.marks[line], key=line in keys) for line in rows["line_number"].unique()]
             frame = rows[[*WHERE, "method", *columns]].reset_index(drop=True)
@@ -222,17 +225,12 @@ def _capital(text: str) -> str:
 def lines(shown: Shown) -> list[Figure]:
     """The first measure of every line beside its published value, also in columns of which nothing was run
     unless that is so in all of them.
-
-    A published value is of no run, and has the deviation that is printed, as nobody knows its interval.
     """
     rows = shown.rows[shown.rows["is_main"]]
     if not shown.rows["place"].isin(shown.results.members["place"]).any():
         return []
     measured = with_intervals(rows[rows["n"] > 0]).assign(kind="measured")
-    published = rows[rows["published_mean"].notna()].assign(kind="published", n=0)
-    published = published.assign(mean=published["published_mean"], std=published["published_std"])
-    ends = {"low": published["mean"] - published["std"], "high": published["mean"] + published["std"]}
-    data = pd.concat([measured, published.assign(**ends)])
+    data = pd.concat([measured, _published(rows).assign(kind="published")])
     data = data.sort_values(["panel", "line_number"], kind="stable")
     panels = shown.panels("pairs", data, ["kind", *INTERVAL], rows)
     measure = shown.measures[0]
@@ -242,6 +240,15 @@ def lines(shown: Shown) -> list[Figure]:
         "of three seeds or more, and the standard deviation that is printed with a published one."
     )
     return shown.figures("lines", _capital(measure.meaning), caption, panels)
+
+
+def _published(rows: pd.DataFrame) -> pd.DataFrame:
+    """The published values of rows in the place of what is measured: of no run, with the deviation that is
+    printed, as nobody knows their interval.
+    """
+    printed = rows[rows["published_mean"].notna()]
+    mean, std = printed["published_mean"], printed["published_std"]
+    return printed.assign(n=0, mean=mean, std=std, low=mean - std, high=mean + std)
 
 
 def curves(shown: Shown, name: str, axis: str) -> list[Figure]:
@@ -397,17 +404,47 @@ def pareto_front(costs: pd.Series[float], means: pd.Series[float]) -> pd.Series[
 
 
 def points(shown: Shown) -> list[Figure]:
-    """Every measure along the experiment's points, a figure each, of lines with two points or more."""
+    """Every measure along the experiment's points, a figure each."""
     axis = shown.experiment.axis
     figures: list[Figure] = []
     for measure in shown.measures:
-        rows = shown.rows[(shown.rows["measure"] == measure.name) & (shown.rows["n"] > 0)]
-        rows = rows[rows["x"].notna()]
-        data = with_intervals(rows[rows.groupby(["panel", "line_number"])["x"].transform("size") > 1])
+        data = _along(shown.rows[(shown.rows["measure"] == measure.name) & (shown.rows["n"] > 0)])
         panels = shown.panels("curves", data, ["x", *INTERVAL], data, x=axis, x_label=axis.capitalize())
         caption = f"{measure.meaning.capitalize()}: {shown.reading(measure)}, {shown.average}; {BAND}"
         figures += shown.figures(measure.name, f"{_capital(measure.meaning)} by {axis}", caption, panels)
     return figures
+
+
+def measures(shown: Shown) -> list[Figure]:
+    """All measures of the first one's metric along the experiment's points, a panel each, beside published
+    values.
+    """
+    axis = shown.experiment.axis
+    ticks = tuple((point.x, point.label) for point in shown.experiment.points if point.x is not None)
+    options = {"x": axis, "x_label": axis.capitalize(), "y_label": "", "ticks": ticks}
+    panels = []
+    for measure in [one for one in shown.measures if one.metric == shown.measures[0].metric]:
+        rows = shown.rows[shown.rows["measure"] == measure.name]
+        measured, printed = _along(rows[rows["n"] > 0]), _along(_published(rows))
+        printed = printed[printed["panel"].isin(measured["panel"])]
+        printed = printed.assign(method=printed["method"] + " (published)")
+        data = pd.concat([measured, printed]).sort_values(["panel", "line_number"], kind="stable")
+        for panel in shown.panels("curves", data, ["x", *INTERVAL, "measure"], shown.lines, **options):
+            marks = list(panel.marks)
+            for mark in panel.marks:
+                if (method := f"{mark.method} (published)") in panel.parts:
+                    look = replace(mark.look, dashes=style.DASHES[-1])
+                    marks.append(Mark(method, f"{mark.label}, published", look))
+            panels.append(replace(panel, title=measure.title, marks=tuple(marks)))
+    columns = "; ".join(map(shown.title_of, rows_of(shown.rows.drop_duplicates("panel"))))
+    caption = f"Every measure by {axis}, {columns}; {BAND} Dotted: published."
+    return shown.figures("measures", f"Every measure by {axis}", caption, panels)
+
+
+def _along(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows at the experiment's points, of lines with two of them or more."""
+    rows = rows[rows["x"].notna()]
+    return with_intervals(rows[rows.groupby(["panel", "line_number"])["x"].transform("size") > 1])
 
 
 def collaboration(shown: Shown) -> list[Figure]:
@@ -460,6 +497,7 @@ DRAWINGS: dict[str, Callable[[Shown], list[Figure]]] = {
     ),
     "collaboration": collaboration,
     "points": points,
+    "measures": measures,
     "epochs": partial(curves, name="epochs", axis="local epochs"),
     "loss": losses,
 }
@@ -475,8 +513,9 @@ def figures(results: Results, study: Study, experiment: Experiment, cells: pd.Da
     ``cells`` are the experiment's selected rows of the cells frame.
     """
     shown = Shown(study, experiment, results, cells)
+    of_cells = ("lines", "points", "measures")  # need no runs under the usual settings
     for name in experiment.figures or (MAIN if experiment.main else ()):
-        if len(shown.lines) or name in ("lines", "points"):  # which need no runs in the usual settings
+        if len(shown.lines) or name in of_cells:
             yield from DRAWINGS[name](shown)
 
 

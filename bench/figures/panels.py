@@ -122,13 +122,14 @@ def draw_curves(
     y: str = "mean",
     x_label: str = "Round",
     y_label: str = ACCURACY,
+    ticks: Sequence[tuple[float, str]] = (),
     is_robust: bool = True,
     level: float | None = None,
 ) -> None:
     """Draw the column ``y`` along the column ``x`` with its intervals; all but the ``shown`` curves are grey.
 
-    ``is_robust``: a curve far from the others does not stretch the axis. ``level`` is drawn as a horizontal
-    line.
+    ``ticks`` are names of places along the axis. ``is_robust``: a curve far from the others does not stretch
+    the axis. ``level`` is drawn as a horizontal line.
     """
     shown = panel.marks if shown is None else shown
     others = [panel.curves[mark.method] for mark in panel.marks if mark not in shown]
@@ -140,6 +141,9 @@ def draw_curves(
     axes.xaxis.set_major_locator(round_numbers(6))
     axes.yaxis.set_major_locator(round_numbers(6))
     axes.set_xlim(0, 1.01 * float(panel.data[x].max()))
+    if ticks:
+        axes.set_xticks([place for place, _ in ticks], [name for _, name in ticks])
+        axes.set_xlim(ticks[0][0] - 0.3, ticks[-1][0] + 0.3)
     axes.set_ylim(_y_limits(panel, FULL if y_label == ACCURACY else math.inf, is_robust))
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
@@ -221,6 +225,8 @@ def draw_small_drawings(axes: Axes, panel: Panel, large: Axes, columns: int, tit
         end = high - 0.1 * (high - low)  # the next cell begins beside it
         ticks = [tick for tick in round_numbers(3).tick_values(low, high) if low <= tick <= end]
         names = [f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in ticks]
+        if axis is axes.xaxis and (named := dict(panel.options.get("ticks", ()))):
+            ticks, names = list(named), list(named.values())
         axis.set_ticks(np.add.outer(moves, ticks).ravel(), names * len(moves))
     axes.tick_params(labelsize=6.5, length=0)
     axes.grid(visible=False)

@@ -27,6 +27,7 @@ Figure = Literal[
     "seconds",
     "collaboration",
     "points",
+    "measures",
     "epochs",
     "loss",
 ]
