@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bench import paths, registry
+from bench import registry
 from bench.cli.main import main
 from bench.federation.build import build
 from bench.federation.types import SPLITS
-from bench.store import open_store
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -118,18 +117,3 @@ def test_an_edited_scenario_draws_anew(monkeypatch: pytest.MonkeyPatch, tmp_path
         found_in(monkeypatch, file)
         hashes.append(build("cora", "iid", 4, 5, SPLIT).hash)
     assert hashes[0] != hashes[1]
-
-
-@pytest.mark.slow
-def test_a_run_of_the_examples_is_stored_under_their_names(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv(registry.PLUGINS, f"{EXAMPLES / 'friends.py'}:{EXAMPLES / 'iid.py'}")
-    registry.forget()
-    command = "sweep -d friends -s iid -k 3 -m local --set protocol.rounds=2 --jobs 1"
-    with pytest.raises(SystemExit) as end:
-        main([*shlex.split(command), "--data-root", str(EXAMPLES / "data")])
-    assert end.value.code == 0
-    with open_store(paths.default_database(), create=False) as store:
-        run = store.runs().iloc[0]
-    assert (run["dataset"], run["scenario"], run["state"]) == ("friends", "iid", "done")
