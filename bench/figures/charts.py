@@ -344,10 +344,10 @@ def differences(shown: Shown) -> list[Figure]:
     lines = shown.lines[shown.lines["is_competitor"] & shown.lines["is_own"] & ~shown.lines["is_baseline"]]
     parts = []
     for (stage, rule), part in lines.groupby(["stage", "rule"]):
-        members = shown.members(part).rows[["place", "seed", "run", "baseline"]].dropna()
-        clients = shown.results.clients_at(str(stage), str(rule))[["run", "client", "value"]]
-        alone = clients.rename(columns={"run": "baseline", "value": "alone"})
-        parts.append(members.merge(clients, on="run").merge(alone, on=["baseline", "client"]))
+        members = replace(shown.members(part), test=shown.results.clients_at(str(stage), str(rule)))
+        alone = members.baseline_clients[["member", "client", "value"]]
+        pairs = members.clients.merge(alone, on=["member", "client"], suffixes=("", "_alone"))
+        parts.append(pairs.join(members.rows[["place", "seed"]], on="member"))
     pairs = pd.concat(parts) if parts else lines
     if pairs.empty:
         return []
@@ -355,7 +355,7 @@ def differences(shown: Shown) -> list[Figure]:
     is_apart = pd.Series([settings[place].get(PARTITION_SEED) == PER_SEED for place in pairs["place"]])
     pairs = pairs.assign(
         seed=pairs["seed"].where(is_apart.to_numpy(bool), -1),
-        difference=(100.0 * (pairs["value"] - pairs["alone"])).round(ROUNDED),
+        difference=(100.0 * (pairs["value"] - pairs["value_alone"])).round(ROUNDED),
     )
     means = pairs.groupby(["place", "seed", "client"])["difference"].mean().reset_index()
     means = means.sort_values(["place", "difference"], kind="stable")

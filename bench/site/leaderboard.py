@@ -108,6 +108,7 @@ def build(
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
     sections = _sections(all_studies, cells, results, suite)
     with replacing_folder(out) as site:
+        (site / "data").mkdir()
         runs = _write(source, results, sections, cells, methods, site)
         folder.seal(site, folder.LEADERBOARD)
         sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
