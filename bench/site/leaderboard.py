@@ -256,41 +256,34 @@ def _write_methods(
 ) -> dict[str, str]:
     """The pages of all methods; their titles by name.
 
-    A method has the title that a ranking gives it, else that of its class, else that of its row in a table.
+    A method has the title of its row in a main table, else that of its class.
     """
     usual_rows = rows[rows["usual"] & (rows["title"] != "")].drop_duplicates("method")
-    titles = dict(zip(usual_rows["method"], usual_rows["title"], strict=True))
-    titles |= {name: cls.title for name, cls in methods.items()}
-    rankings = [section.ranking for section in sections if section.ranking]
-    for ranking in reversed(rankings):
-        titles |= dict(zip(ranking.ranks["method"], ranking.ranks["title"], strict=True))
-    ranked = [(ranking.study, set(ranking.ranks["method"])) for ranking in rankings]
-    rows_by_method = defaultdict(list)
-    for row in entries:
-        rows_by_method[row["method"]].append(row)
+    titles = {name: cls.title for name, cls in methods.items()}
+    titles |= dict(zip(usual_rows["method"], usual_rows["title"], strict=True))
     shown_hashes = {run.spec_hash for row in entries for run in row["runs"]}
     unshown_runs = other_runs(results.runs, shown_hashes)
     names = sorted({*methods, *rows["method"], *results.runs["method"]})
     descriptions = {name: about(name, methods, titles.get(name, "")) for name in names}
+    rankings = [section.ranking for section in sections if section.ranking]
     for name, description in descriptions.items():
         pages.write(
             method_page(name),
             "method.html.j2",
             method=description,
             base=descriptions.get(description.preset_of),
-            rows=rows_by_method[name],
+            rows=[row for row in entries if row["method"] == name],
             beside=unshown_runs.get(name, []),
-            studies=[study for study, ranked_methods in ranked if name in ranked_methods],
+            studies=[ranking.study for ranking in rankings if (ranking.ranks["method"] == name).any()],
         )
     return {name: description.title for name, description in descriptions.items()}
 
 
 def _write_datasets(pages: Pages, results: Results, sections: Sequence[Section]) -> dict[str, str]:
     """The pages of all data sets that a board or a run has; their titles by name."""
-    names = {name for section in sections for name in section.boards} | {*results.runs["dataset"]}
-    for name in sorted(names):
+    names = sorted({name for section in sections for name in section.boards} | {*results.runs["dataset"]})
+    for name in names:
         kind = DATASETS.all().get(name)
-        studies = [section.about for section in sections]
         pages.write(
             dataset_page(name),
             "dataset.html.j2",
@@ -298,10 +291,10 @@ def _write_datasets(pages: Pages, results: Results, sections: Sequence[Section])
             title=dataset_title(name),
             kind=kind,
             boards=[(one.about, one.boards[name]) for one in sections if name in one.boards],
-            tables=list(_statistics(name, kind, studies)),
+            tables=list(_statistics(name, kind, [section.about for section in sections])),
             legend=LEGEND,
         )
-    return {name: dataset_title(name) for name in sorted(names)}
+    return {name: dataset_title(name) for name in names}
 
 
 def _statistics(
@@ -322,9 +315,9 @@ def _statistics(
         if measured.empty and name not in description.names and paper_name in description.names.values():
             continue  # the paper's data set of this name is another one here
         rows = description.beside(measured, values)
-        missing = values.merge(rows[PRINTED], on=PRINTED, how="left", indicator=True)
-        missing = missing[missing["_merge"] == "left_only"].drop_duplicates(PRINTED, keep="last")
-        rows = pd.concat([rows, description.beside(measured[:0], missing.drop(columns="_merge"), "right")])
+        is_beside = values.set_index(PRINTED).index.isin(rows.set_index(PRINTED).index)
+        missing = values[~is_beside].drop_duplicates(PRINTED, keep="last")
+        rows = pd.concat([rows, description.beside(measured[:0], missing, "right")])
         rows = rows.dropna(subset=["measured", "published"], how="all")
         if len(rows):
             remarks = tuple(description.remarks(kind.family) if kind else ())
