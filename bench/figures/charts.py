@@ -52,7 +52,7 @@ BAND = "line: mean over seeds, band or bar: 95 % interval of the mean (Student's
 OUTLIERS = "The axis need not show first rounds, nor curves far from the others."
 
 INTERVAL = ["n", "mean", "std", "low", "high"]
-LINE = ["panel", "line_number", "place", "stage", *WHERE, "method", "is_baseline", "is_ranked"]
+LINE = ["panel", "line_number", "place", "stage", *WHERE, "method", "is_ranked"]
 """Columns that say which line a row is of."""
 
 PLACES = ["place", "line_number", "column_number", "reads", "point_object", "line_object"]
@@ -273,11 +273,11 @@ def curves(shown: Shown, name: str, axis: str) -> list[Figure]:
                 x = x / int(settings["protocol.local_epochs"])
             parts.append(lines[LINE].merge(rows.assign(x=x), on="place"))
     all_lines = pd.concat(parts).sort_values(["panel", "line_number"], kind="stable")
-    steps = f"{axis}, those before the first round counted" if by_epoch else axis
+    steps = "local epochs, those before the first round counted" if by_epoch else "round"
     others = "" if by_epoch else ", but for lines that are read at another"
     caption = (
-        f"Test accuracy of {STAGES[primary]} by {steps} (stage {primary}{others}; no rule: every {axis} is "
-        f"shown), {shown.average}; {BAND} {OUTLIERS}"
+        f"Test accuracy of {STAGES[primary]} by {steps} (stage {primary}{others}; no rule: all are shown), "
+        f"{shown.average}; {BAND} {OUTLIERS}"
     )
     return shown.figures(name, f"Test accuracy by {axis}", caption, _curve_panels(shown, axis, all_lines))
 
