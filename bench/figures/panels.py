@@ -352,6 +352,7 @@ def draw_heat(
     panel: Panel,
     *,
     value: str = "weight",
+    colours: str = "cividis_r",
     across: tuple[str, str] = ("from", "From client"),
     down: tuple[str, str] = ("client", "Into client"),
 ) -> None:
@@ -359,7 +360,7 @@ def draw_heat(
     ``down``, each with the label of its axis.
     """
     matrix = panel.data.pivot(index=down[0], columns=across[0], values=value).to_numpy(float)
-    image = axes.imshow(matrix, cmap="cividis_r", interpolation="nearest", aspect="auto")
+    image = axes.imshow(matrix, cmap=colours, interpolation="nearest", aspect="auto")
     bar = axes.figure.colorbar(image, ax=axes, shrink=0.8, ticks=MaxNLocator(3))
     bar.outline.set_linewidth(0.4)
     axes.grid(visible=False)
@@ -371,7 +372,8 @@ def draw_heat(
 
 def draw_classes(axes: Axes, panel: Panel) -> None:
     """Draw how many ``items`` of each ``class`` every ``client`` has."""
-    draw_heat(axes, panel, value="items", across=("client", "Client"), down=("class", "Class"))
+    axis_names = {"across": ("client", "Client"), "down": ("class", "Class")}
+    draw_heat(axes, panel, value="items", colours="Blues", **axis_names)
 
 
 class Kind(NamedTuple):
