@@ -316,13 +316,13 @@ def _curve_panels(shown: Shown, axis: str, curves: pd.DataFrame, y_label: str = 
     """
     is_guest = (curves["clients"] == 1) & ~curves["is_ranked"]
     parts = [curves[:0]]
-    for panel, rows in curves.groupby("panel"):
+    for number, rows in curves.groupby("panel"):
         first = rows.iloc[0]
         same_data = (curves["dataset"] == first["dataset"]) & (curves["scenario"] == first["scenario"])
         if first["clients"] > 1:
             guests = curves[is_guest & same_data & ~curves["method"].isin(rows["method"])]
             guests = guests[guests["x"] <= rows["x"].max()]
-            parts += [rows, guests.assign(panel=panel)]
+            parts += [rows, guests.assign(panel=number)]
         elif rows["is_ranked"].any() or (curves.loc[same_data, "clients"] == 1).all():
             parts.append(rows)
     options = {"x": axis, "x_label": axis.capitalize(), "y_label": y_label}
