@@ -26,23 +26,11 @@ TRUSTED = ("", "verified")
 """States of a bundle (none: one's own or shipped runs) whose methods take part in a ranking, if it is none of
 the suite's only where one of its own runs of the bundle was made again."""
 
-PUBLISHED = "published"
-"""Trust in a row that has a paper's number alone."""
-
 OTHER_METRICS = tuple(metric for metric in METRICS if metric != ACCURACY)
 """Metrics that stand beside accuracy; no rank and no grade rests on them."""
 
-PLACE = ["column_number", "line_object", "reads", "main"]
-"""Columns of the places frame that the rows of boards need."""
-
 RUN = ["seed", "spec_hash", "state"]
 """What a link to a run says."""
-
-ORDER = ["document_number", "column_number", "kind", "missing_last", "falling"]
-"""Of the rows of a board: tables with their columns, then settings, then measured means, the best first."""
-
-RANKING = ["heading", "scenario", "clients", "point"]
-"""Columns of a board's rows whose values the rows of a task share."""
 
 MARGIN = 0.03
 """Share of a picture's width that stays free at either end."""
@@ -52,9 +40,9 @@ LEAST_WIDTH = 2.0
 
 
 def shown_cells(studies: Sequence[Study], results: Results) -> pd.DataFrame:
-    """The cells of main tables and of experiments with runs. New columns: ``PLACE``; document_number (among
-    all studies' experiments), document_title and competes of the experiment; is_run_column (something was
-    run on the federation).
+    """The cells of main tables and of experiments with runs. New columns: column_number, line_object, reads
+    and main of their places; document_number (among all studies' experiments), document_title and competes of
+    the experiment; is_run_column (something was run on the federation).
     """
     documents = pd.DataFrame(
         [
@@ -64,7 +52,8 @@ def shown_cells(studies: Sequence[Study], results: Results) -> pd.DataFrame:
         ],
         columns=["study", "document", "document_title", "competes"],
     ).rename_axis("document_number")
-    cells = results.cells.join(results.places.set_index("place")[PLACE], on="place")
+    places = results.places.set_index("place")[["column_number", "line_object", "reads", "main"]]
+    cells = results.cells.join(places, on="place")
     cells = cells.merge(documents.reset_index(), on=["study", "document"])
     has_runs = cells["runs"] > 0
     is_run_column = has_runs.groupby([cells["document_number"], cells["column_number"]]).transform("any")
@@ -98,7 +87,8 @@ def board_rows(
     rows = rows[rows["position"] == rows.groupby("document_number")["position"].transform("min")]
     kinds = rows["tuning"].map({DEFAULT: 0, TUNED: 1}).fillna(2)
     rows = rows.assign(kind=kinds, missing_last=rows["n"] == 0, falling=-rows["mean"])
-    rows = rows.sort_values(ORDER, kind="stable", ignore_index=True)
+    order = ["document_number", "column_number", "kind", "missing_last", "falling"]
+    rows = rows.sort_values(order, kind="stable", ignore_index=True)
     is_drawn = rows["n"] >= LEAST_RUNS
     rows = rows.assign(
         usual=rows["usual"] & rows["competes"],
@@ -181,13 +171,13 @@ def _beside(
 
 def _trust(rows: pd.DataFrame, members: pd.DataFrame) -> pd.Series[str]:
     """Who made the rows' runs: ``own``, ``shipped``, or the state of an imported bundle; several where those
-    are several.
+    are several. ``published``: the row has a paper's number alone.
     """
     shipped = members["origin"].map(lambda origin: "shipped" if origin else "own")
     names = members["bundle_state"].where(members["bundle_state"] != "", shipped)
     known = members[["place"]].assign(trust=names).drop_duplicates().sort_values(["place", "trust"])
     by_place = known.groupby("place")["trust"].agg(", ".join)
-    without_runs = rows["printed"].notna().map({True: PUBLISHED, False: ""})
+    without_runs = rows["printed"].notna().map({True: "published", False: ""})
     return rows["place"].map(by_place).fillna(without_runs)
 
 
@@ -245,7 +235,7 @@ def rankings_of(
     """The rankings of a board in the order of its rows: an axis of accuracy, one of differences, and the rows
     of a task in one kind of settings. Tasks share their axes; ``entries`` are the rows by their labels.
     """
-    for _, task in rows.groupby(RANKING, sort=False):
+    for _, task in rows.groupby(["heading", "scenario", "clients", "point"], sort=False):
         ends = usual_ends(task, ["mean", "published_mean"], ["drawn_low", "drawn_high"])
         low, high = (ends.min(), ends.max()) if len(ends) else (0.0, 0.0)
         padding = max(0.0, LEAST_WIDTH - (high - low)) / 2
