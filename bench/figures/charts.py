@@ -384,7 +384,7 @@ def costs(shown: Shown, name: str, label: str, meaning: str) -> list[Figure]:
     data = with_intervals(lines.dropna(subset=name))
     by_panel = data.groupby("panel")[name]
     data = data[(by_panel.transform("size") > 1) & (by_panel.transform("max") > 0)]
-    fronts = [pareto_front(part[name], part["mean"]) for _, part in data.groupby("panel")]
+    fronts = [_pareto_front(part[name], part["mean"]) for _, part in data.groupby("panel")]
     data = data.assign(front=pd.concat(fronts) if fronts else 0)
     columns = ["n", "mean", "std", name, "low", "high", "front"]
     panels = shown.panels("costs", data, columns, lines, x=name, x_label=label)
@@ -396,7 +396,7 @@ def costs(shown: Shown, name: str, label: str, meaning: str) -> list[Figure]:
     return shown.figures(name, f"Test accuracy against {label[0].lower()}{label[1:]}", caption, panels)
 
 
-def pareto_front(costs: pd.Series[float], means: pd.Series[float]) -> pd.Series[int]:
+def _pareto_front(costs: pd.Series[float], means: pd.Series[float]) -> pd.Series[int]:
     """1 for points that no other one beats: none is as accurate at less cost, or better at no more."""
     best = means.groupby(costs).max()  # by rising cost
     is_better = best > best.cummax().shift(fill_value=-np.inf)

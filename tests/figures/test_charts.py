@@ -17,7 +17,7 @@ from bench.dataset import DATASETS
 from bench.errors import RequestError
 from bench.federation.prepared import Prepared, prepare
 from bench.figures import style
-from bench.figures.charts import DRAWINGS, class_figure, pareto_front
+from bench.figures.charts import DRAWINGS, class_figure
 from bench.figures.panels import Figure
 from bench.grids import load_grid, plan
 from bench.reports.fedsheafhn import FedSheafHN
@@ -160,17 +160,6 @@ def test_lines_of_an_experiment_stand_beside_the_published_ones() -> None:
     (without,) = figures_of(FedSheafHN, "ablation", made, ("cora",))
     assert "published" not in without.title
     assert all("2 seeds" in figure.title and "blation" in figure.title for figure in (without, *figures))
-
-
-def test_the_pareto_front_by_brute_force() -> None:
-    random = np.random.default_rng(3)
-    for _ in range(50):
-        costs, means = (pd.Series(random.integers(0, 6, 8).astype(float)) for _ in range(2))
-        best = []
-        for cost, mean in zip(costs, means, strict=True):
-            others = [pair for pair in zip(costs, means, strict=True) if pair != (cost, mean)]
-            best.append(not any(other <= cost and better >= mean for other, better in others))
-        assert pareto_front(costs, means).tolist() == [int(good) for good in best]
 
 
 GRID = """
