@@ -249,16 +249,18 @@ def _write_methods(
 ) -> dict[str, str]:
     """The pages of all methods; their titles by name.
 
-    A method has the title of its row in a main table, else that of its class.
+    A method has the title that a ranking gives it, else that of its class, else that of its row in a table.
     """
+    rankings = [section.ranking for section in sections if section.ranking]
     usual_rows = rows[rows["usual"] & (rows["title"] != "")].drop_duplicates("method")
-    titles = {name: cls.title for name, cls in methods.items()}
-    titles |= dict(zip(usual_rows["method"], usual_rows["title"], strict=True))
+    titles = dict(zip(usual_rows["method"], usual_rows["title"], strict=True))
+    titles |= {name: cls.title for name, cls in methods.items()}
+    for ranking in reversed(rankings):
+        titles |= dict(zip(ranking.ranks["method"], ranking.ranks["title"], strict=True))
     shown_hashes = {run.spec_hash for row in entries for run in row["runs"]}
     unshown_runs = other_runs(results.runs, shown_hashes)
     names = sorted({*methods, *rows["method"], *results.runs["method"]})
     descriptions = {name: about(name, methods, titles.get(name, "")) for name in names}
-    rankings = [section.ranking for section in sections if section.ranking]
     for name, description in descriptions.items():
         pages.write(
             method_page(name),
