@@ -171,9 +171,9 @@ def _trust(rows: pd.DataFrame, members: pd.DataFrame) -> pd.Series[str]:
     shipped = members["origin"].map(lambda origin: "shipped" if origin else "own")
     names = members["bundle_state"].where(members["bundle_state"] != "", shipped)
     known = members[["place"]].assign(trust=names).drop_duplicates().sort_values(["place", "trust"])
-    by_place = known.groupby("place")["trust"].agg(", ".join)
+    by_place = known.groupby("place")["trust"].agg(", ".join).astype(object)
     without_runs = rows["printed"].notna().map({True: "published", False: ""})
-    return rows["place"].map(by_place).fillna(without_runs)
+    return rows["place"].map(by_place).astype(object).fillna(without_runs)
 
 
 def run_links(runs: pd.DataFrame, by: str) -> dict[Any, list[Any]]:
