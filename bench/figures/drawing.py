@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import suppress
 from functools import cache
 from itertools import zip_longest
 from multiprocessing import get_context
@@ -27,14 +28,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.figure import SubFigure
 
 from bench.figures import style
-from bench.figures.panels import (
-    KINDS,
-    ROW_LABEL,
-    Figure,
-    Panel,
-    draw_curves,
-    draw_small_drawings,
-)
+from bench.figures.panels import KINDS, ROW_LABEL, Figure, Panel, draw_curves, draw_small_drawings
 
 DPI = 150
 
@@ -65,16 +59,11 @@ def wrapped(text: str, width: float, size: float) -> str:
 
 
 def draw(figure: Figure) -> Canvas:
-    """The figure with all in its place, ready to be saved."""
-    with mpl.rc_context(rc=style.RC):
-        first = figure.panels[0]
-        canvas = _with_small_drawings(first) if first.is_crowded else _side_by_side(figure.panels)
-        width = canvas.get_figwidth()
-        canvas.suptitle(wrapped(figure.title, width - 0.2, 10), x=0.1 / width, ha="left")
-        layout = canvas.get_layout_engine()
-        assert layout is not None
-        layout.execute(canvas)
-        canvas.set_layout_engine("none")  # nothing is laid out again when it is drawn
+    """The figure on a canvas, which lays it out when it is saved."""
+    first = figure.panels[0]
+    canvas = _with_small_drawings(first) if first.is_crowded else _side_by_side(figure.panels)
+    width = canvas.get_figwidth()
+    canvas.suptitle(wrapped(figure.title, width - 0.2, 10), x=0.1 / width, ha="left")
     return canvas
 
 
@@ -144,8 +133,12 @@ class Drawings:
         self._workers = workers
         self._kinds = (".png", ".pdf") if pdf else (".png",)
         self._temporary = TemporaryDirectory()
-        self._is_kept = folder is not None and _can_be_written(folder)
-        self._folder = folder if folder and self._is_kept else Path(self._temporary.name)
+        self._folder = Path(self._temporary.name)
+        if folder is not None:
+            with suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True)
+                TemporaryDirectory(dir=folder).cleanup()
+                self._folder = folder
         self._stems: dict[Figure, Path] = {}
         self._queue: list[tuple[Figure, list[str], Path, tuple[str, ...]]] = []
         self._pool: ProcessPoolExecutor | None = None
@@ -163,9 +156,10 @@ class Drawings:
         """Have a figure drawn, as soon as there are enough for further processes."""
         if figure in self._stems:
             return
-        stem = self._stems[figure] = self._folder / _digest(figure)
+        words = _words(figure)
+        stem = self._stems[figure] = self._folder / _digest(figure, words)
         if not all(stem.with_suffix(kind).is_file() for kind in self._kinds):
-            self._queue.append((figure, style.families(_words(figure)), stem, self._kinds))
+            self._queue.append((figure, style.families(words), stem, self._kinds))
         if self._workers > 1 and (self._pool or len(self._queue) >= MANY):
             self._pool = self._pool or ProcessPoolExecutor(
                 self._workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
@@ -175,7 +169,7 @@ class Drawings:
 
     def save(self, stems: Mapping[Figure, Path]) -> list[Path]:
         """Write ``STEM.png`` and ``STEM.csv`` of figures, and ``STEM.pdf`` if asked; equal figures give equal
-        bytes.
+        bytes. Drawings that no report showed for long are forgotten.
         """
         for figure in stems:
             self.begin(figure)
@@ -193,8 +187,10 @@ class Drawings:
                 written.append(shutil.copyfile(drawing, Path(f"{stem}{kind}")))
             written.append(Path(f"{stem}.csv"))
             written[-1].write_bytes(_csv(figure))
-        if self._is_kept:
-            _forget(self._folder)
+        oldest = time.time() - KEPT_DAYS * 24 * 3600
+        for path in self._folder.iterdir():
+            if path.stat().st_mtime < oldest:
+                path.unlink(missing_ok=True)
         return written
 
 
@@ -202,15 +198,6 @@ def save(figure: Figure, folder: Path) -> list[Path]:
     """Write ``NAME.png``, ``NAME.pdf`` and ``NAME.csv`` into a folder."""
     with Drawings(pdf=True) as drawings:
         return drawings.save({figure: folder / figure.name})
-
-
-def _can_be_written(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        TemporaryDirectory(dir=folder).cleanup()
-    except OSError:
-        return False
-    return True
 
 
 def _draw_files(figure: Figure, fonts: Sequence[str], stem: Path, kinds: Sequence[str]) -> None:
@@ -227,14 +214,6 @@ def _draw_files(figure: Figure, fonts: Sequence[str], stem: Path, kinds: Sequenc
             part.replace(stem.with_suffix(kind))  # at once: another report may read the same folder
 
 
-def _forget(folder: Path) -> None:
-    """Remove drawings that no report has shown for long."""
-    oldest = time.time() - KEPT_DAYS * 24 * 3600
-    for path in folder.iterdir():
-        if path.stat().st_mtime < oldest:
-            path.unlink(missing_ok=True)
-
-
 def _csv(figure: Figure) -> bytes:
     data = pd.concat([panel.data for panel in figure.panels], ignore_index=True)
     return data.to_csv(index=False, float_format="%.4f", lineterminator="\n").encode()
@@ -248,9 +227,9 @@ def _words(figure: Figure) -> str:
     return repr((figure.title, panels))
 
 
-def _digest(figure: Figure) -> str:
+def _digest(figure: Figure, words: str) -> str:
     """A hash over all that a drawing depends on: its rows, kind and words, this code and matplotlib."""
-    parts = [_version(), _words(figure).encode(), _csv(figure)]
+    parts = [_version(), words.encode(), _csv(figure)]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -139,9 +139,9 @@ def _signs(path: str) -> frozenset[str]:
     return frozenset(map(chr, get_font(path).get_charmap()))
 
 
-def families(texts: Iterable[str]) -> list[str]:
-    """Fonts that together have all signs of texts: ``FONT``, then others that are installed."""
-    return _families(frozenset("".join(texts)) - _signs(findfont(FONT)) - {"\n"})
+def families(text: str) -> list[str]:
+    """Fonts that together have all signs of a text: ``FONT``, then others that are installed."""
+    return _families(frozenset(text) - _signs(findfont(FONT)) - {"\n"})
 
 
 @cache

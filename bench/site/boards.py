@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from bench.metric_names import ACCURACY, METRICS, TITLES, Metric
 from bench.report.captions import protocol_of, protocol_text
 from bench.report.spread import MEASURES, with_measures
 from bench.site.folder import board_page
+from bench.site.templating import records
 from bench.statistics.summary import LEAST_RUNS
 from bench.studies.measures import TEST
 from bench.studies.study import Study
@@ -26,23 +27,11 @@ TRUSTED = ("", "verified")
 """States of a bundle (none: one's own or shipped runs) whose methods take part in a ranking, if it is none of
 the suite's only where one of its own runs of the bundle was made again."""
 
-PUBLISHED = "published"
-"""Trust in a row that has a paper's number alone."""
-
 OTHER_METRICS = tuple(metric for metric in METRICS if metric != ACCURACY)
 """Metrics that stand beside accuracy; no rank and no grade rests on them."""
 
-PLACE = ["column_number", "line_object", "reads", "main"]
-"""Columns of the places frame that the rows of boards need."""
-
 RUN = ["seed", "spec_hash", "state"]
 """What a link to a run says."""
-
-ORDER = ["document_number", "column_number", "kind", "missing_last", "falling"]
-"""Of the rows of a board: tables with their columns, then settings, then measured means, the best first."""
-
-RANKING = ["heading", "scenario", "clients", "point"]
-"""Columns of a board's rows whose values the rows of a task share."""
 
 MARGIN = 0.03
 """Share of a picture's width that stays free at either end."""
@@ -51,31 +40,27 @@ LEAST_WIDTH = 2.0
 """Points that an axis of accuracy spans at least."""
 
 
-def shown_cells(studies: Sequence[Study], results: Results) -> pd.DataFrame:
-    """The cells of main tables and of experiments with runs. New columns: ``PLACE``; document_number (among
-    all studies' experiments), document_title and competes of the experiment; is_run_column (something was
-    run on the federation).
+def shown_cells(study: Study, results: Results) -> pd.DataFrame:
+    """The cells of a study's main tables and of its experiments with runs. New columns: column_number,
+    line_object, reads and main of their places; document_number, document_title and competes of the
+    experiment; is_run_column (something was run on the federation).
     """
-    documents = pd.DataFrame(
-        [
-            (study.name, document.name, document.title, document.competes)
-            for study in studies
-            for document in study.experiments
-        ],
-        columns=["study", "document", "document_title", "competes"],
-    ).rename_axis("document_number")
-    cells = results.cells.join(results.places.set_index("place")[PLACE], on="place")
-    cells = cells.merge(documents.reset_index(), on=["study", "document"])
+    documents = {document.name: document for document in study.experiments}
+    places = results.places.set_index("place")[["column_number", "line_object", "reads", "main"]]
+    cells = results.cells[results.cells["study"] == study.name].join(places, on="place")
     has_runs = cells["runs"] > 0
-    is_run_column = has_runs.groupby([cells["document_number"], cells["column_number"]]).transform("any")
-    is_shown = cells["main"] | has_runs.groupby(cells["document_number"]).transform("any")
-    return cells.assign(is_run_column=is_run_column)[is_shown]
+    is_run_column = has_runs.groupby([cells["document"], cells["column_number"]]).transform("any")
+    is_shown = cells["main"] | has_runs.groupby(cells["document"]).transform("any")
+    shown = cells.assign(is_run_column=is_run_column)[is_shown]
+    return shown.assign(
+        document_number=shown["document"].map(list(documents).index),
+        document_title=[documents[name].title for name in shown["document"]],
+        competes=[documents[name].competes for name in shown["document"]],
+    )
 
 
-def board_rows(
-    studies: Sequence[Study], cells: pd.DataFrame, rankings: Sequence[Ranking], results: Results
-) -> pd.DataFrame:
-    """The rows of all boards, from the shown cells.
+def board_rows(study: Study, cells: pd.DataFrame, ranking: Ranking | None, results: Results) -> pd.DataFrame:
+    """The rows of a study's boards, from the shown cells.
 
     A cell stands beside its table's first comparison, read by its first measure of accuracy. Main tables
     come first, then experiments. In each table the rows are by column, settings (default, tuned, others)
@@ -98,7 +83,8 @@ def board_rows(
     rows = rows[rows["position"] == rows.groupby("document_number")["position"].transform("min")]
     kinds = rows["tuning"].map({DEFAULT: 0, TUNED: 1}).fillna(2)
     rows = rows.assign(kind=kinds, missing_last=rows["n"] == 0, falling=-rows["mean"])
-    rows = rows.sort_values(ORDER, kind="stable", ignore_index=True)
+    order = ["document_number", "column_number", "kind", "missing_last", "falling"]
+    rows = rows.sort_values(order, kind="stable", ignore_index=True)
     is_drawn = rows["n"] >= LEAST_RUNS
     rows = rows.assign(
         usual=rows["usual"] & rows["competes"],
@@ -111,28 +97,31 @@ def board_rows(
     printed = numbers.where(rows["published_mean"].notna(), rows["status"])
     rows["published"] = printed.where(rows["printed"].notna(), "-")
 
-    key = ["study", *TASK, "method"]
-    groups = [rows[key].assign(group=pd.array([None] * len(rows), "Int64"))[:0]]
-    groups += [ranking.cells[[*key, "group"]].dropna() for ranking in rankings]
-    rows = rows.merge(pd.concat(groups).drop_duplicates(key, keep="last"), on=key, how="left")
-    rows["group"] = rows["group"].where(rows["usual"])
+    if ranking:
+        key = [*TASK, "method"]
+        groups = ranking.cells[[*key, "group"]].dropna().drop_duplicates(key, keep="last")
+        rows = rows.merge(groups, on=key, how="left")
+        rows["group"] = rows["group"].where(rows["usual"])
+    else:
+        rows["group"] = pd.array([None] * len(rows), "Int64")
     for metric in OTHER_METRICS:
         rows[metric] = _by_metric(rows, metric, results)
 
     settings = [results.settings[place] for place in rows["place"]]
-    runs = run_links(results.members, "place")
-    beside = _beside(studies, rows, results)
-    pages = pd.Series(list(map(board_page, rows["study"], rows["dataset"])), rows.index, dtype=object)
-    numbers = (rows.groupby(["study", "dataset"]).cumcount() + 1).astype(str)
+    members = results.members[results.members["place"].isin(rows["place"])]
+    runs = run_links(members, "place")
+    beside = _beside(study, rows, results)
+    pages = rows["dataset"].map(lambda dataset: board_page(study.name, dataset))
+    numbers = (rows.groupby("dataset").cumcount() + 1).astype(str)
     return rows.assign(
         beside=rows["place"].map(lambda place: beside.get(place, [])),
         protocol=[protocol_text([protocol_of(one)]) if one else "" for one in settings],
-        trust=_trust(rows, results.members),
+        trust=_trust(rows, members),
         runs=rows["place"].map(lambda place: runs.get(place, [])),
         board=pages,
         anchor=pages.map(lambda page: Path(page).stem) + "-" + numbers,
         where=rows["dataset"].map(dataset_title) + " · " + rows["heading"],
-        study_title=rows["study"].map({study.name: study.title for study in studies}),
+        study_title=study.title,
     )
 
 
@@ -144,31 +133,27 @@ def _by_metric(rows: pd.DataFrame, metric: Metric, results: Results) -> pd.Serie
     return pd.Series(numbers["mean"].to_numpy(), rows.index).where(is_whole)
 
 
-def _beside(
-    studies: Sequence[Study], rows: pd.DataFrame, results: Results
-) -> dict[int, list[tuple[str, float, str]]]:
+def _beside(study: Study, rows: pd.DataFrame, results: Results) -> dict[int, list[tuple[str, float, str]]]:
     """Place -> what is known beside its mean: the mean over seeds of ``spread.MEASURES``, under the study's
     other readings and by the other metrics.
 
     Newcomers are other clients than the baseline's, and attackers are no clients to be fair to.
     """
-    parts = []
     members = results.members
     members = members.assign(baseline=members["baseline"].where(~members["special"].astype(bool)))
-    measured = with_measures(rows[rows["n"] > 0], results._replace(members=members))
-    for study in studies:
-        own_rows = measured[measured["study"] == study.name].set_index("place")
-        for measure in MEASURES:
-            title = measure.title.replace("Local", study.title_of(study.baseline))
-            parts.append((title, own_rows[measure.name], ""))
-        stages = own_rows["line_object"].map(lambda line: line.stage)
-        for reading in study.readings:
-            has_place = stages.isin(["", reading.stage]) | (reading.stage == study.primary.stage)
-            asked = own_rows.assign(stage=stages.where(stages != "", reading.stage), rule=reading.rule)
-            values = values_of(results, asked[has_place].reset_index(), TEST)
-            means = values.groupby("place")["value"].mean()
-            title = f"{reading.stage}, {reading.rule}"
-            parts.append((title, means, "another reading; no grade rests on it"))
+    measured = with_measures(rows[rows["n"] > 0], results._replace(members=members)).set_index("place")
+    parts = []
+    for measure in MEASURES:
+        title = measure.title.replace("Local", study.title_of(study.baseline))
+        parts.append((title, measured[measure.name], ""))
+    stages = measured["line_object"].map(lambda line: line.stage)
+    for reading in study.readings:
+        has_place = stages.isin(["", reading.stage]) | (reading.stage == study.primary.stage)
+        asked = measured.assign(stage=stages.where(stages != "", reading.stage), rule=reading.rule)
+        values = values_of(results, asked[has_place].reset_index(), TEST)
+        title = f"{reading.stage}, {reading.rule}"
+        means = values.groupby("place")["value"].mean()
+        parts.append((title, means, "another reading; no grade rests on it"))
     for metric in OTHER_METRICS:
         title = TITLES[metric][0].upper() + TITLES[metric][1:]
         parts.append((title, rows.set_index("place")[metric], "of the same rounds; no grade rests on it"))
@@ -181,14 +166,14 @@ def _beside(
 
 def _trust(rows: pd.DataFrame, members: pd.DataFrame) -> pd.Series[str]:
     """Who made the rows' runs: ``own``, ``shipped``, or the state of an imported bundle; several where those
-    are several.
+    are several. ``published``: the row has a paper's number alone.
     """
     shipped = members["origin"].map(lambda origin: "shipped" if origin else "own")
     names = members["bundle_state"].where(members["bundle_state"] != "", shipped)
     known = members[["place"]].assign(trust=names).drop_duplicates().sort_values(["place", "trust"])
-    by_place = known.groupby("place")["trust"].agg(", ".join)
-    without_runs = rows["printed"].notna().map({True: PUBLISHED, False: ""})
-    return rows["place"].map(by_place).fillna(without_runs)
+    by_place = known.groupby("place")["trust"].agg(", ".join).astype(object)
+    without_runs = rows["printed"].notna().map({True: "published", False: ""})
+    return rows["place"].map(by_place).astype(object).fillna(without_runs)
 
 
 def run_links(runs: pd.DataFrame, by: str) -> dict[Any, list[Any]]:
@@ -239,13 +224,12 @@ class Scale(NamedTuple):
         return round(100 * (MARGIN + (1 - 2 * MARGIN) * share), 2)
 
 
-def rankings_of(
-    rows: pd.DataFrame, entries: Mapping[Hashable, Mapping[str, Any]]
-) -> Iterator[tuple[Scale, Scale, list[Mapping[str, Any]]]]:
+def rankings_of(rows: pd.DataFrame) -> Iterator[tuple[Scale, Scale, list[dict[str, Any]]]]:
     """The rankings of a board in the order of its rows: an axis of accuracy, one of differences, and the rows
-    of a task in one kind of settings. Tasks share their axes; ``entries`` are the rows by their labels.
+    of a task in one kind of settings. Tasks share their axes.
     """
-    for _, task in rows.groupby(RANKING, sort=False):
+    entries = dict(zip(rows.index, records(rows), strict=True))
+    for _, task in rows.groupby(["heading", "scenario", "clients", "point"], sort=False):
         ends = usual_ends(task, ["mean", "published_mean"], ["drawn_low", "drawn_high"])
         low, high = (ends.min(), ends.max()) if len(ends) else (0.0, 0.0)
         padding = max(0.0, LEAST_WIDTH - (high - low)) / 2

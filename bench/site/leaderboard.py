@@ -72,6 +72,7 @@ class Section(NamedTuple):
     scores: Sequence[Score]
     ranking: Ranking | None
     notes: Sequence[str]
+    cells: pd.DataFrame
     boards: Mapping[str, pd.DataFrame]
     counts: Mapping[str, Counter[str]]
     waiting: Sequence[str]
@@ -104,48 +105,45 @@ def build(
     folder.check(out, folder.LEADERBOARD)
     all_studies = [study() for study in studies.values()]
     results = collect(source, all_studies)
-    cells = shown_cells(all_studies, results)
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
-    sections = _sections(all_studies, cells, results, suite)
+    sections = [_section(study, results, suite) for study in all_studies]
+    # A shared protocol first, then most numbers; empty ones last.
+    sections.sort(key=lambda one: (not one.measured, not one.about.shared_protocol, -one.measured))
     with replacing_folder(out) as site:
         (site / "data").mkdir()
-        runs = _write(source, results, sections, cells, methods, site)
+        runs = _write(source, results, sections, methods, site)
         folder.seal(site, folder.LEADERBOARD)
         sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
     return Site(runs, len(sizes), sum(sizes))
 
 
-def _sections(
-    studies: Sequence[Study], cells: pd.DataFrame, results: Results, suite: set[str]
-) -> list[Section]:
-    """What the front page says of each study: a shared protocol first, then most numbers; empty ones last."""
-    trust = {study.name: guests(study, results, suite) for study in studies}
-    ranked = {study.name: rank(study, results, guests=trust[study.name][0]) for study in studies}
-    rows = board_rows(studies, cells, [ranking for ranking in ranked.values() if ranking], results)
-    sections = []
-    for study in studies:
-        judged_cells = score.judged_once(study, results.cells[results.cells["study"] == study.name])
-        verdicts = score.verdict_counts(study, judged_cells)
-        scores = score.scores(study, verdicts)
-        ranking, waiting = ranked[study.name], trust[study.name][1]
-        own_cells = cells[cells["study"] == study.name].sort_values(["document_number", "column_number"])
-        own_rows = rows[rows["study"] == study.name]
-        section = Section(
-            study=study.name,
-            about=study,
-            title=study.title,
-            sentences=score.headline(ranking, verdicts),
-            scores=scores,
-            ranking=ranking,
-            notes=_notes(ranking, waiting),
-            boards={name: own_rows[own_rows["dataset"] == name] for name in own_cells["dataset"].unique()},
-            counts=_counts(verdicts),
-            waiting=waiting,
-            measured=coverage(own_rows)[0],
-        )
-        sections.append(section)
-    shared = {study.name for study in studies if study.shared_protocol}
-    return sorted(sections, key=lambda one: (not one.measured, one.study not in shared, -one.measured))
+def _section(study: Study, results: Results, suite: set[str]) -> Section:
+    """What the front page says of a study, and the rows of its boards."""
+    competing, waiting = guests(study, results, suite)
+    ranking = rank(study, results, guests=competing)
+    verdicts = score.verdict_counts(study, score.judged_once(study, results.cells))
+    # What no table has is not run either.
+    by_paper = verdicts.rename(columns={score.NO_TABLE: STATES["not_run"]}).T.groupby(level=0).sum()
+    cells = shown_cells(study, results)
+    rows = board_rows(study, cells, ranking, results)
+    datasets = cells.sort_values(["document_number", "column_number"])["dataset"].unique()
+    return Section(
+        study=study.name,
+        about=study,
+        title=study.title,
+        sentences=score.headline(ranking, verdicts),
+        scores=score.scores(study, verdicts),
+        ranking=ranking,
+        notes=_notes(ranking, waiting),
+        cells=cells,
+        boards={name: rows[rows["dataset"] == name] for name in datasets},
+        counts={
+            str(paper): Counter({str(name): int(count) for name, count in row.items() if count})
+            for paper, row in by_paper.items()
+        },
+        waiting=waiting,
+        measured=coverage(rows)[0],
+    )
 
 
 def _notes(ranking: Ranking | None, waiting: Sequence[str]) -> list[str]:
@@ -164,20 +162,10 @@ def _notes(ranking: Ranking | None, waiting: Sequence[str]) -> list[str]:
     return notes
 
 
-def _counts(verdicts: pd.DataFrame) -> dict[str, Counter[str]]:
-    """Paper -> how many of its published values have each verdict; not run is also what no table has."""
-    counts = verdicts.rename(columns={score.NO_TABLE: STATES["not_run"]}).T.groupby(level=0).sum()
-    return {
-        str(paper): Counter({str(name): int(count) for name, count in row.items() if count})
-        for paper, row in counts.items()
-    }
-
-
 def _write(
     source: Tables,
     results: Results,
     sections: Sequence[Section],
-    cells: pd.DataFrame,
     methods: Mapping[str, type[Method]],
     site: Path,
 ) -> int:
@@ -201,17 +189,17 @@ def _write(
         with_std=with_std,
     )
     all_rows = pd.concat([rows for section in sections for rows in section.boards.values()])
-    entries = dict(zip(all_rows.index, records(all_rows), strict=True))
+    entries = records(all_rows)
     for section in sections:
         for dataset, rows in section.boards.items():
-            _write_board(pages, site, section, dataset, rows, entries)
+            _write_board(pages, site, section, dataset, rows)
         if section.ranking:
             write_csv(site / pairs_file(section.study), pairs_record(section.ranking))
-    method_titles = _write_methods(pages, results, sections, all_rows, list(entries.values()), methods)
+    method_titles = _write_methods(pages, results, sections, all_rows, entries, methods)
     dataset_titles = _write_datasets(pages, results, sections)
-    runs = run_shards.write(source, site / "data", method_titles, _boards_by_run(entries.values()))
-    in_order = pd.concat([cells[cells["study"] == section.study] for section in sections])
-    _write_exports(site, sections, in_order.loc[in_order["primary"], WRITTEN], runs, results.metric)
+    runs = run_shards.write(source, site / "data", method_titles, _boards_by_run(entries))
+    cells = pd.concat([section.cells for section in sections])
+    _write_exports(site, sections, cells.loc[cells["primary"], WRITTEN], runs, results.metric)
     pages.write("run.html", "run.html.j2")
     shown = [section for section in sections if section.measured]
     shown[:1] = [section._replace(sentences=[]) for section in shown[:1]]  # the page begins with these
@@ -230,9 +218,7 @@ def _write(
     return runs
 
 
-def _write_board(
-    pages: Pages, site: Path, section: Section, dataset: str, rows: pd.DataFrame, entries: Mapping[Any, Row]
-) -> None:
+def _write_board(pages: Pages, site: Path, section: Section, dataset: str, rows: pd.DataFrame) -> None:
     """A board as a page and as CSV."""
     address = board_page(section.study, dataset)
     metrics = [metric for metric in OTHER_METRICS if rows[metric].notna().any()]
@@ -246,7 +232,7 @@ def _write_board(
         title=dataset_title(dataset),
         name=Path(address).stem,
         rows=rows,
-        rankings=list(rankings_of(rows, entries)),
+        rankings=list(rankings_of(rows)),
         waiting=section.waiting,
         metric=metrics[0] if metrics else None,
         titles=TITLES,
@@ -265,16 +251,12 @@ def _write_methods(
 
     A method has the title that a ranking gives it, else that of its class, else that of its row in a table.
     """
+    rankings = [section.ranking for section in sections if section.ranking]
     usual_rows = rows[rows["usual"] & (rows["title"] != "")].drop_duplicates("method")
     titles = dict(zip(usual_rows["method"], usual_rows["title"], strict=True))
     titles |= {name: cls.title for name, cls in methods.items()}
-    rankings = [section.ranking for section in sections if section.ranking]
     for ranking in reversed(rankings):
         titles |= dict(zip(ranking.ranks["method"], ranking.ranks["title"], strict=True))
-    ranked = [(ranking.study, set(ranking.ranks["method"])) for ranking in rankings]
-    rows_by_method = defaultdict(list)
-    for row in entries:
-        rows_by_method[row["method"]].append(row)
     shown_hashes = {run.spec_hash for row in entries for run in row["runs"]}
     unshown_runs = other_runs(results.runs, shown_hashes)
     names = sorted({*methods, *rows["method"], *results.runs["method"]})
@@ -285,19 +267,18 @@ def _write_methods(
             "method.html.j2",
             method=description,
             base=descriptions.get(description.preset_of),
-            rows=rows_by_method[name],
+            rows=[row for row in entries if row["method"] == name],
             beside=unshown_runs.get(name, []),
-            studies=[study for study, ranked_methods in ranked if name in ranked_methods],
+            studies=[ranking.study for ranking in rankings if (ranking.ranks["method"] == name).any()],
         )
     return {name: description.title for name, description in descriptions.items()}
 
 
 def _write_datasets(pages: Pages, results: Results, sections: Sequence[Section]) -> dict[str, str]:
     """The pages of all data sets that a board or a run has; their titles by name."""
-    names = {name for section in sections for name in section.boards} | {*results.runs["dataset"]}
-    for name in sorted(names):
+    names = sorted({name for section in sections for name in section.boards} | {*results.runs["dataset"]})
+    for name in names:
         kind = DATASETS.all().get(name)
-        studies = [section.about for section in sections]
         pages.write(
             dataset_page(name),
             "dataset.html.j2",
@@ -305,10 +286,10 @@ def _write_datasets(pages: Pages, results: Results, sections: Sequence[Section])
             title=dataset_title(name),
             kind=kind,
             boards=[(one.about, one.boards[name]) for one in sections if name in one.boards],
-            tables=list(_statistics(name, kind, studies)),
+            tables=list(_statistics(name, kind, [section.about for section in sections])),
             legend=LEGEND,
         )
-    return {name: dataset_title(name) for name in sorted(names)}
+    return {name: dataset_title(name) for name in names}
 
 
 def _statistics(
@@ -329,9 +310,9 @@ def _statistics(
         if measured.empty and name not in description.names and paper_name in description.names.values():
             continue  # the paper's data set of this name is another one here
         rows = description.beside(measured, values)
-        missing = values.merge(rows[PRINTED], on=PRINTED, how="left", indicator=True)
-        missing = missing[missing["_merge"] == "left_only"].drop_duplicates(PRINTED, keep="last")
-        rows = pd.concat([rows, description.beside(measured[:0], missing.drop(columns="_merge"), "right")])
+        is_beside = values.set_index(PRINTED).index.isin(rows.set_index(PRINTED).index)
+        missing = values[~is_beside].drop_duplicates(PRINTED, keep="last")
+        rows = pd.concat([rows, description.beside(measured[:0], missing, "right")])
         rows = rows.dropna(subset=["measured", "published"], how="all")
         if len(rows):
             remarks = tuple(description.remarks(kind.family) if kind else ())

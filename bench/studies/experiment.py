@@ -21,9 +21,7 @@ from bench.studies.settings import Column, Settings, difference_text, settings_o
 Figure = Literal[
     "lines",
     "convergence",
-    "clients",
     "differences",
-    "stages",
     "megabytes",
     "seconds",
     "collaboration",
@@ -31,7 +29,6 @@ Figure = Literal[
     "measures",
     "epochs",
     "loss",
-    "collaboration_layers",
 ]
 FIGURES: tuple[Figure, ...] = get_args(Figure)
 """What an experiment may have drawn; ``bench.figures.charts`` says how."""

@@ -44,17 +44,3 @@ def broken(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
     assert broken(page) == []
-
-
-def test_a_heading_that_is_gone_is_noticed(tmp_path: Path) -> None:
-    other = tmp_path / "other.md"
-    other.write_text(
-        "# Title\n## 5. What `bench` shows, in short\n```\n# no heading\n```\n", encoding="utf-8"
-    )
-    page = tmp_path / "page.md"
-    page.write_text(
-        "[a](other.md) [b](other.md#5-what-bench-shows-in-short) [c](other.md#gone) [d](nowhere.md) "
-        "[e](other.md#no-heading)",
-        encoding="utf-8",
-    )
-    assert broken(page) == ["other.md#gone", "nowhere.md", "other.md#no-heading"]

@@ -17,7 +17,7 @@ from bench.dataset import DATASETS
 from bench.errors import RequestError
 from bench.federation.prepared import Prepared, prepare
 from bench.figures import style
-from bench.figures.charts import DRAWINGS, class_figure, pareto_front
+from bench.figures.charts import DRAWINGS, class_figure
 from bench.figures.panels import Figure
 from bench.grids import load_grid, plan
 from bench.reports.fedsheafhn import FedSheafHN
@@ -55,6 +55,7 @@ def database() -> MemoryStore:
     made.add("fedavg", 2, [10, 20], bytes_up=9_000_000, bytes_down=5_000_000)  # no Local of this seed
     made.add("local", 0, [50, 60], clients=20)
     made.add("local", 1, [52, 62], clients=20)
+    made.add("fedala", 0, [60, 70])  # none of the table's own methods
     return made
 
 
@@ -81,40 +82,25 @@ def test_cost_figures_hold_what_a_run_costs_and_the_pareto_front(toy: Kinds) -> 
     # FedAvg's means over clients: 75, 75.5, 15; its megabytes 8, 8 and 14.
     found = rows_of(toy["megabytes"]).set_index("method")
     assert set(found["clients"]) == {10}  # a column of one method has no panel
-    assert found["mean"].to_dict() == pytest.approx({"local": 75, "fedavg": 165.5 / 3, "fedpub": 55})
-    assert found["megabytes"].to_dict() == {"local": 0, "fedavg": 10, "fedpub": 8}
-    assert found["front"].to_dict() == {"local": 1, "fedavg": 0, "fedpub": 0}
+    assert found["mean"].to_dict() == pytest.approx(
+        {"local": 75, "fedavg": 165.5 / 3, "fedpub": 55, "fedala": 65}
+    )
+    assert found["megabytes"].to_dict() == {"local": 0, "fedavg": 10, "fedpub": 8, "fedala": 0}
+    assert found["front"].to_dict() == {"local": 1, "fedavg": 0, "fedpub": 0, "fedala": 0}
     assert found["std"]["fedavg"] == pytest.approx(np.std([75, 75.5, 15], ddof=1))
-    seconds = rows_of(toy["seconds"]).set_index("method")["seconds"]
-    assert seconds.to_dict() == {"local": 4, "fedavg": 2, "fedpub": 8}  # the median of 2, 6 and 0
+    seconds = rows_of(toy["seconds"]).set_index("method")["seconds"].to_dict()
+    assert seconds == {"local": 4, "fedavg": 2, "fedpub": 8, "fedala": 0}  # the median of 2, 6 and 0
 
 
-def test_stages_are_read_each_by_itself(toy: Kinds) -> None:
-    rows = rows_of(toy["stages"])
-    assert set(rows["clients"]) == {10, 20}
-    found = rows[rows["clients"] == 10].set_index(["method", "kind"])
-    assert found["mean"]["fedavg", "trained"] == pytest.approx((75 + 75.5 + 15) / 3)
-    assert found["mean"]["fedavg", "received"] == pytest.approx((65 + 63.5 + 15) / 3)
-    assert found["std"]["fedavg", "received"] == pytest.approx(np.std([65, 63.5, 15], ddof=1))
-    assert set(found.loc["fedavg", "n"]) == {3}
-    assert set(found.loc["local", "mean"]) == {75}
-
-
-def test_differences_are_paired_by_seed_and_client_and_sorted(toy: Kinds) -> None:
+def test_differences_of_the_tables_methods_are_paired_by_seed_and_client_and_sorted(toy: Kinds) -> None:
     # Client 0: 60 - 70 in both seeds; client 1: 90 - 80 and 91 - 80. The third seed has no Local.
-    rows = rows_of(toy["differences"])[["method", "client", "difference"]]
+    (figure,) = toy["differences"]
+    rows = rows_of([figure])[["method", "client", "difference"]]
     fedavg, fedpub = [("0", -10.0), ("1", 10.5)], [("0", -20.0), ("1", -20.0)]
     expected = [("fedavg", *each) for each in fedavg] + [("fedpub", *each) for each in fedpub]
     assert list(rows.itertuples(index=False, name=None)) == expected
-
-
-def test_differences_are_those_of_the_tables_own_methods() -> None:
-    made = database()
-    for seed in (0, 1):
-        made.add("fedala", seed, [60, 70])
-    kinds = kinds_of(figures_of(ToyStudy, "table1", made))
-    assert set(rows_of(kinds["clients"])["method"]) >= {"fedala", "fedpub"}
-    assert set(rows_of(kinds["differences"])["method"]) == {"fedavg", "fedpub"}
+    assert "(stage trained, rule best_val)" in figure.caption
+    assert figure.caption.endswith("Seeds: 0-2.")
 
 
 def test_clients_of_other_partitions_are_not_averaged() -> None:
@@ -153,28 +139,6 @@ def test_collaboration_is_the_mean_of_seeds_on_one_partition(toy: Kinds) -> None
     assert rows[["client", "from"]][9:11].to_numpy().tolist() == [[0, 9], [1, 0]]
 
 
-def test_captions_name_stage_rule_average_and_seeds(toy: Kinds) -> None:
-    captions = {kind: figures[0].caption for kind, figures in toy.items()}
-    for kind in ("differences", "stages", "megabytes", "seconds", "collaboration", "clients"):
-        assert captions[kind].endswith("Seeds: 0-2."), kind
-    for kind in ("differences", "clients", "megabytes", "seconds"):
-        assert "(stage trained, rule best_val)" in captions[kind]
-    assert "unweighted mean over clients" in captions["stages"]
-
-
-def test_a_table_is_drawn_beside_its_published_values_in_the_usual_settings() -> None:
-    made = MemoryStore()
-    for seed in (0, 1, 2):
-        made.add("local", seed, [60])
-        made.add("fedavg", seed, [70])
-    for seed in (0, 1):  # fewer runs: not the usual setting
-        made.add("local", seed, [30], hyper={"rate": 0.5})
-    rows = rows_of(kinds_of(figures_of(ToyStudy, "table1", made))["lines"])
-    measured = rows[rows["kind"] == "measured"].set_index("method")["mean"]
-    assert measured.to_dict() == {"local": 60, "fedavg": 70, "fedavg_ft": 70}  # the last reads the same runs
-    assert "local" in set(rows.loc[rows["kind"] == "published", "method"])
-
-
 def test_lines_of_an_experiment_stand_beside_the_published_ones() -> None:
     made = MemoryStore()
     for seed in (0, 1):
@@ -198,17 +162,6 @@ def test_lines_of_an_experiment_stand_beside_the_published_ones() -> None:
     assert all("2 seeds" in figure.title and "blation" in figure.title for figure in (without, *figures))
 
 
-def test_the_pareto_front_by_brute_force() -> None:
-    random = np.random.default_rng(3)
-    for _ in range(50):
-        costs, means = (pd.Series(random.integers(0, 6, 8).astype(float)) for _ in range(2))
-        best = []
-        for cost, mean in zip(costs, means, strict=True):
-            others = [pair for pair in zip(costs, means, strict=True) if pair != (cost, mean)]
-            best.append(not any(other <= cost and better >= mean for other, better in others))
-        assert pareto_front(costs, means).tolist() == [int(good) for good in best]
-
-
 GRID = """
 title = "Two lines of one method"
 seeds = [0, 1]
@@ -217,10 +170,7 @@ lines = [
   "fedpub",
   { method = "fedpub", title = "Blunt", settings = { "method.tau" = 10.0 }, ranked = false },
 ]
-
-[protocol]
-rounds = 3
-local_epochs = 1
+protocol = { rounds = 3, local_epochs = 1 }
 
 [[columns]]
 datasets = ["cora"]
@@ -232,19 +182,15 @@ title = "Toy table"
 comparisons = [{ label = "none" }]
 measures = ["accuracy"]
 ranked = true
-figures = ["convergence", "clients", "differences", "stages", "megabytes", "seconds"]
+figures = ["convergence", "differences", "megabytes", "seconds"]
 """
 
-LINES = (Line("local", "Local"), Line("fedpub", "FED-PUB"))
-
 VARIANTS = (("Local", "local", {}), ("FED-PUB", "fedpub", {}), ("Blunt", "fedpub", {"method.tau": 10.0}))
-
-CLIENTS = (4, 6)
 
 
 def accuracy(clients: int, label: str, seed: int, step: int) -> int:
     """What every client of a run has right of 100 after a round, another number for each."""
-    place = CLIENTS.index(clients) + 2 * [name for name, *_ in VARIANTS].index(label)
+    place = clients // 6 + 2 * [name for name, *_ in VARIANTS].index(label)
     return 10 + 12 * place + 5 * step + seed
 
 
@@ -254,20 +200,21 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Kinds:
     folder = tmp_path_factory.mktemp("grid")
     path = folder / "toy.toml"
     path.write_text(GRID, encoding="utf-8")
-    (read_experiment,) = experiments_in(folder, ["toy"], LINES)
-    experiment = replace(read_experiment, grid=str(path))
+    study_lines = (Line("local", "Local"), Line("fedpub", "FED-PUB"))
+    (experiment,) = experiments_in(folder, ["toy"], study_lines)
+    experiment = replace(experiment, grid=str(path))
 
     class Toy(Study):
+        name = "toy"
         title = "Toy"
         grids = ()
-        lines = LINES
+        lines = study_lines
         experiments = (experiment,)
         primary = Reading("trained", "last")
         proposed = "fedpub"
 
-    Toy.name = "toy"
     made = MemoryStore()
-    for clients, (label, method, settings), seed in product(CLIENTS, VARIANTS, (0, 1)):
+    for clients, (label, method, settings), seed in product((4, 6), VARIANTS, (0, 1)):
         place = ("cora", "non-overlapping", clients, method)
         spec = plan(load_grid(str(path)), *place, settings, seed).spec
         steps = [accuracy(clients, label, seed, step) for step in range(3)]
@@ -278,53 +225,29 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Kinds:
     return kinds
 
 
-def by_line(drawn: list[Figure]) -> dict[tuple[int, str], pd.DataFrame]:
-    """The rows that a figure's panels draw, by number of clients and the label beside them."""
-    return {
-        (int(panel.data["clients"].iloc[0]), mark.label): panel.parts[mark.method]
-        for figure in drawn
-        for panel in figure.panels
-        for mark in panel.marks
-    }
-
-
-def test_every_line_of_a_figure_shows_its_own_runs(drawn: Kinds) -> None:
-    shown = {kind: by_line(parts) for kind, parts in drawn.items()}
-    for clients, label in product(CLIENTS, ("Local", "FED-PUB", "Blunt")):
+def test_every_line_of_a_figure_shows_its_own_runs_alone(drawn: Kinds) -> None:
+    for clients, (label, *_) in product((4, 6), VARIANTS):
+        rows = {
+            kind: panel.parts[mark.method]
+            for kind, (figure,) in drawn.items()
+            for panel in figure.panels
+            for mark in panel.marks
+            if mark.label == label and panel.data["clients"].iloc[0] == clients
+        }
         means = [sum(accuracy(clients, label, seed, step) for seed in (0, 1)) / 2 for step in range(3)]
         alone = sum(accuracy(clients, "Local", seed, 2) for seed in (0, 1)) / 2
-        rows = {kind: lines.get((clients, label)) for kind, lines in shown.items()}
         curve = rows["convergence"]
         assert curve[["clients", "round", "n"]].to_numpy().tolist() == [[clients, n, 2] for n in (1, 2, 3)]
         assert curve["mean"].tolist() == pytest.approx(means)
-        assert rows["clients"]["value"].tolist() == pytest.approx([means[-1]] * clients)
-        assert rows["stages"]["mean"].tolist() == pytest.approx([means[-1]] * 2)
         for cost in ("megabytes", "seconds"):
             assert rows[cost][["mean", cost]].to_numpy().tolist() == [pytest.approx([means[-1]] * 2)]
         if label != "Local":
             assert rows["differences"]["difference"].tolist() == pytest.approx([means[-1] - alone] * clients)
 
 
-def test_no_place_of_a_line_stands_twice_in_what_is_written_beside_a_figure(
-    drawn: Kinds,
-) -> None:
-    axes = {"convergence": "round", "clients": "client", "differences": "client", "stages": "kind"}
-    for kind, parts in drawn.items():
-        rows = pd.concat([panel.data for figure in parts for panel in figure.panels])
-        keys = ["dataset", "scenario", "clients", "method", *([axes[kind]] if kind in axes else [])]
-        assert not rows.duplicated(keys).any(), kind
-
-
-def test_a_line_has_one_look_in_all_figures_and_that_of_its_method_where_it_is_plain(
-    drawn: Kinds,
-) -> None:
-    marks = {
-        (mark.label, mark.look)
-        for parts in drawn.values()
-        for figure in parts
-        for panel in figure.panels
-        for mark in panel.marks
-    }
+def test_a_line_has_one_look_in_all_figures_and_that_of_its_method_where_it_is_plain(drawn: Kinds) -> None:
+    panels = [panel for figures in drawn.values() for figure in figures for panel in figure.panels]
+    marks = {(mark.label, mark.look) for panel in panels for mark in panel.marks}
     looks = dict(marks)
     assert len(marks) == len(looks) == len(set(looks.values())) == 3
     assert looks["Local"] == style.look_of("local", Study)
@@ -332,40 +255,29 @@ def test_a_line_has_one_look_in_all_figures_and_that_of_its_method_where_it_is_p
     assert style.PROPOSED not in {looks["Local"].colour, looks["Blunt"].colour}
 
 
-LABELS = np.repeat(np.arange(10), 6000)
-
-# Images of the released code's clients at concentrations 0.1 and 0.5.
-RELEASED = {
-    "dirichlet0.1-released": "3062 4229 1470 6097 2424 4649 933 443 5794 4254 "
-    "1728 2968 3961 4104 1532 3353 3023 362 2990 2624",
-    "dirichlet0.5-released": "3337 3402 3559 1892 3363 3068 3186 4262 2007 1887 "
-    "4218 1940 3401 1862 4224 3040 3371 3203 3195 1583",
-}
+RELEASED = (
+    "3062 4229 1470 6097 2424 4649 933 443 5794 4254 1728 2968 3961 4104 1532 3353 3023 362 2990 2624",
+    "3337 3402 3559 1892 3363 3068 3186 4262 2007 1887 4218 1940 3401 1862 4224 3040 3371 3203 3195 1583",
+)
+"""Images of the released code's clients of CIFAR-10 at concentrations 0.1 and 0.5."""
 
 
 def sample() -> Prepared:
     """One image of CIFAR-10, which knows all the others' classes."""
-    data = Images(np.zeros((1, 3, 32, 32), np.uint8), LABELS[:1], 10, LABELS, np.zeros(1, np.int64))
+    labels = np.repeat(np.arange(10), 6000)
+    data = Images(np.zeros((1, 3, 32, 32), np.uint8), labels[:1], 10, labels, np.zeros(1, np.int64))
     return Prepared(DATASETS.named("cifar10-sample"), data, "", "")
 
 
 def test_clients_of_a_sample_are_those_of_the_complete_set() -> None:
-    figure = class_figure(sample(), tuple(RELEASED), 20)
-    for panel, sizes in zip(figure.panels, RELEASED.values(), strict=True):
-        counts = panel.data.pivot(index="client", columns="class", values="items")
-        assert counts.shape == (20, 10)
-        assert counts.sum(axis=1).tolist() == [int(size) for size in sizes.split()]
-        assert (counts.sum(axis=0) <= 6000).all()
-
-
-def test_the_numbers_behind_a_panel_are_all_counts_and_the_largest_is_shared() -> None:
-    figure = class_figure(sample(), ("case-study", "pathological"), 20)
-    largest = max(panel.data["items"].max() for panel in figure.panels)
-    assert {panel.options["most_items"] for panel in figure.panels} == {largest}
+    figure = class_figure(sample(), ("dirichlet0.1-released", "dirichlet0.5-released", "case-study"), 20)
+    *released, case_study = [panel.data for panel in figure.panels]
+    for rows, sizes in zip(released, RELEASED, strict=True):
+        assert rows.groupby("client")["items"].sum().tolist() == [int(size) for size in sizes.split()]
+        assert (rows.groupby("class")["items"].sum() <= 6000).all()
     # Two own classes a group: a quarter of 80 % of 6000, and a twentieth of the other 20 %, for each client.
-    rows = figure.panels[0].data
-    assert len(rows) == 200
-    assert set(rows["items"]) == {1200 + 60, 60}
+    assert len(case_study) == 200
+    assert set(case_study["items"]) == {1200 + 60, 60}
 
 
 def test_graphs_and_their_scenarios_are_refused() -> None:

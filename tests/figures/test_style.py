@@ -5,16 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 
 from bench.engine.methods import METHODS
 from bench.figures import style
+from bench.reports.fedsheafhn import FedSheafHN
 from bench.studies.experiment import Line
 from bench.studies.study import STUDIES, Study
-
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "clustered.py"
 
 
 def test_no_two_methods_look_alike() -> None:
@@ -35,7 +33,7 @@ def test_in_figures_of_a_study_its_own_proposed_method_alone_has_the_reserved_co
 
 
 def test_of_lines_of_one_method_the_plainest_has_its_look_and_every_other_one_of_its_own() -> None:
-    own = study(("fedsheafhn", "local", "fedavg"), "fedsheafhn", "local")()
+    own = FedSheafHN()
     lines = [
         Line("fedsheafhn", "Trimmed", {"method.attention": "none"}),
         *(Line(method) for method in ("local", "fedavg", "fedsheafhn")),
@@ -50,31 +48,11 @@ def test_of_lines_of_one_method_the_plainest_has_its_look_and_every_other_one_of
     assert looks[lines[2]].colour not in {looks[line].colour for line in lines[4:9]}
 
 
-def study(methods: tuple[str, ...], proposed: str, baseline: str, *references: str) -> type[Study]:
-    lines = tuple(map(Line, methods))
-    own = {"lines": lines, "proposed": proposed, "baseline": baseline, "references": references}
-    own["experiments"] = ()
-    return type("Own", (Study,), own)
-
-
-GONE = """
-import os
-from bench import registry
-from bench.studies.study import Study
-os.environ[registry.PLUGINS] = {example!r}
-style.look_of("a_new_method", Study)
-del os.environ[registry.PLUGINS]
-registry.forget()
-"""
-"""A plug-in with a method comes and goes."""
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("before", ["", GONE.format(example=str(EXAMPLE))], ids=["fresh", "plug-in gone"])
-def test_the_look_of_an_unknown_method_is_the_same_in_every_process(before: str) -> None:
+def test_the_look_of_an_unknown_method_is_the_same_in_every_process() -> None:
     script = (
-        "from bench.figures import style\nfrom bench.studies.study import Study\n"
-        f"{before}\nprint(style.look_of('a_new_method', Study))"
+        "from bench.figures import style; from bench.studies.study import Study; "
+        "print(style.look_of('a_new_method', Study))"
     )
     other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert other.stdout.strip() == str(style.look_of("a_new_method", Study))
@@ -82,15 +60,15 @@ def test_the_look_of_an_unknown_method_is_the_same_in_every_process(before: str)
 
 def test_signs_that_the_usual_font_lacks_are_in_another_that_is_installed() -> None:
     sign = "\N{MATHEMATICAL SCRIPT CAPITAL A}"  # matplotlib comes with STIX, which has it
-    assert style.families(["Accuracy ±1 %\n"]) == [style.FONT]
-    first, *others = style.families(["Accuracy", sign])
+    assert style.families("Accuracy ±1 %\n") == [style.FONT]
+    first, *others = style.families(f"Accuracy {sign}")
     assert first == style.FONT
     assert len(others) == 1
 
 
 def test_signs_that_no_font_has_are_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
-        assert style.families(["\U0001fffe", "abc"]) == [style.FONT]
+        assert style.families("\U0001fffe abc") == [style.FONT]
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert "\U0001fffe" in lines[0]

@@ -341,17 +341,6 @@ def test_convergence_csv_holds_mean_and_std_over_seeds(built: Report, written: P
     ]
 
 
-def test_clients_csv_holds_every_clients_mean_over_seeds(built: Report, written: Path) -> None:
-    rows = csv_rows(written / "toy/table1/clients.csv")
-    values = {(row["method"], row["client"]): float(row["value"]) for row in rows}
-    assert values == {
-        ("local", "0"): 72.0,
-        ("local", "1"): 70.5,
-        ("fedavg", "0"): 60.0,
-        ("fedavg", "1"): 61.0,
-    }
-
-
 def test_a_filter_gives_a_table_of_just_that(tmp_path: Path) -> None:
     source = database()
     source.add("local", 0, [60], dataset="citeseer")

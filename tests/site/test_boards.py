@@ -116,14 +116,11 @@ def test_a_verified_guest_is_ranked_if_a_run_of_it_was_made_again(
     assert (EVIL in waiting) == (not findings)
 
 
-def test_an_experiment_goes_by_its_title(renamed: Path) -> None:
-    heads = [row[0] for row in Page(renamed / board_page("tiny", "cora")).tables[0] if "axis" in row[0]]
+def test_filters_offer_clients_by_number_grades_best_first_and_experiments_by_title(renamed: Path) -> None:
+    page = renamed / board_page("tiny", "cora")
+    heads = [row[0] for row in Page(page).tables[0] if "axis" in row[0]]
     assert any(head.startswith("What others do") for head in heads)
     assert not any(head.startswith("A paper") for head in heads)
-
-
-def test_filters_offer_clients_by_number_and_grades_best_first(renamed: Path) -> None:
-    page = renamed / board_page("tiny", "cora")
     clients = options(page, "clients")
     assert clients == sorted(clients, key=int)
     assert clients != sorted(clients)

@@ -315,11 +315,3 @@ def test_a_run_that_is_not_there_is_said(site: Path, tab: Tab) -> None:
     tab.wait_for_selector("text=No run with the spec hash")
     tab.goto(address(site, "run.html#<img>"))
     titled(tab, "A run")
-
-
-def test_printing_opens_what_is_folded(small_report: Path, tab: Tab) -> None:
-    visit(tab, small_report, DOCUMENTS[1])
-    height = "document.querySelector('article details').getBoundingClientRect().height"
-    folded = tab.evaluate(height)
-    tab.emulate_media(media="print")
-    assert tab.evaluate(height) > 2 * folded

@@ -1,6 +1,5 @@
 """A folder with an earlier report or leaderboard, as users meet it; names of files, and the server."""
 
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +7,7 @@ from urllib.request import urlopen
 
 import pytest
 import toy_study
-from site_database import EVIL, build_site
+from site_database import EVIL
 from stored_runs import database as stored
 from stored_runs import result_of
 
@@ -107,18 +106,6 @@ def test_names_of_files_are_harmless_and_differ() -> None:
         assert not made.startswith(".")
         assert len(made) < 80
     assert len({file_name(name).lower() for name in ("a", "A", "a/", "a.", " a")}) == 5
-
-
-def test_an_earlier_leaderboard_is_replaced_whole_but_not_with_files_of_others(
-    database: str, site: Path, tmp_path: Path
-) -> None:
-    out = Path(shutil.copytree(site, tmp_path / "site"))
-    build_site(database, out)
-    (out / "board" / "mine.html").write_text("mine")
-    with pytest.raises(RequestError, match=r"no leaderboard wrote board/mine\.html"):
-        build_site(database, out)
-    assert (out / "board" / "mine.html").read_text() == "mine"
-    assert [path.name for path in tmp_path.iterdir()] == ["site"]
 
 
 def test_the_server_answers_this_machine_alone(site: Path) -> None:
