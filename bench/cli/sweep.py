@@ -9,7 +9,7 @@ from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
 from bench.errors import RequestError
-from bench.sweep.policy import Level, Limits, check
+from bench.sweep.policy import Level
 
 WIDTH = 110
 """Columns of the plan's table where there is no terminal."""
@@ -62,10 +62,8 @@ def sweep(
     dry_run
         Print what is done, what would be run and what that costs, and run nothing.
     """
-    limits = Limits(max_failures, timeout_seconds, budget_hours * 3600 if budget_hours else None)
     if save_models and machines.backend != "local":
         raise RequestError("--save-models is for runs on this machine: it goes with --backend local")
-    check(machines)
     roots = paths.data_roots(data_root)
 
     from bench.grids import expand, requested_grid
@@ -79,7 +77,7 @@ def sweep(
     from bench.sweep.display import Display
     from bench.sweep.execution import execute
     from bench.sweep.plan import Estimator, data_at_hand, make_plan, to_run
-    from bench.sweep.run import Sweep, opened_backend
+    from bench.sweep.run import Sweep, opened_pool
     from bench.tune.apply import tuned
 
     choice = filters.of_grid()
@@ -97,13 +95,13 @@ def sweep(
     plan = make_plan(runs, rows, data_at_hand(roots), rerun, lacks_models)
     steps = to_run(plan)
     notes = console(errors=as_json)
-    with opened_backend(machines, len(steps), paths.home()) as (slots, make_pool):
+    with opened_pool(machines, len(steps), paths.home()) as pool:
         shipped = shipped_runs() if dry_run and any(step.status != "no_data" for step in steps) else {}
-        estimator = Estimator(rows.values(), slots.devices[0], shipped.values())
-        summary = display.summary(plan, estimator, len(slots.devices))
+        estimator = Estimator(rows.values(), pool.devices[0], shipped.values())
+        summary = display.summary(plan, estimator, len(pool.devices))
         if dry_run:
             bytes_a_run = Database(database).size() / len(rows) if rows else None
-            tree = display.as_json(plan, estimator, len(slots.devices), bytes_a_run, shipped)
+            tree = display.as_json(plan, estimator, len(pool.devices), bytes_a_run, shipped)
             if as_json:
                 print(json.dumps(tree, indent=1))
                 return 0
@@ -124,14 +122,15 @@ def sweep(
             plan,
             database,
             roots,
-            slots,
+            pool,
             Display(notes),
             estimator,
             execute=saving or execute,
-            limits=limits,
             home=paths.home(),
             minutes=checkpoint_minutes,
-            make_pool=make_pool,
+            timeout=timeout_seconds,
+            budget=budget_hours * 3600 if budget_hours else None,
+            max_failures=max_failures,
         ).run()
     if as_json:
         print(json.dumps({"counts": outcome.counts, "ran": outcome.ran, "left": outcome.left}))

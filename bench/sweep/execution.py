@@ -24,7 +24,7 @@ from bench.federation.types import Federation
 from bench.nn.models import build_model
 from bench.spec import FederationKey, RunSpec
 from bench.sweep import fingerprint
-from bench.sweep.order import Order, of_run
+from bench.sweep.order import Order
 
 FEDERATIONS = 2
 """So many federations stay in a worker: a sweep runs many methods on the same clients in a row."""
@@ -101,7 +101,12 @@ def execute(
         RequestError: the sources here, or the clients that the data make, are others than the order says.
     """
     spec, device = order.spec, torch.device(order.device)
-    _prepare(device, order.threads)
+    if parent_process() is not None:  # elsewhere the process is not the worker's own
+        _set_aside()
+    torch.set_num_threads(order.threads)
+    if device.type != "cpu":
+        torch.cuda.init()  # a run begins by resetting the device's peak memory, which has none before
+        torch.backends.cudnn.allow_tf32 = False  # convolutions in float32, as all other products are
     code = fingerprint.of(spec)
     if order.source and code.source != order.source:
         raise RequestError("expected the sweep's sources of bench on every machine, this one has others")
@@ -118,19 +123,9 @@ def execute(
     checkpoint = run_checkpoint(federation, order)
     if checkpoint is not None:
         checkpoint.kept = kept
-    result = of_run(lambda: run(spec, federation, order.device, block_size, checkpoint, kept), order.device)
+    result = run(spec, federation, order.device, block_size, checkpoint, kept)
     result.code = code
     return result
-
-
-def _prepare(device: torch.device, threads: int) -> None:
-    """Set up this process for a run on a device."""
-    if parent_process() is not None:  # elsewhere the process is not the worker's own
-        _set_aside()
-    torch.set_num_threads(threads)
-    if device.type != "cpu":
-        torch.cuda.init()  # a run begins by resetting the device's peak memory, which has none before
-        torch.backends.cudnn.allow_tf32 = False  # convolutions in float32, as all other products are
 
 
 @cache

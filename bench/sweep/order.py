@@ -57,7 +57,11 @@ def attempt(execute: Execute, order: Order) -> RunResult:
     this process prints.
     """
     if order.log is not None:
-        _print_to(order.log, "wb" if order.is_new else "ab")
+        _flush()
+        # A full disk must not fail the run.
+        with suppress(OSError), order.log.open("wb" if order.is_new else "ab") as file:
+            for number in (1, 2):
+                os.dup2(file.fileno(), number)
     try:
         return execute(order)
     except (Exception, SystemExit) as error:
@@ -70,29 +74,10 @@ def attempt(execute: Execute, order: Order) -> RunResult:
             torch.cuda.empty_cache()
 
 
-def _print_to(log: Path, mode: str) -> None:
-    _flush()
-    with suppress(OSError), log.open(mode) as file:  # a full disk must not fail the run
-        for number in (1, 2):
-            os.dup2(file.fileno(), number)
-
-
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # the log's disk is full
             stream.flush()
-
-
-def of_run(run: Callable[[], RunResult], device: str) -> RunResult:
-    """What comes of the run itself, once all that it needs is there: what it raises is its method's doing,
-    unless a file could not be read or written.
-    """
-    try:
-        return run()
-    except (Exception, SystemExit) as error:
-        result = outcome(error, device)
-        result.raised = result.state == "failed" and not isinstance(error, OSError)
-        return result
 
 
 def outcome(error: BaseException, device: str) -> RunResult:

@@ -15,9 +15,8 @@ from bench.sweep.display import Display
 from bench.sweep.execution import Build, build_all
 from bench.sweep.order import Execute
 from bench.sweep.plan import Estimator, Step
-from bench.sweep.policy import Slots
 from bench.sweep.run import Sweep
-from bench.sweep.workers import LocalPool, MakePool
+from bench.sweep.workers import Pool
 from bench.tune import record, trial
 from bench.tune.record import Record, Trial
 from bench.tune.search import Search, opened_searches, read
@@ -79,14 +78,13 @@ def tune(
     database: str,
     home: Path,
     roots: tuple[Path, ...],
-    slots: Slots,
+    pool: Pool,
     width: int,
     display: Display,
     on_trial: OnTrial,
     history: Iterable[Stored] = (),
     execute: Execute = trial.execute,
     build: Build = build_federation,
-    make_pool: MakePool = LocalPool,
 ) -> Searches:
     """Run every search to the end of its budget, and write the record of each as it ends.
 
@@ -113,13 +111,12 @@ def tune(
         follow_up.next_steps([*searches]),
         database,
         roots,
-        slots,
+        pool,
         display,
-        Estimator([*history, *timings], slots.devices[0]),
+        Estimator([*history, *timings], pool.devices[0]),
         execute,
         build_once,
         home=home,
-        make_pool=make_pool,
         follow_up=follow_up,
     ).run()
     reason = "; ".join(outcome.left) or "its runs were lost"

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from fake_execute import faulty_itself, instant
+from fake_execute import faulty, instant
 from fake_execute import outcome as fake_outcome
 from fake_runs import any_federation, cpu, grid
 from rich.console import Console
@@ -251,13 +251,13 @@ def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_pa
     bundle = Bundle(tmp_path / "theirs")
     sample = verify.draw(bundle, 6, 0)
     reporter = Display(Console(file=io.StringIO()))
-    checks = verify.make_again(bundle, sample, (), cpu(1), reporter, faulty_itself, any_federation)
+    checks = verify.make_again(bundle, sample, (), cpu(1), reporter, faulty, any_federation)
     assert [check.spec_hash for check in checks] == list(sample["spec_hash"]), "every run, in order"
     findings = [(check.run.partition(" ")[0], check.finding, check.detail) for check in checks]
     assert [run[:2] for run in findings if run[1]] == [("fedavg", "equal")]
     assert sorted(run for run in findings if not run[1]) == [
         *[("local", None, "it ended here as failed: ValueError: first line")] * 3,
-        *[("local", None, "not made: others of its method failed alike")] * 2,
+        *[("local", None, "not made: its method is held back")] * 2,
     ]
     assert verify.outcome(checks) == "incomplete", "neither agreed nor contradicted"
 
