@@ -64,8 +64,8 @@ def tune(
     from bench.sweep.display import Display
     from bench.sweep.plan import Estimator, data_at_hand
     from bench.sweep.run import opened_pool
-    from bench.tune import run, show
-    from bench.tune.search import opened_searches
+    from bench.tune import show
+    from bench.tune.search import opened_searches, run_searches
     from bench.tune.tuning import search_seeds, tunings
 
     seeds = search_seeds(filters.seed)
@@ -103,7 +103,7 @@ def tune(
                 say(f"left out: {name}: {reason}", notes)
             say(show.cost(rows, len(pool.devices), batch * len(seeds)), notes)
             return 0
-        result = run.tune(
+        result = run_searches(
             requests,
             database,
             home,

@@ -38,15 +38,12 @@ class Claims:
     """The claims of one sweep on a database; used as a context manager around it.
 
     A claim ends when it is released, when its owner is seen to run no more, or by itself when nobody renews
-    it: a sweep that was killed elsewhere holds up nobody for longer than a lease. Time is the database's own,
-    since the clocks of several hosts differ.
+    it. Time is the database's own, since the clocks of several hosts differ.
 
-    ``progress`` says how far the sweep is, for others to see: the columns jobs, total, counts, left, ends and
-    unknown_times of ``RunningSweep``.
-
-    A busy database is waited for, at most ``patience`` seconds and not once the sweep is ``stopping``. Claims
-    are renewed after ``renew_seconds``. Every method raises ``RequestError`` where the database cannot be
-    used, and ``KeyboardInterrupt`` where it is busy and the sweep is to stop now.
+    ``progress`` says how far the sweep is, for others to see: columns of ``RunningSweep``. A busy database is
+    waited for, at most ``patience`` seconds and not once the sweep is ``stopping``. Every method raises
+    ``RequestError`` where the database cannot be used, and ``KeyboardInterrupt`` where it is busy and the
+    sweep is to stop now.
     """
 
     store: Store
@@ -128,12 +125,9 @@ class Claims:
 def sweeps(url: str) -> list[dict[str, Any]]:
     """The sweeps that run now on a database, wherever they run, the oldest first.
 
-    Each has ``host``, ``pid``, ``database``, ``started``, ``jobs``; ``total`` runs, ``counts`` of ended ones
-    by state, ``left``, ``running`` (a dictionary each); ``ends`` (None: nothing known) and for how many runs
-    the time is unknown. Times are UTC, ISO 8601.
-
-    Raises:
-        RequestError: the database cannot be read.
+    Each has ``host``, ``pid``, ``database``, ``running`` (a dictionary each) and what ``RunningSweep`` holds;
+    ``ends`` is None where nothing is known. Times are UTC, ISO 8601. Raises ``RequestError`` where the
+    database cannot be read.
     """
     database = Database(url)
     if database.empty():

@@ -120,9 +120,7 @@ def as_json(
 
     ``seconds`` is what the ready runs whose time is known take side by side, ``device_hours`` what they take
     together; None where that of no run is known. ``shipped`` are the spec hashes that come with the suite.
-
-    ``levels`` are of stored settled runs. ``exact``: made by the installed sources. ``compatible``: by other
-    sources, numbers declared the same. ``stale``: numbers declared to differ.
+    ``levels`` are of stored settled runs.
     """
     ready_steps = _ready(plan)
     times, unknown_count = estimator.times(ready_steps)
@@ -175,9 +173,7 @@ def notebook_console() -> Console:
 
 
 def line(step: Step, result: RunResult) -> str:
-    """One line on a finished run; ``test`` is the mean over clients of the trained models' test accuracy in
-    percent, at the round of best mean validation accuracy, as ``bench runs list`` has it.
-    """
+    """One line on a finished run, with its test accuracy as ``bench runs list`` has it."""
     if result.state != "done":
         return f"{step.name}: {result.state.replace('_', ' ')}: {result.reason}"
     reading = ("trained", "test", "best_val")

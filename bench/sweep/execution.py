@@ -49,10 +49,7 @@ def build_all(
     specs: Iterable[RunSpec], roots: tuple[Path, ...], build: Build, folder: Path | None = None
 ) -> tuple[Federations, dict[str, NoDataError]]:
     """Build every distinct federation, and write it into a folder for workers, if there is one. Returned are
-    the federations, and why data sets are not to be had.
-
-    Raises:
-        RequestError: what was asked for makes no federation, for example more clients than nodes.
+    the federations, and why data sets are not to be had. Raises as ``build``.
     """
     federations: Federations = {}
     missing_data: dict[str, NoDataError] = {}
@@ -91,14 +88,12 @@ def execute(
 ) -> RunResult:
     """Execute an order's spec on a ``view`` of its federation, which is kept for the next ones.
 
-    ``kept`` is given the run's trained models. ``run`` makes the run, on the federation that ``build`` makes
-    where it cannot be read. The outcome says which code this process has: a sweep's files may be edited while
-    it lasts, and a worker that takes the place of another has what was there then.
+    ``kept`` is given the run's trained models. The outcome says which code this process has: a sweep's files
+    may be edited while it lasts, and a worker that takes the place of another has what was there then.
 
     Raises:
-        NoDataError: the data set is not to be had.
-        NotApplicableError: the method cannot do what the spec asks.
         RequestError: the sources here, or the clients that the data make, are others than the order says.
+            Beside it whatever ``build`` and ``run`` raise.
     """
     spec, device = order.spec, torch.device(order.device)
     if parent_process() is not None:  # elsewhere the process is not the worker's own
@@ -112,10 +107,8 @@ def execute(
         raise RequestError("expected the sweep's sources of bench on every machine, this one has others")
     federation = view(_federation(spec.federation_key, order.roots, order.federation, build))
     if order.federation_hash and federation.hash != order.federation_hash:
-        raise RequestError(
-            f"expected the sweep's clients ({order.federation_hash[:8]}) on every machine, "
-            f"the data of this one make others ({federation.hash[:8]})"
-        )
+        expected = f"expected the sweep's clients ({order.federation_hash[:8]}) on every machine"
+        raise RequestError(f"{expected}, the data of this one make others ({federation.hash[:8]})")
     block_size = None
     if order.shrink > 1:
         size = default_block_size(build_model(spec.client, federation), federation.clients, device)
@@ -130,9 +123,7 @@ def execute(
 
 @cache
 def _set_aside() -> None:
-    """Exempt what is imported from garbage collection: it lives as long as the process, and every run
-    begins with a collection, which took half the time of a run of one round to walk through it.
-    """
+    """Exempt what is imported from garbage collection, which took half the time of a run of one round."""
     gc.collect()
     gc.freeze()
 

@@ -31,7 +31,6 @@ class Order:
     federation       the file that holds the federation, if there is one
     source           the hash over the sources that are to make the run, on another machine
     log              the file that takes what the run prints: a new one, or at its end in a later try
-    alone            nothing else may run beside it
     """
 
     spec: RunSpec
@@ -46,7 +45,6 @@ class Order:
     source: str = ""
     log: Path | None = None
     is_new: bool = True
-    alone: bool = False
 
 
 Execute = Callable[[Order], RunResult]
@@ -58,10 +56,11 @@ def attempt(execute: Execute, order: Order) -> RunResult:
     """
     if order.log is not None:
         _flush()
-        # A full disk must not fail the run.
-        with suppress(OSError), order.log.open("wb" if order.is_new else "ab") as file:
-            for number in (1, 2):
-                os.dup2(file.fileno(), number)
+        with suppress(OSError):  # a full disk must not fail the run
+            order.log.parent.mkdir(parents=True, exist_ok=True)
+            with order.log.open("wb" if order.is_new else "ab") as file:
+                for number in (1, 2):
+                    os.dup2(file.fileno(), number)
     try:
         return execute(order)
     except (Exception, SystemExit) as error:

@@ -53,13 +53,12 @@ class Step:
         return self.stored is None or row.started != self.stored.started
 
     def ended_elsewhere(self, row: Stored | None) -> str:
-        """The state in which another sweep has stored the run since the plan was made: settled or failed by
-        code of no older numerics, which spares making it. Empty where it has not.
+        """The state in which another sweep has stored the run since the plan was made, which spares making
+        it; empty where it has not, or by code of older numerics.
         """
-        is_new = row is not None and self.is_new(row)
-        if row is None or not is_new or row.state not in (*SETTLED, *FAILURES):
+        if row is None or not self.is_new(row) or _numerics_change(self.spec, row):
             return ""
-        return "" if _numerics_change(self.spec, row) else row.state
+        return row.state if row.state in (*SETTLED, *FAILURES) else ""
 
 
 def make_plan(
@@ -139,8 +138,8 @@ class Estimator:
     there; those of ``elsewhere``, another machine, count where ``history`` has none of a kind.
 
     It is the median of their seconds per local epoch, times the run's rounds and local epochs; of those
-    alone whose number of epochs is nearest to the run's, since what is done once (a generator is trained,
-    a graph is mended) is a larger part of a short run.
+    alone whose number of epochs is nearest to the run's, since what is done once is a larger part of a short
+    run.
     """
 
     def __init__(self, history: Iterable[Stored], device: str, elsewhere: Iterable[Stored] = ()) -> None:
@@ -180,9 +179,7 @@ class Estimator:
 
 
 def side_by_side(seconds: Sequence[float], slots: int) -> float:
-    """What runs of so many seconds take together: spread evenly over the slots, and no less than the
-    longest.
-    """
+    """What runs of so many seconds take together: spread over the slots, and no less than the longest."""
     return max([sum(seconds) / slots, *seconds])
 
 

@@ -67,11 +67,9 @@ class RayPool:
 
     def start(self, slot: int, order: Order) -> Future[RunResult]:
         """Submit a run; Ray finds the node."""
-        on_gpu = order.device != "cpu"
-        nodes = [node["Resources"].get("CPU", 1.0) for node in ray.nodes() if node["Alive"]]
         task = ray.remote(attempt_on_node).options(
-            num_cpus=max(nodes) if order.alone and not on_gpu else order.threads,
-            num_gpus=(1 if order.alone else 1 / PER_GPU) if on_gpu else 0,
+            num_cpus=order.threads,
+            num_gpus=0 if order.device == "cpu" else 1 / PER_GPU,
             max_retries=0,  # a lost run is the sweep's to try again: it counts
         )
         self._tasks[slot] = task.remote(self._execute, order, self._timeout)

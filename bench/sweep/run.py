@@ -1,6 +1,5 @@
-"""Makes the runs that a plan says are to make, in worker processes, with one writer.
-
-The loop decides what starts when and where, what is tried again, and when nothing new starts.
+"""Makes the runs that a plan says are to make, with one writer: decides what starts when and where, what is
+tried again, and when nothing new starts.
 """
 
 from __future__ import annotations
@@ -45,19 +44,17 @@ HELD_BACK = 3
 """Runs of a method that fail before any succeeds, after which the rest of its runs is held back."""
 
 TICK = 0.2
-"""Seconds after which interrupts and the budget are looked at while nothing ends."""
-
 CLAIM_PAUSE = 1.0
-"""Seconds after which a run that another sweep was at is asked for again."""
+"""Seconds after which signals are looked at, and a run that another sweep was at is asked for again."""
 
 FollowUp = Callable[[Store, Mapping[str, str]], Sequence[Step]]
-"""Says what else is to run, given the states of ended runs by spec hash. It is asked whenever a run has
-ended. Its runs are on federations of the plan."""
+"""Says, whenever a run has ended, what else is to run, given the states of ended runs by spec hash. Its runs
+are on federations of the plan."""
 
 
 class Outcome(NamedTuple):
-    """What a sweep came to: the planned runs by state, how many it ran, how many of these failed or ran out
-    of memory, and how many it left by reason.
+    """The planned runs by state, how many a sweep ran, how many of these went wrong, and how many it left by
+    reason.
     """
 
     counts: dict[str, int]
@@ -68,8 +65,8 @@ class Outcome(NamedTuple):
 
 @dataclass(eq=False)
 class Job:
-    """A step that a sweep is to make: the ``number`` of its next try, not before ``held_until`` on the
-    monotonic clock; and, once it runs, in which slot and since when.
+    """A step that waits for its try of some ``number``, not before ``held_until`` on the monotonic clock; or
+    that runs in a slot.
     """
 
     step: Step
@@ -130,7 +127,7 @@ class Sweep:
             with ExitStack() as stack:
                 self._make(steps, stack)
         counts = Counter(self._states.get(step.spec.hash, step.status) for step in self.plan)
-        return Outcome(dict(counts), self._ended.total(), self._failures, dict(self._left))
+        return Outcome(dict(counts), self._ended.total(), self._failures(), dict(self._left))
 
     def _make(self, steps: Sequence[Step], stack: ExitStack) -> None:
         stack.enter_context(thread_variables(self.pool.threads))
@@ -147,13 +144,9 @@ class Sweep:
             raise next(iter(missing_data.values()))
         self._store = stack.enter_context(open_store(self.database, create=True))
         self._store.refuse_other_clients(hashes, {spec.hash for spec in specs})
-        if self.home is not None:
-            with suppress(OSError):  # no log can be written then, beside a database that can
-                (self.home / "logs").mkdir(parents=True, exist_ok=True)
         stack.enter_context(self.display)
         self._signals = stack.enter_context(heard_signals())
-        claims = Claims(self._store, lambda: self._stops_now, self._progress)
-        self._claims = stack.enter_context(claims)
+        self._claims = stack.enter_context(Claims(self._store, self._stops_now, self._progress))
         stack.callback(self.pool.stop)  # before the claims end
         self.display.started(len(steps))
         for step in steps:
@@ -181,7 +174,7 @@ class Sweep:
             else:
                 break
             self._claims.renew()
-            if self._stops_now:
+            if self._stops_now():
                 raise KeyboardInterrupt
             if self._signals and not is_announced:
                 is_announced = True
@@ -191,12 +184,9 @@ class Sweep:
             budget = f"not to be done within the budget of {(self.budget or 0) / 3600:g} h"
             self._left[self._hold() or budget] += len(self._waiting)
 
-    @property
     def _failures(self) -> int:
-        """How many runs have failed or did not fit."""
         return sum(self._ended[state] for state in FAILURES)
 
-    @property
     def _stops_now(self) -> bool:
         """Whether what runs is not waited for either."""
         return len(self._signals) > 1 or signal.SIGTERM in self._signals
@@ -227,17 +217,16 @@ class Sweep:
         """Why nothing new starts; empty where it may."""
         if self._signals:
             return "interrupted"
-        if self.max_failures is not None and self._failures >= self.max_failures:
-            return f"stopped after {self._failures} failed"
+        if self.max_failures is not None and self._failures() >= self.max_failures:
+            return f"stopped after {self._failures()} failed"
         return ""
 
-    def _is_alone(self, job: Job) -> bool:
-        """Whether nothing else may run beside it: it is tried again, or its kind has run out of memory."""
-        return job.number > 1 or kind_of(job.step.spec) in self._large_kinds
-
     def _fills_device(self, job: Job) -> bool:
-        """Whether its device takes nothing beside it; a cluster sees to that itself."""
-        return self._is_alone(job) and not self.pool.elsewhere
+        """Whether its device takes nothing beside it: it is tried again, or its kind has run out of memory.
+        What else runs on the machines of a cluster is not known.
+        """
+        is_large = job.number > 1 or kind_of(job.step.spec) in self._large_kinds
+        return is_large and not self.pool.elsewhere
 
     def _choice(self) -> tuple[Job, int] | None:
         """The first job that can start now and is expected to end in time, and a slot on the device with the
@@ -278,7 +267,6 @@ class Sweep:
             fingerprint.of(spec).source if self.pool.elsewhere else "",
             log=self._file(spec, "logs", "log"),
             is_new=job.number == 1,
-            alone=self._is_alone(job),
         )
         self._running[self.pool.start(slot, order)] = job
 
@@ -313,10 +301,12 @@ class Sweep:
             self._large_kinds.add(kind_of(step.spec))
         if result.state == "oom" or isinstance(result, Lost):
             if job.number < len(BLOCKS):
+                shrink = BLOCKS[job.number]
+                how = f" in blocks of 1/{shrink}" if shrink > 1 else ""
                 self._waiting.insert(0, Job(step, job.number + 1))
-                self.display.note(f"{step.name}: {result.reason}; trying again {_how(job.number + 1)}")
+                self.display.note(f"{step.name}: {result.reason}; trying again{how}")
                 return
-            result.reason += f"; tried {job.number} times, at last {_how(job.number)}"
+            result.reason += f"; tried {len(BLOCKS)} times, at last in blocks of 1/{BLOCKS[-1]}"
         self._ended[result.state] += 1
         if result.state in COMPLETE:
             self.estimator.add(step.spec, result.seconds.get("total", 0.0), result.device)
@@ -338,11 +328,10 @@ class Sweep:
         """Leave the rest of a method's runs whose first ones have all failed."""
         if result.state in SETTLED:
             self._sound_methods.add(method)
-        if method in self._sound_methods or result.state != "failed" or isinstance(result, Lost):
-            return
-        self._failed_methods[method] += 1
+        self._failed_methods[method] += result.state == "failed" and not isinstance(result, Lost)
         held_jobs = [job for job in self._waiting if job.step.spec.method == method]
-        if held_jobs and self._failed_methods[method] >= HELD_BACK:
+        is_faulty = self._failed_methods[method] >= HELD_BACK and method not in self._sound_methods
+        if held_jobs and is_faulty:
             reason = (
                 f"{method} is held back: its first {HELD_BACK} runs failed, the last with {result.reason}"
             )
@@ -370,12 +359,6 @@ class Sweep:
                     file.unlink(missing_ok=True)
         if not self._signals:
             self._waiting += map(Job, self.follow_up(self._store, self._states))
-
-
-def _how(number: int) -> str:
-    """A try in words."""
-    shrink = BLOCKS[number - 1]
-    return f"in blocks of 1/{shrink}" if shrink > 1 else "alone on the device"
 
 
 def refuse_tuned_elsewhere(plan: Sequence[Step], hashes: Mapping[FederationKey, str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -30,7 +29,7 @@ MINUTES = 24 * 60
 
 class SlurmPool:
     """Submits runs as jobs, and looks for what came of them in a thread of its own. Jobs leave their files in
-    a folder that all machines must share.
+    a folder that all machines must share; settings are submitit's (``mem_gb``) or Slurm's (``partition``).
 
     Raises:
         RequestError: the cluster's commands are not on this machine, or there is no such setting.
@@ -50,8 +49,13 @@ class SlurmPool:
             if not value:
                 raise RequestError(f"--slurm expects KEY=VALUE such as partition=gpu, got '{setting}'")
             settings[key] = int(value) if value.isdecimal() else value
-        self.executor = _executor(folder, cluster, settings)
-        self.lone_executor = _executor(folder, cluster, {**settings, "exclusive": True})
+        common = AutoExecutor._typed_parameters()
+        options = {key if key in common else f"slurm_{key}": value for key, value in settings.items()}
+        try:
+            self.executor = AutoExecutor(folder, cluster=cluster)
+            self.executor.update_parameters(**options)
+        except (RuntimeError, NameError, AssertionError) as error:
+            raise RequestError(f"--backend slurm: {str(error).splitlines()[0]}") from error
         self._jobs: dict[Future[RunResult], Any] = {}
         self._stopped = threading.Event()
 
@@ -61,11 +65,10 @@ class SlurmPool:
         threading.Thread(target=self._look, daemon=True).start()
 
     def start(self, slot: int, order: Order) -> Future[RunResult]:
-        """Submit a job; one that is to be alone has its node to itself."""
-        executor = self.lone_executor if order.alone else self.executor
+        """Submit a job."""
         future: Future[RunResult] = Future()
         try:
-            self._jobs[future] = executor.submit(attempt_on_node, self._execute, order, self._timeout)
+            self._jobs[future] = self.executor.submit(attempt_on_node, self._execute, order, self._timeout)
         except (FailedJobError, OSError) as error:  # Slurm refuses it, or the disk its files
             future.set_result(Lost("failed", f"the Slurm job could not be submitted: {_words(error)}"))
         return future
@@ -83,20 +86,6 @@ class SlurmPool:
         self._stopped.set()
         for job in list(self._jobs.values()):
             job.cancel(check=False)
-
-
-def _executor(folder: Path, cluster: str, settings: Mapping[str, Any]) -> AutoExecutor:
-    """What submits jobs with settings of submitit (``timeout_min``, ``mem_gb``, ...) or of Slurm
-    (``partition``, ``account``, ...).
-    """
-    common = AutoExecutor._typed_parameters()
-    options = {key if key in common else f"slurm_{key}": value for key, value in settings.items()}
-    try:
-        executor = AutoExecutor(folder, cluster=cluster)
-        executor.update_parameters(**options)
-    except (RuntimeError, NameError, AssertionError) as error:
-        raise RequestError(f"--backend slurm: {str(error).splitlines()[0]}") from error
-    return executor
 
 
 def _outcome(job: Any) -> RunResult:

@@ -70,10 +70,9 @@ def visible_gpus() -> list[str]:
 def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int) -> LocalPool:
     """A pool on this machine for ``runs`` runs.
 
-    Without ``devices``: every visible GPU, else the CPU. ``jobs`` is the number of slots over all devices;
-    without it, one a core on the CPU, and on GPUs as many as there are cores, at most ``PER_GPU`` and at
-    least one on each. A run has one thread unless ``threads`` says otherwise: the number of threads changes
-    the last bits of sums, so it must not follow from how many runs there are.
+    Without ``devices``: every visible GPU, else the CPU. Without ``jobs``, the number of slots: one a core on
+    the CPU, and on GPUs as many as there are cores, at most ``PER_GPU`` and at least one on each. Threads
+    change the last bits of sums, so their number must not follow from how many runs there are.
 
     Raises:
         RequestError: no such device, or devices of two sorts.
@@ -93,20 +92,19 @@ def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int
 
 class Worker:
     """A process that executes orders with a function, one at a time, in an executor of the standard library.
-
-    It loads the function, and with it what runs need, before there is any order: then it is ``ready``.
+    It loads the function, and with it what runs need, before there is any order.
     """
 
     def __init__(self, execute: Execute) -> None:
         self._execute = execute
         self._executor = ProcessPoolExecutor(1, get_context("spawn"), prepare)
         with _interrupts_held():
-            self.ready = self._executor.submit(_load, execute)
+            self._loaded = self._executor.submit(_load, execute)
         (self._process,) = (self._executor._processes or {}).values()
 
     def make(self, order: Order, timeout: float | None) -> RunResult:
-        """Execute an order, within so many seconds from when the process is ready."""
-        self.ready.result()
+        """Execute an order, within so many seconds from when everything is loaded."""
+        self._loaded.result()
         return self._executor.submit(attempt, self._execute, order).result(timeout)
 
     def end(self, grace: float = 0.0) -> int:
@@ -125,10 +123,7 @@ def _load(execute: Execute) -> None:
 
 
 def prepare() -> None:
-    """Set up a worker to end with the sweep and by nothing else.
-
-    An interrupt at the terminal reaches every process of the sweep; the parent alone handles it.
-    """
+    """Set up a worker to end with the sweep, and not by an interrupt, which the parent alone handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
 
@@ -243,8 +238,8 @@ def thread_variables(threads: int) -> AbstractContextManager[Any]:
 
 
 def attempt_on_node(execute: Execute, order: Order, timeout: float | None) -> RunResult:
-    """Execute an order on this machine of a cluster as a sweep on it would, within so many seconds: the run's
-    process dies, hangs and runs out of memory alone.
+    """Execute an order on this machine of a cluster, in a process that dies, hangs and runs out of memory
+    alone.
     """
     pool = LocalPool((order.device,), order.threads)
     with thread_variables(order.threads):

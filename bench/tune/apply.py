@@ -62,14 +62,10 @@ def configurations(home: Path | None = None, shipped: Path | None = None) -> Con
     suite = shipped or files("bench.results").joinpath("tuned")
     for folder, is_own in (((home or paths.home()) / "tuned", True), (suite, False)):
         entries: Iterable[Any] = folder.iterdir() if folder.is_dir() else ()
-        for file in sorted(entries, key=lambda entry: str(entry.name)):
-            if not file.name.endswith(".json"):
-                continue
-            try:
-                configuration = Configuration(parse(file.read_bytes(), file.name), is_own)
-            except OSError as error:
-                raise RequestError(f"tuned configuration {file.name}: {error.strerror}") from None
-            by_file[file.name] = (*by_file.get(file.name, ()), configuration)
+        records = {entry.name: entry for entry in entries if entry.name.endswith(".json")}
+        for name, entry in sorted(records.items()):
+            configuration = Configuration(parse(entry.read_bytes(), name), is_own)
+            by_file[name] = (*by_file.get(name, ()), configuration)
     return Configurations(by_file)
 
 

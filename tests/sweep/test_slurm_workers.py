@@ -108,11 +108,9 @@ class EndedJob:
 
     def __init__(self, folder: Path, submit: Exception | None = None, done: Exception | None = None) -> None:
         self.paths = SimpleNamespace(folder=folder)
-        self.submitted = 0
         self._submit, self._done = submit, done
 
     def submit(self, *_: object) -> "EndedJob":
-        self.submitted += 1
         if self._submit is not None:
             raise self._submit
         return self
@@ -129,13 +127,13 @@ class EndedJob:
     def cancel(self, check: bool) -> None: ...
 
 
-def handed_over(shared: Any, lone: Any = None, alone: bool = False) -> object:
-    """What comes of a run that goes through these executors."""
-    workers = local_jobs(shared.paths.folder, 1)
-    workers.executor, workers.lone_executor = shared, lone or shared
+def handed_over(executor: Any) -> object:
+    """What comes of a run that goes through this executor."""
+    workers = local_jobs(executor.paths.folder, 1)
+    workers.executor = executor
     workers.open(execute, None)
     try:
-        return workers.start(0, Order(expand(grid())[0].spec, (), "cpu", 1, alone=alone)).result(timeout=60)
+        return workers.start(0, Order(expand(grid())[0].spec, (), "cpu", 1)).result(timeout=60)
     finally:
         workers.stop()
 
@@ -159,13 +157,6 @@ def test_what_cannot_be_handed_over_is_lost(
     assert isinstance(ended, slurm_workers.Lost)
     assert words in ended.reason
     assert len(list(tmp_path.glob("7_*"))) == (content is not None), "to be read"
-
-
-def test_a_run_that_is_to_be_alone_goes_to_the_other_executor(tmp_path: Path) -> None:
-    (tmp_path / "7_0_result.pkl").write_bytes(pickle.dumps("a result"))
-    shared, lone = EndedJob(tmp_path), EndedJob(tmp_path)
-    assert handed_over(shared, lone, alone=True) == "a result"
-    assert (shared.submitted, lone.submitted) == (0, 1)
 
 
 def test_a_disk_that_fails_for_a_moment_loses_no_result(
@@ -197,15 +188,10 @@ def test_settings_reach_the_job_file(tmp_path: Path) -> None:
     placement = Placement(threads=2, devices="cuda", backend="slurm", slurm=settings)
     pool = SlurmPool(tmp_path, placement, 100)
     assert (pool.devices, pool.threads) == (("cuda:0",) * slurm_workers.JOBS, 2)
-    texts = [
-        executor._executor._make_submission_file_text("run", "1")
-        for executor in (pool.executor, pool.lone_executor)
-    ]
-    for text in texts:
-        for line in ("partition=gpu", "time=90", "account=lab-7", "gpus-per-node=1", "cpus-per-task=2"):
-            assert f"#SBATCH --{line}\n" in text, text
-        assert "#SBATCH --mem=16" in text
-    assert ["#SBATCH --exclusive\n" in text for text in texts] == [False, True]
+    text = pool.executor._executor._make_submission_file_text("run", "1")
+    for line in ("partition=gpu", "time=90", "account=lab-7", "gpus-per-node=1", "cpus-per-task=2"):
+        assert f"#SBATCH --{line}\n" in text, text
+    assert "#SBATCH --mem=16" in text
     few = SlurmPool(tmp_path, Placement(backend="slurm", jobs=5), 3)
     assert few.devices == ("cpu",) * 3, "no more jobs than runs, and no GPU unless asked for"
 

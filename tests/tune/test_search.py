@@ -8,7 +8,7 @@ import re
 import pytest
 
 from bench.spec import RunSpec
-from bench.tune.record import best_of, client_epochs
+from bench.tune.record import client_epochs, winner_of
 from bench.tune.search import TrialRun
 
 from .toy_tuning import EPOCHS, PLAIN, ROUNDS, final, go_on, plain, tuning, warm
@@ -24,7 +24,7 @@ def test_the_default_comes_first_and_nothing_twice() -> None:
     assert [trial.number for trial in where.trials] == list(range(30))
     assert len({str(trial.parameters) for trial in where.trials}) == 30
     assert {trial.state for trial in where.trials} == {"complete"}
-    best = best_of(where.trials)
+    best = winner_of(where.trials)
     assert best is not None
     assert best.validation == max(final(search.specs(trial.parameters)[0]) for trial in where.trials)
 
@@ -110,14 +110,14 @@ def test_a_trial_that_is_dearer_than_what_is_left_for_it_is_cut() -> None:
     cut = next(trial for trial in where.trials if trial.parameters["client.dropout"] == 0.0)
     assert (cut.state, cut.validation, cut.client_epochs) == ("cut", None, 24.0)
     assert client_epochs(where.trials) == 72.0
-    best = best_of(where.trials)
+    best = winner_of(where.trials)
     assert best is not None
-    assert best.parameters["client.dropout"] == 0.5
+    assert best.overrides["client.dropout"] == 0.5
 
 
 def test_a_budget_below_the_default_has_no_winner_and_a_larger_one_takes_its_runs() -> None:
     where = go_on(tuning(trials=1), play=warm)
-    assert best_of(where.trials) is None
+    assert winner_of(where.trials) is None
     assert [trial.state for trial in where.trials] == ["cut"]
     where = go_on(tuning(trials=3), play=warm, stored=where.runs)
     assert where.trials[0].state == "complete"
@@ -143,9 +143,9 @@ def test_failures_are_trials() -> None:
     for trial in by_decay[0.005]:
         # the seed that failed cannot say what it used: it is taken for a plain run to the end
         assert (trial.state, trial.client_epochs) == ("failed", 2 * ROUNDS * EPOCHS)
-    best = best_of(where.trials)
+    best = winner_of(where.trials)
     assert best is not None
-    assert best.parameters["client.weight_decay"] == 0.0005
+    assert best.overrides["client.weight_decay"] == 0.0005
 
 
 def test_an_exhausted_space_ends_the_search() -> None:

@@ -20,7 +20,7 @@ from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.sweep.order import Order
 from bench.sweep.workers import OwnProcess
-from bench.tune.record import Record, record, write
+from bench.tune.record import Record, record, winner_of, write
 from bench.tune.search import Search, TrialRun
 from bench.tune.trial import without_test_items
 from bench.tune.tuning import Space, Tuning, search_space
@@ -99,7 +99,10 @@ def go_on(
 
 def finished(home: Path, search: Tuning, play: Play = plain) -> Record:
     """A finished search; its record lies where the user's own do."""
-    result = record(search, FakeFederation.hash, go_on(search, play=play).trials)
+    trials = go_on(search, play=play).trials
+    winner = winner_of(trials)
+    assert winner is not None
+    result = record(search, FakeFederation.hash, winner, trials)
     write(home / "tuned", result)
     return result
 
