@@ -35,21 +35,21 @@ fingerprint.read()  # with what it loads: what is edited later is not what this 
 
 
 class Shared(NamedTuple):
-    """A federation's hash, how it was made, and the file where workers find it; None where there is none."""
+    """A federation's hash, how it was made, and the file where workers find it."""
 
     hash: str
     provenance: Mapping[str, Any]
-    file: Path | None
+    file: Path
 
 
 Federations = dict[FederationKey, Shared]
 
 
 def build_all(
-    specs: Iterable[RunSpec], roots: tuple[Path, ...], build: Build, folder: Path | None = None
+    specs: Iterable[RunSpec], roots: tuple[Path, ...], build: Build, folder: Path
 ) -> tuple[Federations, dict[str, NoDataError]]:
-    """Build every distinct federation, and write it into a folder for workers, if there is one. Returned are
-    the federations, and why data sets are not to be had. Raises as ``build``.
+    """Build every distinct federation, and write it into a folder for workers. Returned are the federations,
+    and why data sets are not to be had. Raises as ``build``.
     """
     federations: Federations = {}
     missing_data: dict[str, NoDataError] = {}
@@ -61,10 +61,9 @@ def build_all(
         except NoDataError as error:
             missing_data[key.dataset] = error
             continue
-        file = None if folder is None else folder / f"{len(federations)}.pickle"
-        if file is not None:
-            with suppress(OSError):  # a worker that cannot read it builds
-                file.write_bytes(pickle.dumps(federation, protocol=5))
+        file = folder / f"{len(federations)}.pickle"
+        with suppress(OSError):  # a worker that cannot read it builds
+            file.write_bytes(pickle.dumps(federation, protocol=5))
         federations[key] = Shared(federation.hash, federation.provenance, file)
     return federations, missing_data
 

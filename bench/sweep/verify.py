@@ -135,28 +135,20 @@ def make_again(
                 check = Check(stated["spec_hash"], name_of(stated), None, "not made: its method is held back")
                 if new := new_runs.get(stated["spec_hash"]):
                     finding, detail = compare(bundle, stated, store, new)
-                    is_other = _is_other_hardware(bundle, stated, store, new)
+                    its, mine = _hardware(bundle, stated), _hardware(store, new)
+                    is_other = any(its[name] != mine[name] for name in its.keys() & mine.keys())
                     check = Check(check.spec_hash, check.run, finding, detail, is_other)
                 checks.append(check)
     return checks
 
 
-def _is_other_hardware(
-    tables: Tables, stated: Mapping[Any, Any], here: Tables, new: Mapping[Any, Any]
-) -> bool:
-    """Whether what decides how sums are rounded is known of both runs, and not the same."""
-    pairs = zip(_hardware(tables, stated), _hardware(here, new), strict=True)
-    return any(its and mine and its != mine for its, mine in pairs)
-
-
-def _hardware(tables: Tables, run: Mapping[Any, Any]) -> tuple[Any, ...]:
-    """The sort of device, its name, and the threads of a processor."""
+def _hardware(tables: Tables, run: Mapping[Any, Any]) -> dict[str, Any]:
+    """What is known of a run that decides how its sums are rounded."""
     (description,) = tables.table("environments", id=run["environment_id"])["description"]
-    environment = json.loads(description)
     sort = sort_of(run["device"])
-    if sort == "cuda":
-        return sort, environment.get("accelerator"), None
-    return sort, environment.get("processor"), environment.get("threads")
+    names = ("accelerator",) if sort == "cuda" else ("processor", "threads")
+    known = {name: value for name, value in json.loads(description).items() if name in names and value}
+    return known | {"device": sort}
 
 
 def compare(

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple, cast, get_args
 
-from bench.errors import NoDataError, RequestError
+from bench.errors import RequestError
 from bench.federation.build import build as build_federation
 from bench.grids import Planned
 from bench.metric_names import ACCURACY
-from bench.spec import FederationKey, RunSpec
+from bench.spec import RunSpec
 from bench.store import Store, open_store
 from bench.store.store import Stored, stored_runs
 from bench.sweep.display import Display
-from bench.sweep.execution import Build, build_all
+from bench.sweep.execution import Build
 from bench.sweep.order import Execute
 from bench.sweep.plan import Estimator, Step
 from bench.sweep.run import Sweep
@@ -55,14 +54,13 @@ class TrialRun(NamedTuple):
 class Search:
     """One search with its stored runs, of which ``width`` trials are made side by side.
 
-    ``federation_hash`` is that of the federation that there is now; empty where that is not known. ``trials``
-    are those that have ended, ``to_run`` the runs that come next, ``ended`` the part of the budget that is
-    used up, ``hopeless`` why there can be no number.
+    ``trials`` are those that have ended, ``to_run`` the runs that come next, ``ended`` the part of the budget
+    that is used up, ``hopeless`` why there can be no number. ``clients`` is the hash of the runs' federation.
     """
 
-    def __init__(self, tuning: Tuning, width: int, federation_hash: str = "") -> None:
+    def __init__(self, tuning: Tuning, width: int) -> None:
         self.tuning = tuning
-        self.federation_hash = federation_hash
+        self.clients = ""
         self.trials: list[Trial] = []
         self.to_run: list[RunSpec] = []
         self.ended = ""
@@ -71,23 +69,15 @@ class Search:
         self.runs: dict[int, dict[int, TrialRun]] = {}  # by the configuration's number in the space, by seed
         self._width = width
 
-    def take(self, spec: RunSpec, run: TrialRun, federation_hash: str) -> None:
-        """Take a stored run into account, if it is one of the search.
-
-        Raises:
-            RequestError: it is of other clients than those before.
-        """
+    def take(self, spec: RunSpec, run: TrialRun, clients: str) -> None:
+        """Take a stored run into account, if it is one of the search."""
         place = self.tuning.place_of(spec)
         if place is None:
             return
         if run.state in HOPELESS:
             self.hopeless = run.reason if run.state == "not_applicable" or self.pending else ""
             return
-        if federation_hash and federation_hash != (self.federation_hash or federation_hash):
-            raise RequestError(
-                f"{self.tuning.title}: its trials were made on other clients ({federation_hash[:8]}) than "
-                f"there are now ({self.federation_hash[:8]}): they cannot be compared; name another --db"
-            )
+        self.clients = clients or self.clients
         self.runs.setdefault(place, {})[spec.seed] = run
 
     def look(self) -> list[Trial]:
@@ -193,7 +183,7 @@ def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | Non
     """Give searches their stored runs, or those of some spec hashes.
 
     Raises:
-        RequestError: runs are by code of other numerics or on other clients.
+        RequestError: runs are by code of other numerics.
     """
     filters = {} if hashes is None else {"spec_hash": list(hashes)}
     cells = {(search.tuning.spec.method, search.tuning.spec.dataset) for search in searches}
@@ -216,15 +206,14 @@ def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | Non
 
 
 def opened_searches(
-    database: str, tunings: Sequence[Tuning], width: int, hashes: Mapping[FederationKey, str] = {}
+    database: str, tunings: Sequence[Tuning], width: int
 ) -> tuple[list[Search], list[Stored]]:
-    """The searches as they are stored, and what their runs took; ``hashes`` are those of the federations that
-    there are now, as far as they are known.
+    """The searches as they are stored, and what their runs took.
 
     Raises:
         RequestError: as ``read`` and ``Search.check_total``; the database holds runs that are reported.
     """
-    searches = [Search(tuning, width, hashes.get(tuning.spec.federation_key, "")) for tuning in tunings]
+    searches = [Search(tuning, width) for tuning in tunings]
     history = list(stored_runs(database, searches=True).values())
     if history:
         with open_store(database, create=False) as store:
@@ -280,7 +269,7 @@ class Searches:
             elif winner is None:
                 self.failed[title] = f"none of {len(trials)} trials gave a number: {trials[-1].reason}"
             else:
-                result = record(search.tuning, search.federation_hash, winner, trials)
+                result = record(search.tuning, search.clients, winner, trials)
                 self.records.append((result, write(self.home / "tuned", result)))
         return steps
 
@@ -304,24 +293,11 @@ def run_searches(
     ``database``.
 
     Raises:
-        RequestError: as ``opened_searches``; a federation cannot be what was asked for, no data set is to be
-            had; nothing is run then. Or the database or a record cannot be written: the same request goes on.
-        KeyboardInterrupt: as ``bench.sweep.run.Sweep``. The same request goes on.
+        RequestError: as ``opened_searches`` and ``Sweep.run``.
+        KeyboardInterrupt: as ``Sweep.run``. The same request goes on.
     """
-    build_once = cache(build)
-    federations, missing_data = build_all((tuning.spec for tuning in tunings), roots, build_once)
-    failed: dict[str, str] = {}
-    at_hand = []
-    for tuning in tunings:
-        if tuning.spec.dataset in missing_data:
-            failed[tuning.title] = str(missing_data[tuning.spec.dataset])
-        else:
-            at_hand.append(tuning)
-    if not at_hand:
-        raise NoDataError(next(iter(failed.values())))
-    hashes = {key: shared.hash for key, shared in federations.items()}
-    going, timings = opened_searches(database, at_hand, width, hashes)
-    searches = Searches(going, failed, home, on_trial)
+    going, timings = opened_searches(database, tunings, width)
+    searches = Searches(going, {}, home, on_trial)
     outcome = Sweep(
         searches.next_steps([*going]),
         database,
@@ -330,11 +306,11 @@ def run_searches(
         display,
         Estimator([*history, *timings], pool.devices[0]),
         execute,
-        build_once,
+        build,
         home=home,
         follow_up=searches.follow,
     ).run()
     reason = "; ".join(outcome.left) or "its runs were lost"
     for search in going:
-        failed[search.tuning.title] = f"{reason}; the same command goes on"
+        searches.failed[search.tuning.title] = f"{reason}; the same command goes on"
     return searches

@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 import pytest
-from fake_runs import cpu, grid, stored_numbers
+from fake_runs import grid, stored_numbers
 from processes import alive, below, wait_for
 from scripted import Scripted
 
@@ -83,32 +83,3 @@ def test_runs_of_a_lost_node_are_made_elsewhere(tmp_path: Path, cluster: Cluster
     assert stored_numbers(work.url) == stored_numbers(undisturbed.url)
     assert len(stored_numbers(work.url)) == 12
     wait_for(lambda: not alive(orphans))
-
-
-@pytest.mark.slow
-def test_every_end_of_a_run_is_the_one_that_it_has_here(tmp_path: Path, cluster: Cluster) -> None:
-    script = {
-        "local 3 0": ["raise"],
-        "local 3 1": ["exit 3"],
-        "local 3 2": ["signal 9", "done"],
-        "local 3 3": ["oom", "oom", "done"],
-        "local 3 4": ["hang"],
-        "fedavg 3 0": ["signal 9"],
-    }
-    planned = expand(grid(seeds=tuple(range(5))))
-    ended = {}
-    for place in ("ray", "here"):
-        (tmp_path / place).mkdir()
-        work = Scripted(tmp_path / place)
-        work.sweep(planned, script, on_ray(cluster) if place == "ray" else cpu(1), timeout=15)
-        ended[place] = {key: (row["state"], row["reason"]) for key, row in work.stored().items()}
-        assert len(work.attempts("local 3 2")) == 2
-        assert len(work.attempts("fedavg 3 0")) == 4, "tried again three times"
-        assert {"ValueError: seed 0" in log.read_text() for log in (work.folder / "logs").iterdir()} == {
-            True,
-            False,
-        }
-        shrinks = [attempt["shrink"] for attempt in work.attempts("local 3 3")]
-        assert shrinks == [1, 1, 2]
-    assert ended["ray"]["local 3 3"] == ended["here"]["local 3 3"] == ("done", "")
-    assert ended["ray"] == ended["here"]

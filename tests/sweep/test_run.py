@@ -6,10 +6,8 @@ import os
 import signal
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,11 @@ from fake_execute import by_other_code, instant, told, told_elsewhere
 from fake_runs import FakeFederation, cpu, grid, no_citeseer, stored_numbers, too_many_clients
 from processes import wait_for, workers_below
 from scripted import Scripted
-from sqlalchemy import create_engine, insert, text, update
+from sqlalchemy import Executable, create_engine, insert, update
 from stored_runs import done, save
 
 from bench.engine.methods import METHODS
-from bench.engine.result import Code, RunResult
+from bench.engine.result import RunResult
 from bench.engine.states import FAILURES
 from bench.errors import NoDataError, RequestError
 from bench.grids import Planned, expand
@@ -32,7 +30,7 @@ from bench.store.models import ImportedBundle, Run
 from bench.store.store import now
 from bench.sweep import fingerprint, workers
 from bench.sweep.claims import Claims, sweeps
-from bench.sweep.plan import Step, to_run
+from bench.sweep.plan import Step
 from bench.sweep.run import Outcome
 from bench.sweep.workers import LocalPool
 
@@ -207,37 +205,6 @@ def test_nothing_that_says_nothing_replaces_a_result(work: Scripted, monkeypatch
     fingerprint.code.cache_clear()
 
 
-def test_a_level_is_redone_and_nothing_else(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    planned = expand(grid(methods=("local", "fedavg", "fedprox"), seeds=(0, 1)))
-    work.sweep(planned[:5], {"local 3 1": ["raise"]})
-    # local gets a new version, fedavg other sources; one run of fedprox is missing.
-    real = fingerprint.code
-    monkeypatch.setattr(METHODS.named("local"), "numerics", METHODS.named("local").numerics + 1)
-    real.cache_clear()
-
-    def code(method: str, *others: str) -> Code:
-        return replace(real(method), source="other") if method == "fedavg" else real(method)
-
-    monkeypatch.setattr(fingerprint, "code", code)
-    assert Counter(step.status for step in work.plan(planned)) == {
-        "stale": 1,
-        "done": 3,
-        "failed": 1,
-        "missing": 1,
-    }
-    names = {
-        level: {f"{step.planned.method} {step.spec.seed}" for step in to_run(work.plan(planned, level))}
-        for level in (None, "stale", "failed", "changed")
-    }
-    real.cache_clear()
-    assert names == {
-        None: {"local 0", "local 1", "fedprox 1"},
-        "stale": {"local 0"},
-        "failed": {"local 1"},
-        "changed": {"fedavg 0", "fedavg 1"},
-    }
-
-
 def test_what_made_a_run_is_what_its_worker_had(work: Scripted) -> None:
     """Files may be edited while a sweep lasts; a new worker has what is there then."""
     assert work.sweep(local_runs(0), execute=by_other_code).counts == {"done": 1}
@@ -279,25 +246,19 @@ def test_a_sweep_does_not_mix_clients(work: Scripted) -> None:
             work.sweep(planned, build=other_federation)
     assert work.stored().keys() == {"local 3 0"}, "nothing is written"
     assert work.sweep(local_runs(0, clients=(4,)), build=other_federation).counts == {"done": 1}
+    change(work.url, text("UPDATE runs SET source_hash = 'earlier'"))
+    again = work.sweep(local_runs(0), rerun="changed", build=other_federation)
+    assert again.counts == {"done": 1}, "what is made again may be on others"
+    row = {"id": 1, "name": "theirs", "source": "", "hash": "h", "imported": now(), "sample": "{}"}
+    bundle = insert(ImportedBundle).values(**row, state="unverified")
+    change(work.url, bundle, update(Run).values(bundle_id=1))
+    assert work.sweep(local_runs(1), build=other_federation).counts == {"done": 1}, "others' runs may, too"
 
 
-def test_what_others_ran_on_other_clients_does_not_keep_ones_own_from_being_made(work: Scripted) -> None:
-    assert work.sweep(local_runs(0)).counts == {"done": 1}
-    with create_engine(work.url).begin() as connection:
-        row = {"id": 1, "name": "theirs", "source": "", "hash": "h", "imported": now(), "sample": "{}"}
-        connection.execute(insert(ImportedBundle).values(**row, state="unverified"))
-        connection.execute(update(Run).values(bundle_id=1))
-    assert work.sweep(local_runs(1), build=other_federation).counts == {"done": 1}
-
-
-def test_what_is_made_again_may_be_on_other_clients(work: Scripted) -> None:
-    work.sweep(local_runs(0))
-    with create_engine(work.url).begin() as connection:
-        connection.execute(text("UPDATE runs SET partition_hash = 'earlier', source_hash = 'earlier'"))
-    with pytest.raises(RequestError, match=r"made on other clients \(earlier\)"):
-        work.sweep(local_runs(1))
-    assert work.sweep(local_runs(0), rerun="changed").counts == {"done": 1}
-    assert work.stored()["local 3 0"]["partition_hash"] == "p"
+def change(url: str, *statements: Executable) -> None:
+    with create_engine(url).begin() as connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 # Other sweeps, and what follows ---------------------------------------------------------------------

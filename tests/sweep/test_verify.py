@@ -24,7 +24,6 @@ from stored_runs import (
     done,
     result_of,
     save,
-    set_cell,
     spec_of,
 )
 
@@ -49,12 +48,6 @@ def twelve(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     runs = [(spec_of(seed=seed), replace(done(), seconds={"total": 10.0**seed})) for seed in range(12)]
     bundle_of(folder / "twelve", [*runs, (spec_of(seed=99), RunResult("oom"))])
     return Bundle(folder / "twelve")
-
-
-def test_every_finished_run_is_as_likely_as_any_other(twelve: Bundle) -> None:
-    drawn = Counter(seed for trial in range(200) for seed in draw(twelve, 3, trial)["seed"])
-    assert set(drawn) == set(range(12))
-    assert chisquare(list(drawn.values())).pvalue > 1e-4
 
 
 def test_a_draw_follows_from_its_seed(twelve: Bundle) -> None:
@@ -226,14 +219,6 @@ def test_runs_that_cannot_be_made_here(
     assert ": 3 not checked; nothing marked\n" in text
     with open_store(url, create=False) as store:
         assert set(store.runs()["bundle_state"]) == {"unverified"}
-
-
-def test_a_bundle_whose_numbers_do_not_agree_is_refused(real: Path, tmp_path: Path) -> None:
-    broken = Path(shutil.copytree(real, tmp_path / "broken"))
-    change_table(broken, "client_results.parquet", set_cell("correct", 1))
-    change_table(broken, "confusions.parquet", lambda table: table.slice(0, 0))
-    with pytest.raises(RequestError, match="curve"):
-        Bundle(broken)
 
 
 def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_path: Path) -> None:
