@@ -233,21 +233,20 @@ class Sweep:
         fewest runs. Nothing starts before a job that waits for its device to be empty.
         """
         devices, moment = self.pool.devices, time.monotonic()
-        used_slots = {job.slot for job in self._running.values()}
-        loads = Counter(devices[slot] for slot in used_slots)
+        loads = Counter(devices[job.slot] for job in self._running.values())
         closed = {devices[job.slot] for job in self._running.values() if self._fills_device(job)}
+        free_slots = {*range(len(devices))} - {job.slot for job in self._running.values()}
         for job in self._waiting:
             seconds = self.estimator.seconds(job.step.spec) or 0.0
             if job.held_until > moment or moment + seconds > self._deadline:
                 continue
-            slots = [slot for slot, device in enumerate(devices) if device not in closed]
+            slots = [slot for slot in sorted(free_slots) if devices[slot] not in closed]
             if not slots:
                 return None
-            slot = min(slots, key=lambda slot: (loads[devices[slot]], slot in used_slots))
-            if self._fills_device(job) and loads[devices[slot]]:
-                closed.add(devices[slot])
-            elif slot not in used_slots:
+            slot = min(slots, key=lambda slot: loads[devices[slot]])
+            if not self._fills_device(job) or not loads[devices[slot]]:
                 return job, slot
+            closed.add(devices[slot])
         return None
 
     def _begin(self, job: Job, slot: int) -> None:
