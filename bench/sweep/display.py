@@ -233,24 +233,18 @@ class Display:
 
 def status(sweeps_now: Sequence[Mapping[str, Any]]) -> str:
     """What runs where, how far each of ``bench.sweep.claims.sweeps`` is, and when it ends."""
-    return "\n\n".join(map(_status, sweeps_now)) if sweeps_now else NO_SWEEP
-
-
-def _status(sweep: Mapping[str, Any]) -> str:
-    count, unknown_count = sum(sweep["counts"].values()), sweep["unknown_times"]
-    end = "at an unknown time"
-    if sweep["ends"]:
-        seconds = -_age(sweep["ends"])
-        end = f"in {duration(seconds)}" if seconds > 0 else "any moment"
-        end += f", without {runs(unknown_count)} whose time is unknown" if unknown_count else ""
-    place = f"sweep {sweep['pid']} on {sweep['host']} into {sweep['database']}"
-    text = f"{place}, for {duration(_age(sweep['started']))}\n"
-    text += f"{count:,} of {runs(sweep['total'])} ended"
-    text += f": {states(sweep['counts'])}\n" if count else "\n"
-    text += f"{len(sweep['running'])} running, {sweep['left']:,} waiting; ends {end}"
-    for run in sweep["running"]:
-        text += f"\n  {run['device']}: {run['run']}, for {duration(_age(run['since']))}"
-    return text
+    lines = []
+    for sweep in sweeps_now:
+        end = f"in {duration(-_age(sweep['ends']))}" if sweep["ends"] else "at an unknown time"
+        if sweep["ends"] and sweep["unknown_times"]:
+            end += f", without {runs(sweep['unknown_times'])} whose time is unknown"
+        place = f"sweep {sweep['pid']} on {sweep['host']} into {sweep['database']}"
+        count, running = sum(sweep["counts"].values()), sweep["running"]
+        lines.append(f"{place}, for {duration(_age(sweep['started']))}")
+        lines.append(f"{count:,} of {runs(sweep['total'])} ended: {states(sweep['counts']) or 'none'}")
+        lines.append(f"{len(running)} running, {sweep['left']:,} waiting; ends {end}")
+        lines += [f"  {run['device']}: {run['run']}, for {duration(_age(run['since']))}" for run in running]
+    return "\n".join(lines) or NO_SWEEP
 
 
 def _age(moment: str) -> float:

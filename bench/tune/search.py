@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, cast, get_args
+from typing import NamedTuple, cast
 
 from bench.errors import RequestError
 from bench.federation.build import build as build_federation
@@ -161,8 +161,7 @@ def _trial(tuning: Tuning, number: int, place: int, runs: Sequence[TrialRun], sh
     failed_run = next((run for run in runs if run.state != "searched"), None)
     state, validation, reason = "complete", None, ""
     if failed_run is not None:
-        state = failed_run.state if failed_run.state in get_args(State) else "failed"
-        reason = failed_run.reason
+        state, reason = failed_run.state, failed_run.reason
     elif epochs > share + EPSILON:
         state = "cut"
         reason = f"it takes {epochs:,.0f} client epochs, {share:,.0f} were left: more --trials grant more"
