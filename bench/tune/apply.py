@@ -62,10 +62,10 @@ def configurations(home: Path | None = None, shipped: Path | None = None) -> Con
     suite = shipped or files("bench.results").joinpath("tuned")
     for folder, is_own in (((home or paths.home()) / "tuned", True), (suite, False)):
         entries: Iterable[Any] = folder.iterdir() if folder.is_dir() else ()
-        records = {entry.name: entry for entry in entries if entry.name.endswith(".json")}
-        for name, entry in sorted(records.items()):
-            configuration = Configuration(parse(entry.read_bytes(), name), is_own)
-            by_file[name] = (*by_file.get(name, ()), configuration)
+        for entry in sorted(entries, key=lambda entry: str(entry.name)):
+            if entry.name.endswith(".json"):
+                configuration = Configuration(parse(entry.read_bytes(), entry.name), is_own)
+                by_file[entry.name] = (*by_file.get(entry.name, ()), configuration)
     return Configurations(by_file)
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -15,8 +15,6 @@ from bench.errors import RequestError, first_problem
 from bench.replacement import replacing_file
 from bench.spec import RunSpec
 from bench.tune.tuning import STAGE, Tuning, Value, numerics
-
-FORMAT: Final = 1
 
 PACKAGES = ("numpy", "optuna", "torch")
 
@@ -66,7 +64,7 @@ class Record(_Part):
     its seed, ``clients`` the hash of the federation that the trials were made on.
     """
 
-    format: Literal[1] = FORMAT
+    format: Literal[1] = 1
     study: str
     cell: dict[str, Any]
     clients: Annotated[str, Field(min_length=1)]
