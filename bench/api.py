@@ -33,7 +33,7 @@ from bench.sweep import fingerprint
 from bench.sweep.display import Display, notebook_console
 from bench.sweep.plan import Estimator, data_at_hand, make_plan, to_run
 from bench.sweep.run import Outcome, Sweep
-from bench.sweep.workers import LocalPool, OwnProcess, choose
+from bench.sweep.workers import OwnProcess, choose
 
 READING = {"stage": "trained", "split": "test", "rule": "best_val"}
 
@@ -210,15 +210,16 @@ def fill(
     in_cells = {name for name, kind in METHODS.all().items() if kind.__module__ == "__main__"}
     plan = [replace(step, to_run=step.to_run or step.spec.method in in_cells) for step in plan]
     is_own = any(step.spec.method in in_cells for step in plan)
-    slots = choose(devices, 1 if is_own else jobs, threads, len(to_run(plan)))
-    estimator = Estimator(rows.values(), slots.devices[0])
+    pool = choose(devices, 1 if is_own else jobs, threads, len(to_run(plan)))
+    if is_own:
+        pool = OwnProcess(pool.devices, pool.threads)
+    estimator = Estimator(rows.values(), pool.devices[0])
     return Sweep(
         plan,
         database,
         roots,
-        slots,
+        pool,
         Display(notebook_console()),
         estimator,
         home=None if is_own else paths.home(),
-        make_pool=OwnProcess if is_own else LocalPool,
     ).run()

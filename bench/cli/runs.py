@@ -187,12 +187,13 @@ def status(
     if as_json and watch:
         raise RequestError("--watch is for people: expected it without --json")
 
-    from bench.sweep import status
+    from bench.sweep import display
+    from bench.sweep.claims import sweeps
 
     url = db or paths.default_database()
     if watch:
-        status.watch(url, say)
+        display.watch(url, say)
     elif as_json:
-        print(json.dumps(status.sweeps(url), indent=1))
+        print(json.dumps(sweeps(url), indent=1))
     else:
-        say(status.text(status.sweeps(url)))
+        say(display.status(sweeps(url)))

@@ -10,7 +10,7 @@ from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
 from bench.errors import RequestError
-from bench.sweep.policy import Level, Limits, check
+from bench.sweep.policy import Level
 
 
 def sweep(
@@ -49,10 +49,8 @@ def sweep(
         rerun: Redo exactly the runs that are stale, failed, or made by other sources (changed).
         dry_run: Print what is done, what would be run and what that costs, and run nothing.
     """
-    limits = Limits(max_failures, timeout_seconds, budget_hours * 3600 if budget_hours else None)
     if save_models and machines.backend != "local":
         raise RequestError("--save-models is for runs on this machine: it goes with --backend local")
-    check(machines)
     roots = paths.data_roots(data_root)
 
     from bench import model_files
@@ -61,8 +59,9 @@ def sweep(
     from bench.store import bundle, connect
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
-    from bench.sweep import display, execution, run
+    from bench.sweep import display, execution
     from bench.sweep.plan import Estimator, data_at_hand, make_plan, to_run
+    from bench.sweep.run import Sweep, opened_pool
     from bench.tune.apply import tuned
 
     choice = filters.of_grid()
@@ -78,14 +77,14 @@ def sweep(
     plan = make_plan(runs, rows, data_at_hand(roots), rerun, lacks_models)
     steps = to_run(plan)
     notes = console(errors=as_json)
-    with run.opened_backend(machines, len(steps), paths.home()) as (slots, make_pool):
+    with opened_pool(machines, len(steps), paths.home()) as pool:
         shipped = bundle.shipped_runs() if dry_run and any(step.status != "no_data" for step in steps) else {}
-        estimator = Estimator(rows.values(), slots.devices[0], shipped.values())
-        summary = display.summary(plan, estimator, len(slots.devices))
+        estimator = Estimator(rows.values(), pool.devices[0], shipped.values())
+        summary = display.summary(plan, estimator, len(pool.devices))
         if dry_run:
             file = connect.Database(database).path
             bytes_a_run = file.stat().st_size / len(rows) if file and rows else None
-            tree = display.as_json(plan, estimator, len(slots.devices), bytes_a_run, shipped)
+            tree = display.as_json(plan, estimator, len(pool.devices), bytes_a_run, shipped)
             if as_json:
                 print(json.dumps(tree, indent=1))
                 return 0
@@ -101,18 +100,19 @@ def sweep(
         if steps:
             say(summary, notes)
         start = time.monotonic()
-        outcome = run.Sweep(
+        outcome = Sweep(
             plan,
             database,
             roots,
-            slots,
+            pool,
             display.Display(notes),
             estimator,
             execute=saving or execution.execute,
-            limits=limits,
             home=paths.home(),
             minutes=checkpoint_minutes,
-            make_pool=make_pool,
+            timeout=timeout_seconds,
+            budget=budget_hours * 3600 if budget_hours else None,
+            max_failures=max_failures,
         ).run()
     if as_json:
         print(json.dumps({"counts": outcome.counts, "ran": outcome.ran, "left": outcome.left}))

@@ -9,7 +9,6 @@ from pathlib import Path
 from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
-from bench.sweep.policy import check
 
 
 def tune(
@@ -42,7 +41,6 @@ def tune(
         dry_run: Print the searches, how far they are and how long the rest takes, and run nothing.
         optuna: File for the trials that are done, for optuna-dashboard; nothing is run.
     """
-    check(machines)
     roots = paths.data_roots(data_root)
 
     from bench.grids import expand, requested_grid
@@ -50,9 +48,9 @@ def tune(
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
     from bench.sweep import display, plan
-    from bench.sweep.run import opened_backend
-    from bench.tune import proposals, run, show
-    from bench.tune.search import opened_searches
+    from bench.sweep.run import opened_pool
+    from bench.tune import proposals, show
+    from bench.tune.search import opened_searches, run_searches
     from bench.tune.tuning import search_seeds, tunings
 
     seeds = search_seeds(filters.seed)
@@ -73,32 +71,31 @@ def tune(
         print(optuna)
         return 0
     history = stored_runs(paths.default_database()).values()
-    with opened_backend(machines, len(requests) * trials * len(seeds), home) as (slots, make_pool):
+    with opened_pool(machines, len(requests) * trials * len(seeds), home) as pool:
         if dry_run:
             searches, timings = opened_searches(database, requests, batch)
-            estimator = plan.Estimator([*history, *timings], slots.devices[0])
+            estimator = plan.Estimator([*history, *timings], pool.devices[0])
             data_gap = plan.data_at_hand(roots)
             rows = [show.row(each, estimator, data_gap(each.tuning.spec.dataset)) for each in searches]
             if as_json:
-                tree = {"searches": rows, "skipped": reasons, "slots": len(slots.devices)}
+                tree = {"searches": rows, "skipped": reasons, "slots": len(pool.devices)}
                 print(json.dumps(tree, indent=1))
                 return 0
             console(120).print(show.table(rows))
             for name, reason in reasons.items():
                 say(f"left out: {name}: {reason}", notes)
-            say(show.cost(rows, len(slots.devices), batch * len(seeds)), notes)
+            say(show.cost(rows, len(pool.devices), batch * len(seeds)), notes)
             return 0
-        result = run.tune(
+        result = run_searches(
             requests,
             database,
             home,
             roots,
-            slots,
+            pool,
             batch,
             display.Display(notes, only_notes=True),  # trials have lines of their own
             lambda *trial: say(show.line(*trial), notes),
             history,
-            make_pool=make_pool,
         )
     if as_json:
         print(json.dumps(show.outcome_json(result), indent=1))

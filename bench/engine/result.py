@@ -43,7 +43,6 @@ class RunResult:
         code: the code that the process had loaded.
         environment: the machine that made the run (``bench.environment.describe``); empty where it was lost.
         started: when the run was begun, UTC without a zone.
-        raised: whether the run itself raised an exception, and not what it needs (data, a node, a disk).
         client_epochs: the passes over a client's training items, as a mean over clients, also of a run
             that diverged.
     """
@@ -51,7 +50,6 @@ class RunResult:
     state: State
     reason: str = ""
     traceback: str = ""
-    raised: bool = False
     correct: dict[tuple[str, str], NDArray[np.int32]] = field(default_factory=dict)
     samples: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     confusion: dict[tuple[str, str], NDArray[np.int32]] = field(default_factory=dict)

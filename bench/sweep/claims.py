@@ -7,6 +7,8 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import delete, or_, update
@@ -14,8 +16,8 @@ from sqlalchemy.orm import Session
 
 from bench import process
 from bench.errors import BusyError, RequestError
-from bench.store import Store
-from bench.store.connect import PATIENCE
+from bench.store import Store, open_store
+from bench.store.connect import PATIENCE, Database
 from bench.store.models import Claim, RunningSweep
 from bench.store.store import clock, now
 
@@ -31,37 +33,28 @@ LEASE = PATIENCE + 60.0
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class Claims:
     """The claims of one sweep on a database; used as a context manager around it.
 
     A claim ends when it is released, when its owner is seen to run no more, or by itself when nobody renews
-    it: a sweep that was killed elsewhere holds up nobody for longer than a lease. Time is the database's own,
-    since the clocks of several hosts differ.
+    it. Time is the database's own, since the clocks of several hosts differ.
 
-    ``progress`` says how far the sweep is, for others to see: the columns jobs, total, counts, left, ends and
-    unknown_times of ``RunningSweep``.
-
-    A busy database is waited for, at most ``patience`` seconds and not once the sweep is ``stopping``. Claims
-    are renewed after ``renew_seconds``. Every method raises ``RequestError`` where the database cannot be
-    used, and ``KeyboardInterrupt`` where it is busy and the sweep is to stop now.
+    ``progress`` says how far the sweep is, for others to see: columns of ``RunningSweep``. A busy database is
+    waited for, at most ``patience`` seconds and not once the sweep is ``stopping``. Every method raises
+    ``RequestError`` where the database cannot be used, and ``KeyboardInterrupt`` where it is busy and the
+    sweep is to stop now.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        stopping: Callable[[], bool] = lambda: False,
-        progress: Callable[[], Mapping[str, Any]] = dict,
-        lease: float = LEASE,
-        renew_seconds: float = RENEW,
-        patience: float = PATIENCE,
-    ) -> None:
+    store: Store
+    stopping: Callable[[], bool] = lambda: False
+    progress: Callable[[], Mapping[str, Any]] = dict
+    lease: float = LEASE
+    renew_seconds: float = RENEW
+    patience: float = PATIENCE
+
+    def __post_init__(self) -> None:
         self.owner = f"{process.name()}:{secrets.token_hex(4)}"
-        self._store = store
-        self._stopping = stopping
-        self._progress = progress
-        self._lease = lease
-        self._renew_seconds = renew_seconds
-        self._patience = patience
         self._started = now()
         self._renewed = time.monotonic()
 
@@ -70,19 +63,19 @@ class Claims:
 
     def __exit__(self, *_: object) -> None:
         """Give up all claims of this sweep, and remove those that have run out."""
-        with suppress(RequestError), self._store.transaction() as session:  # they run out by themselves
+        with suppress(RequestError), self.store.transaction() as session:  # they run out by themselves
             moment = clock(session)
             for model in (Claim, RunningSweep):
                 session.execute(delete(model).where(or_(model.owner == self.owner, model.until <= moment)))
 
     def ask(self, question: Callable[[], T]) -> T:
         """The database's answer, waited for while it is locked or its server is away."""
-        end = time.monotonic() + self._patience
+        end = time.monotonic() + self.patience
         while True:
             try:
                 return question()
             except BusyError as error:
-                if self._stopping():
+                if self.stopping():
                     raise KeyboardInterrupt from error
                 if time.monotonic() > end:
                     raise
@@ -92,12 +85,12 @@ class Claims:
         """Make a change, given the database's time, in a transaction that also says how far the sweep is."""
 
         def write() -> T:
-            with self._store.transaction() as session:
+            with self.store.transaction() as session:
                 moment = clock(session)
                 answer = change(session, moment)
-                if row := dict(self._progress()):
+                if row := dict(self.progress()):
                     row |= {"counts": json.dumps(row["counts"]), "started": self._started}
-                    session.merge(RunningSweep(**row, owner=self.owner, until=moment + self._lease))
+                    session.merge(RunningSweep(**row, owner=self.owner, until=moment + self.lease))
                 return answer
 
         return self.ask(write)
@@ -111,19 +104,52 @@ class Claims:
             if claim is not None and is_held and process.runs(claim.owner) is not False:
                 return False
             names = {"spec_hash": spec_hash, "run": run, "device": device, "owner": self.owner}
-            session.merge(Claim(**names, until=moment + self._lease, since=now()))
+            session.merge(Claim(**names, until=moment + self.lease, since=now()))
             return True
 
         return self._write(take)
 
     def renew(self) -> None:
         """Let all claims last another lease from now, if it is time to."""
-        if time.monotonic() - self._renewed >= self._renew_seconds:
+        if time.monotonic() - self._renewed >= self.renew_seconds:
             mine = update(Claim).where(Claim.owner == self.owner)
-            self._write(lambda session, moment: session.execute(mine.values(until=moment + self._lease)))
+            self._write(lambda session, moment: session.execute(mine.values(until=moment + self.lease)))
             self._renewed = time.monotonic()
 
     def drop(self, spec_hash: str) -> None:
         """Give up the claim on a run, which another sweep has made."""
         mine = delete(Claim).where(Claim.spec_hash == spec_hash, Claim.owner == self.owner)
         self._write(lambda session, moment: session.execute(mine))
+
+
+def sweeps(url: str) -> list[dict[str, Any]]:
+    """The sweeps that run now on a database, wherever they run, the oldest first.
+
+    Each has ``host``, ``pid``, ``database``, ``running`` (a dictionary each) and what ``RunningSweep`` holds;
+    ``ends`` is None where nothing is known. Times are UTC, ISO 8601. Raises ``RequestError`` where the
+    database cannot be read.
+    """
+    database = Database(url)
+    if database.empty():
+        return []
+    with open_store(url, create=False) as store:
+        rows = store.sweeps()
+    entries = []
+    for row, claims in rows:
+        if process.runs(row.owner) is False:
+            continue
+        host, pid = row.owner.split(":")[:2]
+        entry: dict[str, Any] = {"host": host, "pid": int(pid), "database": database.name}
+        entry |= _values(row, "started", "jobs", "total", "counts", "left", "ends", "unknown_times")
+        entry["counts"] = json.loads(row.counts)
+        entry["running"] = [_values(claim, "run", "spec_hash", "device", "since") for claim in claims]
+        entries.append(entry)
+    return entries
+
+
+def _values(row: RunningSweep | Claim, *names: str) -> dict[str, Any]:
+    values = {name: getattr(row, name) for name in names}
+    for name, value in values.items():
+        if isinstance(value, datetime):
+            values[name] = value.isoformat(timespec="seconds")
+    return values

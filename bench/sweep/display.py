@@ -1,10 +1,12 @@
-"""What people and programs see of plans and of a sweep while it runs."""
+"""What people and programs see of plans and of sweeps."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Self
 
 from rich.box import SIMPLE_HEAD
@@ -13,7 +15,6 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
@@ -21,8 +22,13 @@ from rich.table import Table
 
 from bench.engine.result import RunResult
 from bench.engine.states import SETTLED
-from bench.store.store import accuracies
-from bench.sweep.plan import Estimator, Step, to_run
+from bench.store.store import accuracies, now
+from bench.sweep.claims import sweeps
+from bench.sweep.plan import Estimator, Step, side_by_side, to_run
+
+NO_SWEEP = "no sweep is running"
+
+WATCH_SECONDS = 1.0
 
 # Words --------------------------------------------------------------------------------------------
 
@@ -54,13 +60,6 @@ def states(counts: Mapping[str, int]) -> str:
 # Plans --------------------------------------------------------------------------------------------
 
 
-def side_by_side(seconds: Sequence[float], slots: int) -> float:
-    """What runs of so many seconds take together: spread evenly over the slots, and no less than the
-    longest.
-    """
-    return max([sum(seconds) / slots, *seconds])
-
-
 def summary(plan: Sequence[Step], estimator: Estimator, slots: int) -> str:
     """The runs of a plan by status, and ``to_do`` where there is anything."""
     text = f"{runs(len(plan))}: {states(Counter(step.status for step in plan))}"
@@ -69,8 +68,9 @@ def summary(plan: Sequence[Step], estimator: Estimator, slots: int) -> str:
 
 def to_do(plan: Sequence[Step], estimator: Estimator, slots: int) -> str:
     """How many runs are to do, how long they take on so many slots, and what is not known."""
-    times, unknown_count = _times(plan, estimator)
-    count = len(times) + unknown_count
+    ready_steps = _ready(plan)
+    times, unknown_count = estimator.times(ready_steps)
+    count = len(ready_steps)
     text = f"{count:,} to run, time unknown, no like run is stored" if count else "nothing to run"
     if times:
         text = f"{count:,} to run, time {duration(side_by_side(times, slots))} on {slots} at a time"
@@ -80,16 +80,15 @@ def to_do(plan: Sequence[Step], estimator: Estimator, slots: int) -> str:
     return text
 
 
-def _times(plan: Sequence[Step], estimator: Estimator) -> tuple[list[float], int]:
-    """Expected seconds of the runs to do whose data are at hand, and of how many they are not known."""
-    times = [estimator.seconds(step.spec) for step in to_run(plan) if step.status != "no_data"]
-    return [seconds for seconds in times if seconds is not None], times.count(None)
+def _ready(plan: Sequence[Step]) -> list[Step]:
+    """The runs to do whose data are at hand."""
+    return [step for step in to_run(plan) if step.status != "no_data"]
 
 
 def _total(steps: Sequence[Step], estimator: Estimator) -> float | None:
-    """Seconds that steps take one after the other; None where these are not known of all."""
-    times = [estimator.seconds(step.spec) for step in steps]
-    return None if None in times else sum(filter(None, times))
+    """Seconds that runs take one after the other; None where these are not known of all."""
+    times, unknown_count = estimator.times(steps)
+    return None if unknown_count else sum(times)
 
 
 def table(plan: Sequence[Step], estimator: Estimator) -> Table:
@@ -103,10 +102,10 @@ def table(plan: Sequence[Step], estimator: Estimator) -> Table:
     for names, steps in cells.items():
         rest = [step for step in steps if step.to_run]
         seconds = _total(rest, estimator)
-        time = "unknown" if seconds is None else duration(seconds) if rest else ""
+        time_left = "unknown" if seconds is None else duration(seconds) if rest else ""
         reason = next((step.reason for step in steps if step.reason), "")
         counts = Counter("changed" if step.changed else step.status for step in steps)
-        grid.add_row(*map(str, names), states(counts), time, reason)
+        grid.add_row(*map(str, names), states(counts), time_left, reason)
     return grid
 
 
@@ -121,27 +120,21 @@ def as_json(
 
     ``seconds`` is what the ready runs whose time is known take side by side, ``device_hours`` what they take
     together; None where that of no run is known. ``shipped`` are the spec hashes that come with the suite.
-
-    ``levels`` are of stored settled runs. ``exact``: made by the installed sources. ``compatible``: by other
-    sources, numbers declared the same. ``stale``: numbers declared to differ.
+    ``levels`` are of stored settled runs.
     """
-
-    def level(steps: Sequence[Step], reason: str = "") -> dict[str, Any]:
-        return {"runs": len(steps), "reason": reason, "seconds": _total(steps, estimator)}
-
-    ready_steps = [step for step in to_run(plan) if step.status != "no_data"]
-    times, unknown_count = _times(plan, estimator)
+    ready_steps = _ready(plan)
+    times, unknown_count = estimator.times(ready_steps)
     is_known = bool(times) or not ready_steps
-    settled_steps = [step for step in plan if step.status in SETTLED]
-    changed_steps = [step for step in settled_steps if step.changed]
-    stale_steps = [step for step in plan if step.status == "stale"]
+    levels = {}
+    for level in ("exact", "compatible", "stale"):
+        steps = [step for step in plan if _level(step) == level]
+        reason = steps[0].reason if steps and level == "stale" else ""
+        if level == "compatible":
+            reason = "the code's sources differ, its numerics version does not"
+        levels[level] = {"runs": len(steps), "reason": reason, "seconds": _total(steps, estimator)}
     return {
         "counts": dict(Counter(step.status for step in plan)),
-        "levels": {
-            "exact": level([step for step in settled_steps if not step.changed]),
-            "compatible": level(changed_steps, "the code's sources differ, its numerics version does not"),
-            "stale": level(stale_steps, next((step.reason for step in stale_steps), "")),
-        },
+        "levels": levels,
         "to_run": len(ready_steps),
         "shipped": sum(step.spec.hash in shipped for step in ready_steps),
         "seconds": side_by_side(times, slots) if is_known else None,
@@ -150,6 +143,12 @@ def as_json(
         "bytes": None if bytes_a_run is None else round(bytes_a_run * len(ready_steps)),
         "runs": [_row(step, estimator) for step in plan],
     }
+
+
+def _level(step: Step) -> str:
+    if step.status in SETTLED:
+        return "compatible" if step.changed else "exact"
+    return step.status
 
 
 def _row(step: Step, estimator: Estimator) -> dict[str, Any]:
@@ -165,18 +164,16 @@ def _row(step: Step, estimator: Estimator) -> dict[str, Any]:
     }
 
 
+# A sweep ------------------------------------------------------------------------------------------
+
+
 def notebook_console() -> Console:
     """Standard output; in a notebook, whose cells show a terminal's bar, it counts as a terminal."""
     return Console(highlight=False, force_terminal="ipykernel" in sys.modules or None, force_jupyter=False)
 
 
-# A sweep ------------------------------------------------------------------------------------------
-
-
 def line(step: Step, result: RunResult) -> str:
-    """One line on a finished run; ``test`` is the mean over clients of the trained models' test accuracy in
-    percent, at the round of best mean validation accuracy, as ``bench runs list`` has it.
-    """
+    """One line on a finished run, with its test accuracy as ``bench runs list`` has it."""
     if result.state != "done":
         return f"{step.name}: {result.state.replace('_', ' ')}: {result.reason}"
     reading = ("trained", "test", "best_val")
@@ -194,12 +191,16 @@ class Display:
         self._console = console
         self._only_notes = only_notes
         self._total = self._done = 0
-        counted = (TextColumn("runs"), BarColumn(), MofNCompleteColumn())
-        timed = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-        has_bar = console.is_terminal and not only_notes
-        self._bar = Progress(
-            *counted, *timed, console=console, transient=True, disable=not has_bar, refresh_per_second=2
+        columns = (
+            "runs",
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            "left",
+            TimeRemainingColumn(),
         )
+        is_hidden = only_notes or not console.is_terminal
+        self._bar = Progress(*columns, console=console, transient=True, disable=is_hidden)
         self._task = self._bar.add_task("runs", total=None)
 
     def __enter__(self) -> Self:
@@ -225,3 +226,39 @@ class Display:
             number = str(self._done).rjust(len(str(self._total)))
             self.note(f"[{number}/{self._total}] {line(step, result)}")
             self._bar.advance(self._task)
+
+
+# Running sweeps -----------------------------------------------------------------------------------
+
+
+def status(sweeps_now: Sequence[Mapping[str, Any]]) -> str:
+    """What runs where, how far each of ``bench.sweep.claims.sweeps`` is, and when it ends."""
+    lines = []
+    for sweep in sweeps_now:
+        end = f"in {duration(-_age(sweep['ends']))}" if sweep["ends"] else "at an unknown time"
+        if sweep["ends"] and sweep["unknown_times"]:
+            end += f", without {runs(sweep['unknown_times'])} whose time is unknown"
+        place = f"sweep {sweep['pid']} on {sweep['host']} into {sweep['database']}"
+        count, running = sum(sweep["counts"].values()), sweep["running"]
+        lines.append(f"{place}, for {duration(_age(sweep['started']))}")
+        lines.append(f"{count:,} of {runs(sweep['total'])} ended: {states(sweep['counts']) or 'none'}")
+        lines.append(f"{len(running)} running, {sweep['left']:,} waiting; ends {end}")
+        lines += [f"  {run['device']}: {run['run']}, for {duration(_age(run['since']))}" for run in running]
+    return "\n".join(lines) or NO_SWEEP
+
+
+def _age(moment: str) -> float:
+    """Seconds since a moment."""
+    return (now() - datetime.fromisoformat(moment)).total_seconds()
+
+
+def watch(url: str, show: Callable[[str], None]) -> None:
+    """Show the status until no sweep runs, whenever a run has begun or ended."""
+    before = None
+    while sweeps_now := sweeps(url):
+        events = [(sweep["counts"], sweep["running"]) for sweep in sweeps_now]
+        if events != before:
+            show(status(sweeps_now))
+        before = events
+        time.sleep(WATCH_SECONDS)
+    show(NO_SWEEP)

@@ -24,7 +24,7 @@ from bench.federation.types import Federation
 from bench.nn.models import build_model
 from bench.spec import FederationKey, RunSpec
 from bench.sweep import fingerprint
-from bench.sweep.order import Order, of_run
+from bench.sweep.order import Order
 
 FEDERATIONS = 2
 """So many federations stay in a worker: a sweep runs many methods on the same clients in a row."""
@@ -35,24 +35,21 @@ fingerprint.read()  # with what it loads: what is edited later is not what this 
 
 
 class Shared(NamedTuple):
-    """A federation's hash, how it was made, and the file where workers find it; None where there is none."""
+    """A federation's hash, how it was made, and the file where workers find it."""
 
     hash: str
     provenance: Mapping[str, Any]
-    file: Path | None
+    file: Path
 
 
 Federations = dict[FederationKey, Shared]
 
 
 def build_all(
-    specs: Iterable[RunSpec], roots: tuple[Path, ...], build: Build, folder: Path | None = None
+    specs: Iterable[RunSpec], roots: tuple[Path, ...], build: Build, folder: Path
 ) -> tuple[Federations, dict[str, NoDataError]]:
-    """Build every distinct federation, and write it into a folder for workers, if there is one. Returned are
-    the federations, and why data sets are not to be had.
-
-    Raises:
-        RequestError: what was asked for makes no federation, for example more clients than nodes.
+    """Build every distinct federation, and write it into a folder for workers. Returned are the federations,
+    and why data sets are not to be had. Raises as ``build``.
     """
     federations: Federations = {}
     missing_data: dict[str, NoDataError] = {}
@@ -64,10 +61,9 @@ def build_all(
         except NoDataError as error:
             missing_data[key.dataset] = error
             continue
-        file = None if folder is None else folder / f"{len(federations)}.pickle"
-        if file is not None:
-            with suppress(OSError):  # a worker that cannot read it builds
-                file.write_bytes(pickle.dumps(federation, protocol=5))
+        file = folder / f"{len(federations)}.pickle"
+        with suppress(OSError):  # a worker that cannot read it builds
+            file.write_bytes(pickle.dumps(federation, protocol=5))
         federations[key] = Shared(federation.hash, federation.provenance, file)
     return federations, missing_data
 
@@ -91,51 +87,40 @@ def execute(
 ) -> RunResult:
     """Execute an order's spec on a ``view`` of its federation, which is kept for the next ones.
 
-    ``kept`` is given the run's trained models. ``run`` makes the run, on the federation that ``build`` makes
-    where it cannot be read. The outcome says which code this process has: a sweep's files may be edited while
-    it lasts, and a worker that takes the place of another has what was there then.
+    ``kept`` is given the run's trained models. The outcome says which code this process has: a sweep's files
+    may be edited while it lasts, and a worker that takes the place of another has what was there then.
 
     Raises:
-        NoDataError: the data set is not to be had.
-        NotApplicableError: the method cannot do what the spec asks.
         RequestError: the sources here, or the clients that the data make, are others than the order says.
+            Beside it whatever ``build`` and ``run`` raise.
     """
     spec, device = order.spec, torch.device(order.device)
-    _prepare(device, order.threads)
+    if parent_process() is not None:  # elsewhere the process is not the worker's own
+        _set_aside()
+    torch.set_num_threads(order.threads)
+    if device.type != "cpu":
+        torch.cuda.init()  # a run begins by resetting the device's peak memory, which has none before
+        torch.backends.cudnn.allow_tf32 = False  # convolutions in float32, as all other products are
     code = fingerprint.of(spec)
     if order.source and code.source != order.source:
         raise RequestError("expected the sweep's sources of bench on every machine, this one has others")
     federation = view(_federation(spec.federation_key, order.roots, order.federation, build))
     if order.federation_hash and federation.hash != order.federation_hash:
-        raise RequestError(
-            f"expected the sweep's clients ({order.federation_hash[:8]}) on every machine, "
-            f"the data of this one make others ({federation.hash[:8]})"
-        )
+        expected = f"expected the sweep's clients ({order.federation_hash[:8]}) on every machine"
+        raise RequestError(f"{expected}, the data of this one make others ({federation.hash[:8]})")
     block_size = None
     if order.shrink > 1:
         size = default_block_size(build_model(spec.client, federation), federation.clients, device)
         block_size = max(1, size // order.shrink)
     checkpoint = run_checkpoint(federation, order)
-    result = of_run(lambda: run(spec, federation, order.device, block_size, checkpoint, kept), order.device)
+    result = run(spec, federation, order.device, block_size, checkpoint, kept)
     result.code = code
     return result
 
 
-def _prepare(device: torch.device, threads: int) -> None:
-    """Set up this process for a run on a device."""
-    if parent_process() is not None:  # elsewhere the process is not the worker's own
-        _set_aside()
-    torch.set_num_threads(threads)
-    if device.type != "cpu":
-        torch.cuda.init()  # a run begins by resetting the device's peak memory, which has none before
-        torch.backends.cudnn.allow_tf32 = False  # convolutions in float32, as all other products are
-
-
 @cache
 def _set_aside() -> None:
-    """Exempt what is imported from garbage collection: it lives as long as the process, and every run
-    begins with a collection, which took half the time of a run of one round to walk through it.
-    """
+    """Exempt what is imported from garbage collection, which took half the time of a run of one round."""
     gc.collect()
     gc.freeze()
 

@@ -6,7 +6,6 @@ what the process runs.
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -20,7 +19,7 @@ from bench.errors import RequestError
 from bench.federation.scenario import SCENARIOS
 from bench.federation.scenarios import parse
 from bench.own_sources import sources
-from bench.spec import RunSpec
+from bench.spec import RunSpec, sha256
 
 SHARED = ("engine", "federation", "nn", "streams.py", "data.py", "selection.py")
 """Parts of ``bench`` that every run goes through, beside the methods."""
@@ -47,8 +46,7 @@ def code(method: str, model: str = "", dataset: str = "", scenario: str = "") ->
     with suppress(RequestError):  # a federation made by hand has a scenario that nothing draws
         parts.append(type(parse(scenario)))
     files = {file for part in parts if part for file in sources(part)}
-    digest = hashlib.sha256("".join((_suite_hash(), *sorted(files))).encode())
-    return Code(kind.numerics, engine.NUMERICS, digest.hexdigest())
+    return Code(kind.numerics, engine.NUMERICS, sha256("".join((_suite_hash(), *sorted(files)))))
 
 
 def read() -> dict[str, type]:
@@ -66,12 +64,12 @@ def read() -> dict[str, type]:
 @cache
 def _suite_hash() -> str:
     root = Path(bench.__file__).parent
-    digest = hashlib.sha256()
+    names = ""
     for path in (*(root / part for part in SHARED), *map(Path, methods.__path__)):
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(f"{file.relative_to(path.parent).as_posix()}\0{_hash(file)}\0".encode())
-    return digest.hexdigest()
+            names += f"{file.relative_to(path.parent).as_posix()}\0{_hash(file)}\0"
+    return sha256(names)
 
 
 def _hash(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+    return sha256(file.read_bytes())

@@ -31,7 +31,6 @@ class Order:
     federation       the file that holds the federation, if there is one
     source           the hash over the sources that are to make the run, on another machine
     log              the file that takes what the run prints: a new one, or at its end in a later try
-    alone            nothing else may run beside it
     """
 
     spec: RunSpec
@@ -46,7 +45,6 @@ class Order:
     source: str = ""
     log: Path | None = None
     is_new: bool = True
-    alone: bool = False
 
 
 Execute = Callable[[Order], RunResult]
@@ -57,7 +55,12 @@ def attempt(execute: Execute, order: Order) -> RunResult:
     this process prints.
     """
     if order.log is not None:
-        _print_to(order.log, "wb" if order.is_new else "ab")
+        _flush()
+        with suppress(OSError):  # a full disk must not fail the run
+            order.log.parent.mkdir(parents=True, exist_ok=True)
+            with order.log.open("wb" if order.is_new else "ab") as file:
+                for number in (1, 2):
+                    os.dup2(file.fileno(), number)
     try:
         return execute(order)
     except (Exception, SystemExit) as error:
@@ -70,29 +73,10 @@ def attempt(execute: Execute, order: Order) -> RunResult:
             torch.cuda.empty_cache()
 
 
-def _print_to(log: Path, mode: str) -> None:
-    _flush()
-    with suppress(OSError), log.open(mode) as file:  # a full disk must not fail the run
-        for number in (1, 2):
-            os.dup2(file.fileno(), number)
-
-
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # the log's disk is full
             stream.flush()
-
-
-def of_run(run: Callable[[], RunResult], device: str) -> RunResult:
-    """What comes of the run itself, once all that it needs is there: what it raises is its method's doing,
-    unless a file could not be read or written.
-    """
-    try:
-        return run()
-    except (Exception, SystemExit) as error:
-        result = outcome(error, device)
-        result.raised = result.state == "failed" and not isinstance(error, OSError)
-        return result
 
 
 def outcome(error: BaseException, device: str) -> RunResult:

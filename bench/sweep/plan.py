@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,14 +11,13 @@ from pathlib import Path
 from statistics import median
 
 from bench.dataset import DATASETS
-from bench.engine.result import Code
 from bench.engine.states import COMPLETE, FAILURES, SETTLED
 from bench.grids import Planned
 from bench.sources import Sources
 from bench.spec import RunSpec, run_name
 from bench.store.store import Kind, Stored
 from bench.sweep import fingerprint
-from bench.sweep.policy import Level, sort_of
+from bench.sweep.policy import Level
 
 
 @dataclass(frozen=True)
@@ -55,10 +53,10 @@ class Step:
         return self.stored is None or row.started != self.stored.started
 
     def ended_elsewhere(self, row: Stored | None) -> str:
-        """The state in which another sweep has stored the run since the plan was made: settled or failed by
-        code of no older numerics, which spares making it. Empty where it has not.
+        """The state in which another sweep has stored the run since the plan was made, which spares making
+        it; empty where it has not, or by code of older numerics.
         """
-        if row is None or not self.is_new(row) or numerics_change(row, fingerprint.of(self.spec)):
+        if row is None or not self.is_new(row) or _numerics_change(self.spec, row):
             return ""
         return row.state if row.state in (*SETTLED, *FAILURES) else ""
 
@@ -72,17 +70,17 @@ def make_plan(
 ) -> list[Step]:
     """Compare a grid's runs with what a database holds.
 
-    A settled run (done, diverged, not applicable) is ``stale`` when its method's or the engine's
-    numerics version was older than the installed code's. ``data_gap`` says why a data set is not at
-    hand. To run is whatever is not settled or stale, and what is done and ``lacks_models``; with ``rerun``
-    exactly the runs of that level.
+    ``data_gap`` says why a data set is not at hand. To run is whatever is not settled or stale, and what is
+    done and ``lacks_models``; with ``rerun`` exactly the runs of that level.
     """
     steps = []
     for run in runs:
         row = rows.get(run.spec.hash)
-        status, reason, is_changed = _status(run.spec, row, data_gap)
+        status, reason = _status(run.spec, row, data_gap)
+        is_settled = status in SETTLED
+        is_changed = bool(row and is_settled and row.source_hash != fingerprint.of(run.spec).source)
         if rerun is None:
-            is_wanted = status not in SETTLED or (status == "done" and lacks_models(run.spec))
+            is_wanted = not is_settled or (status == "done" and lacks_models(run.spec))
         else:
             levels = {"changed": is_changed, "failed": status in FAILURES, "stale": status == "stale"}
             is_wanted = levels[rerun]
@@ -90,25 +88,22 @@ def make_plan(
     return steps
 
 
-def _status(spec: RunSpec, row: Stored | None, data_gap: Callable[[str], str]) -> tuple[str, str, bool]:
-    """Status, reason, and whether the run is settled and its sources have changed."""
-    change = ""
-    if row is not None and row.state in SETTLED:
-        code = fingerprint.of(spec)
-        change = numerics_change(row, code)
-        if not change:
-            return row.state, row.reason, row.source_hash != code.source
+def _status(spec: RunSpec, row: Stored | None, data_gap: Callable[[str], str]) -> tuple[str, str]:
+    """A run's status and the reason for it."""
+    is_settled = row is not None and row.state in SETTLED
+    change = _numerics_change(spec, row) if row and is_settled else ""
+    if row and is_settled and not change:
+        return row.state, row.reason
     if gap := data_gap(spec.dataset):
-        return "no_data", gap, False
+        return "no_data", gap
     if change:
-        return "stale", change, False
-    if row is None or row.state == "no_data":
-        return "missing", "", False
-    return row.state, row.reason, False
+        return "stale", change
+    return ("missing", "") if row is None or row.state == "no_data" else (row.state, row.reason)
 
 
-def numerics_change(row: Stored, code: Code) -> str:
+def _numerics_change(spec: RunSpec, row: Stored) -> str:
     """Why a stored run's numbers are of older code; empty where they are not."""
+    code = fingerprint.of(spec)
     if row.method_numerics < code.method_numerics:
         return f"method numerics {row.method_numerics}, now {code.method_numerics}"
     if row.engine_numerics < code.engine_numerics:
@@ -143,28 +138,27 @@ class Estimator:
     there; those of ``elsewhere``, another machine, count where ``history`` has none of a kind.
 
     It is the median of their seconds per local epoch, times the run's rounds and local epochs; of those
-    alone whose number of epochs is nearest to the run's, since what is done once (a generator is trained,
-    a graph is mended) is a larger part of a short run.
+    alone whose number of epochs is nearest to the run's, since what is done once is a larger part of a short
+    run.
     """
 
     def __init__(self, history: Iterable[Stored], device: str, elsewhere: Iterable[Stored] = ()) -> None:
         self._sort = sort_of(device)
-        self._rates: defaultdict[Kind, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-        for run in history:
-            self._take(run)
+        self._rates: dict[Kind, dict[int, list[float]]] = {}
+        self._take(history)
         known_kinds = set(self._rates)
-        for run in elsewhere:
-            if run.kind not in known_kinds:
-                self._take(run)
+        self._take(run for run in elsewhere if run.kind not in known_kinds)
 
-    def _take(self, run: Stored) -> None:
-        if run.state in COMPLETE:
-            protocol = json.loads(run.spec)["protocol"]
-            self._add(run.kind, protocol["rounds"] * protocol["local_epochs"], run.seconds_total, run.device)
+    def _take(self, runs: Iterable[Stored]) -> None:
+        for run in runs:
+            if run.state in COMPLETE:
+                protocol = json.loads(run.spec)["protocol"]
+                epochs = protocol["rounds"] * protocol["local_epochs"]
+                self._add(run.kind, epochs, run.seconds_total, run.device)
 
     def _add(self, kind: Kind, epochs: int, seconds: float, device: str) -> None:
         if sort_of(device) == self._sort:
-            self._rates[kind][epochs].append(seconds / epochs)
+            self._rates.setdefault(kind, {}).setdefault(epochs, []).append(seconds / epochs)
 
     def add(self, spec: RunSpec, seconds: float, device: str) -> None:
         """Take a run that has just ended into account."""
@@ -172,12 +166,26 @@ class Estimator:
 
     def seconds(self, spec: RunSpec) -> float | None:
         """Expected seconds; None where no like run is known on such a device."""
-        kind, epochs = kind_of(spec), _epochs(spec)
-        if kind not in self._rates:
+        rates, epochs = self._rates.get(kind_of(spec)), _epochs(spec)
+        if rates is None:
             return None
-        rates = self._rates[kind]
         nearest = min(rates, key=lambda number: abs(log(number / epochs)))
         return median(rates[nearest]) * epochs
+
+    def times(self, steps: Iterable[Step]) -> tuple[list[float], int]:
+        """Expected seconds of runs, and of how many they are not known."""
+        times = [self.seconds(step.spec) for step in steps]
+        return [seconds for seconds in times if seconds is not None], times.count(None)
+
+
+def side_by_side(seconds: Sequence[float], slots: int) -> float:
+    """What runs of so many seconds take together: spread over the slots, and no less than the longest."""
+    return max([sum(seconds) / slots, *seconds])
+
+
+def sort_of(device: str) -> str:
+    """``cuda`` of ``cuda:0``."""
+    return device.partition(":")[0]
 
 
 def kind_of(spec: RunSpec) -> Kind:

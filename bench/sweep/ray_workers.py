@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -16,91 +14,86 @@ from ray.exceptions import OutOfMemoryError, RayError, RayTaskError
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.sweep.order import Execute, Order
-from bench.sweep.policy import PER_GPU, Placement, Slots
-from bench.sweep.workers import Lost, MakePool, attempt_on_node
+from bench.sweep.policy import PER_GPU, Placement
+from bench.sweep.workers import Lost, attempt_on_node
 
 OBJECT_STORE = 100 * 2**20
 """Bytes for results on their way, where the sweep starts a Ray of its own; they are small."""
 
 
 class RayPool:
-    """Gives runs to the Ray cluster that this process is connected to."""
+    """Gives runs to a Ray cluster. Without an address Ray is started here, and ended with the sweep.
 
-    def __init__(self, slots: int, execute: Execute, timeout: float | None) -> None:
-        self._execute = execute
-        self._timeout = timeout
-        self._tasks: list[Any] = [None] * slots
-
-    def start(self, slot: int, order: Order) -> Future[RunResult]:
-        """Submit a run; Ray finds the node. An own process on a GPU ends with its run, since the next
-        may be given another GPU.
-        """
-        on_gpu = order.device != "cpu"
-        nodes = [node["Resources"].get("CPU", 1.0) for node in ray.nodes() if node["Alive"]]
-        task = ray.remote(attempt_on_node).options(
-            num_cpus=max(nodes) if order.alone and not on_gpu else order.threads,
-            num_gpus=(1 if order.alone else 1 / PER_GPU) if on_gpu else 0,
-            max_retries=0,  # a lost run is the scheduler's to try again: it counts
-        )
-        self._tasks[slot] = task.remote(self._execute, order, self._timeout, not on_gpu)
-        future: Future[RunResult] = Future()
-        self._tasks[slot].future().add_done_callback(partial(_hand_on, future, order.device))
-        return future
-
-    def stop(self) -> None:
-        """Cancel what runs or waits."""
-        for reference in filter(None, self._tasks):
-            ray.cancel(reference, force=True)
-
-
-def _hand_on(future: Future[RunResult], device: str, task: Future[RunResult]) -> None:
-    """Give a future what came of a task on a ``device``."""
-    try:
-        result = task.result()
-    except OutOfMemoryError:
-        result = RunResult("oom", "Ray ended the run for want of memory on its node", device=device)
-    except RayTaskError as error:  # the node cannot make runs
-        reason = str(error.cause).partition("\n")[0]
-        result = RunResult("failed", f"a node of the cluster: {reason}", str(error), device=device)
-    except RayError as error:
-        result = Lost("failed", f"the run's node or process was lost ({type(error).__name__})")
-    future.set_result(result)
-
-
-@contextmanager
-def ray_cluster(placement: Placement, runs: int) -> Iterator[tuple[Slots, MakePool]]:
-    """Slots on a Ray cluster, and what makes runs there. Without an address Ray is started here, and
-    ended with the sweep.
-
-    As many runs at a time as the cluster has room for, unless ``jobs`` says less or more: on GPUs
-    where it has any, unless ``devices`` is ``cpu``.
+    As many runs at a time as the cluster has room for, unless ``jobs`` says less or more: on GPUs where it
+    has any, unless ``devices`` is ``cpu``.
 
     Raises:
-        RequestError: no such cluster, or no GPU in it.
+        RequestError: there is no such cluster, or no GPU in it.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
-    head = {} if placement.address else {"object_store_memory": OBJECT_STORE, "include_dashboard": False}
-    variables = {name: value for name, value in os.environ.items() if name.startswith("BENCH_")}
-    try:
-        ray.init(
-            placement.address or "local",
-            logging_level=logging.ERROR,
-            log_to_driver=False,
-            runtime_env={"env_vars": variables},
-            **head,
-        )
-    except (OSError, ValueError, RuntimeError, RayError) as error:
-        expected = f"--address expects a Ray cluster that runs, got '{placement.address}'"
-        raise RequestError(f"{expected}: {error}") from error
-    try:
-        resources, threads = ray.cluster_resources(), placement.threads or 1
+
+    elsewhere = True
+
+    def __init__(self, placement: Placement, runs: int) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
+        head: dict[str, Any] = {}
+        if not placement.address:
+            head = {"object_store_memory": OBJECT_STORE, "include_dashboard": False}
+        variables = {name: value for name, value in os.environ.items() if name.startswith("BENCH_")}
+        try:
+            ray.init(
+                placement.address or "local",
+                logging_level=logging.ERROR,
+                log_to_driver=False,
+                runtime_env={"env_vars": variables},
+                **head,
+            )
+        except (OSError, ValueError, RuntimeError, RayError) as error:
+            expected = f"--address expects a Ray cluster that runs, got '{placement.address}'"
+            raise RequestError(f"{expected}: {error}") from error
+        resources = ray.cluster_resources()
         gpus = int(resources.get("GPU", 0))
         if placement.devices == "cuda" and not gpus:
             raise RequestError("--devices: the Ray cluster has no GPU")
         on_gpu = gpus > 0 and placement.devices != "cpu"
-        room = int(resources.get("CPU", 0)) // threads
+        self.threads = placement.threads or 1
+        room = int(resources.get("CPU", 0)) // self.threads
         default = min(PER_GPU * gpus, room) if on_gpu else room
-        count = max(1, min(placement.jobs or default, runs))
-        yield Slots(("cuda:0" if on_gpu else "cpu",) * count, threads, elsewhere=True), RayPool
-    finally:
+        self.devices = ("cuda:0" if on_gpu else "cpu",) * max(1, min(placement.jobs or default, runs))
+        self._tasks: dict[int, Any] = {}  # by slot
+
+    def open(self, execute: Execute, timeout: float | None) -> None:
+        """Take what is to be executed; the cluster is there."""
+        self._execute, self._timeout = execute, timeout
+
+    def start(self, slot: int, order: Order) -> Future[RunResult]:
+        """Submit a run; Ray finds the node."""
+        task = ray.remote(attempt_on_node).options(
+            num_cpus=order.threads,
+            num_gpus=0 if order.device == "cpu" else 1 / PER_GPU,
+            max_retries=0,  # a lost run is the sweep's to try again: it counts
+        )
+        self._tasks[slot] = task.remote(self._execute, order, self._timeout)
+        future: Future[RunResult] = Future()
+        self._tasks[slot].future().add_done_callback(partial(_hand_on, future))
+        return future
+
+    def stop(self) -> None:
+        """Cancel what runs or waits, and leave the cluster."""
+        for task in self._tasks.values():
+            ray.cancel(task, force=True)
+        self._tasks.clear()
         ray.shutdown()
+
+
+def _hand_on(future: Future[RunResult], task: Future[RunResult]) -> None:
+    """Give a future what came of a task."""
+    try:
+        result = task.result()
+    except OutOfMemoryError:
+        result = RunResult("oom", "Ray ended the run for want of memory on its node")
+    except RayTaskError as error:  # the node cannot make runs
+        reason = str(error.cause).partition("\n")[0]
+        result = RunResult("failed", f"a node of the cluster: {reason}", str(error))
+    except RayError as error:
+        result = Lost("failed", f"the run's node or process was lost ({type(error).__name__})")
+    future.set_result(result)

@@ -1,6 +1,5 @@
-"""Makes the runs that a plan says are to make, in worker processes, with one writer.
-
-The loop decides what starts when and where, what is tried again, and when nothing new starts.
+"""Makes the runs that a plan says are to make, with one writer: decides what starts when and where, what is
+tried again, and when nothing new starts.
 """
 
 from __future__ import annotations
@@ -17,27 +16,25 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import FrameType
 from typing import Any, NamedTuple
 
 from bench.engine.checkpoint import MINUTES
 from bench.engine.result import RunResult
 from bench.engine.states import COMPLETE, FAILURES, SETTLED
-from bench.environment import describe
 from bench.errors import RequestError
 from bench.federation.build import build as build_federation
 from bench.replacement import unfinished_files
-from bench.spec import FederationKey
+from bench.spec import FederationKey, RunSpec
 from bench.store import Store, open_store
 from bench.store.store import Kind, now
 from bench.sweep import fingerprint
 from bench.sweep.claims import Claims
-from bench.sweep.display import Display, side_by_side
+from bench.sweep.display import Display
 from bench.sweep.execution import Build, build_all, execute
 from bench.sweep.order import Execute, Order
-from bench.sweep.plan import Estimator, Step, kind_of, to_run
-from bench.sweep.policy import NO_LIMITS, Limits, Placement, Slots
-from bench.sweep.workers import LocalPool, Lost, MakePool, choose, thread_variables
+from bench.sweep.plan import Estimator, Step, kind_of, side_by_side, to_run
+from bench.sweep.policy import Placement
+from bench.sweep.workers import Lost, Pool, choose, thread_variables
 
 BLOCKS = (1, 1, 2, 4)
 """How many times smaller than usual the blocks of clients are in each try of a run whose worker was lost or
@@ -47,19 +44,17 @@ HELD_BACK = 3
 """Runs of a method that fail before any succeeds, after which the rest of its runs is held back."""
 
 TICK = 0.2
-"""Seconds after which interrupts and the budget are looked at while nothing ends."""
-
 CLAIM_PAUSE = 1.0
-"""Seconds after which a run that another sweep was at is asked for again."""
+"""Seconds after which signals are looked at, and a run that another sweep was at is asked for again."""
 
 FollowUp = Callable[[Store, Mapping[str, str]], Sequence[Step]]
-"""Says what else is to run, given the states of ended runs by spec hash. It is asked whenever a run has
-ended. Its runs are on federations of the plan."""
+"""Says, whenever a run has ended, what else is to run, given the states of ended runs by spec hash. Its runs
+are on federations of the plan."""
 
 
 class Outcome(NamedTuple):
-    """What a sweep came to: the planned runs by state, how many it ran, how many of these failed or ran out
-    of memory, and how many it left by reason.
+    """The planned runs by state, how many a sweep ran, how many of these went wrong, and how many it left by
+    reason.
     """
 
     counts: dict[str, int]
@@ -70,65 +65,53 @@ class Outcome(NamedTuple):
 
 @dataclass(eq=False)
 class Job:
-    """A step that a sweep is to make: the ``number`` of its next try, not before ``held_until`` on the
-    monotonic clock; and, once it runs, where and since when.
+    """A step that waits for its try of some ``number``, not before ``held_until`` on the monotonic clock; or
+    that runs in a slot.
     """
 
     step: Step
     number: int = 1
     held_until: float = 0.0
     slot: int = -1
-    device: str = ""
-    started: datetime = datetime.min
-
-    @property
-    def shrink(self) -> int:
-        """How many times smaller than usual the blocks of clients are."""
-        return BLOCKS[self.number - 1]
-
-    @property
-    def how(self) -> str:
-        """The try in words."""
-        return f"in blocks of 1/{self.shrink}" if self.shrink > 1 else "alone on the device"
+    started: datetime | None = None
 
 
 @dataclass(eq=False)
 class Sweep:
-    """Makes the runs of a plan that are to make, one in each slot at a time, and stores each one as it ends.
+    """Makes the runs of a plan that are to make, one in each slot of a pool at a time, and stores each one as
+    it ends. The pool is stopped in the end. ``estimator`` says how long runs take.
 
-    A run that fails, or whose process dies, is stored as failed, and the rest goes on within ``limits``.
-    Under ``home`` the sweep keeps the output of failed runs (``logs/``) and checkpoints (``checkpoints/``),
-    one every so many ``minutes``; without a home, neither. ``make_pool`` says where runs are made,
-    ``estimator`` how long they take.
+    A run that fails, that takes longer than ``timeout`` seconds or whose process dies, is stored as failed,
+    and the rest goes on. Nothing new starts after ``max_failures``, or if it is expected to end after
+    ``budget`` seconds. Under ``home`` the sweep keeps the output of failed runs (``logs/``) and checkpoints
+    (``checkpoints/``), one every so many ``minutes``; without a home, neither.
     """
 
     plan: Sequence[Step]
     database: str
     roots: tuple[Path, ...]
-    slots: Slots
+    pool: Pool
     display: Display
     estimator: Estimator
     execute: Execute = execute
     build: Build = build_federation
-    limits: Limits = NO_LIMITS
     home: Path | None = None
     minutes: float = MINUTES
-    make_pool: MakePool = LocalPool
+    timeout: float | None = None
+    budget: float | None = None
+    max_failures: int | None = None
     follow_up: FollowUp = lambda store, states: ()
 
     def __post_init__(self) -> None:
-        self._deadline = time.monotonic() + (self.limits.budget or float("inf"))
+        self._deadline = time.monotonic() + (self.budget or float("inf"))
         self._waiting: list[Job] = []
         self._running: dict[Future[RunResult], Job] = {}
         self._states: dict[str, str] = {}  # of every run that has ended, here or in another sweep
         self._ended: Counter[str] = Counter()  # results of this sweep by state
         self._left: Counter[str] = Counter()  # runs that were not begun by reason
         self._large_kinds: set[Kind] = set()
-        self._raised: Counter[str] = Counter()
+        self._failed_methods: Counter[str] = Counter()
         self._sound_methods: set[str] = set()
-        self._free_slots: dict[str, list[int]] = {}
-        for slot, device in enumerate(self.slots.devices):
-            self._free_slots.setdefault(device, []).append(slot)
 
     def run(self) -> Outcome:
         """Make the runs. The database is made only after every federation has been built.
@@ -144,13 +127,12 @@ class Sweep:
             with ExitStack() as stack:
                 self._make(steps, stack)
         counts = Counter(self._states.get(step.spec.hash, step.status) for step in self.plan)
-        return Outcome(dict(counts), self._ended.total(), self._failures, dict(self._left))
+        return Outcome(dict(counts), self._ended.total(), self._failures(), dict(self._left))
 
     def _make(self, steps: Sequence[Step], stack: ExitStack) -> None:
-        stack.enter_context(thread_variables(self.slots.threads))
-        # Workers load while this goes on.
-        self._pool = self.make_pool(len(self.slots.devices), self.execute, self.limits.timeout)
-        stack.callback(self._pool.stop)
+        stack.enter_context(thread_variables(self.pool.threads))
+        stack.callback(self.pool.stop)
+        self.pool.open(self.execute, self.timeout)  # workers load while this goes on
         for step in steps:
             fingerprint.of(step.spec)  # as it is now: files may be edited before a run is stored
         folder = stack.enter_context(TemporaryDirectory(prefix="bench-"))
@@ -158,28 +140,24 @@ class Sweep:
         self._federations, missing_data = build_all(specs, self.roots, self.build, Path(folder))
         hashes = {key: shared.hash for key, shared in self._federations.items()}
         refuse_tuned_elsewhere(self.plan, hashes)
-        ready_steps = [step for step in steps if step.spec.dataset not in missing_data]
-        if not ready_steps and all(step.to_run for step in self.plan):
+        if all(step.to_run and step.spec.dataset in missing_data for step in self.plan):
             raise next(iter(missing_data.values()))
         self._store = stack.enter_context(open_store(self.database, create=True))
         self._store.refuse_other_clients(hashes, {spec.hash for spec in specs})
-        if self.home is not None:
-            with suppress(OSError):  # no log can be written then, beside a database that can
-                (self.home / "logs").mkdir(parents=True, exist_ok=True)
         stack.enter_context(self.display)
-        self._interrupts = stack.enter_context(heard_interrupts())
-        claims = Claims(self._store, lambda: self._interrupts.now, self._progress)
-        self._claims = stack.enter_context(claims)
-        stack.callback(self._pool.stop)  # before the claims end
+        self._signals = stack.enter_context(heard_signals())
+        self._claims = stack.enter_context(Claims(self._store, self._stops_now, self._progress))
+        stack.callback(self.pool.stop)  # before the claims end
         self.display.started(len(steps))
         for step in steps:
             if step.spec.dataset in missing_data:
-                self._save(step, RunResult("no_data", str(missing_data[step.spec.dataset])), now())
-        self._waiting = list(map(Job, ready_steps))
+                self._save(step, RunResult("no_data", str(missing_data[step.spec.dataset])))
+            else:
+                self._waiting.append(Job(step))
         self._loop()
         for reason, count in self._left.items():
             self.display.note(f"{count:,} left: {reason}")
-        if self._interrupts.finish:
+        if self._signals:
             raise KeyboardInterrupt
 
     def _loop(self) -> None:
@@ -196,190 +174,189 @@ class Sweep:
             else:
                 break
             self._claims.renew()
-            if self._interrupts.now:
+            if self._stops_now():
                 raise KeyboardInterrupt
-            if self._interrupts.finish and not is_announced:
+            if self._signals and not is_announced:
                 is_announced = True
                 runs = f"{len(self._running)} running to be finished and stored"
                 self.display.note(f"interrupted: {runs}; Ctrl-C again stops now")
         if self._waiting:
-            budget = f"not to be done within the budget of {(self.limits.budget or 0) / 3600:g} h"
+            budget = f"not to be done within the budget of {(self.budget or 0) / 3600:g} h"
             self._left[self._hold() or budget] += len(self._waiting)
 
-    @property
     def _failures(self) -> int:
-        """How many runs have failed or did not fit."""
         return sum(self._ended[state] for state in FAILURES)
+
+    def _stops_now(self) -> bool:
+        """Whether what runs is not waited for either."""
+        return len(self._signals) > 1 or signal.SIGTERM in self._signals
 
     # What starts --------------------------------------------------------------------------------
 
     def _fill(self) -> None:
         """Start what can start, and leave out what another sweep has done."""
         while not self._hold() and (choice := self._choice()):
-            job, device = choice
-            spec_hash = job.step.spec.hash
-            is_taken = self._claims.take(spec_hash, job.step.name, device)
-            state = job.step.ended_elsewhere(self._claims.ask(partial(self._store.stored, spec_hash)))
+            job, slot = choice
+            step, spec_hash = job.step, job.step.spec.hash
+            is_taken = self._claims.take(spec_hash, step.name, self.pool.devices[slot])
+            state = step.ended_elsewhere(self._claims.ask(partial(self._store.stored, spec_hash)))
             if not is_taken and not state:
                 job.held_until = time.monotonic() + CLAIM_PAUSE
                 continue
             self._waiting.remove(job)
             if not state:
-                self._begin(job, device)
+                self._begin(job, slot)
                 continue
             if is_taken:
                 self._claims.drop(spec_hash)
             self._states[spec_hash] = state
-            self.display.note(f"{job.step.name}: {state} in another sweep")
-            self._follow(job.step, state in SETTLED)
+            self.display.note(f"{step.name}: {state} in another sweep")
+            self._follow(step, state)
 
     def _hold(self) -> str:
         """Why nothing new starts; empty where it may."""
-        if self._interrupts.finish:
+        if self._signals:
             return "interrupted"
-        if self.limits.failures is not None and self._failures >= self.limits.failures:
-            return f"stopped after {self._failures} failed"
+        if self.max_failures is not None and self._failures() >= self.max_failures:
+            return f"stopped after {self._failures()} failed"
         return ""
 
-    def _is_alone(self, job: Job) -> bool:
-        """Whether nothing else may run beside it: it is tried again, or its kind has run out of memory."""
-        return job.number > 1 or kind_of(job.step.spec) in self._large_kinds
-
-    def _choice(self) -> tuple[Job, str] | None:
-        """The first job that can start now and is expected to end in time, and the device with the fewest
-        runs.
-
-        A device takes nothing beside a job that must be alone, nor before it while that waits for the device
-        to be empty. A cluster sees to that itself.
+    def _fills_device(self, job: Job) -> bool:
+        """Whether its device takes nothing beside it: it is tried again, or its kind has run out of memory.
+        What else runs on the machines of a cluster is not known.
         """
+        is_large = job.number > 1 or kind_of(job.step.spec) in self._large_kinds
+        return is_large and not self.pool.elsewhere
 
-        def fills_device(job: Job) -> bool:
-            return self._is_alone(job) and not self.slots.elsewhere
-
-        loads = Counter(job.device for job in self._running.values())
-        closed = {job.device for job in self._running.values() if fills_device(job)}
-        moment = time.monotonic()
+    def _choice(self) -> tuple[Job, int] | None:
+        """The first job that can start now and is expected to end in time, and a slot on the device with the
+        fewest runs. Nothing starts before a job that waits for its device to be empty.
+        """
+        devices, moment = self.pool.devices, time.monotonic()
+        loads = Counter(devices[job.slot] for job in self._running.values())
+        closed = {devices[job.slot] for job in self._running.values() if self._fills_device(job)}
+        free_slots = {*range(len(devices))} - {job.slot for job in self._running.values()}
         for job in self._waiting:
             seconds = self.estimator.seconds(job.step.spec) or 0.0
             if job.held_until > moment or moment + seconds > self._deadline:
                 continue
-            devices = [device for device in self._free_slots if device not in closed]
-            if not devices:
+            slots = [slot for slot in sorted(free_slots) if devices[slot] not in closed]
+            if not slots:
                 return None
-            device = min(devices, key=lambda name: loads[name])
-            if fills_device(job) and loads[device]:
-                closed.add(device)
-            elif self._free_slots[device]:
-                return job, device
+            slot = min(slots, key=lambda slot: loads[devices[slot]])
+            if not self._fills_device(job) or not loads[devices[slot]]:
+                return job, slot
+            closed.add(devices[slot])
         return None
 
-    def _begin(self, job: Job, device: str) -> None:
-        job.slot, job.device, job.started = self._free_slots[device].pop(), device, now()
-        shared = self._federations[job.step.spec.federation_key]
+    def _begin(self, job: Job, slot: int) -> None:
+        job.slot, job.started = slot, now()
+        spec = job.step.spec
+        shared = self._federations[spec.federation_key]
         order = Order(
-            job.step.spec,
+            spec,
             tuple(str(root.absolute()) for root in self.roots),
-            device,
-            self.slots.threads,
-            job.shrink,
-            self._file(job.step, "checkpoints", "pt"),
+            self.pool.devices[slot],
+            self.pool.threads,
+            BLOCKS[job.number - 1],
+            self._file(spec, "checkpoints", "pt"),
             self.minutes,
             shared.hash,
             shared.file,
-            fingerprint.of(job.step.spec).source if self.slots.elsewhere else "",
-            log=self._file(job.step, "logs", "log"),
+            fingerprint.of(spec).source if self.pool.elsewhere else "",
+            log=self._file(spec, "logs", "log"),
             is_new=job.number == 1,
-            alone=self._is_alone(job),
         )
-        self._running[self._pool.start(job.slot, order)] = job
+        self._running[self.pool.start(slot, order)] = job
 
-    def _file(self, step: Step, folder: str, suffix: str) -> Path | None:
-        return None if self.home is None else self.home / folder / f"{step.spec.hash}.{suffix}"
+    def _file(self, spec: RunSpec, folder: str, suffix: str) -> Path | None:
+        return None if self.home is None else self.home / folder / f"{spec.hash}.{suffix}"
 
     def _progress(self) -> dict[str, Any]:
         """How far the sweep is."""
-        moment, jobs = now(), len(self.slots.devices)
-        times = [self.estimator.seconds(job.step.spec) for job in self._waiting]
-        for job in self._running.values():
+        moment, slots = now(), len(self.pool.devices)
+        jobs = [*self._waiting, *self._running.values()]
+        times = []
+        for job in jobs:
             seconds = self.estimator.seconds(job.step.spec)
-            times.append(seconds and max(seconds - (moment - job.started).total_seconds(), 0.0))
-        known = [seconds for seconds in times if seconds is not None]
+            if seconds is not None:
+                spent = (moment - (job.started or moment)).total_seconds()
+                times.append(max(seconds - spent, 0.0))
         return {
-            "jobs": jobs,
-            "total": self._ended.total() + len(times),
+            "jobs": slots,
+            "total": self._ended.total() + len(jobs),
             "counts": dict(self._ended),
             "left": len(self._waiting),
-            "ends": moment + timedelta(seconds=side_by_side(known, jobs)) if known else None,
-            "unknown_times": times.count(None),
+            "ends": moment + timedelta(seconds=side_by_side(times, slots)) if times else None,
+            "unknown_times": len(jobs) - len(times),
         }
 
     # What ends ------------------------------------------------------------------------------------
 
     def _end(self, job: Job, result: RunResult) -> None:
         """Store what came of a job, or have it tried again."""
-        self._free_slots[job.device].append(job.slot)
+        step = job.step
         if result.state == "oom":
-            self._large_kinds.add(kind_of(job.step.spec))
+            self._large_kinds.add(kind_of(step.spec))
         if result.state == "oom" or isinstance(result, Lost):
             if job.number < len(BLOCKS):
-                next_job = Job(job.step, job.number + 1)
-                self._waiting.insert(0, next_job)
-                self.display.note(f"{job.step.name}: {result.reason}; trying again {next_job.how}")
+                shrink = BLOCKS[job.number]
+                how = f" in blocks of 1/{shrink}" if shrink > 1 else ""
+                self._waiting.insert(0, Job(step, job.number + 1))
+                self.display.note(f"{step.name}: {result.reason}; trying again{how}")
                 return
-            result.reason += f"; tried {job.number} times, at last {job.how}"
-            result.device = job.device
+            result.reason += f"; tried {len(BLOCKS)} times, at last in blocks of 1/{BLOCKS[-1]}"
         self._ended[result.state] += 1
         if result.state in COMPLETE:
-            self.estimator.add(job.step.spec, result.seconds.get("total", 0.0), result.device)
-        log = self._file(job.step, "logs", "log")
+            self.estimator.add(step.spec, result.seconds.get("total", 0.0), result.device)
+        if result.state in FAILURES:
+            result.device = self.pool.devices[job.slot]
+        log = self._file(step.spec, "logs", "log")
         if log is not None and log.exists():
             if result.state in FAILURES:
                 result.traceback = f"{result.traceback}\nlog: logs/{log.name} in BENCH_HOME\n".lstrip()
             else:
                 with suppress(OSError):  # what stays there costs room alone
                     log.unlink()
-        self._hold_back(job.step.spec.method, result)
-        self._save(job.step, result, job.started)
-        self._follow(job.step, result.raised or result.state in SETTLED)
+        self._hold_back(step.spec.method, result)
+        result.started = job.started
+        self._save(step, result)
+        self._follow(step, result.state)
 
     def _hold_back(self, method: str, result: RunResult) -> None:
-        """Leave the rest of a method's runs whose first ones have all raised an exception."""
+        """Leave the rest of a method's runs whose first ones have all failed."""
         if result.state in SETTLED:
             self._sound_methods.add(method)
-        self._raised[method] += result.raised
-        if method in self._sound_methods or self._raised[method] < HELD_BACK:
-            return
+        self._failed_methods[method] += result.state == "failed" and not isinstance(result, Lost)
         held_jobs = [job for job in self._waiting if job.step.spec.method == method]
-        if held_jobs:
-            reason = f"{method} is held back: its first {HELD_BACK} runs failed, the last with "
+        is_faulty = self._failed_methods[method] >= HELD_BACK and method not in self._sound_methods
+        if held_jobs and is_faulty:
+            reason = (
+                f"{method} is held back: its first {HELD_BACK} runs failed, the last with {result.reason}"
+            )
             self._waiting = [job for job in self._waiting if job not in held_jobs]
-            self._left[reason + result.reason] += len(held_jobs)
-            self.display.note(reason + result.reason)
+            self._left[reason] += len(held_jobs)
+            self.display.note(reason)
 
-    def _save(self, step: Step, result: RunResult, started: datetime) -> None:
-        """Store a result by the rule of ``Store.save``, and say so.
-
-        The machine is this one unless the result says another; it is unknown of a run lost elsewhere.
-        """
+    def _save(self, step: Step, result: RunResult) -> None:
+        """Store a result by the rule of ``Store.save``, and say so."""
         shared = self._federations.get(step.spec.federation_key)
-        result.started, result.code = started, result.code or fingerprint.of(step.spec)
-        if not result.environment and not self.slots.elsewhere:
-            result.environment = describe(result.device, self.slots.threads)
+        result.code = result.code or fingerprint.of(step.spec)
         provenance = shared.provenance if shared else {}
         row = self._claims.ask(lambda: self._store.save(step.spec, result, provenance))
         self._states[step.spec.hash] = row.state if step.is_new(row) else step.status
         self.display.finished(step, result)
 
-    def _follow(self, step: Step, is_over: bool) -> None:
+    def _follow(self, step: Step, state: str) -> None:
         """Ask what follows a run that has ended, here or in another sweep. What a killed worker has
-        half-written goes; so does the checkpoint of a run that ``is_over``.
+        half-written goes; so does the checkpoint of a settled run.
         """
-        checkpoint = self._file(step, "checkpoints", "pt")
+        checkpoint = self._file(step.spec, "checkpoints", "pt")
         if checkpoint is not None:
             with suppress(OSError):  # what stays there costs room alone
-                for file in (*unfinished_files(checkpoint), *([checkpoint] if is_over else [])):
+                for file in (*unfinished_files(checkpoint), *([checkpoint] if state in SETTLED else [])):
                     file.unlink(missing_ok=True)
-        if not self._interrupts.finish:
+        if not self._signals:
             self._waiting += map(Job, self.follow_up(self._store, self._states))
 
 
@@ -397,52 +374,51 @@ def refuse_tuned_elsewhere(plan: Sequence[Step], hashes: Mapping[FederationKey, 
 
 
 @contextmanager
-def opened_backend(placement: Placement, runs: int, home: Path) -> Iterator[tuple[Slots, MakePool]]:
-    """Slots for ``runs`` runs, and what makes runs in them; what a backend has started ends at the end.
-    The placement is one that ``check`` accepts.
+def opened_pool(placement: Placement, runs: int, home: Path) -> Iterator[Pool]:
+    """A pool for ``runs`` runs; what it has started ends at the end.
 
     Raises:
-        RequestError: the devices or the cluster are not there, or cannot do what is asked.
+        RequestError: an option of another backend, an extra that is not installed, or devices or a cluster
+            that are not there.
     """
-    if placement.backend == "ray":
-        from bench.sweep import ray_workers
+    backend = placement.backend
+    for option, owner, value in (("address", "ray", placement.address), ("slurm", "slurm", placement.slurm)):
+        if value and backend != owner:
+            raise RequestError(f"--{option} goes with --backend {owner}, got --backend {backend}")
+    pool: Pool
+    try:
+        if backend == "ray":
+            from bench.sweep.ray_workers import RayPool
 
-        with ray_workers.ray_cluster(placement, runs) as places:
-            yield places
-    elif placement.backend == "slurm":
-        from bench.sweep import slurm_workers
+            pool = RayPool(placement, runs)
+        elif backend == "slurm":
+            from bench.sweep.slurm_workers import SlurmPool
 
-        yield slurm_workers.slurm(home / "slurm", placement, runs)
-    else:
-        yield choose(placement.devices, placement.jobs, placement.threads, runs), LocalPool
-
-
-class Interrupts:
-    """What a sweep was asked meanwhile. ``finish``: start nothing new. ``now``: do not wait for what runs
-    either.
-    """
-
-    finish = now = False
-
-    def hear(self, number: int, _frame: FrameType | None) -> None:
-        """Take a signal."""
-        self.now = self.finish or number == signal.SIGTERM
-        self.finish = True
+            pool = SlurmPool(home / "slurm", placement, runs)
+        else:
+            pool = choose(placement.devices, placement.jobs, placement.threads, runs)
+    except ImportError as error:
+        extra = f"pip install 'pfl-bench[{backend}]'"
+        raise RequestError(f"--backend {backend} needs the extra '{backend}': {extra}") from error
+    try:
+        yield pool
+    finally:
+        pool.stop()
 
 
 @contextmanager
-def heard_interrupts() -> Iterator[Interrupts]:
-    """Interrupts that signals are taken by; none outside of the main thread, nor signals that the process was
-    started to ignore.
+def heard_signals() -> Iterator[list[int]]:
+    """The interrupts and requests to terminate that have come so far; none outside of the main thread, nor
+    signals that the process was started to ignore.
     """
-    interrupts = Interrupts()
+    heard: list[int] = []
     before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, interrupts.hear)
+                before[number] = signal.signal(number, lambda number, frame: heard.append(number))
     try:
-        yield interrupts
+        yield heard
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

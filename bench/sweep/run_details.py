@@ -21,6 +21,8 @@ from bench.spec import RunSpec, difference
 from bench.store import Store
 from bench.store.tables import Tables, filter_known_runs
 
+FORM = "DATASET/SCENARIO/CLIENTS/METHOD"
+
 
 def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
     """A ``bench sweep`` line with whatever differs from the defaults written out.
@@ -48,7 +50,7 @@ def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
 
 
 def _tests(source: Tables, runs: pd.DataFrame) -> pd.Series:
-    """Test accuracy of runs in percent, mean over clients, of the trained model at the round of best
+    """Test accuracy of runs in percent: mean over clients of the trained model at the round of best
     validation accuracy; missing without one.
     """
     reading = {"stage": "trained", "split": "test", "rule": "best_val", "metric": ACCURACY}
@@ -114,38 +116,31 @@ def run_detail(store: Store, run_id: int) -> dict[str, Any]:
     if runs.empty:
         raise RequestError(f"no run {run_id} in {store.name}: 'bench runs list' prints the ids")
     (row,) = _records(runs, date_format="iso")
-    row["spec"] = json.loads(row["spec"])
     (description,) = store.table("environments", id=row.pop("environment_id"))["description"]
-    row["environment"] = json.loads(description)
     results = store.client_results([run_id], metric=ACCURACY)
     readings = results["stage"] + " " + results["split"] + " " + results["rule"]
     clients = results["value"].groupby(readings).agg(["mean", "std", "min"]).round(6)
-    row["accuracy"] = json.loads(clients.to_json(orient="index"))
-    row["arrays"] = store.table("artefacts", run_id=run_id)["name"].tolist()
     log = paths.home() / "logs" / f"{row['spec_hash']}.log"
-    row["log"] = str(log) if log.exists() else None
-    row["command"] = command(RunSpec.model_validate(row["spec"]))
-    return row
-
-
-FORM = "DATASET/SCENARIO/CLIENTS/METHOD"
+    return row | {
+        "spec": json.loads(row["spec"]),
+        "environment": json.loads(description),
+        "accuracy": json.loads(clients.to_json(orient="index")),
+        "arrays": store.table("artefacts", run_id=run_id)["name"].tolist(),
+        "log": str(log) if log.exists() else None,
+        "command": command(RunSpec.model_validate_json(row["spec"])),
+    }
 
 
 def cell(source: Tables, name: str) -> list[dict[str, Any]]:
     """The runs of the cell ``name`` (``FORM``) in a report's source, by the command that makes them, largest
     part first; runs that differ in more than their seed are made by different commands.
 
-    A part has ``command``, ``seeds``, ``states``, ``origins`` and ``runs``: of each run seed, state, ``test``
-    (percent, mean over clients, the trained model at the round of best validation; None without one) and the
-    hashes of its clients and its spec.
-
     Raises:
         RequestError: the name is none, or there is no run of such a cell.
     """
     if name.count("/") != 3:
-        raise RequestError(
-            f"expected a run's id or {FORM} such as cora/non-overlapping/10/fedavg, got '{name}'"
-        )
+        example = "cora/non-overlapping/10/fedavg"
+        raise RequestError(f"expected a run's id or {FORM} such as {example}, got '{name}'")
     runs = source.runs()
     names = runs[["dataset", "scenario", "clients", "method"]].astype(str).agg("/".join, axis=1)
     rows = runs[names == name]

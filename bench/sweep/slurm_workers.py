@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,8 @@ from submitit.core.utils import FailedJobError
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.sweep.order import Execute, Order
-from bench.sweep.policy import Placement, Slots
-from bench.sweep.workers import Lost, MakePool, attempt_on_node
+from bench.sweep.policy import Placement
+from bench.sweep.workers import Lost, attempt_on_node
 
 JOBS = 32
 """Jobs at a time unless ``--jobs`` says otherwise."""
@@ -29,72 +27,50 @@ MINUTES = 24 * 60
 """Time that Slurm gives a job unless ``--slurm timeout_min=...`` says otherwise."""
 
 
-def slurm(folder: Path, placement: Placement, runs: int) -> tuple[Slots, MakePool]:
-    """Slots for the Slurm jobs of a placement, and what makes runs in them. Jobs leave their files in a
-    folder that all machines must share.
-
-    Raises:
-        RequestError: Slurm is not on this machine, or a setting is none.
-    """
-    parameters: dict[str, Any] = {"timeout_min": MINUTES, "cpus_per_task": placement.threads or 1}
-    if placement.devices == "cuda":
-        parameters["gpus_per_node"] = 1
-    for setting in placement.slurm:
-        key, _, value = setting.partition("=")
-        parameters[key] = int(value) if value.isdecimal() else value
-    device, jobs = "cuda:0" if placement.devices == "cuda" else "cpu", min(placement.jobs or JOBS, runs)
-    slots = Slots((device,) * max(1, jobs), placement.threads or 1, elsewhere=True)
-    alone = executor(folder, {**parameters, "exclusive": True})
-    return slots, partial(SlurmPool, executor=executor(folder, parameters), alone=alone)
-
-
-def executor(folder: Path, parameters: Mapping[str, Any], cluster: str = "slurm") -> AutoExecutor:
-    """What submits jobs with submitit's parameters (``timeout_min``, ``mem_gb``, ...) or Slurm's
-    (``partition``, ``account``, ...).
-
-    Raises:
-        RequestError: ``cluster`` is not on this machine, or there is no such parameter.
-    """
-    common = AutoExecutor._typed_parameters()
-    options = {key if key in common else f"slurm_{key}": value for key, value in parameters.items()}
-    try:
-        submitter = AutoExecutor(folder, cluster=cluster)
-        submitter.update_parameters(**options)
-    except RuntimeError as error:
-        raise RequestError(
-            f"--backend slurm expects a machine that can submit Slurm jobs: {error}"
-        ) from error
-    except (NameError, AssertionError) as error:
-        raise RequestError(f"--slurm: {str(error).splitlines()[0]}") from error
-    return submitter
-
-
 class SlurmPool:
-    """Submits runs with one executor, those that must be alone with the other, and looks for what
-    came of them in a thread of its own.
+    """Submits runs as jobs, and looks for what came of them in a thread of its own. Jobs leave their files in
+    a folder that all machines must share; settings are submitit's (``mem_gb``) or Slurm's (``partition``).
+
+    Raises:
+        RequestError: the cluster's commands are not on this machine, or there is no such setting.
     """
 
-    def __init__(
-        self, slots: int, execute: Execute, timeout: float | None, executor: AutoExecutor, alone: AutoExecutor
-    ) -> None:
-        self._execute = execute
-        self._timeout = timeout
-        self._executor = executor
-        self._lone_executor = alone
+    elsewhere = True
+
+    def __init__(self, folder: Path, placement: Placement, runs: int, cluster: str = "slurm") -> None:
+        device = "cuda:0" if placement.devices == "cuda" else "cpu"
+        self.devices = (device,) * max(1, min(placement.jobs or JOBS, runs))
+        self.threads = placement.threads or 1
+        settings: dict[str, Any] = {"timeout_min": MINUTES, "cpus_per_task": self.threads}
+        if device != "cpu":
+            settings["gpus_per_node"] = 1
+        for setting in placement.slurm:
+            key, _, value = setting.partition("=")
+            if not value:
+                raise RequestError(f"--slurm expects KEY=VALUE such as partition=gpu, got '{setting}'")
+            settings[key] = int(value) if value.isdecimal() else value
+        common = AutoExecutor._typed_parameters()
+        options = {key if key in common else f"slurm_{key}": value for key, value in settings.items()}
+        try:
+            self.executor = AutoExecutor(folder, cluster=cluster)
+            self.executor.update_parameters(**options)
+        except (RuntimeError, NameError, AssertionError) as error:
+            raise RequestError(f"--backend slurm: {str(error).splitlines()[0]}") from error
         self._jobs: dict[Future[RunResult], Any] = {}
         self._stopped = threading.Event()
+
+    def open(self, execute: Execute, timeout: float | None) -> None:
+        """Begin to look for what has ended."""
+        self._execute, self._timeout = execute, timeout
         threading.Thread(target=self._look, daemon=True).start()
 
     def start(self, slot: int, order: Order) -> Future[RunResult]:
-        """Submit a job; one that is to be alone has its node to itself."""
-        executor = self._lone_executor if order.alone else self._executor
-        arguments = (self._execute, order, self._timeout, False)
+        """Submit a job."""
         future: Future[RunResult] = Future()
         try:
-            self._jobs[future] = executor.submit(attempt_on_node, *arguments)
+            self._jobs[future] = self.executor.submit(attempt_on_node, self._execute, order, self._timeout)
         except (FailedJobError, OSError) as error:  # Slurm refuses it, or the disk its files
-            reason = f"the Slurm job could not be submitted: {_words(error)}"
-            future.set_result(Lost("failed", reason))
+            future.set_result(Lost("failed", f"the Slurm job could not be submitted: {_words(error)}"))
         return future
 
     def _look(self) -> None:

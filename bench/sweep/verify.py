@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, get_args
 
+import numpy as np
 import pandas as pd
 
 from bench import streams
@@ -28,9 +29,9 @@ from bench.sweep import fingerprint
 from bench.sweep.display import Display
 from bench.sweep.execution import Build, execute
 from bench.sweep.order import Execute
-from bench.sweep.plan import Estimator, make_plan
-from bench.sweep.policy import Slots, sort_of
+from bench.sweep.plan import Estimator, make_plan, sort_of
 from bench.sweep.run import Sweep
+from bench.sweep.workers import Pool
 
 TOLERANCE, LOOSE = 0.5, 1.0
 """Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which
@@ -60,8 +61,7 @@ class Check(NamedTuple):
 
 
 def drawable(bundle: Bundle, filters: Mapping[str, Any] | None = None) -> pd.DataFrame:
-    """The bundle's runs that the filters leave and that running again has to end alike: rows of
-    ``Bundle.runs`` by spec hash.
+    """The bundle's runs, by spec hash, that the filters leave and that running again has to end alike.
 
     Raises:
         RequestError: there is none, or a filter names what no run of the bundle has.
@@ -69,10 +69,8 @@ def drawable(bundle: Bundle, filters: Mapping[str, Any] | None = None) -> pd.Dat
     runs = filter_known_runs(bundle.runs(), filters or {})
     runs = runs[runs["state"].isin(SETTLED)].sort_values("spec_hash", ignore_index=True)
     if runs.empty:
-        raise RequestError(
-            f"bundle {bundle.folder}: no run that is asked for is done, diverged or not_applicable: "
-            "nothing to verify"
-        )
+        problem = "no run that is asked for is done, diverged or not_applicable: nothing to verify"
+        raise RequestError(f"bundle {bundle.folder}: {problem}")
     return runs
 
 
@@ -94,10 +92,7 @@ def draw(bundle: Bundle, count: int, seed: int, filters: Mapping[str, Any] | Non
 
 
 def obstacles(sample: pd.DataFrame, data_gap: Callable[[str], str]) -> list[Check]:
-    """The runs of a sample that cannot be made here, and why.
-
-    ``data_gap`` says why a data set's raw files are not at hand; empty where they are.
-    """
+    """The runs of a sample that cannot be made here, and why. ``data_gap`` is that of ``make_plan``."""
     checks = []
     for run in sample.to_dict("records"):
         try:
@@ -118,7 +113,7 @@ def make_again(
     bundle: Bundle,
     sample: pd.DataFrame,
     roots: tuple[Path, ...],
-    slots: Slots,
+    pool: Pool,
     display: Display,
     execute: Execute = execute,
     build: Build = build_federation,
@@ -133,28 +128,27 @@ def make_again(
     checks = []
     with TemporaryDirectory(prefix="bench-") as folder:
         url = f"sqlite:///{Path(folder, 'runs.db')}"
-        Sweep(plan, url, roots, slots, display, Estimator((), slots.devices[0]), execute, build).run()
+        Sweep(plan, url, roots, pool, display, Estimator((), pool.devices[0]), execute, build).run()
         with open_store(url, create=False) as store:
             new_runs = {row["spec_hash"]: row for row in store.runs().to_dict("records")}
             for stated in sample.to_dict("records"):
-                new = new_runs.get(stated["spec_hash"])
-                finding, detail, is_other = None, "not made: others of its method failed alike", False
-                if new is not None:
+                check = Check(stated["spec_hash"], name_of(stated), None, "not made: its method is held back")
+                if new := new_runs.get(stated["spec_hash"]):
                     finding, detail = compare(bundle, stated, store, new)
-                    pairs = zip(_hardware(bundle, stated), _hardware(store, new), strict=True)
-                    is_other = any(mine != its for mine, its in pairs if mine and its)
-                checks.append(Check(stated["spec_hash"], name_of(stated), finding, detail, is_other))
+                    its, mine = _hardware(bundle, stated), _hardware(store, new)
+                    is_other = any(its[name] != mine[name] for name in its.keys() & mine.keys())
+                    check = Check(check.spec_hash, check.run, finding, detail, is_other)
+                checks.append(check)
     return checks
 
 
-def _hardware(tables: Tables, run: Mapping[Any, Any]) -> tuple[Any, ...]:
-    """What decides how a run's sums are rounded: sort of device, its name, and threads of a processor."""
+def _hardware(tables: Tables, run: Mapping[Any, Any]) -> dict[str, Any]:
+    """What is known of a run that decides how its sums are rounded."""
     (description,) = tables.table("environments", id=run["environment_id"])["description"]
-    environment = json.loads(description)
     sort = sort_of(run["device"])
-    if sort == "cuda":
-        return sort, environment.get("accelerator"), None
-    return sort, environment.get("processor"), environment.get("threads")
+    names = ("accelerator",) if sort == "cuda" else ("processor", "threads")
+    known = {name: value for name, value in json.loads(description).items() if name in names and value}
+    return known | {"device": sort}
 
 
 def compare(
@@ -182,40 +176,39 @@ def compare(
     is_equal = all(first[key].equals(second[key]) for key in shared)
     if is_equal and all(stated[name] == new[name] for name in ("bytes_up", "bytes_down")):
         return "equal", "every count is the same"
-    pooled, new_pooled = _pooled(first[ACCURACY]), _pooled(second[ACCURACY])
-    if not pooled["samples"].equals(new_pooled["samples"]):
+    its, mine = _pooled(first[ACCURACY]), _pooled(second[ACCURACY])
+    if not its["samples"].equals(mine["samples"]):
         return "differs", "other stages, rules or numbers of test samples"
-    shares = {}
-    for (stage, rule), correct, total in pooled.itertuples(name=None):
-        limit = max(TOLERANCE if rule == "best_val" else LOOSE, 100 * PREDICTIONS / total)
-        percent, new_percent = 100 * correct / total, 100 * new_pooled["correct"][stage, rule] / total
-        words = f"test accuracy {percent:.2f} %, here {new_percent:.2f} % ({stage} model, rule {rule})"
-        shares[f"{words}; {limit:.2f} points are allowed"] = abs(percent - new_percent) / limit
-    widest = max(shares, key=lambda words: (shares[words], words))
-    return ("close" if shares[widest] <= 1 + ROUNDING else "differs"), widest
+    points = [TOLERANCE if rule == "best_val" else LOOSE for _, rule in its.index]
+    limits = np.maximum(points, 100 * PREDICTIONS / its["samples"])
+    shares: pd.Series = (its["percent"] - mine["percent"]).abs() / limits
+    widest: Any = shares.idxmax()
+    numbers = f"test accuracy {its['percent'][widest]:.2f} %, here {mine['percent'][widest]:.2f} %"
+    detail = f"{numbers} ({widest[0]} model, rule {widest[1]}); {limits[widest]:.2f} points are allowed"
+    return ("close" if shares[widest] <= 1 + ROUNDING else "differs"), detail
 
 
 def _numbers(tables: Tables, run: Mapping[Any, Any]) -> dict[str, pd.DataFrame]:
-    """The numbers of a run: client results by metric, test curves, and counts by class if there are any."""
-    results = tables.client_results([run["id"]])
-    numbers = {str(metric): rows for metric, rows in results.groupby("metric")}
-    numbers["curves"] = tables.table("curves", run_id=run["id"], split=CURVE_SPLIT)
+    """The numbers of a run that there are: client results by metric, test curves, and counts by class."""
+    numbers = {str(metric): rows for metric, rows in tables.client_results([run["id"]]).groupby("metric")}
+    curves = tables.table("curves", run_id=run["id"], split=CURVE_SPLIT)
     confusions = tables.table("confusions", run_id=run["id"])
-    if len(confusions):
-        numbers["confusions"] = confusions
-    for name, rows in numbers.items():
-        if "counts" in rows:
-            rows = rows.assign(counts=[counts.tolist() for counts in rows["counts"]])
-        rows = rows.drop(columns=["run_id", "rows", "clients", "classes"], errors="ignore")
-        numbers[name] = rows.reset_index(drop=True)
-    return numbers
+    for name, rows in (("curves", curves), ("confusions", confusions)):
+        if len(rows):
+            numbers[name] = rows.assign(counts=[counts.tolist() for counts in rows["counts"]])
+    unlike = ["run_id", "rows", "clients", "classes"]
+    return {
+        name: rows.drop(columns=unlike, errors="ignore").reset_index(drop=True)
+        for name, rows in numbers.items()
+    }
 
 
 def _pooled(accuracies: pd.DataFrame) -> pd.DataFrame:
-    """Correct predictions and samples of the test split over all clients, by stage and rule."""
+    """Test samples and accuracy in percent over all clients, by stage and rule."""
     tests = accuracies[accuracies["split"] == CURVE_SPLIT]
     sums = tests.assign(correct=tests["value"] * tests["samples"]).groupby(["stage", "rule"])
-    return sums[["correct", "samples"]].sum()
+    pooled = sums[["correct", "samples"]].sum()
+    return pooled.assign(percent=100 * pooled["correct"] / pooled["samples"])
 
 
 def counted(checks: Sequence[Check]) -> str:

@@ -26,7 +26,7 @@ from bench.federation.types import Federation
 from bench.nn.base import CLIENT_MODELS
 from bench.process import end_with_parent
 from bench.spec import RunSpec
-from bench.sweep.order import of_run
+from bench.sweep.order import outcome
 
 TOLERANCE = 1e-5
 """Largest difference of two models' parameters after an epoch that orders of summation may make."""
@@ -132,7 +132,10 @@ def memory_runs_out(device: str) -> Finding:
     spec = make_spec("fedavg", federation, client=client, rounds=1, local_epochs=1)
 
     def state(block_size: int) -> str:
-        return of_run(lambda: run(spec, federation, device, block_size), device).state
+        try:
+            return run(spec, federation, device, block_size).state
+        except Exception as error:
+            return outcome(error, device).state
 
     with torch.cuda.device(device):
         torch.cuda.empty_cache()
@@ -150,9 +153,9 @@ def memory_runs_out(device: str) -> Finding:
         finally:
             torch.cuda.set_per_process_memory_fraction(1.0)
             torch.cuda.empty_cache()
-    words = ", ".join(f"{name}: {outcome}" for name, outcome in states.items())
-    *_, outcome = states.values()
-    is_expected = (states["all memory"], states["blocks of 20"], outcome) == ("done", "oom", "done")
+    words = ", ".join(f"{name}: {end}" for name, end in states.items())
+    *_, end = states.values()
+    is_expected = (states["all memory"], states["blocks of 20"], end) == ("done", "oom", "done")
     return Finding(part, subject, words, is_expected)
 
 

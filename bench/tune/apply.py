@@ -62,14 +62,10 @@ def configurations(home: Path | None = None, shipped: Path | None = None) -> Con
     suite = shipped or files("bench.results").joinpath("tuned")
     for folder, is_own in (((home or paths.home()) / "tuned", True), (suite, False)):
         entries: Iterable[Any] = folder.iterdir() if folder.is_dir() else ()
-        for file in sorted(entries, key=lambda entry: str(entry.name)):
-            if not file.name.endswith(".json"):
-                continue
-            try:
-                configuration = Configuration(parse(file.read_bytes(), file.name), is_own)
-            except OSError as error:
-                raise RequestError(f"tuned configuration {file.name}: {error.strerror}") from None
-            by_file[file.name] = (*by_file.get(file.name, ()), configuration)
+        for entry in sorted(entries, key=lambda entry: str(entry.name)):
+            if entry.name.endswith(".json"):
+                configuration = Configuration(parse(entry.read_bytes(), entry.name), is_own)
+                by_file[entry.name] = (*by_file.get(entry.name, ()), configuration)
     return Configurations(by_file)
 
 

@@ -15,7 +15,7 @@ from optuna.trial import TrialState, create_trial
 from bench import streams
 from bench.errors import RequestError
 from bench.tune.record import Trial
-from bench.tune.tuning import Space, Tuning
+from bench.tune.tuning import Tuning
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -27,7 +27,7 @@ def propose(tuning: Tuning, trials: Sequence[Trial], count: int) -> list[int]:
     Parzen estimator, which takes those suggested just before for bad ones, or else is a random one.
     """
     study = rebuilt(tuning, trials)
-    space = _distributions(tuning.space)
+    space = _distributions(tuning)
     number_of = tuning.configurations.index
     taken = {number_of(trial.parameters) for trial in trials}
     proposals: list[int] = []
@@ -57,32 +57,29 @@ def rebuilt(tuning: Tuning, trials: Iterable[Trial], storage: BaseStorage | None
                 state=TrialState.COMPLETE if is_complete else TrialState.FAIL,
                 value=trial.validation if is_complete else None,
                 params=dict(trial.parameters),
-                distributions=_distributions(tuning.space),
+                distributions=_distributions(tuning),
                 user_attrs=trial.model_dump(include={"client_epochs", "state", "reason"}),
             )
         )
     return study
 
 
-def _distributions(space: Space) -> dict[str, BaseDistribution]:
-    return {key: CategoricalDistribution(values) for key, values in space.items()}
+def _distributions(tuning: Tuning) -> dict[str, BaseDistribution]:
+    return {key: CategoricalDistribution(values) for key, values in tuning.space.items()}
 
 
 def export(searches: Sequence[tuple[Tuning, Sequence[Trial]]], path: Path) -> None:
     """Write searches as a journal of the library, which ``optuna-dashboard`` opens.
 
     Raises:
-        RequestError: no search has a trial, or the file exists or cannot be written.
+        RequestError: no search has a trial, or the file exists.
     """
     if not any(trials for _, trials in searches):
         raise RequestError("--optuna: no search has a trial yet: run bench tune first, without --optuna")
     if path.exists():
         raise RequestError(f"--optuna expects a new file, got {path}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        storage = JournalStorage(JournalFileBackend(str(path)))
-        for tuning, trials in searches:
-            if trials:
-                rebuilt(tuning, trials, storage)
-    except OSError as error:
-        raise RequestError(f"--optuna: expected to write {path}: {error.strerror}") from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    storage = JournalStorage(JournalFileBackend(str(path)))
+    for tuning, trials in searches:
+        if trials:
+            rebuilt(tuning, trials, storage)

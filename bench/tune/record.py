@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -15,10 +15,6 @@ from bench.errors import RequestError, first_problem
 from bench.replacement import replacing_file
 from bench.spec import RunSpec
 from bench.tune.tuning import STAGE, Tuning, Value, numerics
-
-FORMAT: Final = 1
-EPSILON = 1e-6
-"""Client epochs that are nothing but rounding."""
 
 PACKAGES = ("numpy", "optuna", "torch")
 
@@ -47,11 +43,6 @@ class Trial(_Part):
     seconds: Amount
     reason: str = ""
 
-    @property
-    def may_win(self) -> bool:
-        """Whether it gave a number and was not stopped by the curve; in version 0.2.0 cut trials gave one."""
-        return self.state in ("complete", "cut") and self.validation is not None
-
 
 class Budget(_Part):
     """Trials and client epochs."""
@@ -73,7 +64,7 @@ class Record(_Part):
     its seed, ``clients`` the hash of the federation that the trials were made on.
     """
 
-    format: Literal[1] = FORMAT
+    format: Literal[1] = 1
     study: str
     cell: dict[str, Any]
     clients: Annotated[str, Field(min_length=1)]
@@ -90,7 +81,7 @@ class Record(_Part):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.winner != _winner(self.trials):
+        if self.winner != winner_of(self.trials):
             raise ValueError("the winner is not the trial of best validation accuracy")
         return self
 
@@ -105,21 +96,17 @@ class Record(_Part):
         return Tuning(self.spec, self.space, self.seeds, self.budget.trials)
 
 
-def ended(tuning: Tuning, trials: Sequence[Trial]) -> str:
-    """What of a search's budget is used up: ``trials``, ``client epochs`` (less is left than the dearest
-    trial took), or all of its ``space``; empty where the search goes on.
+def winner_of(trials: Sequence[Trial]) -> Winner | None:
+    """The trial of best validation accuracy, the first of equal ones; None where none gave a number.
+
+    A pruned trial, which was stopped by its curve, is none; in version 0.2.0 cut trials gave a number.
     """
-    if len(trials) >= tuning.trials:
-        return "trials"
-    if tuning.budget - client_epochs(trials) < dearest(tuning, trials) - EPSILON:
-        return "client epochs"
-    return "space" if len(trials) >= len(tuning.configurations) else ""
-
-
-def best_of(trials: Sequence[Trial]) -> Trial | None:
-    """The trial of best validation accuracy, the first of equal ones; None where none gave a number."""
-    candidates = [trial for trial in trials if trial.may_win]
-    return max(candidates, key=lambda trial: trial.validation or 0.0, default=None)
+    candidates = [
+        Winner(number=trial.number, overrides=trial.parameters, validation=trial.validation)
+        for trial in trials
+        if trial.state in ("complete", "cut") and trial.validation is not None
+    ]
+    return max(candidates, key=lambda winner: winner.validation, default=None)
 
 
 def client_epochs(trials: Sequence[Trial]) -> float:
@@ -127,24 +114,8 @@ def client_epochs(trials: Sequence[Trial]) -> float:
     return sum(trial.client_epochs for trial in trials)
 
 
-def dearest(tuning: Tuning, trials: Sequence[Trial]) -> float:
-    """The most client epochs that a trial took, at least those of a plain one."""
-    return max([tuning.run_epochs, *(trial.client_epochs for trial in trials)])
-
-
-def _winner(trials: Sequence[Trial]) -> Winner | None:
-    best = best_of(trials)
-    if best is None or best.validation is None:
-        return None
-    return Winner(number=best.number, overrides=best.parameters, validation=best.validation)
-
-
-def record(tuning: Tuning, clients: str, trials: Sequence[Trial]) -> Record:
-    """The record of a search on these clients whose budget is used up, and in which some trial gave a
-    number.
-    """
-    winner = _winner(trials)
-    assert winner is not None
+def record(tuning: Tuning, clients: str, winner: Winner, trials: Sequence[Trial]) -> Record:
+    """The record of a search on these clients whose budget is used up."""
     defaults = (trial.validation for trial in trials if trial.parameters == tuning.default)
     return Record(
         study=tuning.name,
@@ -168,21 +139,12 @@ def file_name(spec: RunSpec) -> str:
 
 
 def write(folder: Path, result: Record) -> Path:
-    """Write a record; the file is there in full or not at all.
-
-    Raises:
-        RequestError: it cannot be written: the disk is full, or the folder is none.
-    """
+    """Write a record; the file is there in full or not at all. Raises ``OSError`` where it cannot be."""
     path = folder / file_name(result.spec)
-    text = json.dumps(result.model_dump(mode="json"), indent=1) + "\n"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with replacing_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RequestError(
-            f"tuning: expected to write {path}: {error.strerror}; mend that, and the same command goes on"
-        ) from None
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing_file(path) as temporary:
+        text = json.dumps(result.model_dump(mode="json"), indent=1) + "\n"
+        temporary.write_text(text, encoding="utf-8")
     return path
 
 
@@ -196,10 +158,8 @@ def parse(text: bytes, name: str) -> Record:
         result = Record.model_validate_json(text)
         expected_name = file_name(result.spec)
     except ValidationError as error:
-        problem = first_problem(error)
-        raise RequestError(
-            f"tuned configuration {name}: {problem}; remove it or run bench tune again"
-        ) from None
+        problem = f"{first_problem(error)}; remove it or run bench tune again"
+        raise RequestError(f"tuned configuration {name}: {problem}") from None
     if name != expected_name:
         raise RequestError(f"tuned configuration {name}: it is that of {expected_name}; rename it")
     return result

@@ -1,4 +1,4 @@
-"""Where a search stands, by its stored runs: which trials have ended, and which runs come next.
+"""Where searches stand, by their stored runs, and searches run to the end of their budgets.
 
 Nothing of a search is kept but its runs. A trial is a configuration, run with every seed of the search.
 Trials come in batches: the default configuration alone, then as many as were asked for side by side. A batch
@@ -8,30 +8,39 @@ decides anything, and a search that was stopped takes the same way again.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, cast, get_args
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, cast
 
 from bench.errors import RequestError
+from bench.federation.build import build as build_federation
 from bench.grids import Planned
 from bench.metric_names import ACCURACY
-from bench.spec import FederationKey, RunSpec
+from bench.spec import RunSpec
 from bench.store import Store, open_store
 from bench.store.store import Stored, stored_runs
-from bench.sweep.plan import Step
+from bench.sweep.display import Display
+from bench.sweep.execution import Build
+from bench.sweep.order import Execute
+from bench.sweep.plan import Estimator, Step
+from bench.sweep.run import Sweep
+from bench.sweep.workers import Pool
 from bench.tune.proposals import propose
-from bench.tune.record import EPSILON, State, Trial, client_epochs, dearest, ended
-from bench.tune.trial import CLIENT_EPOCHS
+from bench.tune.record import Record, State, Trial, client_epochs, record, winner_of, write
+from bench.tune.trial import CLIENT_EPOCHS, execute
 from bench.tune.tuning import STAGE, Tuning, numerics
+
+EPSILON = 1e-6
+"""Client epochs that are nothing but rounding."""
 
 HOPELESS = ("not_applicable", "no_data")
 """States of a run of a search that can have no number."""
 
 
 class TrialRun(NamedTuple):
-    """A stored run. ``validation`` is the mean validation accuracy over clients of the trained model at its
-    best round; ``client_epochs`` what it used. Both are None where the run gave none. Ids tell the order in
-    which runs were stored.
+    """A stored run, with the mean validation accuracy over clients of the trained model at its best round.
+    Ids tell the order in which runs were stored.
     """
 
     id: int
@@ -45,39 +54,30 @@ class TrialRun(NamedTuple):
 class Search:
     """One search with its stored runs, of which ``width`` trials are made side by side.
 
-    ``federation_hash`` is that of the federation that there is now; empty where that is not known. ``trials``
-    are those that have ended, in order, ``to_run`` the runs that come next: none where the search has
-    ``ended``, for the part of the budget that is used up. It is ``hopeless`` for a reason.
+    ``trials`` are those that have ended, ``to_run`` the runs that come next, ``ended`` the part of the budget
+    that is used up, ``hopeless`` why there can be no number. ``clients`` is the hash of the runs' federation.
     """
 
-    def __init__(self, tuning: Tuning, width: int, federation_hash: str = "") -> None:
+    def __init__(self, tuning: Tuning, width: int) -> None:
         self.tuning = tuning
-        self.federation_hash = federation_hash
+        self.clients = ""
         self.trials: list[Trial] = []
         self.to_run: list[RunSpec] = []
         self.ended = ""
         self.hopeless = ""
-        self.asked: set[str] = set()
+        self.pending: set[str] = set()  # spec hashes of runs that were asked for
         self.runs: dict[int, dict[int, TrialRun]] = {}  # by the configuration's number in the space, by seed
         self._width = width
 
-    def take(self, spec: RunSpec, run: TrialRun, federation_hash: str) -> None:
-        """Take a stored run into account, if it is one of the search.
-
-        Raises:
-            RequestError: it is of other clients than those before.
-        """
+    def take(self, spec: RunSpec, run: TrialRun, clients: str) -> None:
+        """Take a stored run into account, if it is one of the search."""
         place = self.tuning.place_of(spec)
         if place is None:
             return
         if run.state in HOPELESS:
-            self.hopeless = run.reason if run.state == "not_applicable" or self.asked else ""
+            self.hopeless = run.reason if run.state == "not_applicable" or self.pending else ""
             return
-        if federation_hash and federation_hash != (self.federation_hash or federation_hash):
-            raise RequestError(
-                f"{self.tuning.title}: its trials were made on other clients ({federation_hash[:8]}) than "
-                f"there are now ({self.federation_hash[:8]}): they cannot be compared; name another --db"
-            )
+        self.clients = clients or self.clients
         self.runs.setdefault(place, {})[spec.seed] = run
 
     def look(self) -> list[Trial]:
@@ -88,7 +88,7 @@ class Search:
         queue = [place for place in sorted(first_ids, key=first_ids.__getitem__) if place != default]
         self.trials, self.to_run, self.ended = [], [], ""
         batch = [default]
-        while batch and not self.to_run:
+        while batch:
             self._try_out(batch)
             if self.to_run:
                 break
@@ -97,13 +97,13 @@ class Search:
             if len(batch) < size:
                 proposals = [place for place in propose(tuning, self.trials, size) if place not in batch]
                 batch += proposals[: size - len(batch)]
-        if not self.to_run:
-            self.ended = ended(tuning, self.trials)
+        else:
+            self.ended = self._used_up()
         return [trial for trial in self.trials if trial.parameters not in known]
 
     def _try_out(self, batch: Sequence[int]) -> None:
         """Add the trials of a batch that have ended, and what is to run of the others."""
-        share = (self.tuning.budget - client_epochs(self.trials)) / len(batch)
+        share = self._epochs_left() / len(batch)
         for place in sorted(batch):
             runs = self.runs.get(place, {})
             specs = self.tuning.specs(self.tuning.configurations[place])
@@ -113,47 +113,55 @@ class Search:
                 seed_runs = [runs[seed] for seed in self.tuning.seeds]
                 self.trials.append(_trial(self.tuning, len(self.trials), place, seed_runs, share))
 
+    def _epochs_left(self) -> float:
+        return self.tuning.budget - client_epochs(self.trials)
+
+    def _trials_left(self) -> int:
+        """For how many trials as dear as the dearest so far, or a plain one, client epochs are left."""
+        dearest = max([self.tuning.run_epochs, *(trial.client_epochs for trial in self.trials)])
+        return int((self._epochs_left() + EPSILON) // dearest)
+
+    def _used_up(self) -> str:
+        """The part of the budget that is used up; empty where the search goes on."""
+        if len(self.trials) >= self.tuning.trials:
+            return "trials"
+        if self._trials_left() < 1:
+            return "client epochs"
+        return "space" if len(self.trials) >= len(self.tuning.configurations) else ""
+
     def _size(self) -> int:
-        """How many trials may come next side by side: each may use what the dearest so far did."""
-        tuning, trials = self.tuning, self.trials
-        if ended(tuning, trials):
+        """How many trials may come next side by side."""
+        if self._used_up():
             return 0
-        room = int((tuning.budget - client_epochs(trials) + EPSILON) // dearest(tuning, trials))
-        return min(self._width, room, min(tuning.trials, len(tuning.configurations)) - len(trials))
+        most_trials = min(self.tuning.trials, len(self.tuning.configurations))
+        return min(self._width, self._trials_left(), most_trials - len(self.trials))
 
     def check_total(self) -> None:
-        """Refuse a total that lies below what was done.
-
-        Raises:
-            RequestError: more trials are stored than are asked for, or have used more client epochs.
-        """
-        count = len(self.runs)
-        floor = max(count, math.ceil((client_epochs(self.trials) - EPSILON) / self.tuning.run_epochs))
-        if floor > self.tuning.trials:
-            raise RequestError(
-                f"{self.tuning.title}: {count} trials are done, and --trials is a total: expected {floor} or "
-                f"more, got {self.tuning.trials}"
+        """Raises ``RequestError`` where more trials are stored than are asked for."""
+        count, asked = len(self.runs), self.tuning.trials
+        if count > asked:
+            problem = (
+                f"{count} trials are done, and --trials is a total: expected {count} or more, got {asked}"
             )
+            raise RequestError(f"{self.tuning.title}: {problem}")
 
     def steps(self) -> list[Step]:
         """The runs that come next and were not asked for before."""
-        specs = [spec for spec in self.to_run if spec.hash not in self.asked]
-        self.asked |= {spec.hash for spec in specs}
+        specs = [spec for spec in self.to_run if spec.hash not in self.pending]
+        self.pending |= {spec.hash for spec in specs}
         return [Step(Planned(spec, spec.method), "missing", to_run=True) for spec in specs]
 
 
 def _trial(tuning: Tuning, number: int, place: int, runs: Sequence[TrialRun], share: float) -> Trial:
-    """A trial of these runs that may use a share of the client epochs.
-
-    One that has used more is cut: it has no number, so that no trial has more than the budget before it.
+    """A trial of these runs. One that has used more than its share of the client epochs is cut: it has no
+    number.
     """
     usual = tuning.run_epochs / len(tuning.seeds)  # of a run that cannot say what it used
     epochs = sum(usual if run.client_epochs is None else run.client_epochs for run in runs)
     failed_run = next((run for run in runs if run.state != "searched"), None)
     state, validation, reason = "complete", None, ""
     if failed_run is not None:
-        state = failed_run.state if failed_run.state in get_args(State) else "failed"
-        reason = failed_run.reason
+        state, reason = failed_run.state, failed_run.reason
     elif epochs > share + EPSILON:
         state = "cut"
         reason = f"it takes {epochs:,.0f} client epochs, {share:,.0f} were left: more --trials grant more"
@@ -174,8 +182,7 @@ def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | Non
     """Give searches their stored runs, or those of some spec hashes.
 
     Raises:
-        RequestError: a spec was changed since it was stored, or runs are by code of other numerics or on
-            other clients.
+        RequestError: runs are by code of other numerics.
     """
     filters = {} if hashes is None else {"spec_hash": list(hashes)}
     cells = {(search.tuning.spec.method, search.tuning.spec.dataset) for search in searches}
@@ -185,12 +192,11 @@ def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | Non
     epochs = store.artefacts(frame["id"], CLIENT_EPOCHS)
     for row in frame.to_dict("records"):
         spec = RunSpec.model_validate_json(row["spec"])
-        stored_numerics = {"method": row["method_numerics"], "engine": row["engine_numerics"]}
-        present = numerics(spec.method)
-        if (spec.method, spec.dataset) in cells and stored_numerics != present:
+        made_by = {"method": row["method_numerics"], "engine": row["engine_numerics"]}
+        if (spec.method, spec.dataset) in cells and made_by != numerics(spec.method):
             raise RequestError(
                 f"{spec.method} {spec.dataset}: its trials in {store.name} are by code of other numerics "
-                f"({stored_numerics}, now {present}); name another --db"
+                f"({made_by}, now {numerics(spec.method)}); name another --db"
             )
         used = float(epochs[row["id"]]) if row["id"] in epochs else None
         ending = (row["state"], row["reason"], means.get(row["id"]), used, row["seconds_total"])
@@ -199,16 +205,14 @@ def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | Non
 
 
 def opened_searches(
-    database: str, tunings: Sequence[Tuning], width: int, hashes: Mapping[FederationKey, str] = {}
+    database: str, tunings: Sequence[Tuning], width: int
 ) -> tuple[list[Search], list[Stored]]:
     """The searches as they are stored, and what their runs took.
-
-    ``hashes`` are those of the federations that there are now; of others they are not looked at.
 
     Raises:
         RequestError: as ``read`` and ``Search.check_total``; the database holds runs that are reported.
     """
-    searches = [Search(tuning, width, hashes.get(tuning.spec.federation_key, "")) for tuning in tunings]
+    searches = [Search(tuning, width) for tuning in tunings]
     history = list(stored_runs(database, searches=True).values())
     if history:
         with open_store(database, create=False) as store:
@@ -217,3 +221,95 @@ def opened_searches(
         search.look()
         search.check_total()
     return searches, history
+
+
+# Whole searches -----------------------------------------------------------------------------------
+
+OnTrial = Callable[[Search, Trial], None]
+"""Hears of every trial that has ended."""
+
+
+@dataclass
+class Searches:
+    """The searches of a request: those that go on, why others have no winner, and the records of those that
+    have one with their files.
+    """
+
+    going: list[Search]
+    failed: dict[str, str]
+    home: Path
+    on_trial: OnTrial
+    records: list[tuple[Record, Path]] = field(default_factory=list)
+
+    def follow(self, store: Store, states: Mapping[str, str]) -> list[Step]:
+        """What else is to run, given the states of ended runs by spec hash."""
+        searches = [search for search in self.going if search.pending & states.keys()]
+        if not searches:
+            return []
+        read(store, searches, set().union(*(search.pending & states.keys() for search in searches)))
+        for search in searches:
+            search.pending -= states.keys()
+            for new_trial in search.look():
+                self.on_trial(search, new_trial)
+        return self.next_steps(searches)
+
+    def next_steps(self, searches: Iterable[Search]) -> list[Step]:
+        """What is to run of some searches; those that have ended go on no more, and leave a record."""
+        steps = []
+        for search in searches:
+            title, trials = search.tuning.title, search.trials
+            if not search.hopeless and not search.ended:
+                steps += search.steps()
+                continue
+            self.going.remove(search)
+            winner = winner_of(trials)
+            if search.hopeless:
+                self.failed[title] = search.hopeless
+            elif winner is None:
+                self.failed[title] = f"none of {len(trials)} trials gave a number: {trials[-1].reason}"
+            else:
+                result = record(search.tuning, search.clients, winner, trials)
+                self.records.append((result, write(self.home / "tuned", result)))
+        return steps
+
+
+def run_searches(
+    tunings: Sequence[Tuning],
+    database: str,
+    home: Path,
+    roots: tuple[Path, ...],
+    pool: Pool,
+    width: int,
+    display: Display,
+    on_trial: OnTrial,
+    history: Iterable[Stored] = (),
+    execute: Execute = execute,
+    build: Build = build_federation,
+) -> Searches:
+    """Run every search to the end of its budget, and write the record of each as it ends.
+
+    ``width`` trials of each are made side by side. ``history`` says what runs take, beside those of the
+    ``database``.
+
+    Raises:
+        RequestError: as ``opened_searches`` and ``Sweep.run``.
+        KeyboardInterrupt: as ``Sweep.run``. The same request goes on.
+    """
+    going, timings = opened_searches(database, tunings, width)
+    searches = Searches(going, {}, home, on_trial)
+    outcome = Sweep(
+        searches.next_steps([*going]),
+        database,
+        roots,
+        pool,
+        display,
+        Estimator([*history, *timings], pool.devices[0]),
+        execute,
+        build,
+        home=home,
+        follow_up=searches.follow,
+    ).run()
+    reason = "; ".join(outcome.left) or "its runs were lost"
+    for search in going:
+        searches.failed[search.tuning.title] = f"{reason}; the same command goes on"
+    return searches

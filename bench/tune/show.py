@@ -11,9 +11,8 @@ from rich.table import Table
 
 from bench.sweep.display import duration
 from bench.sweep.plan import Estimator
-from bench.tune.record import Record, Trial, best_of, client_epochs
-from bench.tune.run import Searches
-from bench.tune.search import Search
+from bench.tune.record import Record, Trial, client_epochs, winner_of
+from bench.tune.search import Search, Searches
 from bench.tune.tuning import Value
 
 TEXTS = ("cell", "state")
@@ -27,18 +26,18 @@ def row(search: Search, estimator: Estimator, data_gap: str) -> dict[str, Any]:
     stored, those of trials that have not ended included, whose client epochs do not count yet. ``lacking``
     says why its data are not at hand.
     """
-    tuning, best = search.tuning, best_of(search.trials)
+    tuning, spec, best = search.tuning, search.tuning.spec, winner_of(search.trials)
     return {
         "search": tuning.name,
-        "method": tuning.spec.method,
-        "dataset": tuning.spec.dataset,
-        "scenario": tuning.spec.scenario,
-        "clients": tuning.spec.clients,
+        "method": spec.method,
+        "dataset": spec.dataset,
+        "scenario": spec.scenario,
+        "clients": spec.clients,
         "space": {key: list(values) for key, values in tuning.space.items()},
         "trials": {"done": len(search.trials), "asked": tuning.trials},
         "runs": sum(map(len, search.runs.values())),
         "client_epochs": {"used": client_epochs(search.trials), "asked": tuning.budget},
-        "best_validation": None if best is None else best.validation,
+        "best_validation": best.validation if best else None,
         "seconds": _seconds_left(search, estimator),
         "ended": search.ended,
         "lacking": data_gap,
@@ -46,27 +45,21 @@ def row(search: Search, estimator: Estimator, data_gap: str) -> dict[str, Any]:
 
 
 def _seconds_left(search: Search, estimator: Estimator) -> float | None:
-    """The time that a search's unused client epochs take, by its own trials or else by stored runs."""
-    tuning, used_epochs = search.tuning, client_epochs(search.trials)
-    if search.ended:
-        return 0.0
-    if used_epochs:
-        rate = sum(trial.seconds for trial in search.trials) / used_epochs
-    else:
-        seconds = estimator.seconds(tuning.spec)
-        if seconds is None:
-            return None
-        rate = seconds * len(tuning.seeds) / tuning.run_epochs
-    return rate * (tuning.budget - used_epochs)
+    """The time that a search's unused client epochs take, by runs like its default configuration."""
+    tuning = search.tuning
+    seconds = 0.0 if search.ended else estimator.seconds(tuning.spec)
+    if seconds is None:
+        return None
+    epochs_left = tuning.budget - client_epochs(search.trials)
+    return seconds * len(tuning.seeds) / tuning.run_epochs * epochs_left
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """One row a search."""
     grid = Table(box=SIMPLE_HEAD, padding=(0, 1))
     for title in COLUMNS:
-        grid.add_column(
-            title, justify="left" if title in TEXTS else "right", overflow="fold", no_wrap=title not in TEXTS
-        )
+        is_text = title in TEXTS
+        grid.add_column(title, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
     for entry in rows:
         seconds, trials, epochs = entry["seconds"], entry["trials"], entry["client_epochs"]
         grid.add_row(
@@ -92,8 +85,8 @@ def cost(rows: Sequence[Mapping[str, Any]], slots: int, at_a_time: int) -> str:
     if times:
         seconds = max(max(times) / min(slots, at_a_time), sum(times) / slots)
         text += f", {duration(seconds)} on {slots} at a time"
-    unknowns = len(to_do) - len(times)
-    text += f"; the time of {unknowns} is unknown, no like run is stored" if unknowns else ""
+    if unknown_count := len(to_do) - len(times):
+        text += f"; the time of {unknown_count} is unknown, no like run is stored"
     gap = slots - at_a_time * len(to_do)
     return text + (f"; {gap} slots stay idle, a larger --batch fills them" if 0 < gap < slots else "")
 
@@ -110,35 +103,27 @@ def settings(parameters: Mapping[str, Value]) -> str:
 
 def line(search: Search, trial: Trial) -> str:
     """One line on a trial that has ended."""
-    tuning, best = search.tuning, best_of(search.trials)
+    tuning, best = search.tuning, winner_of(search.trials)
     score_text = "" if trial.validation is None else f", validation {percent(trial.validation)}"
     reason = f" ({trial.reason})" if trial.reason else ""
+    what = f"trial {trial.number + 1} of {tuning.trials}, {tuning.title}: {trial.state}{score_text}{reason}"
     best_text = percent(best.validation if best else None)
-    return (
-        f"trial {trial.number + 1} of {tuning.trials}, {tuning.title}: {trial.state}{score_text}{reason}, "
-        f"best {best_text}, {trial.seconds:.1f} s: {settings(trial.parameters)}"
-    )
+    return f"{what}, best {best_text}, {trial.seconds:.1f} s: {settings(trial.parameters)}"
 
 
 def result(record: Record) -> str:
     """One line on a finished search."""
-    usage, budget = record.used, record.budget
-    return (
-        f"{record.tuning.title}: validation "
-        f"{percent(record.winner.validation)}, default {percent(record.default_validation)}, after "
-        f"{usage.trials} of {budget.trials} trials and {usage.client_epochs:,.0f} of "
-        f"{budget.client_epochs:,.0f} client epochs: {settings(record.winner.overrides)}"
-    )
+    usage, budget, winner = record.used, record.budget, record.winner
+    scores = f"validation {percent(winner.validation)}, default {percent(record.default_validation)}"
+    epochs = f"{usage.client_epochs:,.0f} of {budget.client_epochs:,.0f} client epochs"
+    used = f"after {usage.trials} of {budget.trials} trials and {epochs}"
+    return f"{record.tuning.title}: {scores}, {used}: {settings(winner.overrides)}"
 
 
 def outcome_json(searches: Searches) -> dict[str, Any]:
     """What a request came to, for programs."""
-    rows = [
-        {
-            "search": record.study,
-            "file": str(path),
-            **record.model_dump(include={"winner", "default_validation", "budget", "used"}),
-        }
-        for record, path in searches.records
-    ]
+    keys = {"winner", "default_validation", "budget", "used"}
+    rows = []
+    for record, path in searches.records:
+        rows.append({"search": record.study, "file": str(path), **record.model_dump(include=keys)})
     return {"finished": rows, "failed": searches.failed}

@@ -18,8 +18,7 @@ CLIENT_EPOCHS = "client_epochs"
 
 def execute(order: Order, make_run: Callable[..., RunResult] = execution.execute) -> RunResult:
     """Execute an order of a search; raises as ``bench.sweep.execution.execute``, which makes the run."""
-    hide = partial(hide_held_out, roles=(TEST,))  # a search cannot see the labels of test items
-    return without_test_items(make_run(order, hide))
+    return without_test_items(make_run(order, partial(hide_held_out, roles=(TEST,))))
 
 
 def without_test_items(result: RunResult) -> RunResult:

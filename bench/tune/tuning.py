@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from bench.dataset import DATASETS
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
-from bench.errors import RequestError, first_problem, unknown
+from bench.errors import RequestError, first_problem
 from bench.grids import Planned
 from bench.spec import RunSpec, canonical_json, run_name, sha256
 
@@ -21,7 +21,7 @@ Value = bool | int | float | str
 Space = dict[str, tuple[Value, ...]]
 """Dotted key (``client.learning_rate``, ``method.mu``) -> the values to try."""
 
-CLIENT: dict[str, tuple[Value, ...]] = {
+CLIENT: Space = {
     "client.learning_rate": (0.001, 0.003, 0.01, 0.03),
     "client.weight_decay": (0.0, 1e-6, 0.0005, 0.005),
     "client.dropout": (0.0, 0.3, 0.5),
@@ -106,7 +106,7 @@ class Tuning:
         return self.configurations.index(parameters)
 
 
-def search_space(spec: RunSpec) -> dict[str, tuple[Value, ...]]:
+def search_space(spec: RunSpec) -> Space:
     """The space of a spec's method on its data set; it holds the spec's own configuration.
 
     Client settings that are part of the method's algorithm are left alone, and so is the dropout of
@@ -122,19 +122,18 @@ def search_space(spec: RunSpec) -> dict[str, tuple[Value, ...]]:
             f"{spec.method} declares {len(axes)} tunable parameters ({', '.join(axes)}); at most {MOST_OWN} "
             "are tuned, so that budgets are equal: make the others plain fields"
         )
-    defaults = spec.settings()
     fixed_keys = {f"client.{name}" for name in kind.client}
     if spec.client.batch_size is not None:
         fixed_keys.add("client.dropout")
     space = {key: values for key, values in CLIENT.items() if key not in fixed_keys}
     space |= {f"method.{name}": tuple(values) for name, values in axes.items()}
-    return {key: _with_default(values, defaults[key]) for key, values in space.items()}
-
-
-def _with_default(values: tuple[Value, ...], default: Value) -> tuple[Value, ...]:
-    """The values with the default among them, numbers ascending."""
-    all_values = values if default in values else (*values, default)
-    return all_values if any(isinstance(value, str) for value in all_values) else tuple(sorted(all_values))
+    defaults = spec.settings()
+    for key, values in space.items():
+        if defaults[key] not in values:
+            values = (*values, defaults[key])
+        is_text = any(isinstance(value, str) for value in values)
+        space[key] = values if is_text else tuple(sorted(values))
+    return space
 
 
 def configured(spec: RunSpec, overrides: Mapping[str, Value]) -> RunSpec:
@@ -143,16 +142,12 @@ def configured(spec: RunSpec, overrides: Mapping[str, Value]) -> RunSpec:
     Raises:
         RequestError: an unknown key, or a value that is not allowed.
     """
-    keys = [key for key in spec.settings() if key.startswith(("client.", "method."))]
-    for key in overrides:
-        if key not in keys:
-            raise unknown(f"tuned setting of {spec.method}", key, keys)
     try:
         tuned_spec = spec.with_settings(overrides)
         hyper = METHODS.named(spec.method).Hyper.model_validate(tuned_spec.hyper).model_dump()
-        return tuned_spec.model_copy(update={"hyper": hyper})
     except ValidationError as error:
         raise RequestError(f"{spec.method}: {first_problem(error, with_input=True)}") from None
+    return tuned_spec.model_copy(update={"hyper": hyper})
 
 
 def numerics(method: str) -> dict[str, int]:
@@ -164,16 +159,14 @@ def search_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
     """The seeds of the search, the default ones where none are named.
 
     Raises:
-        RequestError: a seed that is negative or used by reports.
+        RequestError: a seed that is used by reports.
     """
-    checked_seeds = tuple(seeds) or SEEDS
-    for seed in checked_seeds:
-        if seed in REPORT_SEEDS or seed < 0:
-            raise RequestError(
-                f"--seed expects seeds that no report uses, {REPORT_SEEDS.stop} or more, "
-                f"got {', '.join(map(str, checked_seeds))}"
-            )
-    return checked_seeds
+    if REPORT_SEEDS.stop > min(seeds, default=REPORT_SEEDS.stop):
+        asked = ", ".join(map(str, seeds))
+        raise RequestError(
+            f"--seed expects seeds that no report uses, {REPORT_SEEDS.stop} or more, got {asked}"
+        )
+    return tuple(seeds) or SEEDS
 
 
 def tunings(
@@ -196,10 +189,8 @@ def tunings(
         spec = run.spec
         if run.variant or spec.attack or spec.newcomers:
             kind = run.variant or ("an attack" if spec.attack else "newcomers")
-            raise RequestError(
-                f"{run.cell_title}: expected plain cells to tune, got one with {kind}: "
-                "name another grid, or -m and -d"
-            )
+            problem = f"expected plain cells to tune, got one with {kind}: name another grid, or -m and -d"
+            raise RequestError(f"{run.cell_title}: {problem}")
         tuning = Tuning(spec, search_space(spec), seeds, trials)
         by_name.setdefault(tuning.name, tuning)
     if not by_name:

@@ -32,10 +32,9 @@ def test_what_is_said_of_a_sweep_reaches_it(
     limits = "--timeout-seconds 90 --budget-hours 0.5 --max-failures 7"
     assert bench("sweep -d cora -m local --seed 0-4", where, limits).code == 0
     (sweep,) = seen
-    assert (sweep.slots.devices, sweep.slots.threads) == (("cpu",) * 3, 2)
+    assert (sweep.pool.devices, sweep.pool.threads) == (("cpu",) * 3, 2)
     assert (sweep.minutes, sweep.database, sweep.roots[0]) == (2.5, url, tmp_path)
-    limit = sweep.limits
-    assert (limit.timeout, limit.budget, limit.failures) == (90, 1800, 7)
+    assert (sweep.timeout, sweep.budget, sweep.max_failures) == (90, 1800, 7)
 
 
 def test_a_report_gets_what_is_asked_for(

@@ -12,13 +12,12 @@ import time
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 
 from bench.engine.result import Code, RunResult
 from bench.spec import RunSpec
-from bench.sweep.order import Order, of_run
+from bench.sweep.order import Order
 
 CLIENTS = 3
 
@@ -75,11 +74,6 @@ def faulty(order: Order) -> RunResult:
     return outcome(order.spec)
 
 
-def faulty_itself(order: Order) -> RunResult:
-    """What goes wrong is the run's own doing, not what it needs."""
-    return of_run(lambda: faulty(order), order.device)
-
-
 def told(order: Order) -> RunResult:
     """Reports the threads and device it was given, and the environment it finds."""
     result = outcome(order.spec)
@@ -104,8 +98,8 @@ def scripted(order: Order) -> RunResult:
 
     A key of the script is ``METHOD CLIENTS SEED``, or ``*`` for every other run; its value a list with
     a word for each attempt, the last one for all that follow: ``done``, ``done SECONDS``, ``oom``,
-    ``signal NUMBER``, ``exit CODE``, ``after KEY`` (done once that run is stored), ``hang``, ``unready``
-    (what the run needs cannot be had), or what the run itself raises: ``leave``, ``disk`` or ``raise``.
+    ``signal NUMBER``, ``exit CODE``, ``after KEY`` (done once that run is stored), ``hang``, ``leave``,
+    ``disk`` or ``raise``.
     Every attempt leaves a line in ``attempts/KEY``.
     """
     folder, spec = Path(order.roots[0]), order.spec
@@ -134,10 +128,12 @@ def scripted(order: Order) -> RunResult:
             while not _is_stored(folder, value):
                 time.sleep(0.02)
             value = ""
-        case "unready":
-            raise ValueError("half a file")
-        case "leave" | "disk" | "raise":
-            return of_run(lambda: _raise(word, spec.seed), order.device)
+        case "leave":
+            sys.exit("left")
+        case "disk":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        case "raise":
+            raise ValueError(f"seed {spec.seed}")
     result = outcome(order.spec)
     result.device = order.device
     time.sleep(float(value or 0))
@@ -149,14 +145,6 @@ def _is_stored(folder: Path, key: str) -> bool:
     with closing(sqlite3.connect(folder / "bench.db")) as raw:
         query = "SELECT 1 FROM runs WHERE method || ' ' || clients || ' ' || seed = ?"
         return raw.execute(query, (key,)).fetchone() is not None
-
-
-def _raise(word: str, seed: int) -> NoReturn:
-    if word == "leave":
-        sys.exit("left")
-    if word == "disk":
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-    raise ValueError(f"seed {seed}")
 
 
 @dataclass

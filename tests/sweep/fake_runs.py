@@ -14,7 +14,7 @@ from bench.resolve import resolve
 from bench.store import open_store
 from bench.store.store import Stored
 from bench.sweep import fingerprint
-from bench.sweep.policy import Slots
+from bench.sweep.workers import LocalPool
 
 
 @dataclass
@@ -67,9 +67,11 @@ def stored_numbers(database: str) -> dict[str, list[tuple[Any, ...]]]:
         }
 
 
-def cpu(jobs: int) -> Slots:
-    """Processor slots with one thread each."""
-    return Slots(("cpu",) * jobs, 1)
+def cpu(jobs: int, elsewhere: bool = False) -> LocalPool:
+    """Processor slots with one thread each; ``elsewhere``: as if on the machines of a cluster."""
+    pool = LocalPool(("cpu",) * jobs, 1)
+    pool.elsewhere = elsewhere
+    return pool
 
 
 def have(dataset: str) -> str:

@@ -17,8 +17,9 @@ from bench.sweep.display import Display
 from bench.sweep.execution import Build
 from bench.sweep.order import Execute
 from bench.sweep.plan import Estimator, Step, make_plan
-from bench.sweep.policy import NO_LIMITS, Level, Limits, Slots
+from bench.sweep.policy import Level
 from bench.sweep.run import Outcome, Sweep
+from bench.sweep.workers import Pool
 
 
 @dataclass
@@ -40,8 +41,7 @@ class Scripted:
         self,
         planned: list[Planned],
         script: dict[str, list[str]] | None = None,
-        slots: Slots | None = None,
-        limits: Limits = NO_LIMITS,
+        pool: Pool | None = None,
         rerun: Level | None = None,
         plan: list[Step] | None = None,
         execute: Execute = scripted,
@@ -57,12 +57,11 @@ class Scripted:
             plan or self.plan(planned, rerun),
             self.url,
             (self.folder,),
-            slots or cpu(2),
+            pool or cpu(2),
             Display(Console(file=self.out, width=200)),
             Estimator(stored_runs(self.url).values(), "cpu"),
             execute,
             build,
-            limits,
             self.folder,
             **options,
         ).run()

@@ -29,8 +29,7 @@ from bench.grids import expand
 from bench.store import Store, connect, open_store
 from bench.store.store import now
 from bench.sweep import claims, fingerprint, run
-from bench.sweep.claims import LEASE, Claims
-from bench.sweep.status import sweeps
+from bench.sweep.claims import LEASE, Claims, sweeps
 
 
 def test_claims_of_dead_sweeps_on_this_host_hold_up_nobody(tmp_path: Path) -> None:
@@ -59,7 +58,7 @@ class DoneMeanwhile(Claims):
         if self.asked == 2:
             (step,) = expand(grid(methods=("local",), seeds=(0,)))
             code = fingerprint.of(step.spec)
-            self._store.save(step.spec, replace(outcome(step.spec), code=code))
+            self.store.save(step.spec, replace(outcome(step.spec), code=code))
         return super().take(spec_hash, *more)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import get_args
 
 import pytest
 from fake_execute import outcome
@@ -17,6 +18,7 @@ from bench.spec import RunSpec
 from bench.sweep import display, fingerprint
 from bench.sweep.display import Display, line
 from bench.sweep.plan import Estimator, Step, make_plan, to_run
+from bench.sweep.policy import Level
 
 pytestmark = pytest.mark.usefixtures("older_code_exists")
 
@@ -31,23 +33,23 @@ def spec_of(
 @pytest.mark.parametrize(
     ("state", "numerics", "source", "expected"),
     [
-        # numerics of the method and the engine beside those installed; status, to run, changed
-        (None, (0, 0), None, ("missing", True, False)),
-        ("done", (0, 0), "other", ("done", False, True)),
-        ("done", (0, 0), None, ("done", False, False)),
-        ("diverged", (0, 0), None, ("diverged", False, False)),
-        ("not_applicable", (0, 0), None, ("not_applicable", False, False)),
-        ("failed", (0, 0), None, ("failed", True, False)),
-        ("oom", (0, 0), None, ("oom", True, False)),
-        ("no_data", (0, 0), None, ("missing", True, False)),
-        ("done", (-1, 0), None, ("stale", True, False)),
-        ("diverged", (-1, 0), None, ("stale", True, False)),
-        ("done", (0, -1), None, ("stale", True, False)),
-        ("done", (1, 0), None, ("done", False, False)),
+        # numerics of the method and the engine beside those installed; status, to run, level to redo
+        (None, (0, 0), None, ("missing", True, "")),
+        ("done", (0, 0), "other", ("done", False, "changed")),
+        ("done", (0, 0), None, ("done", False, "")),
+        ("diverged", (0, 0), None, ("diverged", False, "")),
+        ("not_applicable", (0, 0), None, ("not_applicable", False, "")),
+        ("failed", (0, 0), None, ("failed", True, "failed")),
+        ("oom", (0, 0), None, ("oom", True, "failed")),
+        ("no_data", (0, 0), None, ("missing", True, "")),
+        ("done", (-1, 0), None, ("stale", True, "stale")),
+        ("diverged", (-1, 0), "other", ("stale", True, "stale")),
+        ("done", (0, -1), None, ("stale", True, "stale")),
+        ("done", (1, 0), None, ("done", False, "")),
     ],
 )
 def test_status_of_stored_runs(
-    state: str | None, numerics: tuple[int, int], source: str | None, expected: tuple[str, bool, bool]
+    state: str | None, numerics: tuple[int, int], source: str | None, expected: tuple[str, bool, str]
 ) -> None:
     """Without the data, what is settled stays so, and the rest is no_data; the sweep tries to get them."""
     planned = expand(grid(methods=("local",), seeds=(0,)))
@@ -56,7 +58,10 @@ def test_status_of_stored_runs(
         row = stored(state, 2 + numerics[0], engine.NUMERICS + numerics[1], source)
         rows[planned[0].spec.hash] = row
     (step,) = make_plan(planned, rows, have)
-    assert (step.status, step.to_run, step.changed) == expected
+    assert (step.status, step.to_run, step.changed) == (*expected[:2], expected[2] == "changed")
+    for level in get_args(Level):
+        (again,) = make_plan(planned, rows, have, level)
+        assert again.to_run == (level == expected[2])
     (step,) = make_plan(planned, rows, lambda dataset: "no")
     assert (step.status == "no_data") == expected[1]
 

@@ -3,26 +3,23 @@
 import os
 import threading
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-import scripted as scripts
-from fake_runs import cpu, grid, stored_numbers
+from fake_runs import grid, stored_numbers
 from processes import alive, below, wait_for
 from scripted import Scripted
 
 from bench.grids import expand
-from bench.sweep.policy import NO_LIMITS, Limits, Placement
-from bench.sweep.run import Sweep
+from bench.sweep.policy import Placement
 
 pytest.importorskip("ray", reason="needs the extra 'ray'")
 
 from ray.cluster_utils import Cluster
 
-from bench.sweep import ray_workers
+from bench.sweep.ray_workers import RayPool
 
 NODE = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
 
@@ -37,14 +34,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
         ray_cluster.shutdown()
 
 
-def on_ray(
-    work: Scripted, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, planned: Any, script: Any, limits: Any
-) -> Any:
-    """A scripted sweep on the cluster."""
-    there = ray_workers.ray_cluster(Placement(backend="ray", address=cluster.address), 100)
-    with there as (slots, make_pool), monkeypatch.context() as patch:
-        patch.setattr(scripts, "Sweep", partial(Sweep, make_pool=make_pool))
-        return work.sweep(planned, script, slots, limits)
+def on_ray(cluster: Cluster) -> RayPool:
+    """Slots for whatever the cluster has room for."""
+    return RayPool(Placement(backend="ray", address=cluster.address), 100)
 
 
 def of_node(node: Any) -> list[psutil.Process]:
@@ -54,9 +46,7 @@ def of_node(node: Any) -> list[psutil.Process]:
 
 
 @pytest.mark.slow
-def test_runs_of_a_lost_node_are_made_elsewhere(
-    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_of_a_lost_node_are_made_elsewhere(tmp_path: Path, cluster: Cluster) -> None:
     nodes = [cluster.add_node(**NODE) for _ in range(2)]
     planned = expand(grid(seeds=tuple(range(6))))
     for name in ("ray", "here"):
@@ -82,48 +72,14 @@ def test_runs_of_a_lost_node_are_made_elsewhere(
     killer = threading.Thread(target=kill_when_busy)
     (work.folder / "attempts").mkdir()
     killer.start()
-    outcome = on_ray(work, cluster, monkeypatch, planned, {"*": ["done 2"]}, NO_LIMITS)
+    outcome = work.sweep(planned, {"*": ["done 2"]}, on_ray(cluster))
     killer.join()
     assert (outcome.counts, outcome.ran, outcome.failed) == ({"done": 12}, 12, 0)
     assert len(lost) == 1
     assert any("was lost" in line and "trying again" in line for line in work.lines), work.lines
     tries = {key: len(work.attempts(key)) for key in work.stored()}
     assert tries == {key: 2 if key == lost[0] else 1 for key in tries}
-    undisturbed.sweep(planned, slots=cpu(2))
+    undisturbed.sweep(planned)
     assert stored_numbers(work.url) == stored_numbers(undisturbed.url)
     assert len(stored_numbers(work.url)) == 12
     wait_for(lambda: not alive(orphans))
-
-
-@pytest.mark.slow
-def test_every_end_of_a_run_is_the_one_that_it_has_here(
-    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = {
-        "local 3 0": ["raise"],
-        "local 3 1": ["exit 3"],
-        "local 3 2": ["signal 9", "done"],
-        "local 3 3": ["oom", "oom", "done"],
-        "local 3 4": ["hang"],
-        "fedavg 3 0": ["signal 9"],
-    }
-    planned = expand(grid(seeds=tuple(range(5))))
-    ended = {}
-    for place in ("ray", "here"):
-        (tmp_path / place).mkdir()
-        work = Scripted(tmp_path / place)
-        if place == "ray":
-            on_ray(work, cluster, monkeypatch, planned, script, Limits(timeout=15))
-        else:
-            work.sweep(planned, script, cpu(1), Limits(timeout=15))
-        ended[place] = {key: (row["state"], row["reason"]) for key, row in work.stored().items()}
-        assert len(work.attempts("local 3 2")) == 2
-        assert len(work.attempts("fedavg 3 0")) == 4, "tried again three times"
-        assert {"ValueError: seed 0" in log.read_text() for log in (work.folder / "logs").iterdir()} == {
-            True,
-            False,
-        }
-        shrinks = [attempt["shrink"] for attempt in work.attempts("local 3 3")]
-        assert shrinks == [1, 1, 2]
-    assert ended["ray"]["local 3 3"] == ended["here"]["local 3 3"] == ("done", "")
-    assert ended["ray"] == ended["here"]

@@ -4,15 +4,13 @@ import errno
 import os
 import pickle
 import threading
-from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
-import scripted as scripts
+from fake_execute import scripted
 from fake_runs import cpu, grid, stored_numbers
 from processes import alive, wait_for
 from scripted import Scripted
@@ -21,8 +19,7 @@ from bench.errors import RequestError
 from bench.grids import expand
 from bench.sweep.execution import execute
 from bench.sweep.order import Order
-from bench.sweep.policy import Limits, Placement, Slots
-from bench.sweep.run import Outcome, Sweep
+from bench.sweep.policy import Placement
 
 pytest.importorskip("submitit", reason="needs the extra 'slurm'")
 
@@ -30,6 +27,7 @@ from submitit.core.utils import pickle_load
 from submitit.slurm.slurm import SlurmExecutor
 
 from bench.sweep import slurm_workers
+from bench.sweep.slurm_workers import SlurmPool
 
 
 @pytest.fixture(autouse=True)
@@ -38,13 +36,10 @@ def jobs_import_the_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("submitit.core.core.Job._results_timeout_s", 1)  # files come at once here
 
 
-def as_jobs(work: Scripted, monkeypatch: pytest.MonkeyPatch, script: Mapping[str, list[str]]) -> Outcome:
-    one = slurm_workers.executor(work.folder / "slurm", {"timeout_min": 5}, cluster="local")
-    make = partial(slurm_workers.SlurmPool, executor=one, alone=one)
-    with monkeypatch.context() as patch:
-        patch.setattr(scripts, "Sweep", partial(Sweep, make_pool=make))
-        slots = Slots(("cpu",) * 2, 1, elsewhere=True)
-        return work.sweep(expand(grid(seeds=(0, 1))), dict(script), slots, Limits(timeout=30))
+def local_jobs(folder: Path, runs: int) -> SlurmPool:
+    """A pool whose jobs are processes of this machine."""
+    placement = Placement(backend="slurm", slurm=["timeout_min=5"])
+    return SlurmPool(folder / "slurm", placement, runs, cluster="local")
 
 
 @pytest.mark.slow
@@ -70,7 +65,8 @@ def test_a_sweep_as_jobs_of_which_one_fails_and_one_is_killed(
     killer = threading.Thread(target=kill)
     killer.start()
     script = {"local 3 0": ["raise"], "local 3 1": ["done 60", "done"]}
-    outcome = as_jobs(work, monkeypatch, script)
+    planned = expand(grid(seeds=(0, 1)))
+    outcome = work.sweep(planned, script, local_jobs(work.folder, 2), timeout=30)
     killer.join()
     assert (outcome.counts, outcome.failed) == ({"done": 3, "failed": 1}, 1)
     assert any("Slurm job" in line and "trying again" in line for line in work.lines), work.lines
@@ -81,7 +77,7 @@ def test_a_sweep_as_jobs_of_which_one_fails_and_one_is_killed(
         "fedavg 3 1": 1,
     }
     assert work.stored()["local 3 0"]["reason"] == "ValueError: seed 0"
-    here.sweep(expand(grid(seeds=(0, 1))), {"local 3 0": ["raise"]}, cpu(2))
+    here.sweep(planned, {"local 3 0": ["raise"]}, cpu(2))
     assert stored_numbers(work.url) == stored_numbers(here.url)
     assert len(stored_numbers(work.url)) == 4
     wait_for(lambda: not alive(gone))
@@ -94,8 +90,8 @@ def test_what_runs_is_cancelled_when_the_sweep_stops(tmp_path: Path) -> None:
     work = Scripted(tmp_path)
     (tmp_path / "attempts").mkdir()
     (tmp_path / "script.json").write_text('{"*": ["hang"]}')
-    one = slurm_workers.executor(tmp_path / "slurm", {"timeout_min": 5}, cluster="local")
-    workers = slurm_workers.SlurmPool(1, scripts.scripted, None, one, one)
+    workers = local_jobs(tmp_path, 1)
+    workers.open(scripted, None)
     spec = expand(grid())[0].spec
     workers.start(0, Order(spec, (str(tmp_path),), "cpu", 1))
     wait_for(lambda: work.attempts("local 3 0"))
@@ -112,11 +108,9 @@ class EndedJob:
 
     def __init__(self, folder: Path, submit: Exception | None = None, done: Exception | None = None) -> None:
         self.paths = SimpleNamespace(folder=folder)
-        self.submitted = 0
         self._submit, self._done = submit, done
 
     def submit(self, *_: object) -> "EndedJob":
-        self.submitted += 1
         if self._submit is not None:
             raise self._submit
         return self
@@ -133,11 +127,13 @@ class EndedJob:
     def cancel(self, check: bool) -> None: ...
 
 
-def handed_over(shared: Any, lone: Any = None, alone: bool = False) -> object:
-    """What comes of a run that goes through these executors."""
-    workers = slurm_workers.SlurmPool(1, execute, None, shared, lone or shared)
+def handed_over(executor: Any) -> object:
+    """What comes of a run that goes through this executor."""
+    workers = local_jobs(executor.paths.folder, 1)
+    workers.executor = executor
+    workers.open(execute, None)
     try:
-        return workers.start(0, Order(expand(grid())[0].spec, (), "cpu", 1, alone=alone)).result(timeout=60)
+        return workers.start(0, Order(expand(grid())[0].spec, (), "cpu", 1)).result(timeout=60)
     finally:
         workers.stop()
 
@@ -160,14 +156,7 @@ def test_what_cannot_be_handed_over_is_lost(
     ended = handed_over(EndedJob(tmp_path, submit))
     assert isinstance(ended, slurm_workers.Lost)
     assert words in ended.reason
-    assert len(list(tmp_path.iterdir())) == (content is not None), "to be read"
-
-
-def test_a_run_that_is_to_be_alone_goes_to_the_other_executor(tmp_path: Path) -> None:
-    (tmp_path / "7_0_result.pkl").write_bytes(pickle.dumps("a result"))
-    shared, lone = EndedJob(tmp_path), EndedJob(tmp_path)
-    assert handed_over(shared, lone, alone=True) == "a result"
-    assert (shared.submitted, lone.submitted) == (0, 1)
+    assert len(list(tmp_path.glob("7_*"))) == (content is not None), "to be read"
 
 
 def test_a_disk_that_fails_for_a_moment_loses_no_result(
@@ -177,7 +166,7 @@ def test_a_disk_that_fails_for_a_moment_loses_no_result(
     stale = OSError(errno.ESTALE, "Stale file handle")
     (tmp_path / "7_0_result.pkl").write_bytes(pickle.dumps("a result"))
     assert handed_over(EndedJob(tmp_path, done=stale)) == "a result"
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.glob("7_*"))
     (tmp_path / "7_0_result.pkl").write_bytes(pickle.dumps("a result"))
 
     def unlink(*_: object, **__: object) -> None:
@@ -196,33 +185,28 @@ def with_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("with_slurm")
 def test_settings_reach_the_job_file(tmp_path: Path) -> None:
     settings = ["partition=gpu", "timeout_min=90", "account=lab-7", "mem_gb=16"]
-    slots, make = slurm_workers.slurm(
-        tmp_path, Placement(threads=2, devices="cuda", backend="slurm", slurm=settings), 100
-    )
-    assert slots == Slots(("cuda:0",) * slurm_workers.JOBS, 2, elsewhere=True)
-    assert isinstance(make, partial)
-    files = {
-        name: make.keywords[name]._executor._make_submission_file_text("run", "1")
-        for name in ("executor", "alone")
-    }
-    for text in files.values():
-        for line in ("partition=gpu", "time=90", "account=lab-7", "gpus-per-node=1", "cpus-per-task=2"):
-            assert f"#SBATCH --{line}\n" in text, text
-        assert "#SBATCH --mem=16" in text
-    assert "#SBATCH --exclusive\n" in files["alone"]
-    assert "exclusive" not in files["executor"]
-    slots, _ = slurm_workers.slurm(tmp_path, Placement(backend="slurm", jobs=5), 3)
-    assert slots.devices == ("cpu",) * 3, "no more jobs than runs, and no GPU unless asked for"
+    placement = Placement(threads=2, devices="cuda", backend="slurm", slurm=settings)
+    pool = SlurmPool(tmp_path, placement, 100)
+    assert (pool.devices, pool.threads) == (("cuda:0",) * slurm_workers.JOBS, 2)
+    text = pool.executor._executor._make_submission_file_text("run", "1")
+    for line in ("partition=gpu", "time=90", "account=lab-7", "gpus-per-node=1", "cpus-per-task=2"):
+        assert f"#SBATCH --{line}\n" in text, text
+    assert "#SBATCH --mem=16" in text
+    few = SlurmPool(tmp_path, Placement(backend="slurm", jobs=5), 3)
+    assert few.devices == ("cpu",) * 3, "no more jobs than runs, and no GPU unless asked for"
 
 
 @pytest.mark.usefixtures("with_slurm")
-@pytest.mark.parametrize(("setting", "words"), [("partitoin=gpu", "partitoin"), ("mem_gb=x", "mem_gb")])
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [("partitoin=gpu", "partitoin"), ("mem_gb=x", "mem_gb"), ("mem_gb=", "'mem_gb='"), ("=3", "slurm_")],
+)
 def test_a_setting_that_is_none_is_refused(tmp_path: Path, setting: str, words: str) -> None:
-    with pytest.raises(RequestError, match="^--slurm.*" + words) as refused:
-        slurm_workers.slurm(tmp_path, Placement(backend="slurm", slurm=[setting]), 1)
+    with pytest.raises(RequestError, match="slurm.*" + words) as refused:
+        SlurmPool(tmp_path, Placement(backend="slurm", slurm=[setting]), 1)
     assert "\n" not in str(refused.value)
 
 
 def test_a_machine_without_slurm_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="a machine that can submit Slurm jobs"):
-        slurm_workers.slurm(tmp_path, Placement(backend="slurm"), 1)
+    with pytest.raises(RequestError, match="--backend slurm: "):
+        SlurmPool(tmp_path, Placement(backend="slurm"), 1)

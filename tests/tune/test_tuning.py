@@ -75,12 +75,9 @@ def test_a_configuration_changes_what_it_names_and_nothing_else() -> None:
     assert tuned_spec == resolve(
         "cora", "non-overlapping", 3, "fedprox", 7, {"client.learning_rate": 0.03, "method.mu": 0.1}
     )
-    with pytest.raises(RequestError, match=r"did you mean 'method\.mu'"):
-        configured(spec, {"method.nu": 0.1})
-    with pytest.raises(RequestError, match="unknown tuned setting"):
-        configured(spec, {"protocol.rounds": 1})
-    with pytest.raises(RequestError, match="mu"):
-        configured(spec, {"method.mu": -1.0})
+    for wrong in ({"method.nu": 0.1}, {"method.mu": -1.0}):
+        with pytest.raises(RequestError, match=r"^fedprox: \w+: "):
+            configured(spec, wrong)
 
 
 def test_budget_and_name() -> None:

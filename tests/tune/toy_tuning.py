@@ -18,9 +18,9 @@ import numpy as np
 from bench.engine.result import RunResult
 from bench.resolve import resolve
 from bench.spec import RunSpec
-from bench.sweep.order import Execute, Order, attempt
-from bench.sweep.policy import Slots
-from bench.tune.record import Record, record, write
+from bench.sweep.order import Order
+from bench.sweep.workers import OwnProcess
+from bench.tune.record import Record, record, winner_of, write
 from bench.tune.search import Search, TrialRun
 from bench.tune.trial import without_test_items
 from bench.tune.tuning import Space, Tuning, search_space
@@ -50,11 +50,6 @@ def tuning(method: str = "local", trials: int = 8, space: Space | None = None, *
         names.get("dataset", "cora"), "non-overlapping", names.get("clients", 3), method, 1000, settings
     )
     return Tuning(spec, search_space(spec) if space is None else space, (1000, 1001), trials)
-
-
-def cpu(slots: int = 1) -> Slots:
-    """Slots on the processor."""
-    return Slots(("cpu",) * slots, 1)
 
 
 def final(spec: RunSpec) -> float:
@@ -104,7 +99,10 @@ def go_on(
 
 def finished(home: Path, search: Tuning, play: Play = plain) -> Record:
     """A finished search; its record lies where the user's own do."""
-    result = record(search, FakeFederation.hash, go_on(search, play=play).trials)
+    trials = go_on(search, play=play).trials
+    winner = winner_of(trials)
+    assert winner is not None
+    result = record(search, FakeFederation.hash, winner, trials)
     write(home / "tuned", result)
     return result
 
@@ -125,19 +123,11 @@ def answer(order: Order) -> RunResult:
     )
 
 
-class Here:
+class Here(OwnProcess):
     """In the place of worker processes: an order is executed as it is given."""
 
-    def __init__(self, slots: int, execute: Execute, timeout: float | None) -> None:
-        self._execute = execute
-
     def start(self, slot: int, order: Order) -> Future[RunResult]:
-        future: Future[RunResult] = Future()
-        future.set_result(attempt(self._execute, replace(order, log=None)))
-        return future
-
-    def stop(self) -> None:
-        pass
+        return super().start(slot, replace(order, log=None))
 
 
 @contextmanager
