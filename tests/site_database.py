@@ -78,7 +78,14 @@ class Renamed(Tiny):
 
     experiments = (
         table1(TEN, Column("cora", "non-overlapping", 5)),
-        Experiment("others", "What others do", (Comparison("A paper"),), grid="fedpub_protocol"),
+        Experiment(
+            "others",
+            "What others do",
+            (Comparison("A paper"),),
+            grid="fedpub_protocol",
+            columns=(Column(*PLANNED.names[:3]),),
+            lines=(Line(PLANNED.method),),
+        ),
     )
     lines = (Line("local", "Local"), Line("fedavg", "Plain averaging"), Line("fedprox", "FedProx"))
 

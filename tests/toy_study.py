@@ -8,8 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bench.studies.experiment import Line
-from bench.studies.experiment_files import read
+from bench.studies.experiment import Line, read
 from bench.studies.published import Published
 from bench.studies.settings import Column, Reading, Settings
 from bench.studies.study import Study

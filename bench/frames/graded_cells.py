@@ -183,7 +183,7 @@ def collect(
     by_name = {study.name: study for study in studies}
     all_plans = plans or plans_of(by_name)
     plans = {name: all_plans[name] for name in by_name}
-    hashes = {digest for experiments in all_plans.values() for plan in experiments for digest in plan.hashes}
+    hashes = {digest for tables in all_plans.values() for table in tables for digest in table.hashes}
     main_grids = [grid for study in by_name.values() for grid in study.grids]
     pooled_grids = [grid for study in by_name.values() for grid in (*study.pooled_grids, *study.split_grids)]
     planned, planned_settings = usual_frame([*main_grids, *pooled_grids])
@@ -291,7 +291,7 @@ def asked_cells(
     measure_printed, primary, not_comparable, stage, rule, order.
     """
     measures: dict[Measure, int] = {}
-    experiments = [(name, plan.experiment) for name, study_plans in plans.items() for plan in study_plans]
+    experiments = [(name, experiment) for name, tables in plans.items() for experiment in tables]
     rows = []
     for document_number, (name, experiment) in enumerate(experiments):
         study = studies[name]

@@ -9,7 +9,7 @@ import pandas as pd
 
 from bench.frames.stored_runs import WHERE, SettingsOf, with_text_as_objects
 from bench.grids.experiment import Line
-from bench.studies.experiment import ExperimentPlan, Plans
+from bench.studies.experiment import Experiment, Plans
 from bench.studies.settings import Settings, difference_text
 from bench.studies.study import Study
 
@@ -39,14 +39,13 @@ def places_frame(
     """
     tables, settings = [], []
     for name, experiments in plans.items():
-        for plan in experiments:
-            if plan.finds:
-                table, table_settings = _main_places(studies[name], plan, runs, usual, settings_of)
+        for experiment in experiments:
+            if experiment.finds:
+                table, table_settings = _main_places(studies[name], experiment, runs, usual, settings_of)
             else:
-                table, table_settings = _planned_places(studies[name], plan)
-            experiment = plan.experiment
+                table, table_settings = _planned_places(studies[name], experiment)
             table = table.assign(study=name, document=experiment.name)
-            tables.append(table.assign(main=experiment.main, found=plan.finds))
+            tables.append(table.assign(main=experiment.main, found=experiment.finds))
             settings += table_settings
     places = pd.concat(tables, ignore_index=True)
     places["point"] = [point.label for point in places["point_object"]]
@@ -54,10 +53,11 @@ def places_frame(
     return places.rename_axis("place").reset_index(), dict(enumerate(settings))
 
 
-def _planned_places(study: Study, plan: ExperimentPlan) -> tuple[pd.DataFrame, list[Settings]]:
+def _planned_places(study: Study, experiment: Experiment) -> tuple[pd.DataFrame, list[Settings]]:
     """The places of an experiment: those for which its grid plans runs."""
-    line_numbers = {line: number for number, line in enumerate(plan.lines)}
-    column_numbers = {column: number for number, column in enumerate(plan.columns)}
+    planned = experiment.runs
+    line_numbers = {line: number for number, line in enumerate(experiment.all_lines)}
+    column_numbers = {column: number for number, column in enumerate(experiment.columns)}
     rows = [
         (
             *astuple(column),
@@ -68,27 +68,27 @@ def _planned_places(study: Study, plan: ExperimentPlan) -> tuple[pd.DataFrame, l
             cell.hashes,
             cell.seeds,
         )
-        for (column, line, point), cell in plan.runs.items()
+        for (column, line, point), cell in planned.items()
     ]
     names = ["column_number", "line_number", "point_object", "setting", "hashes", "seeds"]
     table = pd.DataFrame(rows, columns=[*WHERE, *names])
     table = table.assign(inner=range(len(table)), cell="", is_planned=True)
-    lines = _lines_frame(study, plan.lines).drop(columns="setting")
-    return table.merge(lines, on="line_number", how="left"), [cell.settings for cell in plan.runs.values()]
+    lines = _lines_frame(study, experiment.all_lines).drop(columns="setting")
+    return table.merge(lines, on="line_number", how="left"), [cell.settings for cell in planned.values()]
 
 
 def _main_places(
-    study: Study, plan: ExperimentPlan, runs: pd.DataFrame, usual: pd.DataFrame, settings_of: SettingsOf
+    study: Study, experiment: Experiment, runs: pd.DataFrame, usual: pd.DataFrame, settings_of: SettingsOf
 ) -> tuple[pd.DataFrame, list[Settings]]:
     """The places of a main table: every line in every column."""
-    columns = pd.DataFrame(map(astuple, plan.columns), columns=WHERE)
+    columns = pd.DataFrame(map(astuple, experiment.columns), columns=WHERE)
     columns["column_number"] = range(len(columns))
     known = pd.concat([runs.loc[~runs["special"], [*WHERE, "method"]], usual[[*WHERE, "method"]]])
     listed = runs[runs["listed"]].drop_duplicates("cell")[[*WHERE, "method", "setting", "cell"]]
     stored_methods = sorted(set(columns.merge(known, on=WHERE)["method"]))
     listed_here = columns.merge(listed, on=WHERE)
     stored_settings = {str(name): set(part) for name, part in listed_here.groupby("method")["setting"]}
-    lines = _lines_frame(study, found_lines(study, plan.lines, stored_methods, stored_settings))
+    lines = _lines_frame(study, found_lines(study, study.lines, stored_methods, stored_settings))
 
     planned = usual[[*WHERE, "method", "cell", "seeds"]].rename(columns={"cell": "usual_cell"})
     table = columns.merge(lines.assign(is_baseline=False), how="cross")
@@ -102,7 +102,7 @@ def _main_places(
     is_planned = table["usual_cell"].notna()
     seeds = [seeds if planned else () for seeds, planned in zip(table["seeds"], is_planned, strict=True)]
     cells = table["cell"].fillna(table["usual_cell"])
-    point = plan.experiment.points[0]
+    point = experiment.points[0]
     table = table.drop(columns="usual_cell").assign(
         cell=table["cell"].fillna(""),
         is_planned=is_planned,

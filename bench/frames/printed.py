@@ -58,10 +58,10 @@ def beside_published(studies: Mapping[str, Study], plans: Plans, cells: pd.DataF
     """
     targets = pd.DataFrame(
         [
-            {"study": name, "document": plan.experiment.name, "comparison_number": number, "target": target}
+            {"study": name, "document": experiment.name, "comparison_number": number, "target": target}
             for name, experiments in plans.items()
-            for plan in experiments
-            for number, comparison in enumerate(plan.experiment.comparisons)
+            for experiment in experiments
+            for number, comparison in enumerate(experiment.comparisons)
             for target in comparison.targets
         ]
     )
@@ -114,7 +114,7 @@ def _published_elsewhere(
         on = set(part["printed_dataset"])
         if study.datasets.get(dataset, dataset) not in on:
             # Of several data sets that one name stands for, the main tables' own gives it its title.
-            own = {column.dataset for table in study.experiments for column in table.columns}
+            own = {column.dataset for column in study.columns}
             title_of = {study.datasets.get(one, one): study.title_of(one) for one in own}
             titles[order] = ", ".join(sorted(title_of.get(one, study.title_of(one)) for one in on))
     return titles

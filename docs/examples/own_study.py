@@ -7,8 +7,7 @@ BENCH_PLUGINS=docs/examples/own_study.py bench report --study own_study -d cora 
 from pathlib import Path
 
 from bench.studies.claims import Claim, Claims
-from bench.studies.experiment import Line
-from bench.studies.experiment_files import read
+from bench.studies.experiment import Line, read
 from bench.studies.published import Published
 from bench.studies.settings import Column, Reading
 from bench.studies.study import Study

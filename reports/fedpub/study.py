@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, ClassVar
 
-from bench.studies.experiment_files import read_study
+from bench.studies.experiment import read_study
 from bench.studies.published import Published
 from bench.studies.settings import Column, Reading
 from bench.studies.study import Study

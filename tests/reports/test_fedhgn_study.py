@@ -18,7 +18,7 @@ from bench.report import tables
 from bench.report.spread import spread
 from bench.reports.fedhgn import FedHGN
 from bench.spec import RunSpec
-from bench.studies.experiment import Comparison, Experiment, ExperimentPlan, Target
+from bench.studies.experiment import Comparison, Experiment, Target
 from bench.studies.measures import TEST
 from bench.studies.published import published
 from bench.studies.settings import Column
@@ -47,10 +47,9 @@ def means(found: pd.DataFrame, line: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("experiment", experiments(FedHGN), ids=lambda each: each.name)
 def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experiment) -> None:
-    plan = ExperimentPlan(experiment)
-    runs = {digest for each in plan.runs.values() for digest in each.hashes}
+    runs = {digest for each in experiment.runs.values() for digest in each.hashes}
     assert runs == {each.spec.hash for each in expand(load_grid(experiment.grid))}
-    assert {line for _, line, _ in plan.runs} == set(plan.lines)
+    assert {line for _, line, _ in experiment.runs} == set(experiment.lines)
 
 
 def test_every_published_accuracy_has_a_planned_cell_beside_it() -> None:
@@ -273,8 +272,9 @@ def test_experiments_name_methods_and_data_sets_as_the_main_tables_do() -> None:
     """The published name of a method is its row's; data sets have their titles."""
     column = Column("cora-whole", "label-dirichlet", 3)
     database = MemoryStore()
+    methods = "fedsage_plus_standin", "fedsage_plus", "fedhgn"
     for seed in (0, 1):
-        for method in ("fedsage_plus_standin", "fedsage_plus", "fedhgn"):
+        for method in methods:
             database.add_run(spec("fedhgn_simple", method, seed, column), [81] * 3)
 
     def beside(table: str) -> dict[str, Any]:
@@ -284,8 +284,10 @@ def test_experiments_name_methods_and_data_sets_as_the_main_tables_do() -> None:
             comparisons=(Comparison("simple", (Target("fedhgn", table),)),),
             grid="fedhgn_simple",
             measures=(TEST,),
+            columns=(column,),
+            lines=tuple(line for line in STUDY.lines if line.method in methods),
         )
-        cells = collect(database, [STUDY], plans={"fedhgn": [ExperimentPlan(simple)]}).cells
+        cells = collect(database, [STUDY], plans={"fedhgn": [simple]}).cells
         return {cell.method: cell for cell in cells[cells["n"] > 0].itertuples()}
 
     third = beside("Table 3")

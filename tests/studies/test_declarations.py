@@ -88,10 +88,6 @@ SIDES = ("FedProx",), ("Local", "FedAvg")
         ),
         (Claim("", ("FedProx",), ("Lokal",), ("table1",)), "'Lokal': did you mean 'Local'"),
         (Claim("", ("FedProxx [method.mu=0.1]",), (), ("table1",)), "'FedProxx': did you mean 'FedProx'"),
-        (Claim("", *SIDES, ("table1",), points=("", "late")), "point of table1"),
-        (Claim("", *SIDES, ("table1",), only=ColumnMatch(dataset="coral")), "'coral': did you mean 'cora'"),
-        (Claim("", *SIDES, ("table1",), only=ColumnMatch(clients=11)), "number of clients"),
-        (Claim("", *SIDES, ("table1",), second_clients=11), "number of clients"),
     ],
 )
 def test_a_claim_about_what_there_is_not_is_refused_with_the_nearest(claim: Claim, said: str) -> None:

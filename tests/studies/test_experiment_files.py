@@ -19,8 +19,7 @@ from bench.report.score import agreements
 from bench.report.tables import document_of
 from bench.site.documents import build
 from bench.spec import RunSpec
-from bench.studies.experiment import ExperimentPlan, Line
-from bench.studies.experiment_files import read
+from bench.studies.experiment import Line, read
 from bench.studies.settings import Reading
 from bench.studies.study import STUDIES, Study
 
@@ -209,16 +208,6 @@ def test_a_method_of_two_lines_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="fedavg stands twice") as error:
         read(tmp_path, ("models",), (Line("fedavg", "One"), Line("local"), Line("fedavg", "Other")))
     assert "\n" not in str(error.value)
-
-
-def test_a_line_of_which_nothing_is_planned_is_refused(tmp_path: Path) -> None:
-    study = study_in(tmp_path)
-    (experiment,) = study.experiments
-    strange = Line("fedprox", "Strange", {"method.mu": 0.7})
-    plan = ExperimentPlan(experiment)
-    plan.lines = (*plan.lines, strange)
-    with pytest.raises(RequestError, match="plans no run of the line Strange"):
-        plan.runs  # noqa: B018
 
 
 def test_the_example_of_a_study_brings_its_own_numbers(
