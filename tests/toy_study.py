@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from bench.studies.experiment import Line, read
-from bench.studies.published import Published
+from bench.studies.published import Published, PublishedRuns
 from bench.studies.settings import Column, Reading, Settings
 from bench.studies.study import Study
-from bench.studies.verdicts import PublishedRuns
 
 FOLDER = Path(__file__).parent / "toy_study"
 """The tables, and what each version of the paper prints."""

@@ -147,7 +147,9 @@ class Experiment:
         for point, column, line in product(self.points, self.columns, self.all_lines):
             if _has_place(line, point, column):
                 variant = {**line.settings, **point.settings}
-                spec = plan(grid, *astuple(column), line.runs, variant, grid.seeds[0]).spec
+                spec = plan(
+                    grid, column.dataset, column.scenario, column.clients, line.runs, variant, grid.seeds[0]
+                ).spec
                 if spec.hash in planned_hashes:
                     cells[column, line, point] = PlannedCell(
                         settings_of(spec, grid.partition_per_seed),

@@ -30,15 +30,16 @@ def add_runs(new: Tables, folder: Path, studies: Mapping[str, type[Study]]) -> d
     added = {}
     for name, part in runs.groupby(bundle_names(runs, studies)):
         path = folder / str(name)
-        parts: list[tuple[str, Tables, pd.DataFrame]] = [("new", new, part)]
+        part = part.assign(origin="new", place=0)
+        sources, shown = [new], part
         if path.exists():
             old = Bundle(path)
-            old_runs = old.runs()
-            settled = old_runs.loc[old_runs["state"].isin(SETTLED), "spec_hash"]
+            rest = old.runs().assign(origin="old", place=1)
+            settled = rest.loc[rest["state"].isin(SETTLED), "spec_hash"]
             part = part[part["state"].isin(SETTLED) | ~part["spec_hash"].isin(settled)]
-            rest = old_runs[~old_runs["spec_hash"].isin(part["spec_hash"])]
-            parts = [("new", new, part), ("old", old, rest)]
-        tables = SeveralTables(parts)
+            rest = rest[~rest["spec_hash"].isin(part["spec_hash"])]
+            sources, shown = [new, old], pd.concat([part, rest], ignore_index=True)
+        tables = SeveralTables(sources, shown)
         write_bundle(tables, tables.runs(), path, largest_array=None)
         added[str(name)] = len(part)
     return added

@@ -21,11 +21,10 @@ def opened_results(
     url: str | None, own: bool, folder: Path = SHIPPED, shipped: bool = False
 ) -> Iterator[Tables]:
     """The database at ``url`` (None: the default one, which may be missing) and the shipped bundles, those of
-    ``folder``, of which no more is checked than that their files are those that were shipped.
+    ``folder``; with ``own`` the database alone, with ``shipped`` the bundles alone.
 
-    With ``own`` the database alone, with ``shipped`` the bundles alone. A database that is named or alone
-    must exist. A shipped bundle that is damaged is left out with a warning on
-    standard error.
+    A database that is named or alone must exist. A shipped bundle that is damaged is left out with a warning
+    on standard error.
 
     Raises:
         RequestError: a named database that cannot be read, one of searches, nothing to read, or ``shipped``
@@ -33,16 +32,17 @@ def opened_results(
     """
     if shipped and (own or url):
         raise RequestError("--shipped shows what comes with the suite alone: leave --own and --db away")
-    bundles, damage_errors = ([], []) if own else read_bundles(folder, trusted=True)
-    named_bundles = [(bundle.name, bundle) for bundle in bundles]
+    # Of a shipped bundle no more is checked than that its files are those that were shipped.
+    read, damage_errors = ([], []) if own else read_bundles(folder, trusted=True)
+    bundles = [(bundle.name, bundle) for bundle in read]
     database = Database(url or paths.default_database())
     without_database = shipped or (url is None and database.empty())
-    if without_database and not named_bundles and damage_errors:
+    if without_database and damage_errors and not bundles:
         raise damage_errors[0]
     for error in damage_errors:
         print(f"bench: warning: left out: {error}", file=sys.stderr)
-    if without_database and named_bundles:
-        yield merged(None, named_bundles)
+    if without_database and bundles:
+        yield merged(None, bundles)
         return
     with open_store(url or paths.default_database(), create=False) as store:
         if not store.runs(state="searched").empty:
@@ -50,4 +50,4 @@ def opened_results(
                 f"{database.name} is a database of searches, whose runs have no number of a test item: name "
                 "another one"
             )
-        yield merged(store, named_bundles)
+        yield merged(store, bundles)

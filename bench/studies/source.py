@@ -2,48 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import compress, count
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from bench.store.tables import Tables, filter_runs
 
 OWN = ""
 """``origin`` of the runs of the user's own database."""
 
+RESULTS = ("done", "diverged")
+"""States of runs that say something of the method, not of the machine."""
+
+NUMBERS_OF = ["cell", "partition_hash", "method_numerics", "engine_numerics"]
+"""What runs have in common where their numbers may be averaged: cell, clients and code."""
+
 
 class SeveralTables(Tables):
-    """Runs of several places as one: of each its ``origin`` (a column of ``runs``), its tables, and those of
-    its runs that are taken.
+    """Runs of several sources as one, with the column ``origin``.
 
     The runs of one's own database keep their ids. Environments and partitions are there once.
     """
 
-    def __init__(self, parts: Sequence[tuple[str, Tables, pd.DataFrame]]) -> None:
-        self._sources = [source for _, source, _ in parts]
-        environments, numbers = _environments(self._sources)
-        frames = [
-            runs.assign(environment_id=runs["environment_id"].map(numbers[place]), origin=origin, place=place)
-            for place, (origin, _, runs) in enumerate(parts)
-        ]
-        all_runs = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
-        source_ids: list[int] = all_runs["id"].tolist()
-        places: list[int] = all_runs.pop("place").tolist()
-        is_own = (all_runs["origin"] == OWN).tolist()
-        new_ids = count(max(compress(source_ids, is_own), default=0) + 1)
-        ids = [run if own_run else next(new_ids) for run, own_run in zip(source_ids, is_own, strict=True)]
-        self._home = dict(zip(ids, zip(places, source_ids, strict=True), strict=True))
-        # Reports take many small parts of this frame: of plain objects in one block that takes a third of
-        # the time.
-        texts: list[str] = all_runs.select_dtypes("string").columns.tolist()
-        runs = all_runs.assign(id=pd.array(ids, dtype="int64")).astype(dict.fromkeys(texts, object)).copy()
-        partitions = pd.concat([source.partitions() for source in self._sources])
+    def __init__(self, sources: Sequence[Tables], runs: pd.DataFrame) -> None:
+        """``runs`` are those that are taken, with ``origin`` and ``place``, the number of their source."""
+        self._sources = sources
+        is_own = runs["origin"] == OWN
+        last_own = int(runs.loc[is_own, "id"].max()) if is_own.any() else 0
+        ids = runs["id"].where(is_own, last_own + (~is_own).cumsum()).tolist()
+        self._home = dict(zip(ids, zip(runs["place"], runs["id"], strict=True), strict=True))
+        parts = [source.environments().assign(place=place) for place, source in enumerate(sources)]
+        rows = pd.concat(parts)[["id", "hash", "description", "place"]]
+        environments = rows.drop(columns="place").drop_duplicates("hash", ignore_index=True)
+        environments["id"] = environments.index + 1
+        new_ids = rows["hash"].map(environments.set_index("hash")["id"])
+        new_id = dict(zip(zip(rows["place"], rows["id"], strict=True), new_ids, strict=True))
+        keys = zip(runs["place"], runs["environment_id"], strict=True)
+        runs = runs.drop(columns="place").assign(id=ids, environment_id=[new_id[key] for key in keys])
+        # Reports take many small parts of this frame: of plain objects that takes a third of the time.
+        texts = runs.select_dtypes("string").columns
+        partitions = pd.concat([source.partitions() for source in sources])
         self._tables: dict[str, pd.DataFrame] = {
-            "runs": runs,
+            "runs": runs.astype(dict.fromkeys(texts, object)).reset_index(drop=True),
             "environments": environments,
             "partitions": partitions.drop_duplicates("hash", ignore_index=True),
         }
@@ -53,22 +54,17 @@ class SeveralTables(Tables):
         if name in self._tables:
             return filter_runs(self._tables[name], filters)
         wanted = filters.pop("run_id", self._home)
-        parts: list[pd.DataFrame] = []
-        for place, numbers in self._source_ids([wanted] if isinstance(wanted, int) else wanted).items():
-            if numbers or not parts:
-                rows = self._sources[place].table(name, run_id=list(numbers), **filters)
-                parts.append(rows.assign(run_id=rows["run_id"].map(numbers)))
-        full_parts = [part for part in parts if len(part)] or parts[:1]
-        return pd.concat(full_parts, ignore_index=True)
-
-    def _source_ids(self, run_ids: Iterable[int]) -> dict[int, dict[int, int]]:
-        """For each source, its ids of these runs -> those here."""
-        source_ids: dict[int, dict[int, int]] = {place: {} for place in range(len(self._sources))}
-        for number in run_ids:
+        new_ids: list[dict[int, int]] = [{} for _ in self._sources]
+        for number in [wanted] if isinstance(wanted, int) else wanted:
             if int(number) in self._home:
                 place, run = self._home[int(number)]
-                source_ids[place][run] = int(number)
-        return source_ids
+                new_ids[place][run] = int(number)
+        parts = []
+        for source, numbers in zip(self._sources, new_ids, strict=True):
+            if numbers or not parts:
+                rows = source.table(name, run_id=list(numbers), **filters)
+                parts.append(rows.assign(run_id=rows["run_id"].map(numbers)))
+        return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
 
 
 def merged(own_source: Tables | None, bundles: Sequence[tuple[str, Tables]]) -> SeveralTables:
@@ -83,78 +79,28 @@ def merged(own_source: Tables | None, bundles: Sequence[tuple[str, Tables]]) -> 
     imported runs stand back behind shipped ones of their cell. ``origin`` is ``""`` for the own database,
     else the bundle's name.
     """
-    bundle_runs = [source.runs() for _, source in bundles]
-    if own_source is None:
-        own_parts, chosen_runs = [], _first_of_each(bundle_runs)
-    else:
-        own_runs, *chosen_runs = _choose(own_source.runs(), bundle_runs)
-        own_parts = [(OWN, own_source, own_runs)]
-    shipped_parts = [(*bundle, runs) for bundle, runs in zip(bundles, chosen_runs, strict=True)]
-    return SeveralTables([*own_parts, *shipped_parts])
+    parts = [*bundles] if own_source is None else [(OWN, own_source), *bundles]
+    frames = [source.runs().assign(origin=name, place=place) for place, (name, source) in enumerate(parts)]
+    runs = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
+    return SeveralTables([source for _, source in parts], runs[_is_shown(runs)])
 
 
-RESULTS = ("done", "diverged")
-"""States of runs that say something of the method, not of the machine."""
-
-NUMBERS_OF = ["partition_hash", "method_numerics", "engine_numerics"]
-"""What the runs of one cell have in common where their numbers may be averaged: clients and code."""
-
-
-def _first_of_each(
-    bundle_runs: Iterable[pd.DataFrame], taken_specs: Iterable[str] = (), apart_cells: Iterable[str] = ()
-) -> list[pd.DataFrame]:
-    """The runs of each bundle whose spec is not taken, by one before it or already, nor their cell apart."""
-    all_taken, all_apart, chosen_runs = set(taken_specs), set(apart_cells), []
-    for runs in bundle_runs:
-        specs, cells = runs["spec"].tolist(), runs["cell"].tolist()
-        # Not ``isin``, which would read all that is taken anew for each bundle.
-        is_free = [
-            spec not in all_taken and cell not in all_apart for spec, cell in zip(specs, cells, strict=True)
-        ]
-        chosen_runs.append(runs[np.array(is_free, bool)])
-        all_taken.update(compress(specs, is_free))
-    return chosen_runs
-
-
-def _choose(own_runs: pd.DataFrame, bundle_runs: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
-    """The runs to show, of the own database and of each bundle; see ``merged``."""
-    is_made_here = _is_made_here(own_runs)
-    is_result = is_made_here & _has_result(own_runs)
-    own_results = own_runs[is_result]
-    shipped_runs = _first_of_each(bundle_runs, own_results["spec"], _cells_apart(own_results, bundle_runs))
-    shipped_specs, shipped_cells = (
-        {value for runs in shipped_runs for value in runs[name]} for name in ("spec", "cell")
+def _is_shown(runs: pd.DataFrame) -> pd.Series[bool]:
+    """Which runs of the own database and the bundles are shown; see ``merged``."""
+    is_own = runs["origin"] == OWN
+    has_result = runs["state"].isin(RESULTS)
+    # A failed run was made here; one without data was not.
+    is_made_here = is_own & (runs["bundle"] == "") & (runs["state"] != "no_data")
+    own_kinds = runs.loc[is_made_here & has_result, NUMBERS_OF].drop_duplicates()
+    kinds = own_kinds.merge(
+        runs.loc[~is_own & has_result, NUMBERS_OF].drop_duplicates(), indicator=True, how="left"
     )
-    stands_back = own_runs["spec"].isin(shipped_specs) | (
-        ~is_made_here & own_runs["cell"].isin(shipped_cells)
+    cells_apart = kinds.loc[kinds["_merge"] == "left_only", "cell"]
+    own_specs = runs.loc[is_made_here & has_result, "spec"]
+    is_free = ~is_own & ~runs["spec"].isin(own_specs) & ~runs["cell"].isin(cells_apart)
+    is_shipped = is_free & ~runs["spec"].where(is_free).duplicated()
+    stands_back = runs["spec"].isin(runs.loc[is_shipped, "spec"]) | (
+        ~is_made_here & runs["cell"].isin(runs.loc[is_shipped, "cell"])
     )
-    return [own_runs[is_result | ~stands_back], *shipped_runs]
-
-
-def _is_made_here(runs: pd.DataFrame) -> NDArray[np.bool_]:
-    """Which runs of the own database were made here; a failed one was, one without data was not."""
-    is_made_here: NDArray[np.bool_] = ((runs["bundle"] == "") & (runs["state"] != "no_data")).to_numpy(bool)
-    return is_made_here
-
-
-def _has_result(runs: pd.DataFrame) -> NDArray[np.bool_]:
-    return runs["state"].isin(RESULTS).to_numpy(bool)
-
-
-def _cells_apart(own_results: pd.DataFrame, bundle_runs: Iterable[pd.DataFrame]) -> set[str]:
-    """The cells of which some own results are on other clients or of other numbers than the shipped ones."""
-    own_kinds = own_results[["cell", *NUMBERS_OF]].drop_duplicates()
-    parts = [runs.loc[_has_result(runs), ["cell", *NUMBERS_OF]] for runs in bundle_runs]
-    shipped_kinds = pd.concat([own_kinds[:0], *parts]).drop_duplicates()
-    shipped_kinds = shipped_kinds[shipped_kinds["cell"].isin(own_kinds["cell"])]
-    pairs = own_kinds.merge(shipped_kinds, how="left", indicator=True)
-    return set(pairs.loc[pairs["_merge"] == "left_only", "cell"])
-
-
-def _environments(sources: Sequence[Tables]) -> tuple[pd.DataFrame, list[dict[int, int]]]:
-    """Every environment once, and for each source its ids -> the new ones."""
-    parts = [source.environments()[["id", "hash", "description"]] for source in sources]
-    rows = pd.concat(parts).drop_duplicates("hash", ignore_index=True)
-    rows["id"] = rows.index + 1
-    new_ids = dict(zip(rows["hash"], rows["id"], strict=True))
-    return rows, [dict(zip(part["id"], part["hash"].map(new_ids), strict=True)) for part in parts]
+    is_shown: pd.Series[bool] = is_shipped | (is_own & ((is_made_here & has_result) | ~stands_back))
+    return is_shown

@@ -16,9 +16,8 @@ from bench.studies.claims import Claims
 from bench.studies.dataset_tables import DataTable
 from bench.studies.experiment import Experiment
 from bench.studies.measures import TEST, Measure, accuracy_under
-from bench.studies.published import FOLDER, Published
+from bench.studies.published import FOLDER, Published, PublishedRuns
 from bench.studies.settings import Average, Column, Reading, Settings, difference_text
-from bench.studies.verdicts import PublishedRuns
 
 
 class Study:

@@ -10,9 +10,8 @@ from bench.frames.graded_cells import collect
 from bench.frames.ranking import rank
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.reports.fedsheafhn.study import FOREIGN_VALUES
-from bench.studies.published import published
+from bench.studies.published import PublishedRuns, published
 from bench.studies.settings import Column
-from bench.studies.verdicts import PublishedRuns
 
 
 def test_foreign_local_and_fedpub_cells_are_those_that_both_versions_share() -> None:
