@@ -143,16 +143,7 @@ def runs_frame(
     runs["counted"] = _is_counted(runs, usual)
     shown = runs["spec_hash"].isin(experiment_hashes).groupby(runs["cell"]).transform("all")
     runs["listed"] = ~runs["special"] & ~((runs["setting"] != "") & shown)
-    runs = _with_searches(runs, settings, references, searches)
-    runs["listed"] &= runs["cell"].isin(_one_a_setting(runs, settings))
-    return runs, settings
-
-
-def _one_a_setting(runs: pd.DataFrame, settings: SettingsOf) -> pd.Series[str]:
-    """The listed cells, of those with the same line one."""
-    cells = cells_in_order(runs[runs["listed"]], settings)
-    setting = cells["cell"].map(runs.drop_duplicates("cell").set_index("cell")["setting"])
-    return cells.assign(setting=setting).drop_duplicates([*WHERE, "method", "setting"], keep="last")["cell"]
+    return _with_searches(runs, settings, references, searches), settings
 
 
 def _draws_its_own_partition(

@@ -15,10 +15,6 @@ from bench.metric_names import ACCURACY, ROC_AUC, TITLES, Metric
 from bench.studies.members import Members
 from bench.studies.settings import Reading
 
-ByMember = Callable[[Members], "pd.Series[float]"]
-"""A number for every member that has one."""
-
-
 EXCHANGED = "exchanged_bytes"
 """Name under which a run keeps ``bench.federation.traffic.TrafficMeter.exchanges``."""
 
@@ -30,20 +26,19 @@ MIXED = "collaboration_by_round"
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """One number a run, which ``of`` gives for the runs of all its cells at once. ``metric`` is its name in
-    the published numbers, which have it under the setting ``printed``; ``title`` is a column heading.
+    """One number a run, which ``of`` gives for all members at once, of those that have one.
 
-    ``reading`` None takes the study's primary one. ``meaning`` goes into the caption. ``ranked``
-    marks the best and second best, the highest. A secondary one is another reading of the experiment's
-    first measure: it stands in the experiment's own files and has no row in ``cells.csv``.
-    ``not_comparable_reason`` says why no published value is a target for it. ``by_reading`` is False where
-    stage and rule play no part.
+    ``metric`` is its name in the published numbers, which have it under the setting ``printed``; ``title`` is
+    a column heading, ``meaning`` goes into the caption. ``reading`` None takes the study's primary one.
+    ``ranked`` marks the highest and the second. An extra measure is another reading of the experiment's first
+    one. ``not_comparable_reason`` says why no published value is a target for it. ``by_reading`` is False
+    where stage and rule play no part.
     """
 
     name: str
     title: str
     meaning: str
-    of: ByMember
+    of: Callable[[Members], pd.Series[float]]
     metric: str = "accuracy"
     printed: str = ""
     reading: Reading | None = None
@@ -86,14 +81,14 @@ TEST = Measure(
     "accuracy",
     "Test",
     "test accuracy in percent",
-    lambda members: members.accuracy(),
+    Members.accuracy,
     ranked=True,
 )
 AREA = Measure(
     "roc_auc",
     "ROC-AUC",
     "area under the ROC curve on test items in percent, of clients that have both classes",
-    lambda members: members.score(ROC_AUC),
+    lambda members: members.accuracy(metric=ROC_AUC),
     metric="roc_auc",
     ranked=True,
 )

@@ -141,26 +141,20 @@ class Members:
         members = runs.rename("run").rename_axis("member").reset_index()
         return members.merge(self.test[["run", "client", "value", "samples"]], on="run")
 
-    def accuracy(self, split: str = "test") -> pd.Series[float]:
-        """Accuracy in percent by member, clients averaged as the study does."""
-        return self._averaged(self.rows["run"], self._rows_of(split))
-
-    def score(self, metric: Metric) -> pd.Series[float]:
-        """A metric of test items in percent by member, clients averaged as the study does."""
-        runs = self.rows["run"].unique().tolist()
-        rows = client_rows(self.source, runs, metric, self.stage, "test", self.rule)
+    def accuracy(self, split: str = "test", metric: Metric | None = None) -> pd.Series[float]:
+        """Accuracy, or another metric of test items, in percent by member; clients are averaged as the study
+        does.
+        """
+        rows = self.test
+        if split != "test" or metric:
+            runs = self.rows["run"].unique().tolist()
+            rows = client_rows(self.source, runs, metric or self.metric, self.stage, split, self.rule)
         return self._averaged(self.rows["run"], rows)
 
     @property
     def baseline_accuracy(self) -> pd.Series[float]:
         """Test accuracy in percent of the baseline's run by member."""
         return self._averaged(self.rows["baseline"].dropna(), self.test)
-
-    def _rows_of(self, split: str) -> pd.DataFrame:
-        if split == "test":
-            return self.test
-        runs = self.rows["run"].unique().tolist()
-        return client_rows(self.source, runs, self.metric, self.stage, split, self.rule)
 
     def _averaged(self, runs: pd.Series[Any], clients: pd.DataFrame) -> pd.Series[float]:
         by_run = accuracy_by_run(clients[clients["run"].isin(runs)])

@@ -41,7 +41,7 @@ class SeveralTables(Tables):
         keys = zip(runs["place"], runs["environment_id"], strict=True)
         runs = runs.drop(columns="place").assign(id=ids, environment_id=[new_id[key] for key in keys])
         # Reports take many small parts of this frame: of plain objects that takes a third of the time.
-        texts = runs.select_dtypes("string").columns
+        texts: list[str] = runs.select_dtypes("string").columns.tolist()
         partitions = pd.concat([source.partitions() for source in sources])
         self._tables: dict[str, pd.DataFrame] = {
             "runs": runs.astype(dict.fromkeys(texts, object)).reset_index(drop=True),
@@ -59,7 +59,7 @@ class SeveralTables(Tables):
             if int(number) in self._home:
                 place, run = self._home[int(number)]
                 new_ids[place][run] = int(number)
-        parts = []
+        parts: list[pd.DataFrame] = []
         for source, numbers in zip(self._sources, new_ids, strict=True):
             if numbers or not parts:
                 rows = source.table(name, run_id=list(numbers), **filters)
