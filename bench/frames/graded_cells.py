@@ -8,7 +8,6 @@ averaged, set beside what is printed, and graded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
 from typing import NamedTuple
 
 import pandas as pd
@@ -25,6 +24,7 @@ from bench.frames.stored_runs import (
     parts_of,
     runs_frame,
     usual_frame,
+    with_text_as_objects,
 )
 from bench.frames.verdicts import agreed, judged
 from bench.metric_names import ACCURACY, ROC_AUC, Metric
@@ -305,54 +305,45 @@ def asked_cells(
     measure_printed, primary, not_comparable, stage, rule, order.
     """
     measures: dict[Measure, int] = {}
-    rows = []
-    for name, experiment in [(name, table) for name, tables in plans.items() for table in tables]:
+    tables = dict(list(places.groupby(["study", "document"])))
+    parts = []
+    for name, experiment in [(name, table) for name, experiments in plans.items() for table in experiments]:
         study = studies[name]
         declared = [measure_of_metric(one, metric) for one in experiment.measures or study.measures]
         known = [measure for measure in declared if measure is not None]
-        if all(measure.is_extra for measure in known):
+        if all(measure.is_extra for measure in known) or (name, experiment.name) not in tables:
             continue
-        for (number, comparison), (position, measure) in product(
-            enumerate(experiment.comparisons), enumerate(known)
-        ):
-            reading = measure.reading or study.primary
-            is_named = position > 0 and not measure.is_extra
-            row = {
-                "study": name,
-                "document": experiment.name,
-                "comparison_number": number,
-                "measure_number": measures.setdefault(measure, len(measures)),
-                "position": position,
-                "table": comparison.label + (f" ({measure.title})" if is_named else ""),
-                "measure": measure.name,
-                "metric": measure.metric,
-                "measure_printed": measure.printed,
-                "primary": not measure.is_extra,
-                "not_comparable": experiment.reduced or measure.not_comparable_reason,
-                "stage": reading.stage,
-                "rule": reading.rule,
-                "primary_stage": study.primary.stage,
-            }
-            rows.append(row)
-    tables = pd.DataFrame(rows).reset_index(names="table_number")
-    cells = places.merge(tables, on=["study", "document"])
+        order = ["column_number", "inner", "position"]
+        if experiment.main:
+            order = ["position", "line_number", "column_number"]
+        for number, comparison in enumerate(experiment.comparisons):
+            columns = []
+            for position, measure in enumerate(known):
+                is_named = position > 0 and not measure.is_extra
+                reading = measure.reading or study.primary
+                column = tables[name, experiment.name].assign(
+                    comparison_number=number,
+                    measure_number=measures.setdefault(measure, len(measures)),
+                    position=position,
+                    table=comparison.label + (f" ({measure.title})" if is_named else ""),
+                    measure=measure.name,
+                    metric=measure.metric,
+                    measure_printed=measure.printed,
+                    primary=not measure.is_extra,
+                    not_comparable=experiment.reduced or measure.not_comparable_reason,
+                    stage=reading.stage,
+                    rule=reading.rule,
+                    primary_stage=study.primary.stage,
+                )
+                columns.append(column)
+            parts.append(pd.concat(columns).sort_values(order))
+    cells = with_text_as_objects(pd.concat(parts, ignore_index=True))
 
     # A line of one stage stands where that stage is asked for, and in place of the study's primary one.
     line_stage = pd.Series([line.stage for line in cells["line_object"]], cells.index)
     is_other = (line_stage != "") & (line_stage != cells["stage"])
     has_place = ~is_other | (cells["stage"] == cells["primary_stage"])
-    cells = cells.assign(stage=line_stage.where(is_other, cells["stage"]))[has_place]
-
-    # Main tables by measure, line and column; experiments by column, place and measure.
-    document = cells.groupby(["study", "document"])["table_number"].transform("min")
-    by_measure, by_column = (
-        ["position", "line_number", "column_number"],
-        ["column_number", "inner", "position"],
-    )
-    within = cells[by_measure].where(cells["main"], cells[by_column].set_axis(by_measure, axis=1))
-    order = within.assign(document=document, comparison=cells["comparison_number"])
-    order = order.sort_values(["document", "comparison", *by_measure])
-    cells = cells.loc[order.index].reset_index(drop=True)
+    cells = cells.assign(stage=line_stage.where(is_other, cells["stage"]))[has_place].reset_index(drop=True)
     return cells.assign(order=cells.index), list(measures)
 
 

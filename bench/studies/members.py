@@ -16,7 +16,6 @@ import pandas as pd
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC, TITLES, Metric
 from bench.metrics import OF_COUNTS
-from bench.selection import client_mean
 from bench.store.tables import Tables
 from bench.studies.settings import Settings
 
@@ -205,18 +204,15 @@ def best_rounds(source: Tables, runs: Sequence[int], stage: str, read: pd.DataFr
     """
     by_validation, by_test = source.curves(runs, "val"), source.curves(runs, "test")
     with_validation = [run for run in runs if (run, stage) in by_validation]
-    validation, test = {}, dict(list(read[read["run"].isin(runs)].groupby("run")))
-    if with_validation:
-        rows = client_rows(source, with_validation, ACCURACY, stage, "val", "last")
-        validation = dict(list(rows.groupby("run")))
+    validation_rows = client_rows(source, with_validation, ACCURACY, stage, "val", "last")
+    validation = dict(list(validation_rows.groupby("run")))
+    test = dict(list(read[read["run"].isin(runs)].groupby("run")))
     found: dict[int, int] = {}
     for run in runs:
-        if (run, stage) in by_validation:
-            correct = by_validation[run, stage]
-            samples = np.zeros(correct.shape[1], np.int32)
-            if run in validation:
-                samples[validation[run]["client"].to_numpy()] = validation[run]["samples"].to_numpy()
-            found[run] = int(client_mean(correct, samples).argmax())
+        if run in validation:
+            rows = validation[run]
+            shares = by_validation[run, stage][:, rows["client"].to_numpy()] / rows["samples"].to_numpy()
+            found[run] = int(shares.mean(axis=1).argmax())
         elif (run, stage) in by_test and run in test:
             rows = test[run]
             counts = np.rint((rows["value"] * rows["samples"]).to_numpy())

@@ -6,8 +6,6 @@ import pytest
 from stored_runs import CORA, MemoryStore
 from study_cells import cells_of, one
 
-from bench.frames.graded_cells import collect
-from bench.frames.ranking import rank
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.reports.fedsheafhn.study import FOREIGN_VALUES
 from bench.studies.published import PublishedRuns, published
@@ -30,28 +28,6 @@ def test_foreign_local_and_fedpub_cells_are_those_that_both_versions_share() -> 
             if place[1] == method and numbers["fedsheafhn_earlier"][place] == value
         }
         assert FOREIGN_VALUES["fedsheafhn_final", method] == unchanged
-
-
-def test_the_papers_eleven_methods_compete() -> None:
-    database, study = MemoryStore(), FedSheafHN()
-    for method in ("fedsheafhn_released", "local"):
-        database.add(method, 0, [99] * 6)
-    database.add("fedavg", 0, [99] * 6, hyper={"weights": "uniform"})
-    ranking = rank(study, collect(database, [study]))
-    assert ranking is not None
-    assert set(ranking.titles) == {
-        "local",
-        "fedavg",
-        "fedprox",
-        "fedper",
-        "fedsage_plus",
-        "pfedhn",
-        "fggp",
-        "pfedgraph",
-        "fedpub",
-        "flow",
-        "fedsheafhn",
-    }
 
 
 @pytest.mark.parametrize(

@@ -247,19 +247,6 @@ def test_worse_than_the_leader_is_corrected_for_the_comparisons_with_it_alone() 
     assert worse_than("b", ["c"], pairs) == {"c"}
 
 
-def test_a_small_difference_and_a_pair_without_a_test_are_not_worse() -> None:
-    pairs = pd.concat(
-        [
-            of_p_values({"ab": 0.001}, difference=0.5),  # not more than half a point
-            of_p_values({"ac": None}, difference=9.0),
-            of_p_values({"ad": 0.04}, difference=0.6),
-        ],
-        ignore_index=True,
-    )
-    # Holm over b and d: d's p value is the larger one and stays as it is.
-    assert worse_than("a", ["b", "c", "d"], pairs) == {"d"}
-
-
 def ahead(pairs: Iterable[str]) -> pd.DataFrame:
     """Tests of which each says that its first method is better beyond all doubt."""
     return of_p_values(dict.fromkeys(pairs, 0.0))

@@ -165,35 +165,19 @@ def test_a_point_is_run_in_its_own_columns(tmp_path: Path) -> None:
     }
 
 
+COLUMNS = '[[columns]]\ndatasets = ["cora", "citeseer"]\nscenario = "non-overlapping"\nclients = 10'
+COMPARISONS = 'comparisons = [{ label = "Table 1", targets = [{ paper = "mine", table = "T" }] }]'
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         ('method = "fedavg_ft"', 'methods = "fedavg_ft"', "method"),
         ("ranked = true", "rank = true", "rank"),
         ('measures = ["accuracy"]', 'measures = ["acuracy"]', "accuracy"),
-        (
-            'measures = ["accuracy"]',
-            'figures = ["lines", "converge"]',
-            "figures.1: .*'convergence'",
-        ),
-        (
-            '[[columns]]\ndatasets = ["cora", "citeseer"]\nscenario = "non-overlapping"\nclients = 10',
-            "",
-            "columns",
-        ),
-        (
-            'comparisons = [{ label = "Table 1", targets = [{ paper = "mine", table = "T" }] }]',
-            "",
-            "comparisons",
-        ),
-    ],
-    ids=[
-        "key of a line",
-        "key of a table",
-        "measure",
-        "figure",
-        "no columns",
-        "no comparison",
+        ('measures = ["accuracy"]', 'figures = ["lines", "converge"]', "figures.1: .*'convergence'"),
+        (COLUMNS, "", "columns"),
+        (COMPARISONS, "", "comparisons"),
     ],
 )
 def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, old: str, new: str, said: str) -> None:

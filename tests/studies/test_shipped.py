@@ -159,18 +159,14 @@ def test_ids_lead_to_the_run_they_name() -> None:
 
 
 def test_environments_are_told_apart() -> None:
+    pythons = {"local": "3.11", "fedavg": "3.12", "fedper": "3.11"}
     own, first, second = (
-        filled((method, 0, 1), environment={"python": python})
-        for method, python in (("local", "3.11"), ("fedavg", "3.12"), ("fedper", "3.11"))
+        filled((method, 0, 1), environment={"python": python}) for method, python in pythons.items()
     )
     source = merged(own, [("b", first), ("c", second)])
     texts = source.environments().set_index("id")["description"].map(json.loads)
     used = dict(zip(source.runs()["method"], source.runs()["environment_id"].map(texts), strict=True))
-    assert {method: text["python"] for method, text in used.items()} == {
-        "local": "3.11",
-        "fedavg": "3.12",
-        "fedper": "3.11",
-    }
+    assert {method: text["python"] for method, text in used.items()} == pythons
 
 
 # bench report ---------------------------------------------------------------------------------------
