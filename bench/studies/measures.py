@@ -84,22 +84,6 @@ TEST = Measure(
     Members.accuracy,
     ranked=True,
 )
-AREA = Measure(
-    "roc_auc",
-    "ROC-AUC",
-    "area under the ROC curve on test items in percent, of clients that have both classes",
-    lambda members: members.accuracy(metric=ROC_AUC),
-    metric="roc_auc",
-    ranked=True,
-)
-VALIDATION = Measure(
-    "validation",
-    "Validation",
-    "validation accuracy in percent",
-    lambda members: members.accuracy("val"),
-    metric="validation_accuracy",
-    ranked=True,
-)
 
 
 @cache
@@ -129,21 +113,6 @@ def accuracy_under(reading: Reading, name: str = "", title: str = "", meaning: s
     )
 
 
-BEST_TEST = accuracy_under(
-    Reading("trained", "best_test"),
-    "best_test",
-    "Test, best test round",
-    "test accuracy at the round where it is best, which looks at test data",
-)
-RECEIVED = accuracy_under(
-    Reading("received", "best_val"), "received", "Test, received", "test accuracy of the received model"
-)
-CLIENT_BEST_VAL = accuracy_under(
-    Reading("trained", "client_best_val"),
-    "client_best_val",
-    "Test, each client's best round",
-    "test accuracy with every client's model of its own best validation round",
-)
 STD_OVER_CLIENTS = Measure(
     "std_over_clients",
     "Std over clients",
@@ -170,16 +139,6 @@ SERVER_SECONDS = Measure(
     not_comparable_reason=OTHER_MACHINE,
     by_reading=False,
 )
-PEAK_MEMORY = Measure(
-    "peak_memory",
-    "Peak MiB",
-    "peak memory in MiB: on a CPU all that the process holds, Python, libraries and data included",
-    lambda members: members.rows["peak_memory"] / 2**20,
-    metric="memory_mib",
-    digits=0,
-    not_comparable_reason=OTHER_MACHINE,
-    by_reading=False,
-)
 TOTAL_MEGABYTES = Measure(
     "total_megabytes",
     "MB in all",
@@ -189,27 +148,61 @@ TOTAL_MEGABYTES = Measure(
     digits=1,
     by_reading=False,
 )
-TOTAL_MEGABYTES_CODED = Measure(
-    "total_megabytes_coded",
-    "MB in all, coded",
-    "the same with the exchanges before training as non-zeros",
-    lambda members: _all_megabytes(members) - _saved_megabytes(members),
-    metric="total_megabytes_coded",
-    digits=1,
-    by_reading=False,
-)
 MEASURES = (
     TEST,
-    AREA,
-    VALIDATION,
-    BEST_TEST,
-    RECEIVED,
-    CLIENT_BEST_VAL,
+    Measure(
+        "roc_auc",
+        "ROC-AUC",
+        "area under the ROC curve on test items in percent, of clients that have both classes",
+        lambda members: members.accuracy(metric=ROC_AUC),
+        metric="roc_auc",
+        ranked=True,
+    ),
+    Measure(
+        "validation",
+        "Validation",
+        "validation accuracy in percent",
+        lambda members: members.accuracy("val"),
+        metric="validation_accuracy",
+        ranked=True,
+    ),
+    accuracy_under(
+        Reading("trained", "best_test"),
+        "best_test",
+        "Test, best test round",
+        "test accuracy at the round where it is best, which looks at test data",
+    ),
+    accuracy_under(
+        Reading("received", "best_val"), "received", "Test, received", "test accuracy of the received model"
+    ),
+    accuracy_under(
+        Reading("trained", "client_best_val"),
+        "client_best_val",
+        "Test, each client's best round",
+        "test accuracy with every client's model of its own best validation round",
+    ),
     STD_OVER_CLIENTS,
     BELOW_BASELINE,
     SERVER_SECONDS,
-    PEAK_MEMORY,
+    Measure(
+        "peak_memory",
+        "Peak MiB",
+        "peak memory in MiB: on a CPU all that the process holds, Python, libraries and data included",
+        lambda members: members.rows["peak_memory"] / 2**20,
+        metric="memory_mib",
+        digits=0,
+        not_comparable_reason=OTHER_MACHINE,
+        by_reading=False,
+    ),
     TOTAL_MEGABYTES,
-    TOTAL_MEGABYTES_CODED,
+    Measure(
+        "total_megabytes_coded",
+        "MB in all, coded",
+        "the same with the exchanges before training as non-zeros",
+        lambda members: _all_megabytes(members) - _saved_megabytes(members),
+        metric="total_megabytes_coded",
+        digits=1,
+        by_reading=False,
+    ),
 )
-"""What experiments of any study may measure, by name."""
+"""What experiments of any study may measure."""

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from stored_runs import MemoryStore
-from study_cells import cells_of, one, plan_of, printed_beside
+from study_cells import cells_of, one, printed_beside
 
 from bench.frames.graded_cells import collect
 from bench.grids import expand, load_grid
@@ -131,34 +131,12 @@ def test_reduced_experiments_have_targets_that_their_values_are_not_compared_wit
         assert printed_beside(cells_of(FedAGHN, experiment.name), FedAGHN), experiment.name
 
 
-def test_the_models_of_cifar_100_have_published_columns_of_their_own() -> None:
-    cells = cells_of(FedAGHN, "table1").dropna(subset="printed")
-    found = {
-        (cell.dataset, cell.point): published(cell.paper)[cell.printed].dataset
-        for cell in cells[cells["scenario"] == "dirichlet0.1-released"].itertuples()
-    }
-    assert found == {
-        ("cifar10", "CNN"): "cifar10",
-        ("cifar100", "CNN"): "cifar100",
-        ("cifar100", "ResNet-18"): "cifar100_resnet18",
-        ("tiny-imagenet", "ResNet-18 (64 x 64)"): "tinyimagenet_resnet18",
-    }
-
-
 def test_planned_rounds_are_those_that_the_paper_states() -> None:
     study = FedAGHN()
     for cell in cells_of(FedAGHN, "table1").dropna(subset="printed").itertuples():
         column = Column(cell.dataset, cell.scenario, cell.clients)
         stated = study.paper_protocol(published(cell.paper)[cell.printed], column)
         assert {key: cell.settings[key] for key in stated} == stated, cell.line
-
-
-def test_collaboration_weights_are_read_from_runs_of_the_case_study() -> None:
-    for name, home in (
-        ("collaboration_weights", "table3"),
-        ("collaboration_weights_reduced", "case_study_reduced"),
-    ):
-        assert plan_of(FedAGHN, name).hashes <= plan_of(FedAGHN, home).hashes
 
 
 def test_reduced_runs_measure_no_published_value() -> None:

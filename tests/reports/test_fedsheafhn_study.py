@@ -8,8 +8,7 @@ from study_cells import cells_of, one
 
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.reports.fedsheafhn.study import FOREIGN_VALUES
-from bench.studies.published import PublishedRuns, published
-from bench.studies.settings import Column
+from bench.studies.published import published
 
 
 def test_foreign_local_and_fedpub_cells_are_those_that_both_versions_share() -> None:
@@ -49,14 +48,3 @@ def test_runs_of_other_protocols_and_values_of_other_papers_are_not_compared(
     cells = cells[cells["primary"] & (cells["n"] > 0)]
     cell = one(cells, method=method, table=table, scenario="non-overlapping", clients=10)
     assert (cell.verdict == "not comparable", said in cell.reason) == (bool(said), True)
-
-
-def test_five_runs_are_behind_the_paper_s_values_and_three_behind_fed_pub_s() -> None:
-    study, column = FedSheafHN(), Column("cora", "non-overlapping", 10)
-    runs = {
-        value.method: study.published_runs(value, column)
-        for value in published("fedsheafhn_final")
-        if (value.table, value.dataset, value.clients) == ("Table 1", "cora", 10)
-    }
-    assert runs.pop("fedprox") == runs.pop("fedsage_plus") == PublishedRuns(3)
-    assert set(runs.values()) == {PublishedRuns(5, population=True)}

@@ -81,27 +81,6 @@ def test_every_accuracy_printed_for_an_experiment_has_its_cell(experiment: Exper
                 assert value in beside
 
 
-def test_on_the_papers_own_data_set_there_is_a_verdict() -> None:
-    database = MemoryStore()
-    parts: dict[str, Any] = {"inputs": "one-hot", "collaboration": "none"}
-    for seed, right in ((0, 61), (1, 63)):  # printed: 61.26
-        database.add_run(spec("ablation", "fedsheafhn", seed, ARXIV_20, **parts), [right])
-        database.add_run(spec("ablation", "fedavg", seed, ARXIV_20), [50])  # printed: 36.56
-    full = spec("ablation", "fedsheafhn", 0, ARXIV_20, collaboration="sheaf", attention="qkv", refresh=5)
-    database.add_run(full, None, state="no_data", reason="the edges are missing")
-    cells = cells_of(FedSheafHN, "ablation", database)
-    row = cell(cells, "+ Hypernetwork", ARXIV_20)
-    assert row.verdict == "compatible"
-    assert row.reason.endswith("2 of 3 planned seeds")
-    assert row.difference == pytest.approx(62 - 61.26)
-    base = cell(cells, "Base model (FedAvg)", ARXIV_20)
-    assert base.verdict == "above"
-    assert base.difference == pytest.approx(50 - 36.56)
-    missing = cell(cells, "+ Dynamic embedding", ARXIV_20)
-    assert (missing.verdict, missing.reason) == ("no data", "seed 0: the edges are missing")
-    assert missing.published_mean == 71.87
-
-
 def test_spread_over_clients_and_clients_below_local() -> None:
     database = MemoryStore()
     database.add_run(spec("variance", "local", 0), [50, 60, 70])

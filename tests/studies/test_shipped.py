@@ -110,22 +110,6 @@ def test_runs_that_were_not_made_here_stand_back(correct: int | None, options: d
     ]
 
 
-def test_a_partition_for_every_seed_is_one_cell() -> None:
-    own, bundle = MemoryStore(), MemoryStore()
-    own.add("local", 0, [1], clients=1, protocol=Protocol(partition_seed=0))
-    for seed in (0, 1, 2):
-        bundle.add("local", seed, [2], clients=1, protocol=Protocol(partition_seed=seed))
-        bundle.add("local", seed, [3], clients=1)
-    assert [value[1:] for value in values(merged(own, [("b", bundle)]))] == [
-        (0, "", 0.01),
-        (0, "b", 0.03),
-        (1, "b", 0.02),
-        (1, "b", 0.03),
-        (2, "b", 0.02),
-        (2, "b", 0.03),
-    ]
-
-
 def test_a_spec_in_two_bundles_is_taken_from_the_first() -> None:
     first, second = filled(("local", 0, 10)), filled(("local", 0, 20), ("local", 1, 30))
     assert values(merged(None, [("a", first), ("b", second)])) == [
