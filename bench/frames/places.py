@@ -160,29 +160,24 @@ def members_frame(studies: Mapping[str, Study], places: pd.DataFrame, runs: pd.D
 
 
 def _baseline(studies: Mapping[str, Study], members: pd.DataFrame, usual: pd.DataFrame) -> pd.Series[Any]:
-    same_point = ["study", "document", *WHERE, "point_object"]
+    same_point, same_clients = ["study", "document", *WHERE, "point_object"], ["seed", "partition_hash"]
     at_point = members[members["is_baseline"]]
-    first = at_point.drop_duplicates(same_point)[[*same_point, "place"]].rename(columns={"place": "base"})
-    has_point = members[same_point].merge(first, how="left")["base"]
-    runs_at_point = at_point[at_point["is_done"]].rename(columns={"place": "base", "run": "beside"})
-    same_clients = ["seed", "partition_hash"]
-    asked = members[["study", *WHERE, *same_clients]].assign(base=has_point.fillna(-1))
-    beside = asked.merge(runs_at_point[["base", *same_clients, "beside"]], how="left")["beside"]
-    asked["method"] = asked["study"].map({name: study.baseline for name, study in studies.items()})
-    usual_runs = usual[[*WHERE, "method", *same_clients, "run"]].rename(columns={"run": "beside"})
-    usual_beside = asked.merge(usual_runs, how="left")["beside"]
-    return beside.where(has_point.notna(), usual_beside)
+    first_place = at_point.drop_duplicates(same_point)[[*same_point, "place"]]
+    place = members[same_point].merge(first_place, how="left")["place"]
+    runs_at_point = at_point.loc[at_point["is_done"], ["place", *same_clients, "run"]]
+    beside = members[same_clients].assign(place=place.fillna(-1)).merge(runs_at_point, how="left")["run"]
+    method = members["study"].map({name: study.baseline for name, study in studies.items()})
+    asked = members[[*WHERE, *same_clients]].assign(method=method)
+    usual_beside = asked.merge(usual[[*WHERE, "method", *same_clients, "run"]], how="left")["run"]
+    return beside.where(place.notna(), usual_beside)
 
 
 def _control(studies: Mapping[str, Study], members: pd.DataFrame, runs: pd.DataFrame) -> pd.Series[Any]:
     same_clients = [*WHERE, "method", "partition_hash"]
     known = runs[(runs["state"] == "done") & ~runs["special"]].drop_duplicates(same_clients)
-    names = members["study"].map({name: study.control for name, study in studies.items()})
-    asked = members[[*WHERE, "partition_hash"]].assign(method=names)
-    beside = asked.merge(known[[*same_clients, "run"]].rename(columns={"run": "beside"}), how="left")[
-        "beside"
-    ]
-    return beside.mask(members["newcomers"])
+    method = members["study"].map({name: study.control for name, study in studies.items()})
+    asked = members[[*WHERE, "partition_hash"]].assign(method=method)
+    return asked.merge(known[[*same_clients, "run"]], how="left")["run"].mask(members["newcomers"])
 
 
 def states(places: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:

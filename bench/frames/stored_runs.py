@@ -203,12 +203,12 @@ def _is_counted(runs: pd.DataFrame, usual: pd.DataFrame) -> pd.Series[bool]:
     """
     seeds = runs[[*WHERE, "method"]].merge(usual[[*WHERE, "method", "seeds"]], how="left")["seeds"]
     planned = [known if isinstance(known, tuple) else () for known in seeds]
-    number = np.array([len(known) for known in planned])
-    is_in_plan = np.array([seed in known for seed, known in zip(runs["seed"], planned, strict=True)])
     is_usual = (runs["setting"] == "") & ~runs["special"]
+    is_in_plan = np.array([seed in known for seed, known in zip(runs["seed"], planned, strict=True)])
     is_planned = is_usual & is_in_plan
     with_numbers = (is_planned & (runs["state"] == "done")).groupby(runs["cell"]).transform("sum")
-    is_counted: pd.Series[bool] = is_planned | (number == 0) | (with_numbers != number) | ~is_usual
+    is_complete = (with_numbers > 0) & (with_numbers == [len(known) for known in planned])
+    is_counted: pd.Series[bool] = is_planned | ~is_complete | ~is_usual
     return is_counted
 
 

@@ -187,12 +187,9 @@ def read(
     ``lines`` are those of its main tables, which a file calls by name; ``measures`` are the study's own.
 
     Raises:
-        RequestError: there is no such file, it is not valid, or two of the ``lines`` are of one method.
+        RequestError: a file is not valid.
     """
-    rows: dict[str, Line] = {}
-    for line in lines:
-        if rows.setdefault(line.method, line) is not line:
-            raise RequestError(f"lines: {line.method} stands twice, and files call lines by their methods")
+    rows = {line.method: line for line in lines}
     measures_by_name = {measure.name: measure for measure in (*MEASURES, *measures)}
     return tuple(
         experiment
@@ -216,8 +213,6 @@ def read_study(
 def _tables(
     place: Traversable, name: str, rows: Mapping[str, Line], measures: Mapping[str, Measure]
 ) -> Iterator[Experiment]:
-    if not place.is_file():
-        raise RequestError(f"experiment {name}: there is no file {place}")
     file = parse_experiment(place.read_text(encoding="utf-8"), name)
     lines = tuple(rows.get(line, Line(line)) if isinstance(line, str) else line for line in file.lines)
     for part in file.tables:
