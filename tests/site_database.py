@@ -27,7 +27,7 @@ from bench.store import open_store
 from bench.store.models import ImportedBundle, Run
 from bench.studies.experiment import Comparison, Experiment, Line, Target
 from bench.studies.settings import Column, Reading
-from bench.studies.source import merged
+from bench.studies.shipped import merged
 from bench.studies.study import Study
 
 EVIL = '<img src=x onerror="window.hacked=1">'

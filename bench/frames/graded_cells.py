@@ -30,12 +30,11 @@ from bench.frames.verdicts import agreed, judged
 from bench.metric_names import ACCURACY, ROC_AUC, Metric
 from bench.statistics.summary import with_intervals
 from bench.store.tables import Tables
-from bench.studies.declarations import plans_of
 from bench.studies.experiment import Plans
 from bench.studies.measures import Measure, measure_of_metric
 from bench.studies.members import Members, accuracy_by_run, check_kept, client_rows
 from bench.studies.settings import Settings
-from bench.studies.study import Study
+from bench.studies.study import Study, plans_of
 from bench.tune.apply import Configuration, Configurations, configurations
 
 COLUMNS = {

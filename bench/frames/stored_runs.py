@@ -39,7 +39,7 @@ from bench.resolve import default_hyper
 from bench.spec import RunSpec
 from bench.store.tables import Tables
 from bench.studies.settings import PER_SEED, Settings, difference_text, is_special, settings_of
-from bench.studies.source import OWN
+from bench.studies.shipped import OWN
 from bench.tune.apply import Configuration
 
 WHERE = ["dataset", "scenario", "clients"]

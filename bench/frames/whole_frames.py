@@ -25,7 +25,7 @@ from bench.replacement import replacing_file
 from bench.spec import RunSpec
 from bench.store.tables import Tables
 from bench.studies.members import check_kept, client_rows, curves_by_run
-from bench.studies.source import OWN
+from bench.studies.shipped import OWN
 
 PLACE = ["run", "spec_hash", "dataset", "scenario", "clients", "method", "seed"]
 """Columns by which the rows of two frames belong together."""

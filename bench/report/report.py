@@ -26,10 +26,9 @@ from bench.report.spread import spread
 from bench.report.tables import document_of, verdict_map
 from bench.report.tuned import tuned_document
 from bench.store.tables import Tables
-from bench.studies.declarations import plans_of
 from bench.studies.experiment import Plans
 from bench.studies.members import check_kept, client_rows
-from bench.studies.study import Study
+from bench.studies.study import Study, plans_of
 from bench.tune.apply import Configurations
 
 

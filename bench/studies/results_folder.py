@@ -13,7 +13,7 @@ from bench.grids import expand, load_grid
 from bench.spec import Protocol, RunSpec
 from bench.store.bundle import Bundle, write_bundle
 from bench.store.tables import Tables
-from bench.studies.source import SeveralTables
+from bench.studies.shipped import SeveralTables
 from bench.studies.study import Study
 
 

@@ -126,6 +126,8 @@ def test_a_model_of_all_data_is_drawn_beside_the_others_as_far_as_they_go() -> N
     (figure,) = figures_of(FedHGN, "convergence", database)
     (panel,) = figure.panels
     assert panel.data.groupby("method").size().to_dict() == {"fedhgn": 600, "global_hgnn": 600}
+    own = panel.data[panel.data["method"] == "fedhgn"]
+    assert own["local epochs"].tolist() == list(range(1, 601))  # an evaluation an epoch
 
 
 def test_training_loss_is_drawn_by_round(tmp_path: Path) -> None:

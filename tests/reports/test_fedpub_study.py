@@ -15,7 +15,7 @@ from bench.report.captions import notes
 from bench.reports.fedpub import FedPubProtocol
 from bench.store.bundle import SHIPPED, Bundle
 from bench.studies.published import published
-from bench.studies.source import merged
+from bench.studies.shipped import merged
 
 BOARDS = ("fedpub_protocol", "fedpub_protocol_large")
 

@@ -11,9 +11,8 @@ from toy_study import LINES, ToyStudy
 from bench.errors import RequestError
 from bench.grids.grid import ColumnMatch
 from bench.studies.claims import Claim, Claims
-from bench.studies.declarations import plans_of
 from bench.studies.experiment import Comparison, Line, Target
-from bench.studies.study import STUDIES, Study
+from bench.studies.study import STUDIES, Study, plans_of
 
 
 def toy(**attributes: Any) -> type[Study]:

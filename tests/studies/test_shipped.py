@@ -23,7 +23,7 @@ from bench.spec import Protocol, RunSpec
 from bench.store.bundle import write_bundle
 from bench.store.tables import Tables
 from bench.studies import shipped
-from bench.studies.source import merged
+from bench.studies.shipped import merged
 from bench.studies.study import STUDIES
 
 
