@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from functools import cached_property
 from importlib.resources.abc import Traversable
 from itertools import product
@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from bench.errors import RequestError, first_problem
-from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
+from bench.grids import Filters, expand, load_grid, plan
 from bench.grids.expand import combinations
 from bench.grids.experiment import ExperimentFile, Line, Point
 from bench.grids.files import grid_name, parse_experiment
@@ -127,29 +127,24 @@ class Experiment:
         return (*self.lines, *self.guests)
 
     @cached_property
-    def _grid(self) -> tuple[Grid, list[Planned]]:
-        """The grid and its runs of the first seed; those of the others differ in nothing else."""
+    def runs(self) -> dict[Place, PlannedCell]:
+        """The planned runs by column, line and point; only where the grid plans some."""
+        if self.finds:
+            return {}
         grid = load_grid(self.grid)
         settings = grid.settings
         for guest in self.guests:
             settings += grid.settings_beside(self.host, guest.runs, guest.settings)
         grid = grid.model_copy(update={"settings": settings})
-        return grid, expand(grid, Filters(seeds=grid.seeds[:1]))
-
-    @cached_property
-    def runs(self) -> dict[Place, PlannedCell]:
-        """The planned runs by column, line and point; only where the grid plans some."""
-        if self.finds:
-            return {}
-        grid, grid_runs = self._grid
-        planned_hashes = {run.spec.hash for run in grid_runs}
+        first_seed = Filters(seeds=grid.seeds[:1])  # runs of other seeds differ in nothing else
+        planned_hashes = {run.spec.hash for run in expand(grid, first_seed)}
         cells = {}
         for point, column, line in product(self.points, self.columns, self.all_lines):
-            if _has_place(line, point, column):
+            where = column.dataset, column.scenario, column.clients
+            has_point = line.points is None or point.label in line.points
+            if has_point and line.only.has(*where) and point.only.has(*where):
                 variant = {**line.settings, **point.settings}
-                spec = plan(
-                    grid, column.dataset, column.scenario, column.clients, line.runs, variant, grid.seeds[0]
-                ).spec
+                spec = plan(grid, *where, line.runs, variant, grid.seeds[0]).spec
                 if spec.hash in planned_hashes:
                     cells[column, line, point] = PlannedCell(
                         settings_of(spec, grid.partition_per_seed),
@@ -158,25 +153,14 @@ class Experiment:
                     )
         return cells
 
-    @cached_property
-    def hashes(self) -> frozenset[str]:
-        """Spec hashes of the runs that the experiment's own grid plans; none where it finds them."""
-        if self.finds:
-            return frozenset()
-        grid, runs = self._grid
-        hashes = [run.spec.hashes(grid.seeds, grid.partition_per_seed) for run in runs]
-        return frozenset().union(*hashes)
+    @property
+    def hashes(self) -> set[str]:
+        """Spec hashes of the planned runs."""
+        return {digest for cell in self.runs.values() for digest in cell.hashes}
 
 
 Plans = Mapping[str, Sequence[Experiment]]
 """Study -> its experiments."""
-
-
-def _has_place(line: Line, point: Point, column: Column) -> bool:
-    """Whether a line has the point in a column."""
-    place = astuple(column)
-    has_point = line.points is None or point.label in line.points
-    return has_point and line.only.has(*place) and point.only.has(*place)
 
 
 def read(

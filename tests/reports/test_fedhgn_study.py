@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import study_cells
 from stored_runs import MemoryStore
 from study_cells import cells_of, figures_of, one, printed_beside, shown, unrelated
 
@@ -28,14 +29,7 @@ CORA = Column("cora-whole", "label-dirichlet", 3)
 
 
 def spec(grid: str, method: str, seed: int, column: Column = CORACA, **hyper: Any) -> RunSpec:
-    found = [
-        each.spec
-        for each in expand(load_grid(grid))
-        if each.names == (column.dataset, column.scenario, column.clients, method, seed)
-        and all(each.spec.hyper.get(key) == value for key, value in hyper.items())
-    ]
-    (only,) = found
-    return only
+    return study_cells.spec(grid, method, seed, column, **hyper)
 
 
 def means(found: pd.DataFrame, line: str) -> dict[str, float]:
