@@ -224,30 +224,35 @@ def _with_searches(
     columns, also where some of the searches used fewer trials.
     """
     found = _searches_behind(runs, searches)
-    setting_of = runs.drop_duplicates("cell").set_index("cell")["setting"]
-    method_of = runs.drop_duplicates("cell").set_index("cell")["method"]
-    tuned = {cell: searches[number] for cell, number in found.items() if setting_of[cell]}
-    used: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    usual_cells = set(runs.loc[runs["setting"] == "", "cell"])
+    tuned = {cell: searches[number] for cell, number in found.items() if cell not in usual_cells}
+    used = defaultdict(list)
+    for search in tuned.values():
+        used[_kind(search)].append(search.record.used.trials)
+    marked, fully_tuned = {}, set()
     for cell, search in tuned.items():
-        used[method_of[cell], search.record.budget.trials, search.own].append(search.record.used.trials)
-    marked, unmarked_differences = {}, {}
-    for cell, search in tuned.items():
-        space, trials = search.record.space, search.record.budget.trials
-        alike = used[method_of[cell], trials, search.own]
+        trials, alike = search.record.budget.trials, used[_kind(search)]
         low, high = min(alike), max(alike)
         counts = "" if low == trials else f"{low} of " if low == high else f"{low} to {high} of "
         mark = f"tuned{' here' if search.own else ''}, {counts}{trials} trials"
-        rest = {key: value for key, value in settings[cell].items() if key not in space}
-        reference = {key: value for key, value in references[cell].items() if key not in space}
-        unmarked_differences[cell] = difference_text(rest, reference)
-        marked[cell] = ";".join(filter(None, (mark, unmarked_differences[cell])))
+        fixed = {key: value for key, value in settings[cell].items() if key not in search.record.space}
+        reference = {key: references[cell][key] for key in references[cell] if key not in search.record.space}
+        difference = difference_text(fixed, reference)
+        marked[cell] = f"{mark};{difference}" if difference else mark
+        if not difference:
+            fully_tuned.add(cell)
     setting = runs["cell"].map(marked).astype(object).fillna(runs["setting"])
     tuning = setting.eq("").map({True: DEFAULT, False: OTHER})
     return runs.assign(
         setting=setting,
-        tuning=tuning.mask(runs["cell"].map(unmarked_differences).eq(""), TUNED),
+        tuning=tuning.mask(runs["cell"].isin(fully_tuned), TUNED),
         search=runs["cell"].map(found).astype("Int64"),
     )
+
+
+def _kind(search: Configuration) -> tuple[str, int, bool]:
+    """What searches with one mark have in common: method, trials granted, whose they are."""
+    return search.record.spec.method, search.record.budget.trials, search.own
 
 
 def _searches_behind(runs: pd.DataFrame, searches: Sequence[Configuration]) -> dict[str, int]:

@@ -203,7 +203,7 @@ def stamp(db: str | None, own: bool) -> str:
     database = Path(url.removeprefix("sqlite:///"))
     wal = Path(f"{database}-wal")
     plugins = [Path(name) for name in os.environ.get("BENCH_PLUGINS", "").split(os.pathsep) if name]
-    for path in (*_sources(), *_looks(), *plugins, database, wal, *sorted(_tuned_files())):
+    for path in (*_sources(), *plugins, database, wal, *sorted(_tuned_files())):
         if path.is_file():
             status = path.stat()
             digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
@@ -218,13 +218,8 @@ def _tuned_files() -> Iterator[Path]:
 
 
 def _sources() -> Iterator[Path]:
+    """Code and results, and what decides how pages look."""
     for package in CODE:
         root = Path(str(files(package)))
-        for pattern in ("*.py", "*.toml", "*.csv", "*.json", "*.parquet"):
-            yield from sorted(root.rglob(pattern))
-
-
-def _looks() -> Iterator[Path]:
-    """What decides how pages look, and no number."""
-    for pattern in ("*.j2", "*.css"):
-        yield from sorted(Path(str(files("bench"))).rglob(pattern))
+        for kind in ("py", "toml", "csv", "json", "parquet", "j2", "css"):
+            yield from sorted(root.rglob(f"*.{kind}"))
