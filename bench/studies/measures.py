@@ -77,13 +77,7 @@ def _all_megabytes(members: Members) -> pd.Series[float]:
     return (members.rows["bytes_up"] + members.rows["bytes_down"]) / 1e6
 
 
-TEST = Measure(
-    "accuracy",
-    "Test",
-    "test accuracy in percent",
-    Members.accuracy,
-    ranked=True,
-)
+TEST = Measure("accuracy", "Test", "test accuracy in percent", Members.accuracy, ranked=True)
 
 
 @cache
