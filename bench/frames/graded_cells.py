@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from bench.frames.places import costs, joined, members_frame, places_frame, states
+from bench.frames.places import joined, members_frame, places_frame, states
 from bench.frames.printed import beside_published, readings_of
 from bench.frames.spread import UNKNOWN, between_partitions, pools_of, with_spread
 from bench.frames.stored_runs import (
@@ -215,7 +215,7 @@ def collect(
     readings = _completed(readings.join(_evidence(results, by_name, readings[readings["n"] > 0], pools)))
     readings["margin"] = readings["study"].map({name: study.margin for name, study in by_name.items()})
     graded = agreed(judged(readings))
-    return results._replace(values=values, cells=cells_frame(graded, costs(members)))
+    return results._replace(values=values, cells=cells_frame(graded))
 
 
 def no_rows(columns: Mapping[str, str]) -> pd.DataFrame:
@@ -357,19 +357,16 @@ def without_empty(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[has_place & (is_printed | (cells["comparison_number"] == 0))]
 
 
-def cells_frame(cells: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
-    """The columns ``COLUMNS`` of graded cells, in their order."""
-    cells = cells.merge(costs, on="place", how="left").sort_values("order", ignore_index=True)
+def cells_frame(cells: pd.DataFrame) -> pd.DataFrame:
+    """The columns ``COLUMNS`` of graded cells."""
     is_measured = cells["n"] > 0
     missing = cells["missing"].where(is_measured, "")
-    is_tuned = cells["tuned"].eq(True) & cells["main"]
     by_setting = cells["setting"].eq("").map({True: DEFAULT, False: OTHER})
     shown = cells.assign(
         reason=joined(cells["reason"].astype(object), missing),
         no_grade=cells["reason"],
         missing=missing,
-        tuning=by_setting.mask(is_tuned, TUNED),
-        origin=cells["origin"].fillna(""),
+        tuning=by_setting.mask(cells["tuned"] & cells["main"], TUNED),
         order=range(len(cells)),
         **{name: cells[name].where(is_measured) for name in ("seconds", "megabytes", "peak_mib")},
     )

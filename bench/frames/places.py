@@ -181,16 +181,19 @@ def _control(studies: Mapping[str, Study], members: pd.DataFrame, runs: pd.DataF
 
 
 def states(places: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
-    """What became of the runs of every place.
+    """What became of the runs of every place, and what they cost.
 
     runs, lost, planned    how many runs there are, how many of them have no numbers, how many are planned
     done_seeds             the seeds that have numbers
     state, state_reason    "": some have numbers; ``not_run``; else the most frequent state (equal ones by
                            name), with the first run that ended so
     missing                which of the planned seeds have no numbers
+    origin, tuned          whose the runs are; whether a search found their settings
+    seconds (median), megabytes, peak_mib (means)
     """
     runs_by_place = defaultdict(list)
-    for run in rows_of(members[["place", "seed", "state", "reason"]]):
+    read = ["place", "seed", "state", "reason", "tuning", "bundle", "bundle_state", "origin"]
+    for run in rows_of(members[read]):
         runs_by_place[run.place].append(run)
     rows = []
     for place, planned in zip(places["place"], places["seeds"], strict=True):
@@ -211,31 +214,29 @@ def states(places: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
         if done_seeds:
             state, failure = "", ""
         counted = len(runs), len(lost), len(planned)
-        rows.append((place, *counted, done_seeds, "; ".join(missing), state, failure))
+        origin = "; ".join(sorted(set(map(_origin, runs))))
+        is_tuned = any(run.tuning == TUNED for run in runs[:1])
+        rows.append((place, *counted, done_seeds, "; ".join(missing), state, failure, origin, is_tuned))
     names = ["place", "runs", "lost", "planned", "done_seeds", "missing", "state", "state_reason"]
-    return with_text_as_objects(pd.DataFrame(rows, columns=names))
+    frame = with_text_as_objects(pd.DataFrame(rows, columns=[*names, "origin", "tuned"]))
+    done = members[members["is_done"]]
+    costs = pd.DataFrame(
+        {
+            "seconds": done.groupby("place")["seconds_total"].median(),
+            "megabytes": (done["bytes_up"] + done["bytes_down"]).groupby(done["place"]).mean() / 1e6,
+            "peak_mib": done.groupby("place")["peak_memory"].mean() / 2**20,
+        }
+    )
+    return frame.join(costs, on="place")
+
+
+def _origin(run: Any) -> str:
+    """Whose a run is."""
+    if run.bundle:
+        return f"bundle {run.bundle}: {run.bundle_state}"
+    return f"shipped: {run.origin}" if run.origin else "own"
 
 
 def joined(first: pd.Series[str], second: pd.Series[str]) -> pd.Series[str]:
     """Two columns of texts with ``; `` between those that are not empty."""
     return first.where(second == "", second.where(first == "", first + "; " + second))
-
-
-def costs(members: pd.DataFrame) -> pd.DataFrame:
-    """What the runs of every place cost, whose they are, and whether a search found their settings.
-
-    seconds (median), megabytes, peak_mib (means), origin, tuned
-    """
-    bundle = "bundle " + members["bundle"] + ": " + members["bundle_state"]
-    shipped = ("shipped: " + members["origin"]).where(members["origin"] != "", "own")
-    names = bundle.where(members["bundle"] != "", shipped)
-    origins = names.groupby(members["place"]).agg(lambda texts: "; ".join(sorted(set(texts))))
-    done = members[members["is_done"]]
-    done = done.assign(bytes=done["bytes_up"] + done["bytes_down"])
-    by_place = done.groupby("place").agg(
-        seconds=("seconds_total", "median"), megabytes=("bytes", "mean"), peak_mib=("peak_memory", "mean")
-    )
-    by_place["megabytes"] /= 1e6
-    by_place["peak_mib"] /= 2**20
-    tuned = (members["tuning"] == TUNED).groupby(members["place"]).first()
-    return pd.DataFrame({"origin": origins, "tuned": tuned}).join(by_place).reset_index()
