@@ -25,36 +25,11 @@ def client_mean(correct: Counts, samples: NDArray[np.int32]) -> NDArray[np.float
     return mean
 
 
-def _best_val(
-    val: Counts, n_val: NDArray[np.int32], test: Counts, n_test: NDArray[np.int32]
-) -> NDArray[np.int64]:
-    return np.full(val.shape[1], int(client_mean(val, n_val).argmax()), np.int64)
-
-
-def _last(
-    val: Counts, n_val: NDArray[np.int32], test: Counts, n_test: NDArray[np.int32]
-) -> NDArray[np.int64]:
-    return np.full(val.shape[1], len(val) - 1, np.int64)
-
-
-def _best_test(
-    val: Counts, n_val: NDArray[np.int32], test: Counts, n_test: NDArray[np.int32]
-) -> NDArray[np.int64]:
-    return np.full(val.shape[1], int(client_mean(test, n_test).argmax()), np.int64)
-
-
-def _client_best_val(
-    val: Counts, n_val: NDArray[np.int32], test: Counts, n_test: NDArray[np.int32]
-) -> NDArray[np.int64]:
-    rows: NDArray[np.int64] = val.argmax(axis=0).astype(np.int64)
-    return rows
-
-
 RULES: dict[str, Rule] = {
-    "best_val": _best_val,
-    "last": _last,
-    "best_test": _best_test,
-    "client_best_val": _client_best_val,
+    "best_val": lambda val, n_val, test, n_test: _all(client_mean(val, n_val).argmax(), val),
+    "last": lambda val, n_val, test, n_test: _all(len(val) - 1, val),
+    "best_test": lambda val, n_val, test, n_test: _all(client_mean(test, n_test).argmax(), val),
+    "client_best_val": lambda val, n_val, test, n_test: val.argmax(axis=0).astype(np.int64),
 }
 """Name of a rule -> function(val, val samples, test, test samples) -> row read for each client.
 
@@ -62,3 +37,8 @@ RULES: dict[str, Rule] = {
 ``best_test``: first row of the best mean test accuracy (released FedSheafHN code). ``client_best_val``:
 each client's own first row of best validation accuracy (released FedHGN code).
 """
+
+
+def _all(row: int | np.intp, counts: Counts) -> NDArray[np.int64]:
+    """The same row for all clients."""
+    return np.full(counts.shape[1], row, np.int64)

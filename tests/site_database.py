@@ -27,7 +27,7 @@ from bench.store import open_store
 from bench.store.models import ImportedBundle, Run
 from bench.studies.experiment import Comparison, Experiment, Line, Target
 from bench.studies.settings import Column, Reading
-from bench.studies.source import merged
+from bench.studies.shipped import merged
 from bench.studies.study import Study
 
 EVIL = '<img src=x onerror="window.hacked=1">'
@@ -78,7 +78,14 @@ class Renamed(Tiny):
 
     experiments = (
         table1(TEN, Column("cora", "non-overlapping", 5)),
-        Experiment("others", "What others do", (Comparison("A paper"),), grid="fedpub_protocol"),
+        Experiment(
+            "others",
+            "What others do",
+            (Comparison("A paper"),),
+            grid="fedpub_protocol",
+            columns=(Column(*PLANNED.names[:3]),),
+            lines=(Line(PLANNED.method),),
+        ),
     )
     lines = (Line("local", "Local"), Line("fedavg", "Plain averaging"), Line("fedprox", "FedProx"))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from bench.report.request import Request
 from bench.site.documents import build
 from bench.spec import RunSpec
 from bench.store.tables import Tables
-from bench.studies.experiment import Experiment, ExperimentPlan
+from bench.studies.experiment import Experiment
 from bench.studies.published import Published, published
 from bench.studies.settings import Column
 from bench.studies.study import Study
@@ -31,11 +30,10 @@ NON = "non-overlapping"
 CORA_20 = Column("cora", NON, 20)
 
 
-@cache
-def plan_of(study: type[Study], name: str) -> ExperimentPlan:
-    """The plan of an experiment."""
+def plan_of(study: type[Study], name: str) -> Experiment:
+    """The experiment of a name."""
     (experiment,) = [each for each in study.experiments if each.name == name]
-    return ExperimentPlan(experiment, study.lines)
+    return experiment
 
 
 def experiments(study: type[Study]) -> tuple[Experiment, ...]:
@@ -64,11 +62,11 @@ def shown(
 ) -> DocumentCells:
     """The cells of an experiment over a source, as its document shows them; ``request`` selects some."""
     plan, asked = plan_of(study, name), request or Request()
-    others = [plan_of(study, each.name) for each in experiments(study)] if plan.finds else []
+    others = experiments(study) if plan.finds else ()
     plans = {study.name: [plan], "others": others}
     results = collect(source, [study()], winners=winners, plans=plans, usual_runs=usual)
     results = results._replace(places=asked.with_guests(results.places[asked.mask(results.places)]))
-    return DocumentCells.of(study(), plan.experiment, results.cells[asked.mask(results.cells)], results)
+    return DocumentCells.of(study(), plan, results.cells[asked.mask(results.cells)], results)
 
 
 def cells_of(study: type[Study], name: str, source: Tables | None = None) -> pd.DataFrame:

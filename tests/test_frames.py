@@ -15,7 +15,7 @@ from stored_runs import database as stored
 import bench
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.frames import cache
+from bench.frames import whole_frames
 from bench.frames.whole_frames import frames_of_studies, whole_frame
 from bench.resolve import resolve
 from bench.spec import RunSpec
@@ -108,7 +108,7 @@ def kept(home: Path, every: dict[str, pd.DataFrame]) -> None:
     """A home with the same runs, whose cells were collected already."""
     runs = [(local(seed), result_of(correct)) for seed, correct in COUNTS.items()]
     stored(home / "bench.db", [*runs, (FAILED, RunResult(state="failed", reason="x"))])
-    folder = home / cache.FOLDER / cache.stamp(None, True)
+    folder = home / whole_frames.FOLDER / whole_frames.stamp(None, True)
     folder.mkdir(parents=True)
     every["cells"].to_parquet(folder / "cells.parquet")
 
@@ -128,11 +128,18 @@ def test_a_notebook_reads_them_without_torch(kept: None) -> None:
         bench.cells(own=True, datset="cora")
 
 
-def test_they_are_collected_anew_once_the_database_changes(home: Path) -> None:
-    before = cache.stamp(None, True)
+def test_they_are_collected_anew_once_the_database_or_a_page_s_look_changes(home: Path) -> None:
+    before = whole_frames.stamp(None, True)
     with open_store(f"sqlite:///{home / 'bench.db'}", create=True):
         pass
-    assert cache.stamp(None, True) != before
+    with_database = whole_frames.stamp(None, True)
+    look = next(path for path in whole_frames._sources() if path.suffix == ".j2")
+    status = look.stat()
+    try:
+        os.utime(look, (status.st_atime, status.st_mtime + 1))
+        assert len({before, with_database, whole_frames.stamp(None, True)}) == 3
+    finally:
+        os.utime(look, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def test_frames_that_ship_are_read_where_nothing_else_could_be_collected(
@@ -140,26 +147,25 @@ def test_frames_that_ship_are_read_where_nothing_else_could_be_collected(
 ) -> None:
     folder = tmp_path / "shipped"
     folder.mkdir()
-    for name in ("cells", "ranks"):
-        shutil.copy(cache.SHIPPED_FOLDER / f"{name}.parquet", folder)  # younger than all code
-        assert cache.shipped(name, None, False, folder) == folder / f"{name}.parquet"
-        assert cache.shipped(name, None, True, folder) is None
-        assert cache.shipped(name, "sqlite:///a.db", False, folder) is None
-    assert cache.shipped("runs", None, False, folder) is None
+    shutil.copy(whole_frames.SHIPPED_FOLDER / "cells.parquet", folder)  # younger than all code
+
+    def shipped(db: str | None = None, own: bool = False) -> Path | None:
+        return whole_frames.shipped("cells", db, own, folder)
+
+    assert shipped() == folder / "cells.parquet"
+    assert shipped(own=True) is shipped("sqlite:///a.db") is None
+    assert whole_frames.shipped("runs", None, False, folder) is None
     with monkeypatch.context() as patch:
         patch.setenv("BENCH_PLUGINS", str(home / "mine.py"))
-        assert cache.shipped("cells", None, False, folder) is None
-    tuned = home / "tuned" / "mine.json"
-    tuned.parent.mkdir()
-    tuned.touch()
-    assert cache.shipped("cells", None, False, folder) is None
-    tuned.unlink()
-    (home / "bench.db").touch()
-    assert cache.shipped("cells", None, False, folder) is None
-    (home / "bench.db").unlink()
-    assert cache.shipped("cells", None, False, folder)
+        assert shipped() is None
+    (home / "tuned").mkdir()
+    for file in (home / "tuned" / "mine.json", home / "bench.db"):
+        file.touch()
+        assert shipped() is None
+        file.unlink()
+    assert shipped()
     os.utime(folder / "cells.parquet", (0, 0))  # older than the code
-    assert cache.shipped("cells", None, False, folder) is None
+    assert shipped() is None
 
 
 @pytest.mark.slow
@@ -168,20 +174,10 @@ def test_frames_that_ship_are_what_is_collected() -> None:
         collected = frames_of_studies(source)
     assert set(collected) == {"cells", "ranks"}
     for name, rows in collected.items():
-        shipped = pd.read_parquet(cache.SHIPPED_FOLDER / f"{name}.parquet")
+        shipped = pd.read_parquet(whole_frames.SHIPPED_FOLDER / f"{name}.parquet")
         pd.testing.assert_frame_equal(shipped, rows)  # else: make frames
     key = ["study", "document", "table", "dataset", "scenario", "clients", "line", "point", "measure"]
     assert not collected["cells"].duplicated(key).any()
-
-
-def test_a_filter_takes_any_collection(kept: None) -> None:
-    seeds = [set(bench.runs(own=True, seed=range(start, 2))["seed"]) for start in range(3)]
-    assert seeds == [{0, 1}, {1}, set()]
-
-
-def test_what_goes_wrong_there_is_said_here() -> None:
-    with pytest.raises(RequestError, match="no-such"):
-        bench.runs(db="sqlite:////no-such/place.db", own=True)
 
 
 @pytest.mark.parametrize("filters", [{"dataset": "cara"}, {"method": ["local", "lokal"]}, {"state": "don"}])
@@ -194,20 +190,13 @@ def test_a_name_that_no_run_has_is_refused_with_the_nearest_one(
         bench.runs(own=True, **filters)
 
 
-def test_names_that_no_run_has_together_leave_an_empty_frame(kept: None) -> None:
-    assert set(bench.runs(own=True)["origin"]) == {"own"}
+def test_filters_take_collections_and_may_leave_an_empty_frame(kept: None) -> None:
+    every = bench.runs(own=True)
+    assert set(every["origin"]) == {"own"}
+    seeds = [set(bench.runs(own=True, seed=range(start, 2))["seed"]) for start in range(3)]
+    assert seeds == [{0, 1}, {1}, set()]
     together = bench.runs(own=True, method="local", state="failed")
     assert together.empty
-    assert list(together) == list(bench.runs(own=True))
-
-
-def test_a_report_does_not_count_as_unchanged_where_its_pages_look_different() -> None:
-    looks = [*cache._looks()]
-    assert {path.suffix for path in looks} == {".j2", ".css"}
-    before = cache.stamp(None, True)
-    status = looks[0].stat()
-    try:
-        os.utime(looks[0], (status.st_atime, status.st_mtime + 1))
-        assert cache.stamp(None, True) != before
-    finally:
-        os.utime(looks[0], ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert list(together) == list(every)
+    with pytest.raises(RequestError, match="no-such"):
+        bench.runs(db="sqlite:////no-such/place.db", own=True)

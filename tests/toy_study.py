@@ -8,12 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bench.studies.experiment import Line
-from bench.studies.experiment_files import read
-from bench.studies.published import Published
+from bench.studies.experiment import Line, read
+from bench.studies.published import Published, PublishedRuns
 from bench.studies.settings import Column, Reading, Settings
 from bench.studies.study import Study
-from bench.studies.verdicts import PublishedRuns
 
 FOLDER = Path(__file__).parent / "toy_study"
 """The tables, and what each version of the paper prints."""

@@ -38,13 +38,13 @@ def report(
         document: Print this table, such as fedsheafhn_table1, in place of the most important lines.
     """
     from bench import paths
-    from bench.frames import cache
+    from bench.frames.whole_frames import stamp as stamp_of
     from bench.report.request import Request
     from bench.site import folder
 
     request = Request(study, filters.dataset, filters.scenario, filters.clients, filters.method, grid, metric)
     folder.check(out)
-    stamp = f"{cache.stamp(db, own)} {shipped:d} {pdf:d} {request.stamp}"
+    stamp = f"{stamp_of(db, own)} {shipped:d} {pdf:d} {request.stamp}"
     contents = folder.unchanged(out, stamp)
     if contents is None:
         from bench.figures.drawing import Drawings

@@ -13,7 +13,6 @@ from typing import Any
 import pandas as pd
 
 from bench.errors import unknown
-from bench.frames.cache import kept
 from bench.metric_names import ACCURACY, METRICS, Metric
 
 
@@ -100,7 +99,7 @@ def curves(
 def _read(
     name: str, db: str | None, own: bool, filters: dict[str, Any], metric: Metric = ACCURACY
 ) -> pd.DataFrame:
-    from bench.frames.whole_frames import matching, whole_frame
+    from bench.frames.whole_frames import kept, matching, whole_frame
     from bench.studies.shipped import opened_results
 
     if metric not in METRICS:

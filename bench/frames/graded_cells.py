@@ -8,27 +8,33 @@ averaged, set beside what is printed, and graded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
-from bench.frames.members import costs, joined, members_frame, states
-from bench.frames.places import places_frame
-from bench.frames.printed import beside_published, printed_runs, readings_of
-from bench.frames.spread import UNKNOWN, between_partitions, drawn, pools_of, with_spread
-from bench.frames.stored_runs import DEFAULT, OTHER, TUNED, UsualRuns, first_usual, runs_frame, usual_frame
+from bench.frames.places import joined, members_frame, places_frame, states
+from bench.frames.printed import beside_published, readings_of
+from bench.frames.spread import UNKNOWN, between_partitions, pools_of, with_spread
+from bench.frames.stored_runs import (
+    DEFAULT,
+    OTHER,
+    TUNED,
+    UsualRuns,
+    first_usual,
+    parts_of,
+    runs_frame,
+    usual_frame,
+    with_text_as_objects,
+)
 from bench.frames.verdicts import agreed, judged
 from bench.metric_names import ACCURACY, ROC_AUC, Metric
 from bench.statistics.summary import with_intervals
 from bench.store.tables import Tables
-from bench.studies.declarations import plans_of
 from bench.studies.experiment import Plans
 from bench.studies.measures import Measure, measure_of_metric
 from bench.studies.members import Members, accuracy_by_run, check_kept, client_rows
-from bench.studies.settings import Reading, Settings
-from bench.studies.study import Study
+from bench.studies.settings import Settings
+from bench.studies.study import Study, plans_of
 from bench.tune.apply import Configuration, Configurations, configurations
 
 COLUMNS = {
@@ -104,7 +110,6 @@ WRITTEN = list(COLUMNS)[: list(COLUMNS).index("origin") + 1]
 PUBLIC = list(COLUMNS)[: list(COLUMNS).index("primary") + 1]
 """Columns of the frame that ``bench.cells`` reads."""
 
-DOCUMENT = ["study", "document"]
 VALUE = ["measure_number", "stage", "rule", "place"]
 """What cells that show the same values have in common."""
 
@@ -119,21 +124,12 @@ VALUES = {
 }
 """Columns of the values frame, a row a member and measure, and their types."""
 
-EVIDENCE = {
-    "reading": "int64",
-    "control": "float64",
-    "control_n": "float64",
-    "control_std": "float64",
-    "baseline_n": "float64",
-    "baseline_mean": "float64",
-    "baseline_std": "float64",
-    "s_d": "float64",
-    "s_d_source": "str",
-    "s_d_freedom": "float64",
-    "draws": "int64",
-    "partitions": "float64",
-}
-"""What a verdict rests on beside the measured values, and the types."""
+BESIDE = [
+    *("baseline_n", "baseline_mean", "baseline_std"),
+    *("control_n", "control_mean", "control_std"),
+    *("s_d", "s_d_source", "s_d_freedom", "partitions", "draws"),
+]
+"""What a verdict rests on beside the measured values; all but the first three of accuracies alone."""
 
 
 class Results(NamedTuple):
@@ -154,10 +150,15 @@ class Results(NamedTuple):
     metric: Metric
     clients: dict[tuple[str, str], pd.DataFrame]
 
+    @property
+    def done_runs(self) -> pd.DataFrame:
+        """The runs that have numbers."""
+        return self.runs[self.runs["state"] == "done"]
+
     def clients_at(self, stage: str, rule: str) -> pd.DataFrame:
         """What the clients of all runs score on the test split, as ``bench.studies.members.client_rows``."""
         if (stage, rule) not in self.clients:
-            runs = self.runs.loc[self.runs["state"] == "done", "run"].tolist()
+            runs = self.done_runs["run"].tolist()
             self.clients[stage, rule] = client_rows(self.source, runs, self.metric, stage, "test", rule)
         return self.clients[stage, rule]
 
@@ -183,7 +184,7 @@ def collect(
     by_name = {study.name: study for study in studies}
     all_plans = plans or plans_of(by_name)
     plans = {name: all_plans[name] for name in by_name}
-    hashes = {digest for experiments in all_plans.values() for plan in experiments for digest in plan.hashes}
+    hashes = {digest for tables in all_plans.values() for table in tables for digest in table.hashes}
     main_grids = [grid for study in by_name.values() for grid in study.grids]
     pooled_grids = [grid for study in by_name.values() for grid in (*study.pooled_grids, *study.split_grids)]
     planned, planned_settings = usual_frame([*main_grids, *pooled_grids])
@@ -196,47 +197,25 @@ def collect(
     runs, run_settings = runs_frame(source, usual, planned_settings, hashes, searches)
     places, settings = places_frame(by_name, plans, runs, usual, {**planned_settings, **run_settings})
     members = members_frame(by_name, places, runs)
-
     places = places.merge(states(places, members), on="place")
     cells, measures = asked_cells(by_name, plans, places, metric)
-    cells = without_empty(beside_published(by_name, plans, cells))
-    cells = cells.join(printed_runs(by_name, cells, settings))
-    readings = readings_of(cells)
+    cells = without_empty(beside_published(by_name, plans, cells, settings))
 
-    done = runs[runs["state"] == "done"]
+    frames = runs, places, members, no_rows(VALUES), cells
+    results = Results(*frames, measures, settings, searches, source, metric, {})
     if metric != ACCURACY:
-        known = client_rows(source, done["run"].tolist(), metric, "trained", "test", "last")
+        done = results.done_runs["run"].tolist()
+        known = client_rows(source, done, metric, "trained", "test", "last")
         check_kept(metric, len(done), len(done) - known["run"].nunique())
+    readings = readings_of(cells)
+    values = measured(results, readings[readings["state"] == ""], measures)
+    numbers = values.groupby(VALUE)["value"].agg(n="count", mean="mean", std="std").reset_index()
+    readings = readings.merge(with_intervals(numbers, least=2), on=VALUE, how="left")
     pools = {name: pools_of(study, planned, runs) for name, study in by_name.items()}
-    values, evidence, clients_by_reading = [no_rows(VALUES)], [no_rows(EVIDENCE)], {}
-    for (stage, rule), part in readings[readings["state"] == ""].groupby(["stage", "rule"]):
-        reading = Reading(str(stage), str(rule))
-        clients = client_rows(source, done["run"].tolist(), metric, reading.stage, "test", reading.rule)
-        clients_by_reading[reading.stage, reading.rule] = clients
-        values.append(measured(part, measures, members, reading, clients, source, metric, settings))
-        scores: dict[str, pd.DataFrame] = {metric: accuracy_by_run(clients)}
-        if (part["metric"] == ROC_AUC).any() and metric != ROC_AUC:
-            areas = client_rows(source, done["run"].tolist(), ROC_AUC, reading.stage, "test", reading.rule)
-            scores[ROC_AUC] = accuracy_by_run(areas)
-        for (name, kind), rows in part.groupby(["study", "metric"], sort=False):
-            by_run = scores.get(str(kind), scores[metric])[by_name[str(name)].average]
-            rows = rows.join(beside(members, "baseline", by_run), on="place")
-            if str(kind) not in scores:
-                evidence.append(rows.reindex(columns=list(EVIDENCE)))
-                continue
-            families = between_partitions(done.assign(value=done["run"].map(by_run)).dropna(subset="value"))
-            control = beside(members, "control", by_run).rename(columns={"control_mean": "control"})
-            family = members.groupby("place")["family"].first()
-            weighed = drawn(rows, settings).join(control.join(family), on="place")
-            evidence.append(with_spread(weighed, families, *pools[str(name)])[list(EVIDENCE)])
-    measured_values = pd.concat(values, ignore_index=True)
-    readings = readings.merge(averaged(measured_values), on=VALUE, how="left")
-    readings = readings.merge(pd.concat(evidence), on="reading", how="left")
-    margins = {name: study.margin for name, study in by_name.items()}
-    graded = agreed(judged(completed(readings, margins)))
-    shown = cells_frame(graded, costs(members))
-    frames = runs, places, members, measured_values, shown
-    return Results(*frames, measures, settings, searches, source, metric, clients_by_reading)
+    readings = _completed(readings.join(_evidence(results, by_name, readings[readings["n"] > 0], pools)))
+    readings["margin"] = readings["study"].map({name: study.margin for name, study in by_name.items()})
+    graded = agreed(judged(readings))
+    return results._replace(values=values, cells=cells_frame(graded))
 
 
 def no_rows(columns: Mapping[str, str]) -> pd.DataFrame:
@@ -244,41 +223,75 @@ def no_rows(columns: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in columns.items()})
 
 
-def measured(
-    cells: pd.DataFrame,
-    measures: Sequence[Measure],
-    members: pd.DataFrame,
-    reading: Reading,
-    clients: pd.DataFrame,
-    source: Tables,
-    metric: Metric,
-    settings: dict[int, Settings],
-) -> pd.DataFrame:
-    """The values of cells under one reading: columns place, run, seed, value, measure_number, stage, rule.
-
-    ``clients`` are the rows of clients of all runs under that reading.
-    """
-    parts = []
-    for number, measure_cells in cells.groupby("measure_number"):
-        rows = members[members["place"].isin(measure_cells["place"]) & members["is_done"]]
-        seen = Members(rows, source, metric, reading.stage, reading.rule, clients, settings)
-        values = measures[int(str(number))].of(seen)
-        parts.append(rows[["place", "run", "seed"]].assign(value=values, measure_number=number))
-    together = pd.concat(parts, ignore_index=True).dropna(subset="value")
-    return together.assign(stage=reading.stage, rule=reading.rule)[list(VALUES)]
+def measured(results: Results, cells: pd.DataFrame, measures: Sequence[Measure]) -> pd.DataFrame:
+    """The values of cells with runs: the columns ``VALUES``. The cells have the numbers of their measures."""
+    parts = [no_rows(VALUES)]
+    members = results.members[results.members["is_done"]]
+    for (stage, rule, number), part in parts_of(cells, ["stage", "rule", "measure_number"]):
+        rows = members[members["place"].isin(part["place"])]
+        clients = results.clients_at(stage, rule)
+        seen = Members(rows, results.source, results.metric, stage, rule, clients, results.settings)
+        values = rows[["place", "run", "seed"]].assign(value=measures[number].of(seen))
+        parts.append(values.assign(measure_number=number, stage=stage, rule=rule)[list(VALUES)])
+    return pd.concat(parts).dropna(subset="value").reset_index(drop=True)
 
 
 def values_of(results: Results, cells: pd.DataFrame, measure: Measure) -> pd.DataFrame:
     """The values of cells under a measure that their table does not show: the columns ``VALUES``."""
-    parts = [no_rows(VALUES)]
-    for (stage, rule), part in cells.groupby(["stage", "rule"]):
-        reading = measure.reading or Reading(str(stage), str(rule))
-        members = results.members[results.members["place"].isin(part["place"])]
-        clients = results.clients_at(reading.stage, reading.rule)
-        part = part.assign(measure_number=0)
-        seen = results.source, results.metric, results.settings
-        parts.append(measured(part, [measure], members, reading, clients, *seen))
-    return pd.concat(parts, ignore_index=True)
+    reading = {"stage": measure.reading.stage, "rule": measure.reading.rule} if measure.reading else {}
+    return measured(results, cells.assign(measure_number=0, **reading), [measure])
+
+
+def _evidence(
+    results: Results,
+    studies: Mapping[str, Study],
+    readings: pd.DataFrame,
+    pools: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]],
+) -> pd.DataFrame:
+    """The columns ``BESIDE`` of readings with values."""
+    parts = []
+    scores: dict[tuple[str, ...], pd.DataFrame] = {}
+    done = results.done_runs
+    for (stage, rule, kind, name), rows in parts_of(readings, ["stage", "rule", "metric", "study"]):
+        is_accuracy = kind in (results.metric, ROC_AUC)
+        metric = kind if is_accuracy else results.metric
+        if (stage, rule, metric) not in scores:
+            clients = results.clients_at(stage, rule)
+            if metric != results.metric:
+                clients = client_rows(results.source, done["run"].tolist(), metric, stage, "test", rule)
+            scores[stage, rule, metric] = accuracy_by_run(clients)
+        by_run = scores[stage, rule, metric][studies[name].average]
+        part = rows.join(_beside(results.members, "baseline", by_run), on="place")
+        if is_accuracy:
+            part = part.join(_beside(results.members, "control", by_run), on="place")
+            values = done.assign(value=done["run"].map(by_run)).dropna(subset="value")
+            families = between_partitions(values)
+            part = part.join(results.members.groupby("place")["family"].first(), on="place")
+            part = with_spread(part, families, *pools[name], results.settings)
+        parts.append(part.reindex(columns=BESIDE))
+    return pd.concat(parts) if parts else pd.DataFrame(columns=BESIDE)
+
+
+def _beside(members: pd.DataFrame, name: str, accuracy: pd.Series[float]) -> pd.DataFrame:
+    """What the runs beside members reach, the ``baseline`` or ``control``, by place."""
+    done = members[members["is_done"]]
+    numbers = done[name].map(accuracy).groupby(done["place"]).agg(["count", "mean", "std"])
+    return numbers.set_axis([f"{name}_n", f"{name}_mean", f"{name}_std"], axis=1)
+
+
+def _completed(readings: pd.DataFrame) -> pd.DataFrame:
+    """The readings as ``judged`` takes them: n is 0 where there are no values, and the state says why."""
+    is_empty = readings["n"].isna()
+    reading = "stage " + readings["stage"] + " and rule " + readings["rule"]
+    has_runs = is_empty & (readings["state"] == "")
+    return readings.assign(
+        n=readings["n"].fillna(0).astype(int),
+        state=readings["state"].mask(has_runs, "not_applicable"),
+        state_reason=readings["state_reason"].mask(has_runs, "no " + readings["metric"] + " of " + reading),
+        draws=readings["draws"].fillna(0),
+        s_d_source=readings["s_d_source"].astype(object).fillna(UNKNOWN).mask(is_empty),
+        control=readings["control_mean"],
+    )
 
 
 def asked_cells(
@@ -291,61 +304,46 @@ def asked_cells(
     measure_printed, primary, not_comparable, stage, rule, order.
     """
     measures: dict[Measure, int] = {}
-    experiments = [(name, plan.experiment) for name, study_plans in plans.items() for plan in study_plans]
-    rows = []
-    for document_number, (name, experiment) in enumerate(experiments):
+    tables = dict(list(places.groupby(["study", "document"])))
+    parts = []
+    for name, experiment in [(name, table) for name, experiments in plans.items() for table in experiments]:
         study = studies[name]
         declared = [measure_of_metric(one, metric) for one in experiment.measures or study.measures]
         known = [measure for measure in declared if measure is not None]
-        if all(measure.is_extra for measure in known):
+        if all(measure.is_extra for measure in known) or (name, experiment.name) not in tables:
             continue
-        for (number, comparison), (position, measure) in product(
-            enumerate(experiment.comparisons), enumerate(known)
-        ):
-            reading = measure.reading or study.primary
-            is_named = position > 0 and not measure.is_extra
-            row = {
-                "study": name,
-                "document": experiment.name,
-                "document_number": document_number,
-                "comparison_number": number,
-                "measure_number": measures.setdefault(measure, len(measures)),
-                "position": position,
-                "table": comparison.label + (f" ({measure.title})" if is_named else ""),
-                "measure": measure.name,
-                "metric": measure.metric,
-                "measure_printed": measure.printed,
-                "primary": not measure.is_extra,
-                "not_comparable": experiment.reduced or measure.not_comparable_reason,
-                "stage": reading.stage,
-                "rule": reading.rule,
-                "primary_stage": study.primary.stage,
-            }
-            rows.append(row)
-    cells = _in_order(_read_as_lines_are(places.merge(pd.DataFrame(rows), on=DOCUMENT)))
-    cells["order"] = cells.index
-    return cells, list(measures)
+        order = ["column_number", "inner", "position"]
+        if experiment.main:
+            order = ["position", "line_number", "column_number"]
+        for number, comparison in enumerate(experiment.comparisons):
+            columns = []
+            for position, measure in enumerate(known):
+                is_named = position > 0 and not measure.is_extra
+                reading = measure.reading or study.primary
+                column = tables[name, experiment.name].assign(
+                    comparison_number=number,
+                    measure_number=measures.setdefault(measure, len(measures)),
+                    position=position,
+                    table=comparison.label + (f" ({measure.title})" if is_named else ""),
+                    measure=measure.name,
+                    metric=measure.metric,
+                    measure_printed=measure.printed,
+                    primary=not measure.is_extra,
+                    not_comparable=experiment.reduced or measure.not_comparable_reason,
+                    stage=reading.stage,
+                    rule=reading.rule,
+                    primary_stage=study.primary.stage,
+                )
+                columns.append(column)
+            parts.append(pd.concat(columns).sort_values(order))
+    cells = with_text_as_objects(pd.concat(parts, ignore_index=True))
 
-
-def _read_as_lines_are(cells: pd.DataFrame) -> pd.DataFrame:
-    """A line of one stage stands where that stage is asked for, and in place of the study's primary one."""
+    # A line of one stage stands where that stage is asked for, and in place of the study's primary one.
     line_stage = pd.Series([line.stage for line in cells["line_object"]], cells.index)
     is_other = (line_stage != "") & (line_stage != cells["stage"])
     has_place = ~is_other | (cells["stage"] == cells["primary_stage"])
-    return cells.assign(stage=line_stage.where(is_other, cells["stage"]))[has_place]
-
-
-def _in_order(cells: pd.DataFrame) -> pd.DataFrame:
-    """Main tables by measure, line and column; experiments by column, place and measure."""
-    return (
-        cells.assign(
-            first=cells["position"].where(cells["main"], cells["column_number"]),
-            second=cells["line_number"].where(cells["main"], cells["inner"]),
-            third=cells["column_number"].where(cells["main"], cells["position"]),
-        )
-        .sort_values(["document_number", "comparison_number", "first", "second", "third"], ignore_index=True)
-        .drop(columns=["first", "second", "third"])
-    )
+    cells = cells.assign(stage=line_stage.where(is_other, cells["stage"]))[has_place].reset_index(drop=True)
+    return cells.assign(order=cells.index), list(measures)
 
 
 def without_empty(cells: pd.DataFrame) -> pd.DataFrame:
@@ -359,54 +357,16 @@ def without_empty(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[has_place & (is_printed | (cells["comparison_number"] == 0))]
 
 
-def averaged(values: pd.DataFrame) -> pd.DataFrame:
-    """n, mean and std over seeds, and Student's interval of the mean, low to high."""
-    numbers = values.groupby(VALUE)["value"].agg(n="count", mean="mean", std="std").reset_index()
-    return with_intervals(numbers, least=2)
-
-
-def beside(members: pd.DataFrame, name: str, accuracy: pd.Series[float]) -> pd.DataFrame:
-    """What the runs beside members reach, the ``baseline`` or ``control``: their number, mean and standard
-    deviation by place (``baseline_n``, ``baseline_mean``, ``baseline_std``).
-    """
-    done = members[members["is_done"]]
-    numbers = done[name].map(accuracy).groupby(done["place"]).agg(["count", "mean", "std"])
-    return numbers.set_axis([f"{name}_n", f"{name}_mean", f"{name}_std"], axis=1)
-
-
-def completed(readings: pd.DataFrame, margins: Mapping[str, float]) -> pd.DataFrame:
-    """The readings as ``judged`` takes them: n is 0 where there are no values, and the state says why."""
-    is_empty = readings["n"].isna()
-    no_values = (
-        "no " + readings["metric"] + " of stage " + readings["stage"] + " and rule " + readings["rule"]
-    )
-    has_runs = is_empty & (readings["state"] == "")
-    completed = readings.assign(
-        n=readings["n"].fillna(0).astype(int),
-        margin=readings["study"].map(margins),
-        state=readings["state"].mask(has_runs, "not_applicable"),
-        state_reason=readings["state_reason"].mask(has_runs, no_values),
-        draws=readings["draws"].fillna(0),
-        s_d_source=readings["s_d_source"].fillna(UNKNOWN).mask(is_empty),
-    )
-    others = [name for name in EVIDENCE if name.startswith(("control", "baseline"))]
-    completed.loc[is_empty, ["s_d", "s_d_freedom", "partitions", *others]] = np.nan
-    return completed
-
-
-def cells_frame(cells: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
-    """The columns ``COLUMNS`` of graded cells, in their order."""
-    cells = cells.merge(costs, on="place", how="left").sort_values("order", ignore_index=True)
+def cells_frame(cells: pd.DataFrame) -> pd.DataFrame:
+    """The columns ``COLUMNS`` of graded cells."""
     is_measured = cells["n"] > 0
     missing = cells["missing"].where(is_measured, "")
-    is_tuned = cells["tuned"].eq(True) & cells["main"]
     by_setting = cells["setting"].eq("").map({True: DEFAULT, False: OTHER})
     shown = cells.assign(
         reason=joined(cells["reason"].astype(object), missing),
         no_grade=cells["reason"],
         missing=missing,
-        tuning=by_setting.mask(is_tuned, TUNED),
-        origin=cells["origin"].fillna(""),
+        tuning=by_setting.mask(cells["tuned"] & cells["main"], TUNED),
         order=range(len(cells)),
         **{name: cells[name].where(is_measured) for name in ("seconds", "megabytes", "peak_mib")},
     )

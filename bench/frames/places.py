@@ -1,17 +1,28 @@
-"""The places of all tables: which line stands in which column at which point, and with which runs."""
+"""The places of all tables, and their members: which runs stand in which line, column and point."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from typing import Any
 
 import pandas as pd
 
-from bench.frames.stored_runs import WHERE, SettingsOf, with_text_as_objects
+from bench.frames.stored_runs import TUNED, WHERE, SettingsOf, cells_in_order, rows_of, with_text_as_objects
 from bench.grids.experiment import Line
-from bench.studies.experiment import ExperimentPlan, Plans
-from bench.studies.settings import Settings, difference_text
+from bench.studies.experiment import Experiment, Plans
+from bench.studies.settings import Column, Settings, difference_text
 from bench.studies.study import Study
+
+Found = dict[tuple[Column, str], dict[str, str]]
+"""Column and method -> the cells of the runs that a line of a main table may show, by their setting."""
+
+Usual = dict[tuple[Column, str], tuple[str, tuple[int, ...]]]
+"""Column and method -> the cell of the usual settings, and the seeds that are planned."""
+
+Place = tuple[dict[str, Any], Settings]
+"""Columns of a place, and the settings of its runs."""
 
 
 def places_frame(
@@ -25,11 +36,12 @@ def places_frame(
 
     place                    number of the place
     study, document, main    the table; whether it is a main table
-    found                    the table shows whatever runs there are
     dataset, scenario, clients, column_number
     line, method, reads      title of the line, its method, the method whose runs it shows
     line_object, row         the line, and the study's line of its method, which knows its published name
-    line_number, usual, is_baseline   as in ``_lines_frame``
+    line_number              number of the line in the table
+    usual                    the line is the study's, not found in the database under other settings
+    is_baseline              the line of an experiment is the baseline, in no settings of its own
     point_object, point      the point and its label
     inner                    number of the place among those that an experiment plans
     setting                  what the runs have other than the method's usual settings
@@ -37,123 +49,194 @@ def places_frame(
     hashes, seeds            hashes of the specs that an experiment plans; the seeds that are planned
     is_planned               a grid plans runs
     """
-    tables, settings = [], []
+    found: Found = defaultdict(dict)
+    listed = set(runs.loc[runs["listed"], "cell"])
+    setting_of = dict(zip(runs["cell"], runs["setting"], strict=True))
+    for row in rows_of(cells_in_order(runs, settings_of)):
+        cells = found[Column(row.dataset, row.scenario, row.clients), row.method]
+        if row.cell in listed:
+            cells[setting_of[row.cell]] = row.cell
+    planned: Usual = {
+        (Column(row.dataset, row.scenario, row.clients), row.method): (row.cell, row.seeds)
+        for row in rows_of(usual)
+    }
+    rows, settings = [], []
     for name, experiments in plans.items():
-        for plan in experiments:
-            if plan.finds:
-                table, table_settings = _main_places(studies[name], plan, runs, usual, settings_of)
+        study = studies[name]
+        for experiment in experiments:
+            table = {"study": name, "document": experiment.name, "main": experiment.main}
+            if experiment.finds:
+                places = _found_places(study, experiment, found, planned, settings_of)
             else:
-                table, table_settings = _planned_places(studies[name], plan)
-            experiment = plan.experiment
-            table = table.assign(study=name, document=experiment.name)
-            tables.append(table.assign(main=experiment.main, found=plan.finds))
-            settings += table_settings
-    places = pd.concat(tables, ignore_index=True)
-    places["point"] = [point.label for point in places["point_object"]]
-    places = with_text_as_objects(places)
-    return places.rename_axis("place").reset_index(), dict(enumerate(settings))
+                places = _planned_places(study, experiment)
+            for place, place_settings in places:
+                line = place["line_object"]
+                names = {"line": study.line_title(line), "method": line.method, "reads": line.runs}
+                rows.append({**table, **place, **names, "row": study.row(line), "usual": not line.setting})
+                settings.append(place_settings)
+    frame = pd.DataFrame(rows)
+    frame["point"] = [point.label for point in frame["point_object"]]
+    return with_text_as_objects(frame).rename_axis("place").reset_index(), dict(enumerate(settings))
 
 
-def _planned_places(study: Study, plan: ExperimentPlan) -> tuple[pd.DataFrame, list[Settings]]:
+def _planned_places(study: Study, experiment: Experiment) -> Iterator[Place]:
     """The places of an experiment: those for which its grid plans runs."""
-    line_numbers = {line: number for number, line in enumerate(plan.lines)}
-    column_numbers = {column: number for number, column in enumerate(plan.columns)}
-    rows = [
-        (
-            *astuple(column),
-            column_numbers[column],
-            line_numbers[line],
-            point,
-            difference_text({**line.settings, **point.settings}, {}),
-            cell.hashes,
-            cell.seeds,
-        )
-        for (column, line, point), cell in plan.runs.items()
-    ]
-    names = ["column_number", "line_number", "point_object", "setting", "hashes", "seeds"]
-    table = pd.DataFrame(rows, columns=[*WHERE, *names])
-    table = table.assign(inner=range(len(table)), cell="", is_planned=True)
-    lines = _lines_frame(study, plan.lines).drop(columns="setting")
-    return table.merge(lines, on="line_number", how="left"), [cell.settings for cell in plan.runs.values()]
-
-
-def _main_places(
-    study: Study, plan: ExperimentPlan, runs: pd.DataFrame, usual: pd.DataFrame, settings_of: SettingsOf
-) -> tuple[pd.DataFrame, list[Settings]]:
-    """The places of a main table: every line in every column."""
-    columns = pd.DataFrame(map(astuple, plan.columns), columns=WHERE)
-    columns["column_number"] = range(len(columns))
-    known = pd.concat([runs.loc[~runs["special"], [*WHERE, "method"]], usual[[*WHERE, "method"]]])
-    listed = runs[runs["listed"]].drop_duplicates("cell")[[*WHERE, "method", "setting", "cell"]]
-    stored_methods = sorted(set(columns.merge(known, on=WHERE)["method"]))
-    listed_here = columns.merge(listed, on=WHERE)
-    stored_settings = {str(name): set(part) for name, part in listed_here.groupby("method")["setting"]}
-    lines = _lines_frame(study, found_lines(study, plan.lines, stored_methods, stored_settings))
-
-    planned = usual[[*WHERE, "method", "cell", "seeds"]].rename(columns={"cell": "usual_cell"})
-    table = columns.merge(lines.assign(is_baseline=False), how="cross")
-    table = table.merge(
-        listed.rename(columns={"method": "reads"}), on=[*WHERE, "reads", "setting"], how="left"
-    ).merge(
-        planned.assign(setting="").rename(columns={"method": "reads"}),
-        on=[*WHERE, "reads", "setting"],
-        how="left",
-    )
-    is_planned = table["usual_cell"].notna()
-    seeds = [seeds if planned else () for seeds, planned in zip(table["seeds"], is_planned, strict=True)]
-    cells = table["cell"].fillna(table["usual_cell"])
-    point = plan.experiment.points[0]
-    table = table.drop(columns="usual_cell").assign(
-        cell=table["cell"].fillna(""),
-        is_planned=is_planned,
-        seeds=pd.Series(seeds, dtype=object),
-        hashes=pd.Series([()] * len(table), dtype=object),
-        point_object=pd.Series([point] * len(table), dtype=object),
-        inner=0,
-    )
-    return table, [settings_of.get(cell, {}) for cell in cells]
-
-
-def found_lines(
-    study: Study,
-    lines: Sequence[Line],
-    stored_methods: Sequence[str],
-    stored_settings: Mapping[str, set[str]],
-) -> list[Line]:
-    """The lines of a main table: its own, those of other methods, and those of other settings that were run.
-
-    ``stored_methods`` were run or are planned in its columns; ``stored_settings`` are the settings of a
-    method that a line may show.
-    """
-    own_names = {line.method for line in lines}
-    others = [
-        Line(name, study.title_of(name), is_own=False) for name in stored_methods if name not in own_names
-    ]
-    return [
-        replace(line, setting=setting) if setting else line
-        for line in (*lines, *others)
-        for setting in sorted({"", *stored_settings.get(line.runs, ())})
-    ]
-
-
-def _lines_frame(study: Study, lines: Sequence[Line]) -> pd.DataFrame:
-    """A row a line: line_number, line, method, reads, line_object, row, setting, and
-
-    usual         the line is the study's, not found in the database under other settings
-    is_baseline   the line is the baseline, in no settings of its own
-    """
-    rows = [
-        {
-            "line_number": number,
-            "line": study.line_title(line),
-            "method": line.method,
-            "reads": line.runs,
+    for inner, ((column, line, point), planned) in enumerate(experiment.runs.items()):
+        place = {
+            **asdict(column),
+            "column_number": experiment.columns.index(column),
+            "line_number": experiment.all_lines.index(line),
             "line_object": line,
-            "row": study.row(line),
-            "setting": line.setting,
-            "usual": not line.setting,
             "is_baseline": line.method == study.baseline and not line.settings,
+            "point_object": point,
+            "inner": inner,
+            "setting": difference_text({**line.settings, **point.settings}, {}),
+            "cell": "",
+            "hashes": planned.hashes,
+            "seeds": planned.seeds,
+            "is_planned": True,
         }
-        for number, line in enumerate(lines)
-    ]
-    return pd.DataFrame(rows)
+        yield place, planned.settings
+
+
+def _found_places(
+    study: Study, experiment: Experiment, found: Found, planned: Usual, settings_of: SettingsOf
+) -> Iterator[Place]:
+    """The places of a main table: every line in every column. Beside the study's lines there are those of
+    other methods that are stored or planned here, and those of other settings that were run.
+    """
+    columns = experiment.columns
+    stored = {method for column, method in (*found, *planned) if column in columns}
+    others = stored - {line.method for line in study.lines}
+    own = [*study.lines, *(Line(name, study.title_of(name), is_own=False) for name in sorted(others))]
+    lines = []
+    for line in own:
+        settings = {setting for column in columns for setting in found.get((column, line.runs), ())}
+        lines += [replace(line, setting=setting) if setting else line for setting in sorted({"", *settings})]
+    for column_number, column in enumerate(columns):
+        for line_number, line in enumerate(lines):
+            cell = found.get((column, line.runs), {}).get(line.setting, "")
+            is_usual = not line.setting and (column, line.runs) in planned
+            usual_cell, seeds = planned[column, line.runs] if is_usual else ("", ())
+            place = {
+                **asdict(column),
+                "column_number": column_number,
+                "line_number": line_number,
+                "line_object": line,
+                "is_baseline": False,
+                "point_object": experiment.points[0],
+                "inner": 0,
+                "setting": line.setting,
+                "cell": cell,
+                "hashes": (),
+                "seeds": seeds,
+                "is_planned": is_usual,
+            }
+            yield place, settings_of.get(cell or usual_cell, {})
+
+
+def members_frame(studies: Mapping[str, Study], places: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs of every place, by place and seed: the columns of the runs frame, and
+
+    place, point   the place, the label of its point
+    average        how the study averages clients
+    is_done        the run has numbers
+    baseline       run of the baseline with the same seed on the same clients: at the same point of the same
+                   experiment, else the usual one; missing without one
+    control        run of the method that learns nothing on the same clients; missing for newcomers
+    """
+    facts = ["place", "study", "document", "point", "point_object", "is_baseline"]
+    hashes = places[[*facts, "hashes"]].explode("hashes").rename(columns={"hashes": "spec_hash"})
+    planned = hashes.dropna(subset="spec_hash").merge(runs.reset_index(names="row"), on="spec_hash")
+    counted = runs[runs["counted"] & ~runs["special"]].reset_index(names="row")
+    found = places[places["cell"] != ""][[*facts, "cell"]].merge(counted, on="cell")
+    members = pd.concat([planned, found]).sort_values(["place", "row"], ignore_index=True)
+    members["is_done"] = members["state"] == "done"
+    members["average"] = members["study"].map({name: study.average for name, study in studies.items()})
+    usual = counted[(counted["setting"] == "") & (counted["state"] == "done")]
+    members["baseline"] = _baseline(studies, members, usual)
+    members["control"] = _control(studies, members, runs)
+    return members
+
+
+def _baseline(studies: Mapping[str, Study], members: pd.DataFrame, usual: pd.DataFrame) -> pd.Series[Any]:
+    same_point, same_clients = ["study", "document", *WHERE, "point_object"], ["seed", "partition_hash"]
+    at_point = members[members["is_baseline"]]
+    first_place = at_point.drop_duplicates(same_point)[[*same_point, "place"]]
+    place = members[same_point].merge(first_place, how="left")["place"]
+    runs_at_point = at_point.loc[at_point["is_done"], ["place", *same_clients, "run"]]
+    beside = members[same_clients].assign(place=place.fillna(-1)).merge(runs_at_point, how="left")["run"]
+    method = members["study"].map({name: study.baseline for name, study in studies.items()})
+    asked = members[[*WHERE, *same_clients]].assign(method=method)
+    usual_beside = asked.merge(usual[[*WHERE, "method", *same_clients, "run"]], how="left")["run"]
+    return beside.where(place.notna(), usual_beside)
+
+
+def _control(studies: Mapping[str, Study], members: pd.DataFrame, runs: pd.DataFrame) -> pd.Series[Any]:
+    same_clients = [*WHERE, "method", "partition_hash"]
+    known = runs[(runs["state"] == "done") & ~runs["special"]].drop_duplicates(same_clients)
+    method = members["study"].map({name: study.control for name, study in studies.items()})
+    asked = members[[*WHERE, "partition_hash"]].assign(method=method)
+    return asked.merge(known[[*same_clients, "run"]], how="left")["run"].mask(members["newcomers"])
+
+
+def states(places: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
+    """What became of the runs of every place, and what they cost.
+
+    runs, lost, planned    how many runs there are, how many of them have no numbers, how many are planned
+    done_seeds             the seeds that have numbers
+    state, state_reason    "": some have numbers; ``not_run``; else the most frequent state (equal ones by
+                           name), with the first run that ended so
+    missing                which of the planned seeds have no numbers
+    origin, tuned          whose the runs are; whether a search found their settings
+    seconds (median), megabytes, peak_mib (means)
+    """
+    runs_by_place = defaultdict(list)
+    read = ["place", "seed", "state", "reason", "tuning", "bundle", "bundle_state", "origin"]
+    for run in rows_of(members[read]):
+        runs_by_place[run.place].append(run)
+    rows = []
+    for place, planned in zip(places["place"], places["seeds"], strict=True):
+        runs = runs_by_place[place]
+        lost = [run for run in runs if run.state != "done"]
+        done_seeds = tuple(run.seed for run in runs if run.state == "done")
+        run_seeds = {run.seed for run in runs}.intersection(planned)
+        missing = []
+        if len(run_seeds) < len(planned):
+            missing.append(f"{len(run_seeds)} of {len(planned)} planned seeds")
+        state, failure = "not_run", ""
+        if lost:
+            counts = Counter(run.state for run in lost)
+            state = min(counts, key=lambda name: (-counts[name], name))
+            first = next(run for run in lost if run.state == state)
+            failure = ": ".join([f"seed {first.seed}", *str(first.reason).strip().splitlines()[:1]])
+            missing.append(f"{len(lost)} of {len(runs)} runs without numbers ({state}, {failure})")
+        if done_seeds:
+            state, failure = "", ""
+        counted = len(runs), len(lost), len(planned)
+        origin = "; ".join(sorted(set(map(_origin, runs))))
+        is_tuned = any(run.tuning == TUNED for run in runs[:1])
+        rows.append((place, *counted, done_seeds, "; ".join(missing), state, failure, origin, is_tuned))
+    names = ["place", "runs", "lost", "planned", "done_seeds", "missing", "state", "state_reason"]
+    frame = with_text_as_objects(pd.DataFrame(rows, columns=[*names, "origin", "tuned"]))
+    done = members[members["is_done"]]
+    costs = pd.DataFrame(
+        {
+            "seconds": done.groupby("place")["seconds_total"].median(),
+            "megabytes": (done["bytes_up"] + done["bytes_down"]).groupby(done["place"]).mean() / 1e6,
+            "peak_mib": done.groupby("place")["peak_memory"].mean() / 2**20,
+        }
+    )
+    return frame.join(costs, on="place")
+
+
+def _origin(run: Any) -> str:
+    """Whose a run is."""
+    if run.bundle:
+        return f"bundle {run.bundle}: {run.bundle_state}"
+    return f"shipped: {run.origin}" if run.origin else "own"
+
+
+def joined(first: pd.Series[str], second: pd.Series[str]) -> pd.Series[str]:
+    """Two columns of texts with ``; `` between those that are not empty."""
+    return first.where(second == "", second.where(first == "", first + "; " + second))

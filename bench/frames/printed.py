@@ -2,144 +2,89 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from bench.frames.stored_runs import WHERE, rows_of
-from bench.studies.experiment import Plans
-from bench.studies.published import Published, published
+from bench.frames.stored_runs import rows_of
+from bench.studies.experiment import Plans, Target
+from bench.studies.published import Published, PublishedRuns, published
 from bench.studies.settings import Column, Settings, difference_text
 from bench.studies.study import Study
-
-PUBLISHED = ["study", "paper", "printed_table", "printed_method", "printed_setting", "metric"]
-"""What a published value is looked up by, beside where it was measured."""
-
-PRINTED_WHERE = ["printed_dataset", "printed_scenario", "printed_clients"]
-
-VALUE = ["paper", "printed", "published_mean", "published_std", "status"]
-"""What cells have of a published value."""
-
-PRINTED_NAMES = {
-    **{name: f"printed_{name}" for name in ("table", "dataset", "scenario", "clients", "method", "setting")},
-    **{name: f"published_{name}" for name in ("mean", "std")},
-}
-"""Names of a published value's fields beside cells."""
 
 EVERYBODY = {"protocol.participation": 1.0}
 """What papers mean that state nothing else: all clients train in every round."""
 
-
-def published_frame(studies: Mapping[str, Study]) -> pd.DataFrame:
-    """Every value that the studies' papers print: what it is looked up by (``PUBLISHED``, ``PRINTED_WHERE``),
-    printed (its number in ``PAPER.csv``, from 0), published_mean, published_std, status.
-    """
-    rows = [
-        (name, number, value)
-        for name, study in studies.items()
-        for paper in study.papers
-        for number, value in enumerate(published(paper, study.published))
-    ]
-    values = pd.DataFrame([value for _, _, value in rows]).rename(columns=PRINTED_NAMES)
-    values["study"] = [name for name, _, _ in rows]
-    values["printed"] = [number for _, number, _ in rows]
-    numbers = ["printed_clients", "published_mean", "published_std"]
-    return values[[*PUBLISHED, *PRINTED_WHERE, *VALUE[1:]]].astype(dict.fromkeys(numbers, float))
+VALUE = ["paper", "printed", "published_mean", "published_std", "status"]
+RUNS = ["n_p", "redrawn", "population", "bar", "published_on"]
+"""Columns that ``beside_published`` adds."""
 
 
-def beside_published(studies: Mapping[str, Study], plans: Plans, cells: pd.DataFrame) -> pd.DataFrame:
+def beside_published(
+    studies: Mapping[str, Study], plans: Plans, cells: pd.DataFrame, settings: Mapping[int, Settings]
+) -> pd.DataFrame:
     """The cells with the first value that is printed of each: targets in their order, settings in theirs.
 
-    New columns: paper, printed, published_mean, published_std, status, and published_on, the titles of the
-    only data sets on which the tables have this line, point and measure.
+    paper, printed               the paper and the number of the value in ``PAPER.csv``, from 0
+    published_mean, published_std, status   as in ``Published``
+    n_p, redrawn, population     as in ``PublishedRuns``, of cells with numbers
+    bar                          why the value is no target for the cell's runs; "": it is one
+    published_on                 titles of the only data sets on which the tables have the line, point and
+                                 measure of a cell with numbers; "": others, or none
     """
-    targets = pd.DataFrame(
-        [
-            {"study": name, "document": plan.experiment.name, "comparison_number": number, "target": target}
-            for name, experiments in plans.items()
-            for plan in experiments
-            for number, comparison in enumerate(plan.experiment.comparisons)
-            for target in comparison.targets
-        ]
-    )
-    if targets.empty:
-        nothing = pd.Series(pd.NA, cells.index)
-        numbers = dict.fromkeys(VALUE[1:4], math.nan)
-        return cells.assign(paper=nothing, status=nothing, **numbers, published_on="")
-    printed = published_frame(studies)
-    targets["paper"] = [target.paper for target in targets["target"]]
-    targets["printed_table"] = [target.table for target in targets["target"]]
-    asked = cells.merge(targets, on=["study", "document", "comparison_number"])
-    asked["printed_setting"] = [
-        [";".join(filter(None, (base, point.printed, measure))) for base in line.printed]
-        for line, point, measure in asked[["line_object", "point_object", "measure_printed"]].itertuples(
-            index=False
-        )
-    ]
-    asked["printed_method"] = [row.published_name for row in asked["row"]]
-    places = asked[["study", *WHERE, "point_object"]]
-    where = [_printed_where(studies[row.study], row) for row in rows_of(places)]
-    asked[PRINTED_WHERE] = pd.DataFrame(where, asked.index).astype({2: float})
-    asked = asked[["order", "target", "dataset", *PUBLISHED[:3], *PRINTED_WHERE, *PUBLISHED[3:]]]
-    asked = asked.explode("printed_setting", ignore_index=True)
-    found = asked.merge(printed, on=[*PUBLISHED, *PRINTED_WHERE]).drop_duplicates("order")
-    cells = cells.merge(found[["order", *VALUE]], on="order", how="left")
-    without_value = asked[asked["order"].isin(cells.loc[cells["printed"].isna(), "order"])]
-    titles = _published_elsewhere(studies, without_value, printed)
-    cells["published_on"] = (
-        cells["order"].map(titles).astype(object).fillna("").where(cells["state"] == "", "")
-    )
-    return cells
+    values: dict[tuple[Any, ...], tuple[int, Published]] = {}
+    datasets: dict[tuple[Any, ...], set[str]] = defaultdict(set)
+    for study in studies.values():
+        for paper in study.papers:
+            for number, value in enumerate(published(paper, study.published)):
+                what = (study.name, paper, value.table, value.method, value.setting, value.metric)
+                values[*what, value.dataset, value.scenario, value.clients] = number, value
+                datasets[what].add(value.dataset)
+    targets = {
+        (name, experiment.name, number): comparison.targets
+        for name, experiments in plans.items()
+        for experiment in experiments
+        for number, comparison in enumerate(experiment.comparisons)
+    }
+    rows: list[tuple[Any, ...]] = []
+    for cell in rows_of(cells):
+        study, column = studies[cell.study], Column(cell.dataset, cell.scenario, cell.clients)
+        dataset, scenario, clients = study.printed_column(column)
+        where = cell.point_object.datasets.get(cell.dataset, dataset), scenario, clients
+        asked = [*_asked(cell, targets[cell.study, cell.document, cell.comparison_number])]
+        place = next(((*what, *where) for what in asked if (*what, *where) in values), ())
+        row, target = values.get(place, (0, None))
+        printed = (target.paper, row, target.mean, target.std, target.status) if target else (np.nan,) * 5
+        runs, bar, published_on = PublishedRuns(1), "", ""
+        if target and not cell.state:
+            runs = study.published_runs(target, column)
+            bar = cell.not_comparable or _bar(study, target, column, cell, settings[cell.place])
+        elif not cell.state:
+            published_on = _titles(study, cell.dataset, {one for what in asked for one in datasets[what]})
+        rows.append((*printed, *astuple(runs), bar, published_on))
+    return cells.join(pd.DataFrame(rows, cells.index, [*VALUE, *RUNS]))
 
 
-def _printed_where(study: Study, row: Any) -> tuple[str, str, int | None]:
-    """Data set, scenario and clients by which a paper has a place."""
-    dataset, *rest = study.printed_column(Column(row.dataset, row.scenario, row.clients))
-    return row.point_object.datasets.get(row.dataset, dataset), *rest
+def _asked(cell: Any, targets: tuple[Target, ...]) -> Iterator[tuple[str, ...]]:
+    """Study, paper, table, method, setting and metric of the values that a cell may stand beside."""
+    for target in targets:
+        for base in cell.line_object.printed:
+            setting = ";".join(filter(None, (base, cell.point_object.printed, cell.measure_printed)))
+            yield cell.study, target.paper, target.table, cell.row.published_name, setting, cell.metric
 
 
-def _published_elsewhere(
-    studies: Mapping[str, Study], asked: pd.DataFrame, printed: pd.DataFrame
-) -> dict[Any, str]:
-    """Cell's order -> titles of the data sets on which the published tables have its line, point and measure;
-    none where the column's own is one of them, with other clients.
-    """
-    found = asked.drop(columns=PRINTED_WHERE).merge(printed, on=PUBLISHED)
-    titles: dict[Any, str] = {}
-    for order, part in found.groupby("order"):
-        study, dataset = studies[part["study"].iloc[0]], part["dataset"].iloc[0]
-        on = set(part["printed_dataset"])
-        if study.datasets.get(dataset, dataset) not in on:
-            # Of several data sets that one name stands for, the main tables' own gives it its title.
-            own = {column.dataset for table in study.experiments for column in table.columns}
-            title_of = {study.datasets.get(one, one): study.title_of(one) for one in own}
-            titles[order] = ", ".join(sorted(title_of.get(one, study.title_of(one)) for one in on))
-    return titles
-
-
-def printed_runs(
-    studies: Mapping[str, Study], cells: pd.DataFrame, settings: Mapping[int, Settings]
-) -> pd.DataFrame:
-    """What is known of the runs behind the published value of every measured cell.
-
-    n_p, redrawn, population   as in ``PublishedRuns``
-    bar                        why the value is no target for the cell's runs; "": it is one
-    """
-    known = ["place", *WHERE, "line_object", "point_object", "state", "not_comparable"]
-    rows = []
-    for row in rows_of(cells[["study", "paper", "printed", *known]]):
-        if pd.isna(row.printed) or row.state:
-            rows.append((1, False, False, ""))
-            continue
-        study, column = studies[row.study], Column(row.dataset, row.scenario, row.clients)
-        target = published(row.paper, study.published)[int(row.printed)]
-        runs = study.published_runs(target, column)
-        bar = row.not_comparable or _bar(study, target, column, row, settings[row.place])
-        rows.append((*astuple(runs), bar))
-    return pd.DataFrame(rows, cells.index, ["n_p", "redrawn", "population", "bar"])
+def _titles(study: Study, dataset: str, datasets: set[str]) -> str:
+    """Titles of published data sets; none where the cell's own is one of them, with other clients."""
+    if study.datasets.get(dataset, dataset) in datasets:
+        return ""
+    # Of several data sets that one name stands for, the main tables' own gives it its title.
+    own = {column.dataset for column in study.columns}
+    title_of = {study.datasets.get(one, one): study.title_of(one) for one in own}
+    return ", ".join(sorted(title_of.get(one, study.title_of(one)) for one in datasets))
 
 
 def _bar(study: Study, target: Published, column: Column, row: Any, settings: Settings) -> str:

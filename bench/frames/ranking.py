@@ -10,7 +10,7 @@ import pandas as pd
 
 from bench.federation.scenarios import parse
 from bench.frames.graded_cells import Results
-from bench.frames.stored_runs import WHERE
+from bench.frames.stored_runs import WHERE, parts_of
 from bench.statistics.paired import COLUMNS, LEAST_RUNS_IN_COMMON, compare, compare_tasks, tie_groups
 from bench.statistics.summary import LEAST, rank_intervals
 from bench.studies.study import Study
@@ -135,31 +135,22 @@ def rank(
     board = board[board["n"] > 0]
     counts = board.groupby("task")["method"].transform("size")
     board = board[(counts >= 2) & (counts >= counts.max() / 2)]
-    return None if board.empty else ranking_of(study, results, board, titles, planned)
-
-
-def ranking_of(
-    study: Study, results: Results, cells: pd.DataFrame, titles: dict[str, str], planned: pd.Series[int]
-) -> Ranking:
-    """The ranking of cells with numbers, which have the number of their ``task``; ``planned`` counts the
-    tasks of each method that may have numbers once.
-    """
-    rows, tests, groups = scores_of(results, cells, study.average), [], {}
-    for number, task in cells.groupby("task"):
-        methods = task["method"].tolist()
-        task_tests = compare(rows[rows["place"].isin(task["place"])], methods)
+    if board.empty:
+        return None
+    rows, tests, groups = scores_of(results, board, study.average), [], {}
+    for number, task in board.groupby("task"):
+        task_tests = compare(rows[rows["place"].isin(task["place"])], task["method"].tolist())
         tests.append(task_tests.assign(task=number))
         # A method with fewer runs than a test needs has no group: nothing could tell it from the best.
         tested = task[task["n"] >= LEAST_RUNS_IN_COMMON].sort_values("mean", ascending=False, kind="stable")
         for method, group in tie_groups(tested["method"].tolist(), task_tests).items():
             groups[number, method] = group
-    keys = zip(cells["task"], cells["method"], strict=True)
-    cells = cells.assign(group=pd.array([groups.get(key) for key in keys], "Int64"))
-    tests += _over_tasks(cells, [method for method in titles if method in set(cells["method"])])
+    keys = zip(board["task"], board["method"], strict=True)
+    board = board.assign(group=pd.array([groups.get(key) for key in keys], "Int64"))
+    tests += _over_tasks(board, [method for method in titles if method in set(board["method"])])
     all_tests = pd.concat(tests, ignore_index=True)
-    ranks = _ranks(study, results, cells, all_tests, titles)
-    ranks["planned"] = ranks["method"].map(planned)
-    return Ranking(study, ranks, cells, all_tests, titles)
+    ranks = _ranks(study, results, board, all_tests, titles)
+    return Ranking(study, ranks.assign(planned=ranks["method"].map(planned)), board, all_tests, titles)
 
 
 def tasks(board: pd.DataFrame, methods: list[str]) -> pd.DataFrame:
@@ -188,13 +179,11 @@ def scores_of(results: Results, cells: pd.DataFrame, average: str) -> pd.DataFra
         RequestError: a scenario is not installed, so that nobody knows which clients share items.
     """
     done = results.members[results.members["is_done"] & (results.members["partition_hash"] != "")]
+    done = done[["place", "run", "seed", "partition_hash", "scenario"]]
     parts = []
-    for (stage, rule), part in cells.groupby(["stage", "rule"]):
-        members = part[["place", "method"]].merge(
-            done[["place", "run", "seed", "partition_hash", "scenario"]], on="place"
-        )
-        clients = results.clients_at(str(stage), str(rule))
-        parts.append(members.merge(clients[["run", "client", "value", "samples"]], on="run"))
+    for (stage, rule), part in parts_of(cells, ["stage", "rule"]):
+        clients = results.clients_at(stage, rule)[["run", "client", "value", "samples"]]
+        parts.append(part[["place", "method"]].merge(done, on="place").merge(clients, on="run"))
     if not parts:
         return pd.DataFrame(columns=["place", *COLUMNS])
     rows = pd.concat(parts).rename(columns={"partition_hash": "partition"})

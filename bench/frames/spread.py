@@ -14,7 +14,7 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.federation import scenarios
 from bench.federation.scenario import Scenario
-from bench.frames.stored_runs import WHERE, first_usual
+from bench.frames.stored_runs import WHERE, first_usual, rows_of
 from bench.grids.grid import PARTITION_SEED
 from bench.studies.settings import PER_SEED, Settings
 from bench.studies.study import Study
@@ -74,7 +74,11 @@ def pooled(cells: pd.DataFrame) -> tuple[float, float]:
 
 
 def with_spread(
-    cells: pd.DataFrame, families: pd.DataFrame, usual: pd.DataFrame, splits: pd.DataFrame
+    cells: pd.DataFrame,
+    families: pd.DataFrame,
+    usual: pd.DataFrame,
+    splits: pd.DataFrame,
+    settings: Mapping[int, Settings],
 ) -> pd.DataFrame:
     """The cells of a study under one reading, with these columns:
 
@@ -88,39 +92,37 @@ def with_spread(
     the study; never that of another study's, whose protocol is another one. On the papers' own parts it has
     the spread between draws of the split alone.
 
-    ``cells`` has the columns scenario, family, redrawn (every published run has clients of its own) and those
-    that ``drawn`` adds. ``families`` is what ``between_partitions`` gives. ``usual`` and ``splits`` are the
-    cells over which the spread is pooled, as ``pools_of`` gives them.
+    ``cells`` has the columns place, scenario, family, redrawn (every published run has clients of its own).
+    ``families`` is what ``between_partitions`` gives. ``usual`` and ``splits`` are the cells over which the
+    spread is pooled, as ``pools_of`` gives them.
     """
-    usual, splits = usual.join(families, on="family"), splits.join(families, on="family")
-    pools = {scenario: pooled(part) for scenario, part in usual.groupby("scenario")}
-    known_pools = {scenario: pool for scenario, pool in pools.items() if not math.isnan(pool[0])}
-    of_all, of_splits = pooled(usual), pooled(splits)
-    usual_pools = [known_pools.get(scenario, of_all) for scenario in cells["scenario"]]
-    pool_s_d = np.array([s_d for s_d, _ in usual_pools], float)
-    pool_freedom = np.array([freedom for _, freedom in usual_pools], float)
-
     cells = cells.join(families, on="family")
-    is_drawn = ~cells["papers_own"]
-    conditions = [
-        cells["papers_own"] & ~cells["deals_roles"],
-        cells["papers_own"] & cells["s_d"].notna(),
-        cells["papers_own"],
-        is_drawn & cells["redrawn"] & cells["per_seed"],
-        cells["s_d"].notna(),
-        ~np.isnan(pool_s_d),
-    ]
-    own_freedom = cells["partitions"] - 1
-    return cells.assign(
-        s_d_source=np.select(conditions, [SAME_CLIENTS, SPLIT, SPLIT, REDRAWN, OWN, POOLED], UNKNOWN),
-        s_d=np.select(
-            conditions, [np.nan, cells["s_d"], of_splits[0], np.nan, cells["s_d"], pool_s_d], np.nan
-        ),
-        s_d_freedom=np.select(
-            conditions, [np.nan, own_freedom, of_splits[1], np.nan, own_freedom, pool_freedom], np.nan
-        ),
-        draws=np.select(conditions[:4], [0, 2, 2, 0], 2 - cells["redrawn"].astype(int) - cells["per_seed"]),
-    )
+    usual, splits = usual.join(families, on="family"), splits.join(families, on="family")
+    of_all, of_splits = pooled(usual), pooled(splits)
+    pools = {scenario: pooled(part) for scenario, part in usual.groupby("scenario")}
+    scenarios_own = {name: papers_own(name) for name in cells["scenario"].unique()}
+    nothing = math.nan, math.nan
+    rows = []
+    for cell in rows_of(cells[["place", "scenario", "redrawn", "partitions", "s_d"]]):
+        has_own = not math.isnan(cell.s_d)
+        own = cell.s_d, cell.partitions - 1
+        pool = pools.get(cell.scenario, of_all)
+        pool = of_all if math.isnan(pool[0]) else pool
+        per_seed = settings[cell.place].get(PARTITION_SEED) == PER_SEED
+        draws = 2 - int(cell.redrawn) - int(per_seed)
+        scenario = scenarios_own[cell.scenario]
+        if scenario and not scenario.deals_roles(tuple(settings[cell.place].get("protocol.split", ()))):
+            rows.append((SAME_CLIENTS, *nothing, 0))
+        elif scenario:
+            rows.append((SPLIT, *(own if has_own else of_splits), 2))
+        elif cell.redrawn and per_seed:
+            rows.append((REDRAWN, *nothing, 0))
+        elif has_own:
+            rows.append((OWN, *own, draws))
+        else:
+            rows.append((UNKNOWN if math.isnan(pool[0]) else POOLED, *pool, draws))
+    names = ["s_d_source", "s_d", "s_d_freedom", "draws"]
+    return cells.drop(columns="s_d").join(pd.DataFrame(rows, cells.index, names))
 
 
 def pools_of(study: Study, planned: pd.DataFrame, runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -144,26 +146,6 @@ def cells_of_grids(grids: Sequence[str], planned: pd.DataFrame, runs: pd.DataFra
     kinds = METHODS.all()
     trains = [name not in kinds or kinds[name].trains for name in groups["method"]]
     return groups.loc[trains, [*WHERE, "family"]]
-
-
-def drawn(cells: pd.DataFrame, settings: Mapping[int, Settings]) -> pd.DataFrame:
-    """The cells with what is drawn anew:
-
-    per_seed      every measured run has clients of its own
-    papers_own    the clients hold the papers' own items
-    deals_roles   the partition seed draws the roles of these items
-    """
-    own = {name: papers_own(name) for name in cells["scenario"].unique()}
-    splits = [tuple(settings[place].get("protocol.split", ())) for place in cells["place"]]
-    scenarios_own = [own[name] for name in cells["scenario"]]
-    return cells.assign(
-        per_seed=[settings[place].get(PARTITION_SEED) == PER_SEED for place in cells["place"]],
-        papers_own=[scenario is not None for scenario in scenarios_own],
-        deals_roles=[
-            scenario is not None and scenario.deals_roles(split)
-            for scenario, split in zip(scenarios_own, splits, strict=True)
-        ],
-    )
 
 
 def papers_own(name: str) -> Scenario[Any] | None:

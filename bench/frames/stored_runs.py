@@ -33,13 +33,13 @@ import pandas as pd
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
-from bench.grids import Filters, Grid, expand, load_grid, plan
+from bench.grids import Filters, expand, load_grid, plan
 from bench.grids.grid import PARTITION_SEED
 from bench.resolve import default_hyper
 from bench.spec import RunSpec
 from bench.store.tables import Tables
 from bench.studies.settings import PER_SEED, Settings, difference_text, is_special, settings_of
-from bench.studies.source import OWN
+from bench.studies.shipped import OWN
 from bench.tune.apply import Configuration
 
 WHERE = ["dataset", "scenario", "clients"]
@@ -143,16 +143,7 @@ def runs_frame(
     runs["counted"] = _is_counted(runs, usual)
     shown = runs["spec_hash"].isin(experiment_hashes).groupby(runs["cell"]).transform("all")
     runs["listed"] = ~runs["special"] & ~((runs["setting"] != "") & shown)
-    runs = _with_searches(runs, settings, references, searches)
-    runs["listed"] &= runs["cell"].isin(_one_a_setting(runs, settings))
-    return runs, settings
-
-
-def _one_a_setting(runs: pd.DataFrame, settings: SettingsOf) -> pd.Series[str]:
-    """The listed cells, of those with the same line one."""
-    cells = cells_in_order(runs[runs["listed"]], settings)
-    setting = cells["cell"].map(runs.drop_duplicates("cell").set_index("cell")["setting"])
-    return cells.assign(setting=setting).drop_duplicates([*WHERE, "method", "setting"], keep="last")["cell"]
+    return _with_searches(runs, settings, references, searches), settings
 
 
 def _draws_its_own_partition(
@@ -186,18 +177,14 @@ def _reference_settings(
         elif kind is None or data is None:
             reference = settings[frequent_cell]
         elif where in grids:
-            reference = _settings_in_grid(grid_by_name[grids[where]], *where, method)
+            grid = grid_by_name[grids[where]]
+            spec = plan(grid, *where, method, {}, grid.seeds[0]).spec
+            reference = settings_of(spec, grid.partition_per_seed)
         else:
             defaults = {f"method.{name}": value for name, value in default_hyper(data, kind).items()}
             reference = {key: defaults.get(key, value) for key, value in settings[frequent_cell].items()}
         references |= dict.fromkeys(cells["cell"], reference)
     return references
-
-
-def _settings_in_grid(grid: Grid, dataset: str, scenario: str, clients: int, method: str) -> Settings:
-    """The settings that a grid would plan for a method that it does not name in one of its columns."""
-    spec = plan(grid, dataset, scenario, clients, method, {}, grid.seeds[0]).spec
-    return settings_of(spec, grid.partition_per_seed)
 
 
 def cells_in_order(runs: pd.DataFrame, settings: SettingsOf) -> pd.DataFrame:
@@ -216,12 +203,12 @@ def _is_counted(runs: pd.DataFrame, usual: pd.DataFrame) -> pd.Series[bool]:
     """
     seeds = runs[[*WHERE, "method"]].merge(usual[[*WHERE, "method", "seeds"]], how="left")["seeds"]
     planned = [known if isinstance(known, tuple) else () for known in seeds]
-    number = np.array([len(known) for known in planned])
-    is_in_plan = np.array([seed in known for seed, known in zip(runs["seed"], planned, strict=True)])
     is_usual = (runs["setting"] == "") & ~runs["special"]
+    is_in_plan = np.array([seed in known for seed, known in zip(runs["seed"], planned, strict=True)])
     is_planned = is_usual & is_in_plan
     with_numbers = (is_planned & (runs["state"] == "done")).groupby(runs["cell"]).transform("sum")
-    is_counted: pd.Series[bool] = is_planned | (number == 0) | (with_numbers != number) | ~is_usual
+    is_complete = (with_numbers > 0) & (with_numbers == [len(known) for known in planned])
+    is_counted: pd.Series[bool] = is_planned | ~is_complete | ~is_usual
     return is_counted
 
 
@@ -236,77 +223,60 @@ def _with_searches(
     Settings of one method, one total of trials and one origin have one mark, and with it one line over all
     columns, also where some of the searches used fewer trials.
     """
-    by_family = _searches_by_family(searches)
-    candidates = runs[runs["family"].isin(by_family.keys()) & ~runs["special"] & runs["counted"]]
-    rows = []
-    for cell, cell_runs in candidates.groupby("cell"):
-        search = _search_of(cell_runs, by_family[cell_runs["family"].iloc[0]])
-        if search:
-            rows.append((cell, cell_runs["method"].iloc[0], cell_runs["setting"].iloc[0], search))
-    found = pd.DataFrame(rows, columns=["cell", "method", "setting", "configuration"]).set_index("cell")
-    numbers = {id(search): number for number, search in enumerate(searches)}
-    found["search"] = pd.array([numbers[id(search)] for search in found["configuration"]], "Int64")
-    tuned = found[found["setting"] != ""].copy()
-    tuned["rest"] = [
-        _difference_outside(search.record.space, settings[cell], references[cell])
-        for cell, search in zip(tuned.index, tuned["configuration"], strict=True)
-    ]
-    tuned["trials"] = [search.record.budget.trials for search in tuned["configuration"]]
-    tuned["used"] = [search.record.used.trials for search in tuned["configuration"]]
-    tuned["own"] = [search.own for search in tuned["configuration"]]
-    used = tuned.groupby(["method", "trials", "own"])["used"]
-    tuned["low"], tuned["high"] = used.transform("min"), used.transform("max")
-    marks = [mark(*row) for row in tuned[["own", "low", "high", "trials"]].itertuples(index=False)]
-    tuned["marked"] = [
-        ";".join(filter(None, (mark, rest))) for mark, rest in zip(marks, tuned["rest"], strict=True)
-    ]
-    setting = runs["cell"].map(tuned["marked"]).astype(object).fillna(runs["setting"])
+    found = _searches_behind(runs, searches)
+    usual_cells = set(runs.loc[runs["setting"] == "", "cell"])
+    tuned = {cell: searches[number] for cell, number in found.items() if cell not in usual_cells}
+    used = defaultdict(list)
+    for search in tuned.values():
+        used[_kind(search)].append(search.record.used.trials)
+    marked, fully_tuned = {}, set()
+    for cell, search in tuned.items():
+        trials, alike = search.record.budget.trials, used[_kind(search)]
+        low, high = min(alike), max(alike)
+        counts = "" if low == trials else f"{low} of " if low == high else f"{low} to {high} of "
+        mark = f"tuned{' here' if search.own else ''}, {counts}{trials} trials"
+        fixed = {key: value for key, value in settings[cell].items() if key not in search.record.space}
+        reference = {key: references[cell][key] for key in references[cell] if key not in search.record.space}
+        difference = difference_text(fixed, reference)
+        marked[cell] = f"{mark};{difference}" if difference else mark
+        if not difference:
+            fully_tuned.add(cell)
+    setting = runs["cell"].map(marked).astype(object).fillna(runs["setting"])
     tuning = setting.eq("").map({True: DEFAULT, False: OTHER})
-    is_tuned = runs["cell"].isin(tuned.index[tuned["rest"] == ""])
     return runs.assign(
         setting=setting,
-        tuning=tuning.mask(is_tuned, TUNED),
-        search=runs["cell"].map(found["search"]).astype("Int64"),
+        tuning=tuning.mask(runs["cell"].isin(fully_tuned), TUNED),
+        search=runs["cell"].map(found).astype("Int64"),
     )
 
 
-def _searches_by_family(searches: Iterable[Configuration]) -> dict[str, list[Configuration]]:
-    """The searches by the installed code whose winner, or kept default, are runs of a family."""
-    by_family: dict[str, list[Configuration]] = defaultdict(list)
-    for search in searches:
+def _kind(search: Configuration) -> tuple[str, int, bool]:
+    """What searches with one mark have in common: method, trials granted, whose they are."""
+    return search.record.spec.method, search.record.budget.trials, search.own
+
+
+def _searches_behind(runs: pd.DataFrame, searches: Sequence[Configuration]) -> dict[str, int]:
+    """Cell -> the number of the one search by the installed code behind all of its runs, whose seeds are
+    others; of usual settings it is the search that they won.
+    """
+    numbers_by_family: dict[str, list[int]] = defaultdict(list)
+    for number, search in enumerate(searches):
         spec = search.record.spec
         if spec.method in METHODS.all() and search.current:
-            by_family[search.apply(spec).cell_on_any_partition].append(search)
-    return dict(by_family)
-
-
-def _search_of(runs: pd.DataFrame, configurations: Iterable[Configuration]) -> Configuration | None:
-    """The one search behind all runs of a cell; None where a run has a seed of the search.
-
-    Of usual settings it is the search that they won.
-    """
-    is_default = runs["setting"].iloc[0] == ""
-    family = runs["family"].iloc[0]
-    fitting = [
-        configuration
-        for configuration in configurations
-        if (configuration.record.spec.cell_on_any_partition == family) == is_default
-    ]
-    first, *others = (
-        next((search for search in fitting if seed not in search.record.seeds), None) for seed in runs["seed"]
-    )
-    return first if all(search is first for search in others) else None
-
-
-def _difference_outside(keys: Collection[str], settings: Settings, reference: Settings) -> str:
-    """The difference of settings from others, apart from some keys."""
-    rest, other = (
-        {key: value for key, value in values.items() if key not in keys} for values in (settings, reference)
-    )
-    return difference_text(rest, other)
-
-
-def mark(is_own: bool, low: int, high: int, trials: int) -> str:
-    """What lines of tuned cells say: the trials granted, and the trials used where these are fewer."""
-    counts = "" if low == trials else f"{low} of " if low == high else f"{low} to {high} of "
-    return f"tuned{' here' if is_own else ''}, {counts}{trials} trials"
+            numbers_by_family[search.apply(spec).cell_on_any_partition].append(number)
+    candidates = runs[runs["family"].isin(numbers_by_family.keys()) & ~runs["special"] & runs["counted"]]
+    found = {}
+    for (cell, family, setting), part in parts_of(candidates, ["cell", "family", "setting"]):
+        fitting = [
+            number
+            for number in numbers_by_family[family]
+            if (searches[number].record.spec.cell_on_any_partition == family) == (setting == "")
+        ]
+        behind = {
+            next((number for number in fitting if seed not in searches[number].record.seeds), None)
+            for seed in part["seed"]
+        }
+        (first, *others) = behind
+        if first is not None and not others:
+            found[cell] = first
+    return found

@@ -143,11 +143,12 @@ def judged(cells: pd.DataFrame) -> pd.DataFrame:
     ``n_p`` and ``margin`` are left where there is a grade, and are missing elsewhere.
     """
     is_printed = cells["printed"].notna()
+    status = cells["status"].astype(object).fillna("")
     reasons = [
         (cells["state"].ne("") & cells["published_on"].eq(""), cells["state_reason"]),
         (cells["published_on"].ne(""), "published on " + cells["published_on"]),
         (~is_printed, ""),
-        (cells["published_mean"].isna(), "the paper reports " + cells["status"].fillna("") + " here"),
+        (cells["published_mean"].isna(), "the paper reports " + status + " here"),
         (cells["bar"].ne(""), cells["bar"]),
         (cells["n"] < LEAST_GRADED, cells["n"].astype(str) + " seed: a verdict needs at least two"),
     ]

@@ -1,19 +1,31 @@
-"""The public frames of runs, clients and curves as they are stored, and of what studies say of them."""
+"""The public frames: of runs, clients and curves as they are stored, and of what studies say of them.
+
+Cells and ranks are kept as files for as long as neither results nor code change; those of the results that
+ship come with the suite. Only they need torch, when they are collected.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import entry_points
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from bench import paths
 from bench.errors import unknown
 from bench.metric_names import ACCURACY, Metric
+from bench.replacement import replacing_file
 from bench.spec import RunSpec
 from bench.store.tables import Tables
 from bench.studies.members import check_kept, client_rows, curves_by_run
-from bench.studies.source import OWN
+from bench.studies.shipped import OWN
 
 PLACE = ["run", "spec_hash", "dataset", "scenario", "clients", "method", "seed"]
 """Columns by which the rows of two frames belong together."""
@@ -23,12 +35,19 @@ READING = ("stage", "split", "rule")
 MOST_NAMES = 100
 """Different texts that a column of names has at most."""
 
+FOLDER = "frames"
+CODE = ("bench", "bench.methods", "bench.datasets", "bench.reports", "bench.results")
+
+SHIPPED_FOLDER = Path(str(files("bench.results"))) / "frames"
+
+TOGETHER = 60
+"""Seconds within which the files of one installation are written."""
+
 
 def whole_frame(
     name: str, source: Tables, metric: Metric = ACCURACY, filters: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
-    """A frame with the rows that match all ``filters``; cells and clients by a metric. Only cells and ranks
-    need torch.
+    """A frame with the rows that match all ``filters``; cells and clients by a metric.
 
     Raises:
         RequestError: there is no run, none keeps what the metric needs, or as ``matching``.
@@ -39,10 +58,9 @@ def whole_frame(
     all_runs = source.runs().rename(columns={"id": "run"})
     if name == "runs":
         return matching(name, _with_results(all_runs, source), filters)
-    done_runs = all_runs.loc[all_runs["state"] == "done", PLACE]
-    done_runs = matching(name, done_runs, {key: filters[key] for key in filters if key in PLACE})
-    done_runs = _with_categories(done_runs).set_index("run", drop=False)
-    runs = done_runs["run"].tolist()
+    done = all_runs.loc[all_runs["state"] == "done", PLACE]
+    done = matching(name, done, {key: filters[key] for key in filters if key in PLACE})
+    runs = done["run"].tolist()
     asked = {key: filters[key] for key in READING if isinstance(filters.get(key), str)}
     if name == "curves":
         asked["rule"] = "last"
@@ -51,8 +69,6 @@ def whole_frame(
         rows = client_rows(source, runs, metric, rule=asked["rule"] if name == "curves" else None)
     if metric != ACCURACY:
         check_kept(metric, len(runs), len(runs) - rows["run"].nunique())
-    rows = rows.rename(columns={"value": metric})
-    rows[metric] = 100.0 * rows[metric]
     if name == "curves":
         parts = [
             curves_by_run(source, rows[rows["split"] == split], split).assign(split=split)
@@ -60,9 +76,12 @@ def whole_frame(
         ]
         rows = pd.concat(parts).rename(columns={"row": "evaluation", "clients": ACCURACY})
         rows = rows[["run", "stage", "split", "evaluation", ACCURACY]]
-    run_columns = done_runs.loc[rows["run"]].reset_index(drop=True)
-    rows = _with_categories(rows).drop(columns="run").reset_index(drop=True)
-    return matching(name, pd.concat([run_columns, rows], axis=1), filters)
+    else:
+        rows = rows.assign(value=100.0 * rows["value"]).rename(columns={"value": metric})
+    run_columns = _with_categories(done).set_index("run", drop=False).loc[rows["run"]]
+    rows = _with_categories(rows).drop(columns="run")
+    together = [run_columns.reset_index(drop=True), rows.reset_index(drop=True)]
+    return matching(name, pd.concat(together, axis=1), filters)
 
 
 def _with_results(runs: pd.DataFrame, source: Tables) -> pd.DataFrame:
@@ -120,3 +139,87 @@ def frames_of_studies(source: Tables, metric: Metric = ACCURACY) -> dict[str, pd
     ranks = pd.concat(tables[1:] or tables, ignore_index=True)
     types = {name: COLUMNS[name] for name in PUBLIC}
     return {"cells": results.cells[PUBLIC].astype(types), "ranks": ranks[list(RANKS)].astype(RANKS)}
+
+
+def kept(name: str, db: str | None, own: bool, metric: Metric) -> pd.DataFrame:
+    """The frame ``cells`` or ``ranks`` of these results, collected now if it is not kept; older ones go.
+
+    Raises:
+        RequestError: as ``whole_frame``, or a database that cannot be read.
+    """
+    shipped_file = shipped(name, db, own) if metric == ACCURACY else None
+    if shipped_file:
+        return pd.read_parquet(shipped_file)
+    folder = paths.home() / FOLDER / stamp(db, own)
+    file = folder / f"{name if metric == ACCURACY else f'{name}-{metric}'}.parquet"
+    if not file.is_file():
+        from bench.studies.shipped import opened_results
+
+        with opened_results(db, own) as source:
+            frame = frames_of_studies(source, metric)[name]
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing_file(file) as temporary_file:
+            frame.to_parquet(temporary_file, index=False)
+        for old_folder in folder.parent.glob(f"{folder.name.partition('-')[0]}-*"):
+            if old_folder != folder:
+                shutil.rmtree(old_folder, ignore_errors=True)
+    return pd.read_parquet(file)
+
+
+def shipped(name: str, db: str | None, own: bool, folder: Path = SHIPPED_FOLDER) -> Path | None:
+    """The file of a frame that comes with the suite; None where it may not be what would be collected: there
+    is something of the user's own, or code or results that are younger than the frame.
+    """
+    file = folder / f"{name}.parquet"
+    database = Path(paths.default_database().removeprefix("sqlite:///"))
+    plugins = os.environ.get("BENCH_PLUGINS") or not entry_points().groups.isdisjoint(CODE)
+    if db or own or plugins or not file.is_file() or database.exists() or any(_tuned_files()):
+        return None
+    last_change = max(path.stat().st_mtime for path in _sources() if path.parent != SHIPPED_FOLDER)
+    return file if last_change <= file.stat().st_mtime + TOGETHER else None
+
+
+def ship() -> None:
+    """Write the frames that come with the suite (``make frames``).
+
+    Not compressed, so that git can keep of a new version what has changed.
+    """
+    from bench.studies.shipped import opened_results
+
+    with opened_results(None, False, shipped=True) as source:
+        for name, rows in frames_of_studies(source).items():
+            texts = [column for column in rows if not pd.api.types.is_float_dtype(rows[column])]
+            file = SHIPPED_FOLDER / f"{name}.parquet"
+            rows.to_parquet(file, index=False, compression=None, use_dictionary=texts)
+
+
+def stamp(db: str | None, own: bool) -> str:
+    """What is read, and what the frames depend on, as hashes: names, sizes and times of code, results and
+    databases.
+    """
+    digest = hashlib.sha256(json.dumps([db, own, os.environ.get("BENCH_PLUGINS", "")]).encode())
+    read = digest.hexdigest()[:8]
+    url = db or paths.default_database()
+    database = Path(url.removeprefix("sqlite:///"))
+    wal = Path(f"{database}-wal")
+    plugins = [Path(name) for name in os.environ.get("BENCH_PLUGINS", "").split(os.pathsep) if name]
+    for path in (*_sources(), *plugins, database, wal, *sorted(_tuned_files())):
+        if path.is_file():
+            status = path.stat()
+            digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+    if not url.startswith("sqlite:///"):  # nobody can tell from here whether it has changed
+        digest.update(os.urandom(16))
+    return f"{read}-{digest.hexdigest()[:32]}"
+
+
+def _tuned_files() -> Iterator[Path]:
+    """The user's own tuned configurations."""
+    return paths.home().glob("tuned/*")
+
+
+def _sources() -> Iterator[Path]:
+    """Code and results, and what decides how pages look."""
+    for package in CODE:
+        root = Path(str(files(package)))
+        for kind in ("py", "toml", "csv", "json", "parquet", "j2", "css"):
+            yield from sorted(root.rglob(f"*.{kind}"))

@@ -26,10 +26,9 @@ from bench.report.spread import spread
 from bench.report.tables import document_of, verdict_map
 from bench.report.tuned import tuned_document
 from bench.store.tables import Tables
-from bench.studies.declarations import plans_of
 from bench.studies.experiment import Plans
 from bench.studies.members import check_kept, client_rows
-from bench.studies.study import Study
+from bench.studies.study import Study, plans_of
 from bench.tune.apply import Configurations
 
 
@@ -70,7 +69,7 @@ def compose(
             continue
         names = set(study_cells["document"])
         tables = []
-        for experiment in (plan.experiment for plan in plans[study.name]):
+        for experiment in plans[study.name]:
             if experiment.name in names:
                 table = DocumentCells.of(study, experiment, study_cells, results)
                 # An experiment that nobody ran has a document where it is asked for.
@@ -183,7 +182,10 @@ def _runs(documents: Iterable[Document], results: Results) -> pd.DataFrame:
 def _runs_outside_tables(runs: pd.DataFrame, plans: Plans) -> list[str]:
     """Columns with runs that no table of any study has, with the runs' methods."""
     columns = {
-        astuple(column) for study_plans in plans.values() for plan in study_plans for column in plan.columns
+        astuple(column)
+        for experiments in plans.values()
+        for experiment in experiments
+        for column in experiment.columns
     }
     return [
         f"{' '.join(map(str, where))}: {', '.join(sorted(part['method'].unique()))}"

@@ -14,7 +14,7 @@ from bench.grids import load_grid
 from bench.grids.experiment import Line
 from bench.grids.grid import combinations
 from bench.metric_names import ACCURACY, Metric
-from bench.studies.experiment import Experiment, ExperimentPlan, Plans
+from bench.studies.experiment import Experiment, Plans
 from bench.studies.settings import Column, Settings, difference_text
 from bench.studies.study import Study
 
@@ -92,16 +92,13 @@ def asked_plans(grid: str, studies: Iterable[Study], plans: Plans) -> Plans:
     Raises:
         RequestError: an unknown grid, one that is not valid, or one that plans nothing for a main table.
     """
-    own = {
-        study.name: [plan for plan in plans[study.name] if plan.experiment.grid == grid] for study in studies
-    }
+    own = {study.name: [table for table in plans[study.name] if table.grid == grid] for study in studies}
     if any(own.values()):
         return own
-    planned: dict[str, list[ExperimentPlan]] = {}
+    planned: dict[str, list[Experiment]] = {}
     for study in studies:
-        tables = [plan.experiment for plan in plans[study.name] if plan.experiment.main]
-        narrowed = [_narrowed(grid, study, table) for table in tables]
-        planned[study.name] = [ExperimentPlan(table) for table in narrowed if table.lines]
+        narrowed = [_narrowed(grid, study, table) for table in plans[study.name] if table.main]
+        planned[study.name] = [table for table in narrowed if table.lines]
     if not any(planned.values()):
         raise RequestError(
             f"grid {grid} plans no run for a main table of the studies {', '.join(planned)}: "

@@ -48,11 +48,6 @@ def t_interval(values: Sequence[float] | NDArray[np.float64]) -> Interval | None
     return mean - half, mean + half
 
 
-def drawn_interval(values: Sequence[float] | NDArray[np.float64]) -> Interval | None:
-    """Student's interval as pictures have it: None for fewer than ``LEAST_RUNS``, of which it is huge."""
-    return t_interval(values) if len(values) >= LEAST_RUNS else None
-
-
 @cache
 def _quantile(freedom: int) -> float:
     """Student's quantile of the interval; computing it takes longer than all else that a cell needs."""

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Self
 
 import pandas as pd
 
@@ -100,14 +100,6 @@ def _number(value: float, quantity: str, is_mean: bool = False) -> str:
     return number(value, ",.1f" if is_mean or value % 1 else ",.0f")
 
 
-@runtime_checkable
-class ReadWithoutFeatures(Protocol):
-    """A graph whose labels and edges may be at hand where its features are not."""
-
-    def structure(self, sources: Sources) -> Graph:
-        """The graph with features of no width."""
-
-
 @cache
 def published_statistics(paper: str, folder: Path) -> pd.DataFrame:
     """The statistics of data sets that a paper prints, by its file in a folder: the columns ``PRINTED``,
@@ -154,11 +146,10 @@ class DataTable(ABC):
         """Measured statistics beside published ``values``: all of the former, or with ``right`` of the
         latter, by the suite's names where something was measured.
         """
-        names = {
-            "printed_dataset": measured["dataset"].replace(dict(self.names)),
-            "printed_scenario": measured["scenario"].replace(dict(self.scenarios)),
-        }
-        rows = measured.drop(columns=["published", "paper"], errors="ignore").assign(**names)
+        rows = measured.drop(columns=["published", "paper"], errors="ignore").assign(
+            printed_dataset=measured["dataset"].replace(dict(self.names)),
+            printed_scenario=measured["scenario"].replace(dict(self.scenarios)),
+        )
         if how == "right":
             rows = rows.drop_duplicates(PRINTED)
         else:
@@ -187,12 +178,9 @@ class ClientMeans(DataTable):
 
     def at(self, scenario: str | None, clients: int | None) -> Self:
         """The settings with this scenario or this number of clients in place of theirs."""
-        settings = [(scenario or name, clients or count) for name, count in self.settings]
-        if scenario and not settings:
-            settings = [(scenario, clients or self.clients)]
-        unique_settings = tuple(dict.fromkeys(settings))
-        count = clients or self.clients
-        return replace(self, settings=unique_settings, clients=count)
+        own = self.settings or ([(scenario, self.clients)] if scenario else [])
+        settings = dict.fromkeys((scenario or name, clients or count) for name, count in own)
+        return replace(self, settings=tuple(settings), clients=clients or self.clients)
 
     def applies(self, data: Data) -> bool:
         """All images, or graphs without hyperedges."""
@@ -239,9 +227,9 @@ def _prepared_data(dataset: str, roots: tuple[Path, ...], sources: Sources) -> P
     except NoDataError:
         kind = DATASETS.named(dataset)
         dataset_object = kind()
-        if not isinstance(dataset_object, ReadWithoutFeatures):
+        if not hasattr(dataset_object, "structure"):
             raise
-        graph = dataset_object.structure(sources)
+        graph: Graph = dataset_object.structure(sources)
         features = features_checksum(graph.features)
         return Prepared(kind, graph, features, data_checksum(graph, features))
 

@@ -1,22 +1,27 @@
-"""What a study compares: the columns, lines, points and measures of a table, and its published values."""
+"""What a study compares: tables of lines, columns, points and measures, read from the study's files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from itertools import chain, product
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from importlib.resources.abc import Traversable
+from itertools import product
+from typing import Annotated, Literal, NamedTuple, get_args
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from bench.errors import RequestError
-from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
-from bench.grids.experiment import Line, Point
+from bench.errors import RequestError, first_problem
+from bench.grids import Filters, expand, load_grid, plan
+from bench.grids.experiment import ExperimentFile, Line, Point
+from bench.grids.files import grid_name, parse_experiment
 from bench.grids.grid import ColumnMatch, combinations
-from bench.studies.measures import NamedMeasure
-from bench.studies.settings import Column, Settings, difference_text, settings_of
+from bench.studies.claims import Claims, read_claims
+from bench.studies.measures import MEASURES, Measure, NamedMeasure
+from bench.studies.settings import Column, Settings, settings_of
 
 Figure = Literal[
     "lines",
@@ -54,6 +59,17 @@ class Comparison:
     targets: tuple[Target, ...] = ()
 
 
+class PlannedCell(NamedTuple):
+    """The runs that a grid plans for a cell, a run a seed, all with the same settings."""
+
+    settings: Settings
+    seeds: tuple[int, ...]
+    hashes: tuple[str, ...]
+
+
+Place = tuple[Column, Line, Point]
+
+
 @dataclass(frozen=True, eq=False, config=ConfigDict(extra="forbid", strict=True))
 class Experiment:
     """A table of lines by columns and points under one or more measures, beside published values.
@@ -62,9 +78,8 @@ class Experiment:
     whatever runs of its ``columns`` the database holds: in the study's lines those of the usual settings, and
     in lines of their own other settings and other methods.
 
-    Without ``measures`` it has the study's; without ``columns`` there is one for every federation of the
-    grid, without ``lines`` one for every method and variant. Cells stand beside the first of
-    ``comparisons``, and again beside each further one that prints a value. With ``ranked`` its lines compete
+    Without ``measures`` it has the study's. Cells stand beside the first of ``comparisons``, and again
+    beside each further one that prints a value. With ``ranked`` its lines compete
     as those of a main table do. ``reduced`` says what of the papers' protocol is less here: then no value is
     a target, and the order of the lines alone is compared. Its verdicts stand in for those of values that no
     earlier table can judge unless it is ``apart``, under settings that are not the study's usual ones.
@@ -97,114 +112,119 @@ class Experiment:
         """Whether its methods are compared with each other."""
         return self.main or self.ranked
 
-
-class PlannedCell(NamedTuple):
-    """The runs that a grid plans for a cell, a run a seed, all with the same settings."""
-
-    settings: Settings
-    seeds: tuple[int, ...]
-    hashes: tuple[str, ...]
-
-
-Place = tuple[Column, Line, Point]
-
-
-class ExperimentPlan:
-    """An experiment's columns and lines, and the runs that its grid plans for them.
-
-    ``lines`` are those of the experiment or, where it has none, the ``rows`` of its study's main tables or
-    every variant of its grid.
-
-    Raises:
-        RequestError: the grid is unknown or not valid.
-    """
-
-    def __init__(self, experiment: Experiment, rows: tuple[Line, ...] = ()) -> None:
-        self.experiment = experiment
-        self.lines, self.columns = experiment.lines or rows, experiment.columns
-        if not self.finds:
-            grid, runs = self._grid
-            self.lines = (*experiment.lines, *experiment.guests) if experiment.lines else _variants(grid)
-            places = dict.fromkeys(Column(*run.names[:3]) for run in runs)
-            self.columns = experiment.columns or tuple(places)
-
     @property
     def finds(self) -> bool:
         """Whether the table shows whatever runs a database holds."""
-        return self.experiment.main and not self.experiment.lines
+        return self.main and not self.lines
 
-    @cached_property
-    def _grid(self) -> tuple[Grid, list[Planned]]:
-        """The grid and its runs of the first seed; those of the others differ in nothing else."""
-        grid = load_grid(self.experiment.grid)
-        settings = grid.settings
-        for guest in self.experiment.guests:
-            settings += grid.settings_beside(self.experiment.host, guest.runs, guest.settings)
-        grid = grid.model_copy(update={"settings": settings})
-        return grid, expand(grid, Filters(seeds=grid.seeds[:1]))
+    @property
+    def all_lines(self) -> tuple[Line, ...]:
+        """The lines, and the guests after them."""
+        return (*self.lines, *self.guests)
 
     @cached_property
     def runs(self) -> dict[Place, PlannedCell]:
-        """The planned runs by column, line and point; only where the grid plans some.
-
-        Raises:
-            RequestError: a line of which the grid plans nothing.
-        """
+        """The planned runs by column, line and point; only where the grid plans some."""
         if self.finds:
             return {}
+        grid = load_grid(self.grid)
+        settings = grid.settings
+        for guest in self.guests:
+            settings += grid.settings_beside(self.host, guest.runs, guest.settings)
+        grid = grid.model_copy(update={"settings": settings})
+        first_seed = Filters(seeds=grid.seeds[:1])  # runs of other seeds differ in nothing else
+        planned_hashes = {run.spec.hash for run in expand(grid, first_seed)}
         cells = {}
-        grid, grid_runs = self._grid
-        run_keys = set(map(_key, grid_runs))
-        for point, column, line in product(self.experiment.points, self.columns, self.lines):
-            if _has_place(line, point, column):
+        for point, column, line in product(self.points, self.columns, self.all_lines):
+            where = column.dataset, column.scenario, column.clients
+            has_point = line.points is None or point.label in line.points
+            if has_point and line.only.has(*where) and point.only.has(*where):
                 variant = {**line.settings, **point.settings}
-                place = column.dataset, column.scenario, column.clients, line.runs
-                run = plan(grid, *place, variant, grid.seeds[0])
-                if _key(run) in run_keys:
+                spec = plan(grid, *where, line.runs, variant, grid.seeds[0]).spec
+                if spec.hash in planned_hashes:
                     cells[column, line, point] = PlannedCell(
-                        settings_of(run.spec, grid.partition_per_seed),
+                        settings_of(spec, grid.partition_per_seed),
                         grid.seeds,
-                        run.spec.hashes(grid.seeds, grid.partition_per_seed),
+                        spec.hashes(grid.seeds, grid.partition_per_seed),
                     )
-        planned_lines = {line for _, line, _ in cells}
-        for line in self.lines:
-            if line not in planned_lines:
-                settings = difference_text(line.settings, {})
-                raise RequestError(
-                    f"experiment {self.experiment.name}: grid {self.experiment.grid} plans no run of the "
-                    f"line {line.title or line.method}{f' [{settings}]' if settings else ''}"
-                )
         return cells
 
-    @cached_property
-    def hashes(self) -> frozenset[str]:
-        """Spec hashes of the runs that the experiment's own grid plans; none where it finds them."""
-        if self.finds:
-            return frozenset()
-        grid, runs = self._grid
-        hashes = (run.spec.hashes(grid.seeds, grid.partition_per_seed) for run in runs)
-        return frozenset(chain.from_iterable(hashes))
+    @property
+    def hashes(self) -> set[str]:
+        """Spec hashes of the planned runs."""
+        return {digest for cell in self.runs.values() for digest in cell.hashes}
 
 
-Plans = Mapping[str, Sequence[ExperimentPlan]]
+Plans = Mapping[str, Sequence[Experiment]]
 """Study -> its experiments."""
 
 
-def _has_place(line: Line, point: Point, column: Column) -> bool:
-    """Whether a line has the point in a column."""
-    place = astuple(column)
-    has_point = line.points is None or point.label in line.points
-    return has_point and line.only.has(*place) and point.only.has(*place)
+def read(
+    folder: Traversable, names: Iterable[str], lines: Iterable[Line], measures: Iterable[Measure] = ()
+) -> tuple[Experiment, ...]:
+    """The experiments of a study from the files of these names in a folder, in this order.
+
+    ``lines`` are those of its main tables, which a file calls by name; ``measures`` are the study's own.
+
+    Raises:
+        RequestError: a file is not valid.
+    """
+    rows = {line.method: line for line in lines}
+    measures_by_name = {measure.name: measure for measure in (*MEASURES, *measures)}
+    return tuple(
+        experiment
+        for name in names
+        for experiment in _tables(folder / f"{name}.toml", name, rows, measures_by_name)
+    )
 
 
-def _key(run: Planned) -> tuple[Any, ...]:
-    return (*run.names, run.spec.hash)
+def read_study(
+    folder: Traversable, measures: Iterable[Measure] = ()
+) -> tuple[tuple[Line, ...], tuple[Experiment, ...], tuple[Claims, ...]]:
+    """What ``study.toml`` in a folder names: the lines of a study's main tables, and in the order of their
+    documents the files in ``experiments`` and ``claims``; ``measures`` are the study's own.
+    """
+    content = tomllib.loads((folder / "study.toml").read_text(encoding="utf-8"))
+    lines = TypeAdapter(tuple[Line, ...]).validate_json(json.dumps(content["lines"]))
+    experiments = read(folder / "experiments", content["experiments"], lines, measures)
+    return lines, experiments, read_claims(folder / "claims", content.get("claims", ()), measures)
 
 
-def _variants(grid: Grid) -> tuple[Line, ...]:
-    """Every method and variant of a grid once, in the grid's order."""
-    lines = {
-        (method, difference_text(variant, {})): Line(method, settings=variant)
-        for *_, method, variant in combinations(grid)
-    }
-    return tuple(lines.values())
+def _tables(
+    place: Traversable, name: str, rows: Mapping[str, Line], measures: Mapping[str, Measure]
+) -> Iterator[Experiment]:
+    file = parse_experiment(place.read_text(encoding="utf-8"), name)
+    lines = tuple(rows.get(line, Line(line)) if isinstance(line, str) else line for line in file.lines)
+    for part in file.tables:
+        try:
+            # By way of JSON: of Python's own values, strict types take no dictionary for a dataclass.
+            text = json.dumps({"name": name, **part, "grid": grid_name(place)}, default=str)
+            table = TypeAdapter(Experiment).validate_json(text, context=measures)
+        except ValidationError as error:
+            raise RequestError(f"experiment {name}: tables: {first_problem(error)}") from None
+        yield replace(
+            table,
+            columns=_columns(file, table),
+            lines=() if table.main else lines or _variants(file),
+            points=file.points,
+        )
+
+
+def _columns(file: ExperimentFile, table: Experiment) -> tuple[Column, ...]:
+    """The columns that a table shows; of one that compares methods those of a data set stand together."""
+    places = dict.fromkeys(names[:3] for names in combinations(file.grid("")))
+    columns = [Column(*names) for names in places if table.only.has(*names)]
+    datasets = list(dict.fromkeys(column.dataset for column in columns))
+    if table.competes:
+        columns.sort(key=lambda column: datasets.index(column.dataset))
+    return tuple(columns)
+
+
+def _variants(file: ExperimentFile) -> tuple[Line, ...]:
+    """A line for every method and variant of a file without lines."""
+    lines = []
+    for *_, method, variant in combinations(file.grid("")):
+        line = Line(method, settings=variant)
+        if line not in lines:
+            lines.append(line)
+    return tuple(lines)

@@ -15,10 +15,6 @@ from bench.metric_names import ACCURACY, ROC_AUC, TITLES, Metric
 from bench.studies.members import Members
 from bench.studies.settings import Reading
 
-ByMember = Callable[[Members], "pd.Series[float]"]
-"""A number for every member that has one."""
-
-
 EXCHANGED = "exchanged_bytes"
 """Name under which a run keeps ``bench.federation.traffic.TrafficMeter.exchanges``."""
 
@@ -30,20 +26,19 @@ MIXED = "collaboration_by_round"
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """One number a run, which ``of`` gives for the runs of all its cells at once. ``metric`` is its name in
-    the published numbers, which have it under the setting ``printed``; ``title`` is a column heading.
+    """One number a run, which ``of`` gives for all members at once, of those that have one.
 
-    ``reading`` None takes the study's primary one. ``meaning`` goes into the caption. ``ranked``
-    marks the best and second best, the highest. A secondary one is another reading of the experiment's
-    first measure: it stands in the experiment's own files and has no row in ``cells.csv``.
-    ``not_comparable_reason`` says why no published value is a target for it. ``by_reading`` is False where
-    stage and rule play no part.
+    ``metric`` is its name in the published numbers, which have it under the setting ``printed``; ``title`` is
+    a column heading, ``meaning`` goes into the caption. ``reading`` None takes the study's primary one.
+    ``ranked`` marks the highest and the second. An extra measure is another reading of the experiment's first
+    one. ``not_comparable_reason`` says why no published value is a target for it. ``by_reading`` is False
+    where stage and rule play no part.
     """
 
     name: str
     title: str
     meaning: str
-    of: ByMember
+    of: Callable[[Members], pd.Series[float]]
     metric: str = "accuracy"
     printed: str = ""
     reading: Reading | None = None
@@ -82,29 +77,7 @@ def _all_megabytes(members: Members) -> pd.Series[float]:
     return (members.rows["bytes_up"] + members.rows["bytes_down"]) / 1e6
 
 
-TEST = Measure(
-    "accuracy",
-    "Test",
-    "test accuracy in percent",
-    lambda members: members.accuracy(),
-    ranked=True,
-)
-AREA = Measure(
-    "roc_auc",
-    "ROC-AUC",
-    "area under the ROC curve on test items in percent, of clients that have both classes",
-    lambda members: members.score(ROC_AUC),
-    metric="roc_auc",
-    ranked=True,
-)
-VALIDATION = Measure(
-    "validation",
-    "Validation",
-    "validation accuracy in percent",
-    lambda members: members.accuracy("val"),
-    metric="validation_accuracy",
-    ranked=True,
-)
+TEST = Measure("accuracy", "Test", "test accuracy in percent", Members.accuracy, ranked=True)
 
 
 @cache
@@ -134,21 +107,6 @@ def accuracy_under(reading: Reading, name: str = "", title: str = "", meaning: s
     )
 
 
-BEST_TEST = accuracy_under(
-    Reading("trained", "best_test"),
-    "best_test",
-    "Test, best test round",
-    "test accuracy at the round where it is best, which looks at test data",
-)
-RECEIVED = accuracy_under(
-    Reading("received", "best_val"), "received", "Test, received", "test accuracy of the received model"
-)
-CLIENT_BEST_VAL = accuracy_under(
-    Reading("trained", "client_best_val"),
-    "client_best_val",
-    "Test, each client's best round",
-    "test accuracy with every client's model of its own best validation round",
-)
 STD_OVER_CLIENTS = Measure(
     "std_over_clients",
     "Std over clients",
@@ -175,16 +133,6 @@ SERVER_SECONDS = Measure(
     not_comparable_reason=OTHER_MACHINE,
     by_reading=False,
 )
-PEAK_MEMORY = Measure(
-    "peak_memory",
-    "Peak MiB",
-    "peak memory in MiB: on a CPU all that the process holds, Python, libraries and data included",
-    lambda members: members.rows["peak_memory"] / 2**20,
-    metric="memory_mib",
-    digits=0,
-    not_comparable_reason=OTHER_MACHINE,
-    by_reading=False,
-)
 TOTAL_MEGABYTES = Measure(
     "total_megabytes",
     "MB in all",
@@ -194,27 +142,61 @@ TOTAL_MEGABYTES = Measure(
     digits=1,
     by_reading=False,
 )
-TOTAL_MEGABYTES_CODED = Measure(
-    "total_megabytes_coded",
-    "MB in all, coded",
-    "the same with the exchanges before training as non-zeros",
-    lambda members: _all_megabytes(members) - _saved_megabytes(members),
-    metric="total_megabytes_coded",
-    digits=1,
-    by_reading=False,
-)
 MEASURES = (
     TEST,
-    AREA,
-    VALIDATION,
-    BEST_TEST,
-    RECEIVED,
-    CLIENT_BEST_VAL,
+    Measure(
+        "roc_auc",
+        "ROC-AUC",
+        "area under the ROC curve on test items in percent, of clients that have both classes",
+        lambda members: members.accuracy(metric=ROC_AUC),
+        metric="roc_auc",
+        ranked=True,
+    ),
+    Measure(
+        "validation",
+        "Validation",
+        "validation accuracy in percent",
+        lambda members: members.accuracy("val"),
+        metric="validation_accuracy",
+        ranked=True,
+    ),
+    accuracy_under(
+        Reading("trained", "best_test"),
+        "best_test",
+        "Test, best test round",
+        "test accuracy at the round where it is best, which looks at test data",
+    ),
+    accuracy_under(
+        Reading("received", "best_val"), "received", "Test, received", "test accuracy of the received model"
+    ),
+    accuracy_under(
+        Reading("trained", "client_best_val"),
+        "client_best_val",
+        "Test, each client's best round",
+        "test accuracy with every client's model of its own best validation round",
+    ),
     STD_OVER_CLIENTS,
     BELOW_BASELINE,
     SERVER_SECONDS,
-    PEAK_MEMORY,
+    Measure(
+        "peak_memory",
+        "Peak MiB",
+        "peak memory in MiB: on a CPU all that the process holds, Python, libraries and data included",
+        lambda members: members.rows["peak_memory"] / 2**20,
+        metric="memory_mib",
+        digits=0,
+        not_comparable_reason=OTHER_MACHINE,
+        by_reading=False,
+    ),
     TOTAL_MEGABYTES,
-    TOTAL_MEGABYTES_CODED,
+    Measure(
+        "total_megabytes_coded",
+        "MB in all, coded",
+        "the same with the exchanges before training as non-zeros",
+        lambda members: _all_megabytes(members) - _saved_megabytes(members),
+        metric="total_megabytes_coded",
+        digits=1,
+        by_reading=False,
+    ),
 )
-"""What experiments of any study may measure, by name."""
+"""What experiments of any study may measure."""

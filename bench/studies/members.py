@@ -16,7 +16,6 @@ import pandas as pd
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC, TITLES, Metric
 from bench.metrics import OF_COUNTS
-from bench.selection import client_mean
 from bench.store.tables import Tables
 from bench.studies.settings import Settings
 
@@ -141,26 +140,20 @@ class Members:
         members = runs.rename("run").rename_axis("member").reset_index()
         return members.merge(self.test[["run", "client", "value", "samples"]], on="run")
 
-    def accuracy(self, split: str = "test") -> pd.Series[float]:
-        """Accuracy in percent by member, clients averaged as the study does."""
-        return self._averaged(self.rows["run"], self._rows_of(split))
-
-    def score(self, metric: Metric) -> pd.Series[float]:
-        """A metric of test items in percent by member, clients averaged as the study does."""
-        runs = self.rows["run"].unique().tolist()
-        rows = client_rows(self.source, runs, metric, self.stage, "test", self.rule)
+    def accuracy(self, split: str = "test", metric: Metric | None = None) -> pd.Series[float]:
+        """Accuracy, or another metric of test items, in percent by member; clients are averaged as the study
+        does.
+        """
+        rows = self.test
+        if split != "test" or metric:
+            runs = self.rows["run"].unique().tolist()
+            rows = client_rows(self.source, runs, metric or self.metric, self.stage, split, self.rule)
         return self._averaged(self.rows["run"], rows)
 
     @property
     def baseline_accuracy(self) -> pd.Series[float]:
         """Test accuracy in percent of the baseline's run by member."""
         return self._averaged(self.rows["baseline"].dropna(), self.test)
-
-    def _rows_of(self, split: str) -> pd.DataFrame:
-        if split == "test":
-            return self.test
-        runs = self.rows["run"].unique().tolist()
-        return client_rows(self.source, runs, self.metric, self.stage, split, self.rule)
 
     def _averaged(self, runs: pd.Series[Any], clients: pd.DataFrame) -> pd.Series[float]:
         by_run = accuracy_by_run(clients[clients["run"].isin(runs)])
@@ -211,18 +204,15 @@ def best_rounds(source: Tables, runs: Sequence[int], stage: str, read: pd.DataFr
     """
     by_validation, by_test = source.curves(runs, "val"), source.curves(runs, "test")
     with_validation = [run for run in runs if (run, stage) in by_validation]
-    validation, test = {}, dict(list(read[read["run"].isin(runs)].groupby("run")))
-    if with_validation:
-        rows = client_rows(source, with_validation, ACCURACY, stage, "val", "last")
-        validation = dict(list(rows.groupby("run")))
+    validation_rows = client_rows(source, with_validation, ACCURACY, stage, "val", "last")
+    validation = dict(list(validation_rows.groupby("run")))
+    test = dict(list(read[read["run"].isin(runs)].groupby("run")))
     found: dict[int, int] = {}
     for run in runs:
-        if (run, stage) in by_validation:
-            correct = by_validation[run, stage]
-            samples = np.zeros(correct.shape[1], np.int32)
-            if run in validation:
-                samples[validation[run]["client"].to_numpy()] = validation[run]["samples"].to_numpy()
-            found[run] = int(client_mean(correct, samples).argmax())
+        if run in validation:
+            rows = validation[run]
+            shares = by_validation[run, stage][:, rows["client"].to_numpy()] / rows["samples"].to_numpy()
+            found[run] = int(shares.mean(axis=1).argmax())
         elif (run, stage) in by_test and run in test:
             rows = test[run]
             counts = np.rint((rows["value"] * rows["samples"]).to_numpy())

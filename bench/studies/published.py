@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
-from math import isfinite
 from pathlib import Path
 
 from bench.errors import RequestError, unknown
@@ -39,31 +38,21 @@ class Published:
     status: str
 
 
+@dataclass(frozen=True)
+class PublishedRuns:
+    """``n`` runs stand behind a published mean; ``redrawn``: each on clients of its own.
+
+    ``population``: the printed deviation is the root of a mean over n, as NumPy's ``std`` is, and not over
+    n - 1.
+    """
+
+    n: int
+    redrawn: bool = False
+    population: bool = False
+
+
 COLUMNS = tuple(field.name for field in fields(Published))
 """Columns of a file of published numbers."""
-
-PLACE = ("table", "dataset", "scenario", "clients", "method", "setting", "metric")
-"""Columns that name a value of a paper."""
-
-
-def _number(text: str, factor: int) -> float | None:
-    # Decimal: 0.5353 becomes 53.53 and not 53.529999999999994
-    number = float(Decimal(text) * factor) if text else None
-    if number is not None and not isfinite(number):
-        raise ValueError(f"{text} is no finite number")
-    return number
-
-
-def _value(row: dict[str, str]) -> Published:
-    share = row["metric"] == "accuracy" and row["unit"] == "fraction"
-    factor = 100 if share else 1
-    numbers = {
-        "clients": int(row["clients"]) if row["clients"] else None,
-        "mean": _number(row["mean"], factor),
-        "std": _number(row["std"], factor),
-    }
-    texts = {name: row[name] for name in COLUMNS} | ({"unit": "percent"} if share else {})
-    return Published(**texts | numbers)  # type: ignore[arg-type]
 
 
 @cache
@@ -71,21 +60,29 @@ def published(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
     """Every printed value of a paper, in the order of its tables, from ``PAPER.csv`` in a folder.
 
     Raises:
-        RequestError: there is no such paper, its file cannot be read, or has two values of one place.
+        RequestError: there is no such paper, or its file cannot be read.
     """
     papers = sorted(file.stem for file in folder.glob("*.csv"))
     if paper not in papers:
         raise unknown("paper", paper, papers)
-    file, line = folder / f"{paper}.csv", 1
-    values: dict[tuple[object, ...], Published] = {}
+    file = folder / f"{paper}.csv"
+    values: list[Published] = []
     try:
-        for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines()):
-            line += 1
-            value = _value(row)
-            place = tuple(getattr(value, name) for name in PLACE)
-            if place in values:
-                raise ValueError(f"a second value of {', '.join(map(str, place))}")
-            values[place] = value
+        values.extend(map(_value, csv.DictReader(file.read_text(encoding="utf-8").splitlines())))
     except (KeyError, ValueError, ArithmeticError) as error:
-        raise RequestError(f"published numbers {file.name}: line {line}: {error}") from None
-    return tuple(values.values())
+        raise RequestError(f"published numbers {file.name}: line {len(values) + 2}: {error}") from None
+    return tuple(values)
+
+
+def _value(row: dict[str, str]) -> Published:
+    is_share = row["metric"] == "accuracy" and row["unit"] == "fraction"
+    factor = 100 if is_share else 1
+    numbers = {
+        "clients": int(row["clients"]) if row["clients"] else None,
+        # Decimal: 0.5353 becomes 53.53 and not 53.529999999999994
+        "mean": float(Decimal(row["mean"]) * factor) if row["mean"] else None,
+        "std": float(Decimal(row["std"]) * factor) if row["std"] else None,
+        "unit": "percent" if is_share else row["unit"],
+    }
+    texts = {name: row[name] for name in COLUMNS if name not in numbers}
+    return Published(**texts, **numbers)  # type: ignore[arg-type]

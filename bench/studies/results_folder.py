@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -13,9 +13,7 @@ from bench.grids import expand, load_grid
 from bench.spec import Protocol, RunSpec
 from bench.store.bundle import Bundle, write_bundle
 from bench.store.tables import Tables
-from bench.studies.declarations import plans_of
-from bench.studies.experiment import ExperimentPlan
-from bench.studies.source import SeveralTables
+from bench.studies.shipped import SeveralTables
 from bench.studies.study import Study
 
 
@@ -32,15 +30,16 @@ def add_runs(new: Tables, folder: Path, studies: Mapping[str, type[Study]]) -> d
     added = {}
     for name, part in runs.groupby(bundle_names(runs, studies)):
         path = folder / str(name)
-        parts: list[tuple[str, Tables, pd.DataFrame]] = [("new", new, part)]
+        part = part.assign(origin="new", place=0)
+        sources, shown = [new], part
         if path.exists():
             old = Bundle(path)
-            old_runs = old.runs()
-            settled = old_runs.loc[old_runs["state"].isin(SETTLED), "spec_hash"]
+            rest = old.runs().assign(origin="old", place=1)
+            settled = rest.loc[rest["state"].isin(SETTLED), "spec_hash"]
             part = part[part["state"].isin(SETTLED) | ~part["spec_hash"].isin(settled)]
-            rest = old_runs[~old_runs["spec_hash"].isin(part["spec_hash"])]
-            parts = [("new", new, part), ("old", old, rest)]
-        tables = SeveralTables(parts)
+            rest = rest[~rest["spec_hash"].isin(part["spec_hash"])]
+            sources, shown = [new, old], pd.concat([part, rest], ignore_index=True)
+        tables = SeveralTables(sources, shown)
         write_bundle(tables, tables.runs(), path, largest_array=None)
         added[str(name)] = len(part)
     return added
@@ -53,8 +52,7 @@ def bundle_names(runs: pd.DataFrame, studies: Mapping[str, type[Study]]) -> pd.S
     Raises:
         RequestError: no study has the data set.
     """
-    plans = plans_of(studies)
-    planned = {name: _planned(study, plans[name]) for name, study in studies.items()}
+    planned = {name: _planned(study) for name, study in studies.items()}
     datasets = {name: {dataset for dataset, _ in protocols} for name, (_, protocols) in planned.items()}
     names = []
     for spec in map(RunSpec.model_validate_json, runs["spec"]):
@@ -67,15 +65,11 @@ def bundle_names(runs: pd.DataFrame, studies: Mapping[str, type[Study]]) -> pd.S
     return pd.Series(names, runs.index)
 
 
-def _planned(
-    study: type[Study], plans: Iterable[ExperimentPlan]
-) -> tuple[set[str], set[tuple[str, Protocol]]]:
+def _planned(study: type[Study]) -> tuple[set[str], set[tuple[str, Protocol]]]:
     """Spec hashes of the runs that a study's grids plan, and the protocols of each data set."""
-    plans = list(plans)
-    names = {*study.grids, *study.split_grids, *(plan.experiment.grid for plan in plans)} - {""}
+    names = {*study.grids, *study.split_grids, *(table.grid for table in study.experiments)}
     specs = [run.spec for name in sorted(names) for run in expand(load_grid(name))]
-    hashes = {spec.hash for spec in specs}
-    return hashes.union(*(plan.hashes for plan in plans)), {_protocol(spec) for spec in specs}
+    return {spec.hash for spec in specs}, {_protocol(spec) for spec in specs}
 
 
 def _protocol(spec: RunSpec) -> tuple[str, Protocol]:

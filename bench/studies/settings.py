@@ -10,17 +10,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.errors import unknown
 from bench.grids.grid import PARTITION_SEED
-from bench.selection import RULES
-from bench.spec import STAGES, RunSpec
+from bench.spec import RunSpec
 
 SPECIAL = ("attack.", "newcomers.")
 """Settings of runs whose results are not those of a federation of honest, known clients."""
 
 ABSENT = "absent"
 """Stands for the value of a key that one of two settings does not have."""
-
 
 WARM_UP = "method.warm_up_epochs"
 """Local epochs that a method trains before the first round."""
@@ -34,19 +31,12 @@ Average = Literal["clients", "samples"]
 
 @dataclass(frozen=True)
 class Reading:
-    """Which of a run's numbers is read: a stage and a selection rule.
-
-    Raises:
-        RequestError: there is no such stage or rule.
+    """Which of a run's numbers is read: a stage (of ``bench.spec.STAGES``) and a selection rule (of
+    ``bench.selection.RULES``).
     """
 
     stage: str
     rule: str
-
-    def __post_init__(self) -> None:
-        for kind, name, names in (("stage", self.stage, STAGES), ("rule", self.rule, RULES)):
-            if name not in names:
-                raise unknown(kind, name, names)
 
 
 @dataclass(frozen=True, order=True)

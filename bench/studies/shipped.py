@@ -1,19 +1,117 @@
-"""The user's own database together with the results that come with the suite."""
+"""The user's own database and the results that come with the suite, as one source of runs."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from bench import paths
 from bench.errors import RequestError
 from bench.store import open_store
 from bench.store.bundle import SHIPPED, read_bundles
 from bench.store.connect import Database
-from bench.store.tables import Tables
-from bench.studies.source import merged
+from bench.store.tables import Tables, filter_runs
+
+OWN = ""
+"""``origin`` of the runs of the user's own database."""
+
+RESULTS = ("done", "diverged")
+"""States of runs that say something of the method, not of the machine."""
+
+NUMBERS_OF = ["cell", "partition_hash", "method_numerics", "engine_numerics"]
+"""What runs have in common where their numbers may be averaged: cell, clients and code."""
+
+
+class SeveralTables(Tables):
+    """Runs of several sources as one, with the column ``origin``.
+
+    The runs of one's own database keep their ids. Environments and partitions are there once.
+    """
+
+    def __init__(self, sources: Sequence[Tables], runs: pd.DataFrame) -> None:
+        """``runs`` are those that are taken, with ``origin`` and ``place``, the number of their source."""
+        self._sources = sources
+        is_own = runs["origin"] == OWN
+        last_own = int(runs.loc[is_own, "id"].max()) if is_own.any() else 0
+        ids = runs["id"].where(is_own, last_own + (~is_own).cumsum()).tolist()
+        self._home = dict(zip(ids, zip(runs["place"], runs["id"], strict=True), strict=True))
+        parts = [source.table("environments").assign(place=place) for place, source in enumerate(sources)]
+        rows = pd.concat(parts)[["id", "hash", "description", "place"]]
+        environments = rows.drop(columns="place").drop_duplicates("hash", ignore_index=True)
+        environments["id"] = environments.index + 1
+        new_ids = rows["hash"].map(environments.set_index("hash")["id"])
+        new_id = dict(zip(zip(rows["place"], rows["id"], strict=True), new_ids, strict=True))
+        keys = zip(runs["place"], runs["environment_id"], strict=True)
+        runs = runs.drop(columns="place").assign(id=ids, environment_id=[new_id[key] for key in keys])
+        # Reports take many small parts of this frame: of plain objects that takes a third of the time.
+        texts: list[str] = runs.select_dtypes("string").columns.tolist()
+        partitions = pd.concat([source.table("partitions") for source in sources])
+        self._tables: dict[str, pd.DataFrame] = {
+            "runs": runs.astype(dict.fromkeys(texts, object)).reset_index(drop=True),
+            "environments": environments,
+            "partitions": partitions.drop_duplicates("hash", ignore_index=True),
+        }
+
+    def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
+        """As ``Tables.table``; ``runs`` have ``origin``, too."""
+        if name in self._tables:
+            return filter_runs(self._tables[name], filters)
+        wanted = filters.pop("run_id", self._home)
+        new_ids: list[dict[int, int]] = [{} for _ in self._sources]
+        for number in [wanted] if isinstance(wanted, int) else wanted:
+            if int(number) in self._home:
+                place, run = self._home[int(number)]
+                new_ids[place][run] = int(number)
+        parts: list[pd.DataFrame] = []
+        for source, numbers in zip(self._sources, new_ids, strict=True):
+            if numbers or not parts:
+                rows = source.table(name, run_id=list(numbers), **filters)
+                parts.append(rows.assign(run_id=rows["run_id"].map(numbers)))
+        return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+
+
+def merged(own_source: Tables | None, bundles: Sequence[tuple[str, Tables]]) -> SeveralTables:
+    """The user's own database and, under their names, results that come with the suite.
+
+    A spec, which has one seed, is taken from one place: a run of the own database that has come to a result
+    here, else the first bundle that holds it, else whatever else the database has of it. So a few seeds of
+    one's own stand in the place of those shipped, and leave the others.
+
+    Two things are never mixed in one cell (a spec apart from its seed). Where own results are on other
+    clients than the shipped ones of the cell or were made by code of other numbers, these are left out; and
+    imported runs stand back behind shipped ones of their cell. ``origin`` is ``""`` for the own database,
+    else the bundle's name.
+    """
+    parts = [*bundles] if own_source is None else [(OWN, own_source), *bundles]
+    frames = [source.runs().assign(origin=name, place=place) for place, (name, source) in enumerate(parts)]
+    runs = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
+    return SeveralTables([source for _, source in parts], runs[_is_shown(runs)])
+
+
+def _is_shown(runs: pd.DataFrame) -> pd.Series[bool]:
+    """Which runs of the own database and the bundles are shown; see ``merged``."""
+    is_own = runs["origin"] == OWN
+    has_result = runs["state"].isin(RESULTS)
+    # A failed run was made here; one without data was not.
+    is_made_here = is_own & (runs["bundle"] == "") & (runs["state"] != "no_data")
+    own_kinds = runs.loc[is_made_here & has_result, NUMBERS_OF].drop_duplicates()
+    kinds = own_kinds.merge(
+        runs.loc[~is_own & has_result, NUMBERS_OF].drop_duplicates(), indicator=True, how="left"
+    )
+    cells_apart = kinds.loc[kinds["_merge"] == "left_only", "cell"]
+    own_specs = runs.loc[is_made_here & has_result, "spec"]
+    is_free = ~is_own & ~runs["spec"].isin(own_specs) & ~runs["cell"].isin(cells_apart)
+    is_shipped = is_free & ~runs["spec"].where(is_free).duplicated()
+    stands_back = runs["spec"].isin(runs.loc[is_shipped, "spec"]) | (
+        ~is_made_here & runs["cell"].isin(runs.loc[is_shipped, "cell"])
+    )
+    is_shown: pd.Series[bool] = is_shipped | (is_own & ((is_made_here & has_result) | ~stands_back))
+    return is_shown
 
 
 @contextmanager
@@ -21,11 +119,10 @@ def opened_results(
     url: str | None, own: bool, folder: Path = SHIPPED, shipped: bool = False
 ) -> Iterator[Tables]:
     """The database at ``url`` (None: the default one, which may be missing) and the shipped bundles, those of
-    ``folder``, of which no more is checked than that their files are those that were shipped.
+    ``folder``; with ``own`` the database alone, with ``shipped`` the bundles alone.
 
-    With ``own`` the database alone, with ``shipped`` the bundles alone. A database that is named or alone
-    must exist. A shipped bundle that is damaged is left out with a warning on
-    standard error.
+    A database that is named or alone must exist. A shipped bundle that is damaged is left out with a warning
+    on standard error.
 
     Raises:
         RequestError: a named database that cannot be read, one of searches, nothing to read, or ``shipped``
@@ -33,16 +130,17 @@ def opened_results(
     """
     if shipped and (own or url):
         raise RequestError("--shipped shows what comes with the suite alone: leave --own and --db away")
-    bundles, damage_errors = ([], []) if own else read_bundles(folder, trusted=True)
-    named_bundles = [(bundle.name, bundle) for bundle in bundles]
+    # Of a shipped bundle no more is checked than that its files are those that were shipped.
+    read, damage_errors = ([], []) if own else read_bundles(folder, trusted=True)
+    bundles = [(bundle.name, bundle) for bundle in read]
     database = Database(url or paths.default_database())
     without_database = shipped or (url is None and database.empty())
-    if without_database and not named_bundles and damage_errors:
+    if without_database and damage_errors and not bundles:
         raise damage_errors[0]
     for error in damage_errors:
         print(f"bench: warning: left out: {error}", file=sys.stderr)
-    if without_database and named_bundles:
-        yield merged(None, named_bundles)
+    if without_database and bundles:
+        yield merged(None, bundles)
         return
     with open_store(url or paths.default_database(), create=False) as store:
         if not store.runs(state="searched").empty:
@@ -50,4 +148,4 @@ def opened_results(
                 f"{database.name} is a database of searches, whose runs have no number of a test item: name "
                 "another one"
             )
-        yield merged(store, named_bundles)
+        yield merged(store, bundles)

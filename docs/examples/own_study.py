@@ -7,12 +7,10 @@ BENCH_PLUGINS=docs/examples/own_study.py bench report --study own_study -d cora 
 from pathlib import Path
 
 from bench.studies.claims import Claim, Claims
-from bench.studies.experiment import Line
-from bench.studies.experiment_files import read
-from bench.studies.published import Published
+from bench.studies.experiment import Line, read
+from bench.studies.published import Published, PublishedRuns
 from bench.studies.settings import Column, Reading
 from bench.studies.study import Study
-from bench.studies.verdicts import PublishedRuns
 
 FOLDER = Path(__file__).parent / "own_study"
 """The experiments, and the paper's numbers: ``a_paper.csv``."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.errors import RequestError
 from bench.federation.scenarios import parse
 from bench.studies.measures import MIXED, Measure
 from bench.studies.members import Members
@@ -22,34 +19,26 @@ EACH_SIDE = 3
 LAYERS = {"all": slice(None), "shallow": slice(EACH_SIDE), "deep": slice(-EACH_SIDE, None)}
 """Name of some layers -> which they are."""
 
-SLACK = 1e-4
-"""By how much the weights of a client may miss their sum of 1: they are kept as float32."""
+PAIRS = {
+    "self": "the weight of a client's own model in the mixture that it starts from",
+    "similar": "the mean weight of another client of its group",
+    "other": "the mean weight of a client of another group",
+}
+"""Whose models clients weigh -> what the mean weight over clients is."""
 
 
-class Shares(NamedTuple):
-    """Mean weights over clients: of a client itself, of one of its group, and of one of another group."""
-
-    self: float
-    similar: float
-    other: float
-
-
-def shares(weights: NDArray[np.floating], groups: NDArray[np.int64]) -> Shares:
-    """How clients weigh themselves, each of their group and each of the others.
+def shares(weights: NDArray[np.floating], groups: NDArray[np.int64]) -> dict[str, float]:
+    """How clients weigh themselves, each of their group and each of the others (``PAIRS``).
 
     ``weights`` are matrices ``[..., clients, clients]``, averaged over all but the last two axes; ``groups``
-    says which group a client belongs to, each of the same size g: Self + (g - 1) Similar + (clients - g)
-    Other is 1.
-
-    Raises:
-        ValueError: the weights of a client do not sum to 1.
+    says which group a client belongs to, each of the same size g: self + (g - 1) similar + (clients - g)
+    other is 1.
     """
     matrix = np.asarray(weights, np.float64).reshape(-1, *weights.shape[-2:]).mean(axis=0)
-    if not np.allclose(matrix.sum(axis=1), 1.0, atol=SLACK, rtol=0.0):
-        raise ValueError("the weights of a client do not sum to 1")
     same_group = groups[:, None] == groups[None, :]
     diagonal = np.eye(len(groups), dtype=bool)
-    return Shares(*(float(matrix[mask].mean()) for mask in (diagonal, same_group & ~diagonal, ~same_group)))
+    masks = {"self": diagonal, "similar": same_group & ~diagonal, "other": ~same_group}
+    return {pair: float(matrix[mask].mean()) for pair, mask in masks.items()}
 
 
 def stage_round(stage: str, best_round: int) -> int:
@@ -65,40 +54,26 @@ def _stage_rounds(members: Members) -> pd.Series[int]:
     return pd.Series(map(stage_round, stages, rounds), rounds.index, dtype=int)
 
 
-def _shares(members: Members, layers: str) -> pd.Series[Any]:
-    """The shares of every member that keeps its weights; one matrix for all layers is that of each."""
+def _shares(members: Members, layers: str, pair: str) -> pd.Series[float]:
+    """A share of every member that keeps its weights; one matrix for all layers is that of each."""
     kept, rounds = members.artefacts(MIXED), _stage_rounds(members)
     found = {}
     for member in kept.index.intersection(rounds.index):
         weights_by_round, round, row = kept[member], rounds[member], members.rows.loc[member]
         groups = parse(row["scenario"]).groups(row["clients"])
-        if groups is None or len(weights_by_round) <= round:
-            continue
-        weights = weights_by_round[round]
-        try:
-            found[member] = shares(weights if weights.ndim == 2 else weights[LAYERS[layers]], groups)
-        except ValueError as error:
-            raise RequestError(f"run {row['run']}: {MIXED}: {error}") from None
-    return pd.Series(found, dtype=object)
-
-
-PAIRS = {
-    "self": "the weight of a client's own model in the mixture that it starts from",
-    "similar": "the mean weight of another client of its group",
-    "other": "the mean weight of a client of another group",
-}
+        if groups is not None and round < len(weights_by_round):
+            weights = weights_by_round[round]
+            found[member] = shares(weights if weights.ndim == 2 else weights[LAYERS[layers]], groups)[pair]
+    return pd.Series(found, dtype=float)
 
 
 def _share(pair: str, layers: str) -> Measure:
-    def shares_of(members: Members) -> pd.Series[float]:
-        return _shares(members, layers).map(lambda share: getattr(share, pair)).astype(float)
-
-    suffix = "" if layers == "all" else f", {layers}"
+    is_whole = layers == "all"
     return Measure(
-        pair if layers == "all" else f"{pair}_{layers}",
-        f"{pair.capitalize()}{suffix}",
+        pair if is_whole else f"{pair}_{layers}",
+        pair.capitalize() + ("" if is_whole else f", {layers}"),
         f"{PAIRS[pair]}, mean over clients and {layers} layers, at the round of the stage",
-        shares_of,
+        lambda members: _shares(members, layers, pair),
         metric="collaboration_weight",
         printed=f"layers={layers};pair={pair}",
         digits=4,

@@ -7,11 +7,10 @@ from importlib.resources import files
 from typing import Any, ClassVar
 
 from bench.studies.dataset_tables import ClientMeans
-from bench.studies.experiment_files import read_study
-from bench.studies.published import Published
+from bench.studies.experiment import read_study
+from bench.studies.published import Published, PublishedRuns
 from bench.studies.settings import Column, Reading
 from bench.studies.study import Study
-from bench.studies.verdicts import PublishedRuns
 
 from .measures import MEASURES
 

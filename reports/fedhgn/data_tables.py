@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self, runtime_checkable
+from typing import Self
 
 import numpy as np
 
@@ -14,14 +14,6 @@ from bench.federation.prepared import Prepared
 from bench.federation.statistics import border_hyperedges, cross_client_edges, holders
 from bench.sources import Sources
 from bench.studies.dataset_tables import WHOLE, DataTable, Measured
-
-
-@runtime_checkable
-class CleanedOnLoading(Protocol):
-    """A data set that can tell which hyperedges there were before cleaning."""
-
-    def raw_hyperedges(self, sources: Sources) -> Sized:
-        """The hyperedges as the raw files list them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +47,7 @@ class PartitionCounts(DataTable):
         if isinstance(data, Graph):
             whole["edges"] = data.edges.shape[1] // 2
         whole["hyperedges"] = len(data.hyperedges)
-        if isinstance(dataset, CleanedOnLoading):
+        if hasattr(dataset, "raw_hyperedges"):
             whole["hyperedges"] = len(dataset.raw_hyperedges(sources))
             whole["cleaned_hyperedges"] = len(data.hyperedges)
         whole["classes"] = data.classes

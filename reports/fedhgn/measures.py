@@ -72,9 +72,7 @@ MEASURES = (
         "peer", "Peer, one sum", "that another client learns from one returned sum less its own part"
     ),
     _exposure_measure(
-        "recoverable_by_peers",
-        "Peer",
-        "that another client can compute from all the sums that it gets",
+        "recoverable_by_peers", "Peer", "that another client can compute from all the sums that it gets"
     ),
     Measure(
         "pairs",

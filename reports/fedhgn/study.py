@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, ClassVar
 
-from bench.studies.experiment_files import read_study
-from bench.studies.published import Published
+from bench.studies.experiment import read_study
+from bench.studies.published import Published, PublishedRuns
 from bench.studies.settings import Column, Reading, Settings
 from bench.studies.study import Study
-from bench.studies.verdicts import PublishedRuns
 
 from .data_tables import PartitionCounts
 from .measures import MEASURES

@@ -38,22 +38,13 @@ EPOCHS_TO_LEVEL = Measure(
 
 
 def _honest(members: Members) -> pd.Series[float]:
-    clients = members.clients
-    attacked = members.setting("attack.ratio").dropna().index
-    malicious = members.artefacts("malicious")
-    marks = pd.concat(
-        [
-            clients[["member"]].iloc[:0],
-            *(
-                pd.DataFrame({"member": member, "client": np.flatnonzero(is_malicious)})
-                for member, is_malicious in malicious.items()
-            ),
-        ]
-    )
-    is_known = ~clients["member"].isin(attacked.difference(malicious.index))
-    honest = clients[is_known].merge(marks, how="left", indicator="malicious")
-    honest = honest[(honest["malicious"] == "left_only") | ~honest["member"].isin(attacked)]
-    return 100.0 * honest.groupby("member")["value"].mean()
+    clients, malicious = members.clients, members.artefacts("malicious")
+    attacked = set(members.setting("attack.ratio").dropna().index)
+    is_honest = [
+        member not in attacked or (member in malicious.index and not malicious[member][client])
+        for member, client in zip(clients["member"], clients["client"], strict=True)
+    ]
+    return 100.0 * clients[is_honest].groupby("member")["value"].mean()
 
 
 HONEST = Measure(

@@ -27,7 +27,6 @@ from bench.grids import Filters, Planned, expand, load_grid
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.store.store import Stored
-from bench.studies.experiment import ExperimentPlan
 from bench.sweep import fingerprint
 from bench.sweep.plan import Step, make_plan, to_run
 from bench.sweep.run import Outcome, Sweep
@@ -152,12 +151,11 @@ def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None
     assert {spec.hyper["temperature"] for spec in specs} == {0.5}
     guest = with_guest(study, method, {"method.temperature": 0.5})()
     (table,) = [table for table in guest.experiments if table.guests and table.grid == "fedaghn_reduced"]
-    planned = ExperimentPlan(table, guest.lines)
-    lines = {line.method: line for line in planned.lines}
+    lines = {line.method: line for line in table.all_lines}
     # The table shows exactly the planned runs, at the points at which it shows the baseline's.
-    assert {spec.hash for spec in specs} <= planned.hashes
-    places = {(column, point) for column, line, point in planned.runs if line is lines[method]}
-    assert places == {(column, point) for column, line, point in planned.runs if line is lines["local"]}
+    assert {spec.hash for spec in specs} <= table.hashes
+    places = {(column, point) for column, line, point in table.runs if line is lines[method]}
+    assert places == {(column, point) for column, line, point in table.runs if line is lines["local"]}
 
     database = MemoryStore()
     local = [resolve_like(spec, "local") for spec in specs]

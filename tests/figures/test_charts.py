@@ -23,7 +23,7 @@ from bench.grids import load_grid, plan
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.spec import RunSpec
 from bench.studies.experiment import FIGURES, Line
-from bench.studies.experiment_files import read as experiments_in
+from bench.studies.experiment import read as experiments_in
 from bench.studies.settings import Reading, settings_of
 from bench.studies.study import Study
 

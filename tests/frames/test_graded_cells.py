@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -17,7 +16,6 @@ from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.frames.graded_cells import collect
 from bench.frames.stored_runs import UsualRuns
-from bench.grids import Filters, expand, load_grid
 from bench.report.captions import fine_print_of, notes
 from bench.reports.fedhgn import FedHGN
 from bench.resolve import resolve
@@ -193,16 +191,6 @@ def test_every_published_cell_is_there_with_the_reason_why_it_is_missing() -> No
     assert set(reasons) - {("fedavg_ft", "pubmed", 10)} == printed - {("local", "cora", 10)}
 
 
-def test_runs_without_numbers_are_named_beside_those_with() -> None:
-    database = MemoryStore()
-    database.add("fedavg", 0, [72, 72])
-    database.add("fedavg", 1, [73, 73])
-    database.add("fedavg", 2, None, state="diverged", reason="round 4")
-    cell = one(board(database), "fedavg")
-    assert (cell.n, cell.verdict) == (2, "compatible")
-    assert "1 of 3 runs without numbers (diverged, seed 2: round 4)" in cell.reason
-
-
 def test_runs_of_different_specs_are_never_mixed() -> None:
     database = MemoryStore()
     short, half = (CORA.model_copy(update=other) for other in ({"rounds": 8}, {"participation": 0.5}))
@@ -338,15 +326,6 @@ def test_the_majority_class_on_the_same_clients_tells_what_is_uninformative() ->
     assert (cell.verdict, cell.control) == ("uninformative", 67.0)
 
 
-def test_the_spread_between_partitions_stands_in_the_frame() -> None:
-    database = MemoryStore()
-    for place, partition in enumerate((123, 1, 2)):
-        twice(database, "local", [70 + 3 * place], **on_partition(partition))
-    twice(database, "fedavg", [70], **on_partition(123))
-    local, fedavg = (one(board(database), method, setting="") for method in ("local", "fedavg"))
-    assert (local.s_d, local.partitions, fedavg.partitions) == (pytest.approx(3.0), 3, 1)
-
-
 def test_a_partition_for_every_seed_is_one_cell() -> None:
     protocol = Protocol(rounds=200, local_epochs=3, split=(10, 20, 40), evaluate="epoch")
     database = MemoryStore()
@@ -363,16 +342,6 @@ def test_a_partition_for_every_seed_is_one_cell() -> None:
     assert (cell.setting, cell.n) == ("", 3)
     assert cell.mean == pytest.approx((174 + 175 + 176) / 9)
     assert cell.verdict == "reproduced"  # published 58.31 ± 2.29
-
-
-def test_the_global_model_is_set_beside_the_papers_single_value() -> None:
-    database = MemoryStore()
-    protocol = Protocol(rounds=600, local_epochs=3, split=(10, 20, 40))
-    twice(database, "global_hgnn", [70], clients=1, protocol=protocol, **CORACA)
-    cells = board(database, study=FedHGN, name="table2")
-    is_it = (cells["method"] == "global_hgnn") & (cells["dataset"] == "coraca") & cells["primary"]
-    found = cells[is_it & (cells["n"] > 0)]
-    assert found[["published_mean", "verdict"]].to_numpy().tolist() == [[69.53, "compatible"]]
 
 
 def test_a_caption_names_imported_bundles_and_whether_they_were_verified() -> None:
@@ -392,27 +361,3 @@ def test_seeds_that_nobody_planned_change_no_grade_once_all_planned_ones_are_the
     database.add_run(spec.model_copy(update={"seed": 4}), [74])
     local = one(board(database, study=PlannedToy), "local")
     assert (local.n, local.mean) == (5, pytest.approx(72.0))  # of 70 to 74
-
-
-def test_the_spread_between_partitions_is_that_of_the_grids_protocol(tmp_path: Path) -> None:
-    """Local's runs of three epochs have 70, 73, 76 on three partitions, those of one epoch 70, 71, 72."""
-    grid = tmp_path / "one_epoch.toml"
-    grid.write_text(
-        'title = "One epoch"\nmethods = ["local"]\nseeds = [0, 1]\n[protocol]\nlocal_epochs = 1\n'
-        '[[settings]]\ndatasets = ["cora"]\nscenario = "non-overlapping"\nclients = 10\n'
-    )
-    (planned,) = expand(load_grid(str(grid)), Filters(seeds=(0,)))
-    database = MemoryStore()
-    for place, partition in enumerate((123, 1, 2)):
-        for epochs, step in ((3, 3), (1, 1)):
-            protocol = {"partition_seed": partition, "local_epochs": epochs}
-            spec = planned.spec.model_copy(
-                update={"protocol": planned.spec.protocol.model_copy(update=protocol)}
-            )
-            for seed in (0, 1):
-                run = spec.model_copy(update={"seed": seed})
-                database.add_run(run, [70 + step * place], partition_hash=str(partition))
-    twice(database, "flow", [70])
-    study = type("OneEpoch", (ToyStudy,), {"grids": (str(grid),)})
-    flow = one(board(database, study=study), "flow", n=2)
-    assert (flow.s_d_source, flow.s_d) == ("pooled", pytest.approx(1.0))

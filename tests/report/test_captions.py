@@ -8,7 +8,7 @@ from study_cells import shown
 from toy_study import ToyStudy
 
 from bench.report.captions import OWN_RUNS, notes
-from bench.studies.source import merged
+from bench.studies.shipped import merged
 
 
 def filled(*methods: str) -> MemoryStore:

@@ -219,8 +219,8 @@ def test_points_below_each_other_are_named_over_them() -> None:
             source.add_run(by_hash[planned.hashes[0]], [50] * column.clients)
     table = shown(FedSheafHN, "new_clients", source)
     (view,) = views(table, table.cells)
-    assert plan.experiment.axis in view.stub
-    labels = {point.label for point in plan.experiment.points}
+    assert plan.axis in view.stub
+    labels = {point.label for point in plan.points}
     assert {label.rpartition(", ")[2] for label, _ in view.rows} <= labels
 
 

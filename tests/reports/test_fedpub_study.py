@@ -8,17 +8,14 @@ from stored_runs import MemoryStore
 from study_cells import cells_of, figures_of, one, printed_beside, shown
 
 from bench.comparison import find_study
-from bench.engine.methods import METHODS
 from bench.frames.graded_cells import collect
 from bench.frames.ranking import rank
 from bench.grids import Filters, expand, load_grid
 from bench.report.captions import notes
 from bench.reports.fedpub import FedPubProtocol
-from bench.reports.fedpub.study import COMMITTED_RUNS
 from bench.store.bundle import SHIPPED, Bundle
 from bench.studies.published import published
-from bench.studies.settings import Column
-from bench.studies.source import merged
+from bench.studies.shipped import merged
 
 BOARDS = ("fedpub_protocol", "fedpub_protocol_large")
 
@@ -30,26 +27,6 @@ def test_every_printed_accuracy_of_fedaux_stands_beside_a_line() -> None:
     printed = {value for value in published("fedaux") if value.metric == "accuracy"}
     assert printed <= beside
     assert {value.dataset for value in beside if value.paper == "fediih"} >= {"citeseer", "pubmed", "photo"}
-
-
-def test_values_are_compared_with_the_settings_that_they_were_made_with() -> None:
-    """FedAux is 256 wide, its run of FED-PUB has tau 10; the lines that compete have neither."""
-    study, comparable = FedPubProtocol(), set()
-    cells = cells_of(FedPubProtocol, "protocol")
-    for cell in cells[(cells["dataset"] == "cora") & (cells["paper"] == "fedaux")].itertuples():
-        target = published("fedaux")[cell.printed]
-        stated = study.paper_protocol(target, Column("cora", cell.scenario, cell.clients))
-        if all(cell.settings[key] == value for key, value in stated.items()):
-            comparable.add((target.table == COMMITTED_RUNS, cell.method, cell.line_object.competes))
-    assert comparable == {
-        (False, "local", True),
-        (False, "fedavg", True),
-        (False, "fedpub", True),
-        (False, "fedpub", False),
-        (False, "fedaux", False),
-        (True, "fedpub", False),
-        (True, "fedaux", False),
-    }
 
 
 def test_the_line_that_competes_is_ranked_and_no_variant_of_it() -> None:
@@ -83,54 +60,6 @@ def test_other_clients_of_a_published_data_set_are_not_published_and_long_notes_
     assert local["published-fresh", 10] == "not comparable"  # a verdict needs two seeds
     unrun = next(note for note in notes(found) if note.startswith("not run"))
     assert "FedProx (4 of 6 columns)" in unrun
-
-
-def test_all_runs_have_the_released_protocol() -> None:
-    for name in BOARDS:
-        for run in expand(load_grid(name)):
-            protocol, client = run.spec.protocol, run.spec.client
-            assert (protocol.local_epochs, protocol.split, protocol.initial) == (1, (20, 40, 40), "common")
-            if run.method == "fediih" and run.variant:  # its release's own, below
-                continue
-            assert client.weight_decay == 1e-6
-            assert client.learning_rate == (0.01 if run.spec.dataset == "cora" else 0.001)
-            if run.method != "majority":
-                assert protocol.rounds == 100
-            if run.method == "fedpub" and not run.variant:
-                assert run.spec.hyper["tau"] == (5.0 if run.spec.scenario == "overlapping" else 3.0)
-
-
-def test_fediih_stands_with_the_settings_that_its_release_tunes() -> None:
-    """Widths are factors times d', layers those that enter the prediction (newer facts 5.1, 5.2)."""
-    own = {
-        (run.spec.dataset, run.spec.scenario, run.spec.clients): (run.spec.client, run.spec.hyper)
-        for run in expand(load_grid("fedpub_protocol"))
-        if run.method == "fediih" and run.variant
-    }
-    client, hyper = own["cora", "published-fresh", 10]
-    assert (client.hidden, client.dropout, client.learning_rate, client.weight_decay) == (
-        256,
-        0.3,
-        0.02,
-        0.005,
-    )
-    assert (hyper["factors"], hyper["layers"]) == (2, 2)
-    client, hyper = own["citeseer", "non-overlapping", 10]
-    assert (client.hidden, client.dropout, client.learning_rate, client.weight_decay) == (
-        512,
-        0.35,
-        0.01,
-        1e-6,
-    )
-    assert (hyper["factors"], hyper["layers"]) == (2, 3)
-    assert {clients for _, _, clients in own} == {10, 30}
-
-
-def test_every_line_is_a_method_and_every_method_is_planned() -> None:
-    names = {line.method for line in FedPubProtocol.lines}
-    assert names <= set(METHODS.all())
-    for name in BOARDS:
-        assert {run.method for run in expand(load_grid(name))} == names
 
 
 def test_a_comparison_without_a_study_keeps_the_one_with_a_main_table() -> None:

@@ -6,13 +6,9 @@ import pytest
 from stored_runs import CORA, MemoryStore
 from study_cells import cells_of, one
 
-from bench.frames.graded_cells import collect
-from bench.frames.ranking import rank
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.reports.fedsheafhn.study import FOREIGN_VALUES
 from bench.studies.published import published
-from bench.studies.settings import Column
-from bench.studies.verdicts import PublishedRuns
 
 
 def test_foreign_local_and_fedpub_cells_are_those_that_both_versions_share() -> None:
@@ -31,28 +27,6 @@ def test_foreign_local_and_fedpub_cells_are_those_that_both_versions_share() -> 
             if place[1] == method and numbers["fedsheafhn_earlier"][place] == value
         }
         assert FOREIGN_VALUES["fedsheafhn_final", method] == unchanged
-
-
-def test_the_papers_eleven_methods_compete() -> None:
-    database, study = MemoryStore(), FedSheafHN()
-    for method in ("fedsheafhn_released", "local"):
-        database.add(method, 0, [99] * 6)
-    database.add("fedavg", 0, [99] * 6, hyper={"weights": "uniform"})
-    ranking = rank(study, collect(database, [study]))
-    assert ranking is not None
-    assert set(ranking.titles) == {
-        "local",
-        "fedavg",
-        "fedprox",
-        "fedper",
-        "fedsage_plus",
-        "pfedhn",
-        "fggp",
-        "pfedgraph",
-        "fedpub",
-        "flow",
-        "fedsheafhn",
-    }
 
 
 @pytest.mark.parametrize(
@@ -74,14 +48,3 @@ def test_runs_of_other_protocols_and_values_of_other_papers_are_not_compared(
     cells = cells[cells["primary"] & (cells["n"] > 0)]
     cell = one(cells, method=method, table=table, scenario="non-overlapping", clients=10)
     assert (cell.verdict == "not comparable", said in cell.reason) == (bool(said), True)
-
-
-def test_five_runs_are_behind_the_paper_s_values_and_three_behind_fed_pub_s() -> None:
-    study, column = FedSheafHN(), Column("cora", "non-overlapping", 10)
-    runs = {
-        value.method: study.published_runs(value, column)
-        for value in published("fedsheafhn_final")
-        if (value.table, value.dataset, value.clients) == ("Table 1", "cora", 10)
-    }
-    assert runs.pop("fedprox") == runs.pop("fedsage_plus") == PublishedRuns(3)
-    assert set(runs.values()) == {PublishedRuns(5, population=True)}

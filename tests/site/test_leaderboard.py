@@ -20,7 +20,7 @@ from bench.site.folder import dataset_page, method_page
 from bench.site.leaderboard import build
 from bench.store import open_store
 from bench.studies.dataset_tables import settings
-from bench.studies.source import merged
+from bench.studies.shipped import merged
 
 
 def test_every_run_has_a_link(site: Path) -> None:

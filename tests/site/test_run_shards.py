@@ -14,7 +14,7 @@ from bench import __version__
 from bench.site import run_shards
 from bench.spec import RunSpec
 from bench.store import open_store
-from bench.studies.source import merged
+from bench.studies.shipped import merged
 
 COMMAND = "bench sweep -d cora -s non-overlapping -k 10 -m fedavg --seed 2 --set protocol.rounds=3"
 

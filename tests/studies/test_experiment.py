@@ -1,19 +1,17 @@
 """Experiments: a grid's runs as lines by points, beside what the paper prints."""
 
-import math
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from stored_runs import MemoryStore
-from study_cells import CORA_20, NON, cells_of, experiments, one, plan_of, printed_beside, shown, spec
+from study_cells import CORA_20, NON, cells_of, experiments, one, printed_beside, shown, spec
 
 from bench.frames.graded_cells import values_of
 from bench.frames.stored_runs import usual_frame
 from bench.grids import expand, load_grid, plan
 from bench.report import tables
-from bench.report.captions import notes
 from bench.report.document import Document
 from bench.report.request import Request
 from bench.report.table import rank_of, text_of
@@ -21,11 +19,11 @@ from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.reports.fedsheafhn.measures import EPOCHS_TO_LEVEL, NEW_LESS_TRAINED, OF_TRAINED_CLIENTS
 from bench.resolve import resolve
-from bench.spec import Attack, Newcomers, RunSpec
+from bench.spec import Attack, Newcomers
 from bench.studies.experiment import Experiment
 from bench.studies.measures import Measure
 from bench.studies.published import published
-from bench.studies.settings import Column, is_special, settings_of
+from bench.studies.settings import Column
 
 EXPERIMENTS = experiments(FedSheafHN)
 OVER = "overlapping"
@@ -50,15 +48,16 @@ def values(name: str, database: MemoryStore, line: str, measure: Measure) -> lis
     return values_of(found.results, found.cells[is_meant], measure).sort_values("seed")["value"].tolist()
 
 
-@names
+@pytest.mark.parametrize(
+    "experiment", [*EXPERIMENTS, *experiments(FedHGN)], ids=lambda experiment: experiment.name
+)
 def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experiment) -> None:
-    plan = plan_of(FedSheafHN, experiment.name)
-    own = {digest for runs in plan.runs.values() for digest in runs.hashes}
+    own = {digest for runs in experiment.runs.values() for digest in runs.hashes}
     planned = [run.spec for run in expand(load_grid(experiment.grid))]
-    shown = [(column.dataset, column.scenario, column.clients) for column in plan.columns]
+    shown = [(column.dataset, column.scenario, column.clients) for column in experiment.columns]
     assert own == {spec.hash for spec in planned if (spec.dataset, spec.scenario, spec.clients) in shown}
-    assert {line for _, line, _ in plan.runs} == set(plan.lines)
-    assert {point for _, _, point in plan.runs} == set(experiment.points)
+    assert {line for _, line, _ in experiment.runs} == set(experiment.lines)
+    assert {point for _, _, point in experiment.runs} == set(experiment.points)
 
 
 @names
@@ -80,54 +79,6 @@ def test_every_accuracy_printed_for_an_experiment_has_its_cell(experiment: Exper
             twice = value.table == "Fig. 1 (caption)" and not value.setting  # Table 3 prints it, too
             if value.table == target.table and not twice:
                 assert value in beside
-
-
-def test_an_ablations_row_is_the_mean_over_clients_and_seeds_of_its_own_runs() -> None:
-    database = MemoryStore()
-    parts: dict[str, Any] = {
-        "inputs": "one-hot",
-        "collaboration": "none",
-        "attention": "none",
-        "refresh": 5,
-    }
-    for seed, correct in ((0, [60, 70]), (1, [62, 76])):  # 65 and 69 %
-        database.add_run(spec("ablation", "fedsheafhn", seed, **parts), correct)
-        database.add_run(
-            spec("ablation", "fedsheafhn", seed, attention="none", collaboration="sheaf", refresh=0), [10, 10]
-        )
-    database.add("fedsheafhn", 0, [1, 1], clients=20, hyper={"warm_up_epochs": 7})
-    cells = cells_of(FedSheafHN, "ablation", database)
-    row = cell(cells, "+ Hypernetwork")
-    assert row.n == 2
-    assert row.mean == pytest.approx(67)
-    assert row.std == pytest.approx(math.sqrt(8))
-    assert row.verdict == "not comparable"
-    assert row.reason == "published on ogbn-arxiv; 2 of 3 planned seeds"
-    assert cell(cells, "+ Sheaf diffusion").mean == pytest.approx(10)
-    assert cell(cells, "+ Attention").verdict == "not run"
-    assert row.setting == "method.attention=none;method.collaboration=none;method.inputs=one-hot"
-    assert row.table == "Table 4"
-
-
-def test_on_the_papers_own_data_set_there_is_a_verdict() -> None:
-    database = MemoryStore()
-    parts: dict[str, Any] = {"inputs": "one-hot", "collaboration": "none"}
-    for seed, right in ((0, 61), (1, 63)):  # printed: 61.26
-        database.add_run(spec("ablation", "fedsheafhn", seed, ARXIV_20, **parts), [right])
-        database.add_run(spec("ablation", "fedavg", seed, ARXIV_20), [50])  # printed: 36.56
-    full = spec("ablation", "fedsheafhn", 0, ARXIV_20, collaboration="sheaf", attention="qkv", refresh=5)
-    database.add_run(full, None, state="no_data", reason="the edges are missing")
-    cells = cells_of(FedSheafHN, "ablation", database)
-    row = cell(cells, "+ Hypernetwork", ARXIV_20)
-    assert row.verdict == "compatible"
-    assert row.reason.endswith("2 of 3 planned seeds")
-    assert row.difference == pytest.approx(62 - 61.26)
-    base = cell(cells, "Base model (FedAvg)", ARXIV_20)
-    assert base.verdict == "above"
-    assert base.difference == pytest.approx(50 - 36.56)
-    missing = cell(cells, "+ Dynamic embedding", ARXIV_20)
-    assert (missing.verdict, missing.reason) == ("no data", "seed 0: the edges are missing")
-    assert missing.published_mean == 71.87
 
 
 def test_spread_over_clients_and_clients_below_local() -> None:
@@ -157,13 +108,6 @@ def test_honest_clients_are_those_that_the_run_did_not_mark() -> None:
         for measure in ("accuracy", "honest"):
             plain = cell(cells, f"FED-PUB ({kind}, tau 5)", point="0", measure=measure)
             assert plain.mean == pytest.approx(81)
-
-
-def test_malicious_numbers_are_printed_in_one_table_for_each_scenario() -> None:
-    cells = cells_of(FedSheafHN, "malicious")
-    overlapping = Column("ogbn-arxiv", OVER, 30)
-    for column, printed in ((ARXIV_20, 61.25), (overlapping, 59.40)):
-        assert cell(cells, "FED-PUB (gaussian, tau 5)", column, "0.4").published_mean == printed
 
 
 def test_server_seconds_are_a_rounds_share() -> None:
@@ -218,21 +162,6 @@ def test_epochs_near_local_count_the_warm_up_and_end_with_the_run() -> None:
     assert epochs == [before + 2 * step, before + 3 * step]
 
 
-def test_robust_judges_the_spread_over_partitions() -> None:
-    database = MemoryStore()
-    for seed, fixed, redrawn in ((0, 76, 70), (1, 77, 76), (2, 78, 82)):
-        database.add_run(spec("paper_tables", "pfedgraph", seed, partition_seed=123), [fixed])
-        database.add_run(spec("robust", "pfedgraph", seed, partition_seed=seed), [redrawn])
-    table_cells = cells_of(FedSheafHN, "robust", database)
-    many = cell(table_cells, "pFedGraph", point="one a seed")
-    assert [many.mean, many.std] == pytest.approx([76, 6])
-    assert many.verdict == "compatible"  # printed: 76.61
-    # The main table takes the spread over partitions from these runs, and gives them no lines.
-    board = shown(FedSheafHN, "table1", database)
-    measured = board.cells[(board.cells["method"] == "pfedgraph") & (board.cells["n"] > 0)]
-    assert set(measured["setting"]) == {""}
-
-
 def test_choices_show_validation_beside_test() -> None:
     database = MemoryStore()
     column = Column("cora", OVER, 30)
@@ -282,23 +211,6 @@ def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
     lost = cell(cells, "FED-PUB", where, "one a seed")
     assert lost.reason.endswith("4 of 5 planned seeds; 1 of 4 runs without numbers (diverged, seed 0)")
     assert cell(cells, "Flow", where, "one a seed").reason.endswith("3 of 5 planned seeds")
-
-
-def test_attacks_of_unequal_seeds_say_so() -> None:
-    database = MemoryStore()
-    attack = Attack(kind="same", ratio=0.2, tau=5.0)
-    for seed in range(3):
-        database.add_run(spec("malicious", "fedsheafhn", seed, attack=attack), [60])
-        if seed:
-            database.add_run(spec("malicious", "fedpub", seed, attack=attack), [70])
-    document = tables.document_of(shown(FedSheafHN, "malicious", database))
-    entries = marks(document)
-    assert entries["FedSheafHN (same, tau 5), 0.2"][0] == ("60.00 ± 0.00", 1)
-    assert entries["FED-PUB (same, tau 5), 0.2"][0] == ("70.00 ± 0.00 (n=2)", 0)
-    place = "FED-PUB (same, tau 5) (Cora, non-overlapping, 20 clients, 0.2)"
-    assert f"2 of 3 planned seeds: {place}" in document.notes
-    (elsewhere,) = [note for note in document.notes if note.startswith("not comparable (published on ogbn-")]
-    assert place in elsewhere
 
 
 def test_only_the_values_without_attack_were_taken_over() -> None:
@@ -386,22 +298,6 @@ def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
     }
 
 
-def test_main_tables_count_the_planned_seeds() -> None:
-    database = MemoryStore()
-    for seed in range(5):
-        database.add_run(spec("paper_tables", "local", seed), [70])
-        if seed < 3:
-            database.add_run(spec("paper_tables", "fedavg", seed), [72])
-    board = shown(FedSheafHN, "table1", database)
-    cells = board.cells[board.cells["primary"] & (board.cells["n"] > 0)]
-    seeds = {row.line: (row.n, row.planned) for row in cells.itertuples()}
-    assert seeds == {"Local": (5, 5), "FedAvg": (3, 5), "FedAvg + fine-tuning": (3, 5)}
-    (noted,) = [note for note in notes(board) if note.startswith("3 of 5 planned seeds: ")]
-    assert "FedAvg" in noted
-    assert "Cora, 20 clients" in noted
-    assert "Local" not in noted
-
-
 def test_main_tables_have_no_lines_for_experiments_and_attacks() -> None:
     database = MemoryStore()
     for seed in (0, 1):
@@ -419,50 +315,3 @@ def test_main_tables_have_no_lines_for_experiments_and_attacks() -> None:
         ("fedsheafhn", ""),
         ("local", "protocol.rounds=8"),
     }
-
-
-def test_values_taken_over_from_fed_pub_are_compared_with_runs_of_its_protocol() -> None:
-    database = MemoryStore()
-    for seed in (0, 1):
-        for method in ("fedprox", "fedavg", "fedper"):
-            own = spec("fedpub_table", method, seed, PUBLISHED_20)
-            right = 50 + 28 * (method == "fedper") + seed
-            database.add_run(own, [right], received=[right - 20])
-            database.add_run(spec("paper_tables", method, seed), [48 + seed])
-    board = cells_of(FedSheafHN, "table1", database)
-    usual = one(
-        board[board["primary"] & (board["n"] > 0)],
-        method="fedprox",
-        scenario=NON,
-        clients=20,
-        comparison_number=0,
-    )
-    assert usual.verdict == "not comparable"
-    assert "taken over" in usual.reason
-    cells = cells_of(FedSheafHN, "fedpub_table", database)
-    rows = {
-        (row.method, row.comparison_number): row
-        for row in cells[(cells["position"] == 0) & (cells["n"] > 0)].itertuples()
-        if (row.dataset, row.scenario, row.clients) == ("cora", "published", 20)
-    }
-    received = cells[(cells["measure"] == "received") & (cells["method"] == "fedprox") & (cells["n"] > 0)]
-    assert set(received["mean"].round(6)) == {30.5}
-    # FedProx is printed as 48.22 ± 6.81 in the final version alone, FedPer as 78.01 ± 0.32 in the earlier
-    # one: both are FED-PUB's. The final FedPer and FedAvg's are the authors' own.
-    for key in (("fedprox", 0), ("fedprox", 1), ("fedper", 0)):
-        assert rows[key].verdict in ("reproduced", "compatible", "uninformative")
-    assert rows["fedper", 1].verdict == "not comparable"
-    assert "protocol differs" in rows["fedavg", 0].reason
-
-
-def test_a_run_of_an_optional_section_has_its_settings_and_others_have_none() -> None:
-    plain = RunSpec(dataset="d", scenario="s", clients=5, method="m", seed=0)
-    attacked = plain.model_copy(update={"attack": Attack(kind="same", ratio=0.2, tau=5.0)})
-    more = settings_of(attacked)
-    assert {key: more[key] for key in more.keys() - settings_of(plain).keys()} == {
-        "attack.kind": "same",
-        "attack.ratio": 0.2,
-        "attack.target": "extras",
-        "attack.tau": 5.0,
-    }
-    assert (is_special(more), is_special(settings_of(plain))) == (True, False)

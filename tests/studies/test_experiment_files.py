@@ -19,8 +19,7 @@ from bench.report.score import agreements
 from bench.report.tables import document_of
 from bench.site.documents import build
 from bench.spec import RunSpec
-from bench.studies.experiment import ExperimentPlan, Line
-from bench.studies.experiment_files import read
+from bench.studies.experiment import read
 from bench.studies.settings import Reading
 from bench.studies.study import STUDIES, Study
 
@@ -154,16 +153,8 @@ def test_a_reduced_experiment_is_compared_by_order_alone(tmp_path: Path) -> None
     assert set(taus.index) == {("cora", "GCN"), ("cora", "GraphSAGE")}  # nothing of CiteSeer is printed
 
 
-def test_a_point_is_run_in_its_own_columns(tmp_path: Path) -> None:
-    text = TWO_MODELS.replace('datasets = { cora = "cora_sage" }', 'only = { dataset = "cora" }')
-    study = study_in(tmp_path, text)
-    assert text != TWO_MODELS
-    cells = cells_of(study, "models", filled(study))
-    assert set(zip(cells["dataset"], cells["point"], strict=True)) == {
-        ("cora", "GCN"),
-        ("cora", "GraphSAGE"),
-        ("citeseer", "GCN"),
-    }
+COLUMNS = '[[columns]]\ndatasets = ["cora", "citeseer"]\nscenario = "non-overlapping"\nclients = 10'
+COMPARISONS = 'comparisons = [{ label = "Table 1", targets = [{ paper = "mine", table = "T" }] }]'
 
 
 @pytest.mark.parametrize(
@@ -172,29 +163,9 @@ def test_a_point_is_run_in_its_own_columns(tmp_path: Path) -> None:
         ('method = "fedavg_ft"', 'methods = "fedavg_ft"', "method"),
         ("ranked = true", "rank = true", "rank"),
         ('measures = ["accuracy"]', 'measures = ["acuracy"]', "accuracy"),
-        (
-            'measures = ["accuracy"]',
-            'figures = ["lines", "converge"]',
-            "figures.1: .*'convergence'",
-        ),
-        (
-            '[[columns]]\ndatasets = ["cora", "citeseer"]\nscenario = "non-overlapping"\nclients = 10',
-            "",
-            "columns",
-        ),
-        (
-            'comparisons = [{ label = "Table 1", targets = [{ paper = "mine", table = "T" }] }]',
-            "",
-            "comparisons",
-        ),
-    ],
-    ids=[
-        "key of a line",
-        "key of a table",
-        "measure",
-        "figure",
-        "no columns",
-        "no comparison",
+        ('measures = ["accuracy"]', 'figures = ["lines", "converge"]', "figures.1: .*'convergence'"),
+        (COLUMNS, "", "columns"),
+        (COMPARISONS, "", "comparisons"),
     ],
 )
 def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -202,23 +173,6 @@ def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, old: str, new: str,
     with pytest.raises(RequestError, match=said) as error:
         study_in(tmp_path, TWO_MODELS.replace(old, new))
     assert "\n" not in str(error.value)
-
-
-def test_a_method_of_two_lines_is_refused_in_one_line(tmp_path: Path) -> None:
-    study_in(tmp_path)
-    with pytest.raises(RequestError, match="fedavg stands twice") as error:
-        read(tmp_path, ("models",), (Line("fedavg", "One"), Line("local"), Line("fedavg", "Other")))
-    assert "\n" not in str(error.value)
-
-
-def test_a_line_of_which_nothing_is_planned_is_refused(tmp_path: Path) -> None:
-    study = study_in(tmp_path)
-    (experiment,) = study.experiments
-    strange = Line("fedprox", "Strange", {"method.mu": 0.7})
-    plan = ExperimentPlan(experiment)
-    plan.lines = (*plan.lines, strange)
-    with pytest.raises(RequestError, match="plans no run of the line Strange"):
-        plan.runs  # noqa: B018
 
 
 def test_the_example_of_a_study_brings_its_own_numbers(

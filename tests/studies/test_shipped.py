@@ -23,7 +23,7 @@ from bench.spec import Protocol, RunSpec
 from bench.store.bundle import write_bundle
 from bench.store.tables import Tables
 from bench.studies import shipped
-from bench.studies.source import merged
+from bench.studies.shipped import merged
 from bench.studies.study import STUDIES
 
 
@@ -110,22 +110,6 @@ def test_runs_that_were_not_made_here_stand_back(correct: int | None, options: d
     ]
 
 
-def test_a_partition_for_every_seed_is_one_cell() -> None:
-    own, bundle = MemoryStore(), MemoryStore()
-    own.add("local", 0, [1], clients=1, protocol=Protocol(partition_seed=0))
-    for seed in (0, 1, 2):
-        bundle.add("local", seed, [2], clients=1, protocol=Protocol(partition_seed=seed))
-        bundle.add("local", seed, [3], clients=1)
-    assert [value[1:] for value in values(merged(own, [("b", bundle)]))] == [
-        (0, "", 0.01),
-        (0, "b", 0.03),
-        (1, "b", 0.02),
-        (1, "b", 0.03),
-        (2, "b", 0.02),
-        (2, "b", 0.03),
-    ]
-
-
 def test_a_spec_in_two_bundles_is_taken_from_the_first() -> None:
     first, second = filled(("local", 0, 10)), filled(("local", 0, 20), ("local", 1, 30))
     assert values(merged(None, [("a", first), ("b", second)])) == [
@@ -159,18 +143,14 @@ def test_ids_lead_to_the_run_they_name() -> None:
 
 
 def test_environments_are_told_apart() -> None:
+    pythons = {"local": "3.11", "fedavg": "3.12", "fedper": "3.11"}
     own, first, second = (
-        filled((method, 0, 1), environment={"python": python})
-        for method, python in (("local", "3.11"), ("fedavg", "3.12"), ("fedper", "3.11"))
+        filled((method, 0, 1), environment={"python": python}) for method, python in pythons.items()
     )
     source = merged(own, [("b", first), ("c", second)])
     texts = source.table("environments").set_index("id")["description"].map(json.loads)
     used = dict(zip(source.runs()["method"], source.runs()["environment_id"].map(texts), strict=True))
-    assert {method: text["python"] for method, text in used.items()} == {
-        "local": "3.11",
-        "fedavg": "3.12",
-        "fedper": "3.11",
-    }
+    assert {method: text["python"] for method, text in used.items()} == pythons
 
 
 # bench report ---------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from bench import registry
 from bench.errors import RequestError
 from bench.resolve import parse_overrides, resolve
 from bench.selection import RULES
-from bench.studies.source import merged
+from bench.studies.shipped import merged
 from bench.sweep.run_details import cell, command, run_detail, run_list
 
 NAME = "cora/non-overlapping/10/fedprox"
