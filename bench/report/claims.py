@@ -48,10 +48,11 @@ def answered(study: Study, results: Results, cells: pd.DataFrame, claims: Sequen
     board = cells[(cells["study"] == study.name) & (cells["comparison_number"] == 0)]
     board = board.merge(results.places[["place", "column_number", "inner"]], on="place")
     results = results._replace(values=results.values[results.values["place"].isin(board["place"])])
+    tables = {str(name): lines for name, lines in board.groupby("document")}
     rows = []
     for number, claim in enumerate(claims):
-        places = _places(study, results, board, claim, claim.tables)
-        reduced = [] if _measured(places) else _places(study, results, board, claim, claim.reduced)
+        places = _places(study, results, tables, claim, claim.tables)
+        reduced = [] if _measured(places) else _places(study, results, tables, claim, claim.reduced)
         is_reduced = bool(_measured(reduced))
         places = reduced if is_reduced else places
         if claim.average and _measured(places):
@@ -66,15 +67,16 @@ def _measured(places: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _places(
-    study: Study, results: Results, board: pd.DataFrame, claim: Claim, tables: Sequence[str]
+    study: Study, results: Results, tables: Mapping[str, pd.DataFrame], claim: Claim, names: Sequence[str]
 ) -> list[dict[str, Any]]:
     """What the sides of a claim differ by at every place of some tables, in the runs and in the paper."""
     sizes = results.members[results.members["is_done"]].groupby("place").size()
+    titles_of_sides = {*claim.first, *claim.second}
     places = []
-    for table in tables:
-        lines = board[(board["document"] == table) & board["line"].isin([*claim.first, *claim.second])]
-        if set(lines["line"]) != {*claim.first, *claim.second}:
+    for table in names:
+        if table not in tables or not titles_of_sides <= set(tables[table]["line"]):
             continue
+        lines = tables[table][tables[table]["line"].isin(titles_of_sides)]
         is_measure = lines["measure"] == (claim.measure.name if claim.measure else "")
         is_shown = claim.measure is None or is_measure.any()
         lines = lines[is_measure if is_measure.any() else lines["position"] == 0]

@@ -91,20 +91,15 @@ def leaders(ranking: Ranking | None) -> str:
 def _ranking_table(ranking: Ranking) -> Table:
     """Every method with numbers, in the order of the ranking."""
     ranks = ranking.ranks
-    is_first = ranks["group"].eq(1).fillna(False).astype(int)
-    rows = pd.DataFrame(
-        {
-            "Method": ranks["title"],
-            "Group": ranks["group"],
-            "Mean rank": [
-                measured(mean, rank=first) for mean, first in zip(ranks["rank"], is_first, strict=True)
-            ],
-            "95 % interval": list(map(interval, ranks["low"], ranks["high"])),
-            "Tasks": ranks["tasks"].astype(str) + "/" + ranks["planned"].astype(str),
-            f"Minus {ranking.baseline_title}": ranks["minus_baseline"].map(gap),
-        }
-    )
-    return listing("ranking", "Ranking over tasks", rows.set_index("Method"))
+    rows = {
+        "Method": ranks["title"],
+        "Group": ranks["group"],
+        "Mean rank": ranks["rank"],
+        "95 % interval": list(map(interval, ranks["low"], ranks["high"])),
+        "Tasks": ranks["tasks"].astype(str) + "/" + ranks["planned"].astype(str),
+        f"Minus {ranking.baseline_title}": ranks["minus_baseline"].map(gap),
+    }
+    return listing("ranking", "Ranking over tasks", pd.DataFrame(rows).set_index("Method"))
 
 
 def _groups_table(ranking: Ranking) -> Table:

@@ -43,12 +43,10 @@ class Value:
         return f"{self.mean_text} {self.std_text}".rstrip()
 
 
-def measured(
-    mean: float, std: float = nan, digits: int = 2, note: str = "", rank: int = 0, **beside: str
-) -> Value:
+def measured(mean: float, std: float = nan, digits: int = 2, note: str = "", rank: int = 0) -> Value:
     """The value of a number, which may be missing."""
     deviation = "" if isnan(std) else f"± {std:.{digits}f}"
-    return Value(number(mean, f".{digits}f"), f"{deviation} {note}".strip(), rank, **beside)
+    return Value(number(mean, f".{digits}f"), f"{deviation} {note}".strip(), rank)
 
 
 NO_PLACE = Value("")

@@ -263,9 +263,8 @@ def test_best_is_bold_and_second_underlined() -> None:
 
 
 def test_what_stands_beside_a_number_is_in_brackets_or_below_it() -> None:
-    beside = {"published_text": "89.50 ± 0.20", "difference_text": "+0.50", "interval_text": "[+0.10, +0.90]"}
-    value = measured(90, 1, rank=1, verdict="reproduced", **beside)
-    lost = measured(nan, published_text="80.00", verdict="failed")
+    value = Value("90.00", "± 1.00", 1, "89.50 ± 0.20", "+0.50", "[+0.10, +0.90]", "reproduced")
+    lost = Value("-", published_text="80.00", verdict="failed")
     table = table_of([("", "a"), ("", "b")], {"A": [value, lost], "B": [None, Value("1")]})
     assert markdown_table(table).splitlines()[2:] == [
         r"| A | **90.00 ± 1.00** (89.50 ± 0.20, +0.50 \[+0.10, +0.90\] =) | - (80.00, failed) |",
@@ -287,7 +286,7 @@ def test_wide_tables_are_cut_between_groups_and_within_wider_ones() -> None:
 
 def test_a_block_leaves_out_rows_that_have_no_place_in_its_columns() -> None:
     value = Value("1")
-    rows = {"a": [value, None], "b": [value, value], "c": [None, Value("-")]}
+    rows: dict[str, list[Value | None]] = {"a": [value, None], "b": [value, value], "c": [None, Value("-")]}
     first, second = table_of([("x", "1"), ("y", "2")], rows).by_group()
     assert [label for label, _ in first.rows] == ["a", "b"]
     assert [label for label, _ in second.rows] == ["b", "c"]  # c was to be run there
