@@ -1,11 +1,12 @@
-"""Captions and notes: what a reader must know of a table: what it measures, and how, on which clients and
-where its runs were made, why cells are missing, and whose runs they are.
+"""Captions and notes: what a table measures, how and where its runs were made, why cells are missing, and
+whose runs they are.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -13,7 +14,7 @@ import pandas as pd
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.frames.graded_cells import Results
-from bench.frames.stored_runs import WHERE, parts_of, rows_of
+from bench.frames.stored_runs import WHERE, parts_of
 from bench.frames.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS
 from bench.grids.grid import PARTITION_SEED
 from bench.report.document import Document, DocumentCells
@@ -39,11 +40,8 @@ OTHER_ROWS = (
     "which they name."
 )
 
-IN_CAPTION = 3
-"""Measures that a caption names; more stand in the fine print."""
-
-NAMED = 3
-"""Up to so many columns or partitions are named; more are counted."""
+FEW = 3
+"""Up to so many measures stand in a caption, and up to so many columns or partitions are named."""
 
 OWN_RUNS = "runs of your own, beside those that come with the suite"
 
@@ -51,57 +49,29 @@ Protocol = tuple[int, int, str, str]
 """Rounds, local epochs, split and partition seed."""
 
 
-def statistic(
-    study: Study,
-    name: str,
-    title: str,
-    summary: str,
-    cells: pd.DataFrame,
-    results: Results,
-    caption: Iterable[str],
-    fine_print: Iterable[str],
-    **rest: Any,
-) -> Document:
-    """The document of a statistic over cells, whose caption and fine print also say how they were run."""
-    read_as = f"Test accuracy in percent, {AVERAGES[study.average]}; {reading_text(study.primary)}."
-    runs = runs_of(cells, results)
-    return Document(
-        study,
-        name,
-        title,
-        summary=summary,
-        caption=(read_as, *caption, *_conditions(study, runs)),
-        fine_print=(*fine_print, *_origins(study, runs, results)),
-        cells=cells,
-        **rest,
-    )
-
-
 def caption_of(shown: DocumentCells) -> tuple[str, ...]:
-    """What is measured and how it is selected, what is marked, protocol, seeds and tuning."""
-    study = shown.study
+    """What is measured and how it is selected, and what is marked."""
     measures = [measure for measure in shown.measures if not measure.is_extra]
-    text = _meanings(measures) if len(measures) <= IN_CAPTION else "what each column is stands in the notes"
+    text = _meanings(measures) if len(measures) <= FEW else "what each column is stands in the notes"
     text = f"{text[:1].upper()}{text[1:]}"
     if any(measure.by_reading for measure in measures):
-        reading = measures[0].reading or study.primary
+        reading = measures[0].reading or shown.study.primary
         text += f"; {STAGES[reading.stage]}, {RULES[reading.rule]}"
-    text += f"; {AVERAGES[study.average]}, ± standard deviation over seeds."
-    places = [PLACES] if any(measure.ranked for measure in measures) else []
-    return (text, *places, *_conditions(study, runs_of(shown.cells, shown.results)))
+    text += f"; {AVERAGES[shown.study.average]}, ± standard deviation over seeds."
+    return (text, PLACES) if any(measure.ranked for measure in measures) else (text,)
 
 
 def fine_print_of(shown: DocumentCells) -> tuple[str, ...]:
-    """Measures, remarks and the verdicts' rule, and where the runs are from."""
-    study, experiment = shown.study, shown.experiment
+    """Measures, remarks and the verdicts' rule."""
+    experiment = shown.experiment
     measures = [measure for measure in shown.measures if not measure.is_extra]
-    lines = [OTHER_ROWS] if any(measure.ranked for measure in shown.measures) else []
-    lines += [f"{_meanings(measures)}."] if len(measures) > IN_CAPTION else []
-    lines += (*study.remarks, *experiment.remarks) if experiment.competes else experiment.remarks
+    lines = [OTHER_ROWS] if any(measure.ranked for measure in measures) else []
+    lines += [f"{_meanings(measures)}."] if len(measures) > FEW else []
+    lines += (*shown.study.remarks, *experiment.remarks) if experiment.competes else experiment.remarks
     if any(comparison.targets for comparison in experiment.comparisons):
         margins = sorted(shown.cells.loc[shown.cells["primary"], "margin"].dropna().unique())
         lines.append(f"{LEGEND} Margin: {_either(margins)} points." if margins else LEGEND)
-    return (*lines, *_origins(study, runs_of(shown.cells, shown.results), shown.results))
+    return tuple(lines)
 
 
 def _meanings(measures: Sequence[Measure]) -> str:
@@ -111,7 +81,45 @@ def _meanings(measures: Sequence[Measure]) -> str:
     return "; ".join(f"{measure.title}: {measure.meaning}" for measure in measures)
 
 
-def runs_of(cells: pd.DataFrame, results: Results) -> pd.DataFrame:
+def with_runs(document: Document, results: Results) -> Document:
+    """The document, whose caption also says how the runs behind its cells were made, and whose fine print
+    says where.
+    """
+    study, runs = document.study, _runs_of(document.cells, results)
+    if runs.empty:
+        return replace(document, caption=(*document.caption, "Nothing of this table has been run yet."))
+    trained = runs[runs["usual"] & (runs["method"] != study.control)]
+    tuned = runs[runs["search"].notna() & runs["setting"].str.startswith("tuned")]
+    tuned = tuned.assign(mark=tuned["setting"].str.split(";").str[0])
+    clashes = _clashes(study, runs)
+
+    read_as = f"Test accuracy in percent, {AVERAGES[study.average]}; {reading_text(study.primary)}."
+    protocol = protocol_text(set(trained["protocol"])) if len(trained) else "nothing is trained"
+    searches = f", but for {tuned['mark'].nunique()} marked searches" if len(tuned) else ""
+    caption = [read_as] if document.is_statistic else []
+    caption += document.caption
+    caption += [
+        f"Protocol: {protocol}. Seeds: {ranges(runs['seed'])}. Default settings, not tuned{searches}."
+    ]
+    caption += ["Some runs are on other clients: see the notes."] if clashes else []
+
+    environments = results.source.table("environments").sort_values("id").set_index("id")["description"]
+    used = environments[environments.index.isin(runs["environment_id"])]
+    imported = runs[runs["bundle"] != ""].drop_duplicates("run")
+    bundles = parts_of(imported, ["bundle", "bundle_state"])
+    origins = [
+        ("Protocol", _protocols(study, trained)),
+        *_searches(tuned, results),
+        ("Not the same clients, and not to be compared", clashes),
+        ("Partitions", _partitions(study, runs)),
+        ("Environment", "; ".join(sorted({describe(json.loads(text)) for text in used} - {""}))),
+        ("Imported", ", ".join(f"{name} ({len(part)} runs, {state})" for (name, state), part in bundles)),
+    ]
+    fine_print = [f"{head}: {text}." for head, text in origins if text]
+    return replace(document, caption=tuple(caption), fine_print=(*document.fine_print, *fine_print))
+
+
+def _runs_of(cells: pd.DataFrame, results: Results) -> pd.DataFrame:
     """The runs with numbers behind cells: a row a run and place, in the order of the cells.
 
     New columns: usual (of a line that the study has), protocol, split, draw (the seed by which the partition
@@ -119,79 +127,14 @@ def runs_of(cells: pd.DataFrame, results: Results) -> pd.DataFrame:
     """
     places = cells[["place", "usual"]].drop_duplicates("place")
     runs = places.merge(results.members[results.members["is_done"]], on="place")
-    protocols = [protocol_of(results.settings[place]) for place in runs["place"]]
+    by_place = {place: protocol_of(results.settings[place]) for place in runs["place"].unique()}
+    protocols = [by_place[place] for place in runs["place"]]
     seeds = zip(protocols, runs["seed"].astype(str), strict=True)
     return runs.assign(
         protocol=pd.Series(protocols, runs.index, dtype=object),
         split=[protocol[2] for protocol in protocols],
         draw=[seed if protocol[3] == PER_SEED else protocol[3] for protocol, seed in seeds],
     )
-
-
-def _conditions(study: Study, runs: pd.DataFrame) -> tuple[str, ...]:
-    """Protocol, seeds and tuning of runs, and whether some of them are on other clients."""
-    if runs.empty:
-        return ("Nothing of this table has been run yet.",)
-    protocols = set(_trained(study, runs)["protocol"])
-    text = protocol_text(protocols) if protocols else "nothing is trained"
-    count = len(_tuned(runs)["setting"].unique())
-    searches = f"marked searches ({count}); all else " if count else ""
-    return (
-        f"Protocol: {text}. Seeds: {ranges(runs['seed'])}. "
-        f"Tuning: {searches}none (default settings, not tuned).",
-        *(["Some runs are on other clients: see the notes."] if _clashes(study, runs) else []),
-    )
-
-
-def _trained(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs of the study's own lines that train."""
-    return runs[runs["usual"] & (runs["method"] != study.control)]
-
-
-def _tuned(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs in settings that a search found; setting is the mark of their line."""
-    tuned = runs[runs["search"].notna() & runs["setting"].str.startswith("tuned")]
-    return tuned.assign(setting=tuned["setting"].str.split(";").str[0])
-
-
-def _origins(study: Study, runs: pd.DataFrame, results: Results) -> list[str]:
-    """Protocols by data set, searches, clients that differ, partitions, environments and bundles."""
-    used = results.source.table("environments").sort_values("id")
-    used = used[used["id"].isin(runs["environment_id"])]
-    environments = sorted({describe(json.loads(text)) for text in used["description"]} - {""})
-    imported = runs[runs["bundle"] != ""].drop_duplicates("run")
-    bundles = [
-        f"{name} ({len(part)} runs, {state})"
-        for (name, state), part in parts_of(imported, ["bundle", "bundle_state"])
-    ]
-    parts = [
-        ("Protocol", _protocols(study, runs)),
-        *_searches(runs, results),
-        ("Not the same clients, and not to be compared", _clashes(study, runs)),
-        ("Partitions", _partitions(study, runs)),
-        ("Environment", "; ".join(environments)),
-        ("Imported", ", ".join(bundles)),
-    ]
-    return [f"{head}: {text}." for head, text in parts if text]
-
-
-def _searches(runs: pd.DataFrame, results: Results) -> list[tuple[str, str]]:
-    """The marks of searches with their budgets, and whether they were on other clients."""
-    found = set()
-    for (mark, number), part in parts_of(_tuned(runs), ["setting", "search"]):
-        record = results.searches[int(number)].record
-        text = (
-            f"{record.budget.trials} trials and {record.budget.client_epochs:,.0f} client epochs at most, by "
-            f"validation accuracy of seeds {', '.join(map(str, record.seeds))}"
-        )
-        if (part["partition_hash"] != record.clients).any():
-            text += (
-                f", searched on the clients {record.clients[:8]} (partition "
-                f"{record.spec.protocol.partition_seed}), reported on others, whose test items the search "
-                "may have trained or validated on"
-            )
-        found.add((f"Tuned ('{mark}')", text))
-    return sorted(found)
 
 
 def protocol_of(settings: Settings) -> Protocol:
@@ -218,32 +161,51 @@ def _either(values: Sequence[float | str]) -> str:
     return enumeration([value if isinstance(value, str) else f"{value:g}" for value in values], "or")
 
 
-def _protocols(study: Study, runs: pd.DataFrame) -> str:
-    """The protocols of the runs that train, each with its data sets."""
-    datasets: dict[Protocol, list[str]] = {}
-    trained = _trained(study, runs).drop_duplicates(["dataset", "protocol"])
-    for row in rows_of(trained.sort_values("dataset", kind="stable")):
-        datasets.setdefault(row.protocol, []).append(study.title_of(row.dataset))
-    return "; ".join(f"{', '.join(titles)}: {protocol_text([one])}" for one, titles in datasets.items())
+def _protocols(study: Study, trained: pd.DataFrame) -> str:
+    """The protocols of runs that train, each with its data sets."""
+    datasets = trained.drop_duplicates(["dataset", "protocol"]).sort_values("dataset", kind="stable")
+    titles: dict[Protocol, list[str]] = {}
+    for dataset, protocol in zip(datasets["dataset"], datasets["protocol"], strict=True):
+        titles.setdefault(protocol, []).append(study.title_of(dataset))
+    return "; ".join(f"{', '.join(names)}: {protocol_text([one])}" for one, names in titles.items())
+
+
+def _searches(tuned: pd.DataFrame, results: Results) -> list[tuple[str, str]]:
+    """The marks of searches with their budgets, and whether they were on other clients."""
+    found = set()
+    for (mark, number), part in parts_of(tuned, ["mark", "search"]):
+        record = results.searches[int(number)].record
+        text = (
+            f"{record.budget.trials} trials and {record.budget.client_epochs:,.0f} client epochs at most, by "
+            f"validation accuracy of seeds {', '.join(map(str, record.seeds))}"
+        )
+        if (part["partition_hash"] != record.clients).any():
+            text += (
+                f", searched on the clients {record.clients[:8]} (partition "
+                f"{record.spec.protocol.partition_seed}), reported on others, whose test items the search "
+                "may have trained or validated on"
+            )
+        found.add((f"Tuned ('{mark}')", text))
+    return sorted(found)
 
 
 def _partitions(study: Study, runs: pd.DataFrame) -> str:
     """Beginnings of the partitions' hashes by column, or how many they are."""
     texts = []
-    for where, part in parts_of(runs[runs["partition_hash"] != ""], WHERE):
-        hashes = sorted(part["partition_hash"].str[:8].unique())
-        text = ", ".join(hashes) if len(hashes) <= NAMED else f"{len(hashes)} partitions"
+    for where, hashes in parts_of(runs[runs["partition_hash"] != ""], WHERE):
+        names = sorted(hashes["partition_hash"].str[:8].unique())
+        text = ", ".join(names) if len(names) <= FEW else f"{len(names)} partitions"
         texts.append(f"{study.column_title(Column(*where))}: {text}")
     return "; ".join(texts)
 
 
 def _clashes(study: Study, runs: pd.DataFrame) -> str:
     """Columns whose runs of one partition seed and split are on different clients."""
+    several = runs.groupby([*WHERE, "split", "draw"])["partition_hash"].transform("nunique") > 1
     texts = []
-    for (*where, _, seed), part in parts_of(runs, [*WHERE, "split", "draw"]):
-        hashes = sorted(part["partition_hash"].str[:8].unique())
-        if len(hashes) > 1:
-            texts.append(f"{study.column_title(Column(*where))}, partition seed {seed}: {', '.join(hashes)}")
+    for (*where, _, seed), part in parts_of(runs[several], [*WHERE, "split", "draw"]):
+        names = ", ".join(sorted(part["partition_hash"].str[:8].unique()))
+        texts.append(f"{study.column_title(Column(*where))}, partition seed {seed}: {names}")
     return "; ".join(texts)
 
 
@@ -265,19 +227,22 @@ def notes(shown: DocumentCells) -> tuple[str, ...]:
     reason, with its lines and their columns, or how many they are. Columns of which nothing was run are named
     once.
     """
-    columns = [Column(*where) for where in shown.cells[WHERE].itertuples(index=False, name=None)]
-    titles = [f"{shown.study.title_of(column.dataset)}, {shown.place_of(column)}" for column in columns]
-    cells = shown.cells.assign(column=titles)
+    cells = shown.cells.assign(column=shown.cells["data_title"] + ", " + shown.cells["federation"])
+    count = cells.loc[cells["is_run_column"], "column"].nunique() * len(shown.experiment.points)
+
+    def named(columns: pd.Series[str]) -> str:
+        names = columns.unique()
+        return "; ".join(names) if len(names) <= FEW else f"{len(names)} of {count} columns"
+
     remarks = _remarks(cells[cells["primary"]], shown.results.members)
-    points = remarks["point"].map(lambda point: f", {point}" if point else "")
-    remarks = remarks.assign(where=remarks["column"] + points)
-    is_run = cells["is_run_column"]
-    count = cells.loc[is_run, "column"].nunique() * len(shown.experiment.points)
-    lines = [f"{head}: {_where(part, count)}" for head, part in parts_of(remarks, "head")]
-    idle = cells[~is_run].sort_values("column_number")["column"].unique()
-    if len(idle):
-        lines.append(f"nothing run yet: {'; '.join(idle)}")
-    return tuple(lines)
+    places = remarks["column"] + remarks["point"].map(lambda point: f", {point}" if point else "")
+    columns = places.groupby([remarks["head"], remarks["line"]], sort=False).agg(named).rename("columns")
+    texts = []
+    for head, part in parts_of(columns.reset_index(), "head"):
+        lines = part.groupby("columns", sort=False)["line"].agg(", ".join)
+        texts.append(f"{head}: " + "; ".join(f"{titles} ({place})" for place, titles in lines.items()))
+    idle = cells[~cells["is_run_column"]].sort_values("column_number")["column"].unique()
+    return (*texts, f"nothing run yet: {'; '.join(idle)}") if len(idle) else tuple(texts)
 
 
 def _remarks(cells: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
@@ -287,10 +252,9 @@ def _remarks(cells: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
     cells = cells[(cells["comparison_number"] == 0) & cells["is_run_column"]]
     members = members[members["place"].isin(cells["place"])]
     reasons = cells["no_grade"].map(lambda reason: f" ({reason})" if reason else "")
-    has_reason = (reasons != "") | (cells["n"] == 0)
     older_numbers, own_runs = _older_numbers(members), _own_runs(members)
     heads = [
-        (cells["verdict"] + reasons).where(has_reason, "").tolist(),
+        (cells["verdict"] + reasons).where((reasons != "") | (cells["n"] == 0), "").tolist(),
         cells["missing"].tolist(),
         [older_numbers.get(place, "") for place in cells["place"]],
         [own_runs.get(place, "") for place in cells["place"]],
@@ -300,26 +264,19 @@ def _remarks(cells: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
     return remarks[remarks["head"] != ""].sort_values(order, kind="stable")
 
 
-def _where(remarks: pd.DataFrame, column_count: int) -> str:
-    """The lines of a remark with the columns that they have in common."""
-    lines_by_columns: dict[str, list[str]] = {}
-    for title, part in remarks.groupby("line", sort=False):
-        columns = part["where"].unique()
-        is_short = len(columns) <= NAMED
-        place = "; ".join(columns) if is_short else f"{len(columns)} of {column_count} columns"
-        lines_by_columns.setdefault(place, []).append(str(title))
-    return "; ".join(f"{', '.join(titles)} ({place})" for place, titles in lines_by_columns.items())
-
-
 def _older_numbers(members: pd.DataFrame) -> dict[int, str]:
     """Place -> the older numbers of the code that made its runs; nothing of a method that is not at hand."""
-    kinds, texts = METHODS.all(), {}
-    for row in rows_of(members[members["is_done"]]):
-        current = kinds[row.method].numerics if row.method in kinds else 0
-        versions = (("method", row.method_numerics, current), ("engine", row.engine_numerics, NUMERICS))
+    texts = {}
+    made_by = members.loc[members["is_done"], ["place", "method", "method_numerics", "engine_numerics"]]
+    for place, method, method_version, engine_version in made_by.drop_duplicates().itertuples(index=False):
+        kind = METHODS.all().get(method)
+        versions = (
+            ("method", method_version, kind.numerics if kind else 0),
+            ("engine", engine_version, NUMERICS),
+        )
         parts = [f"{name} numerics {version}, now {now}" for name, version, now in versions if version < now]
         if parts:
-            texts[row.place] = f"older numbers ({' and '.join(parts)}; a sweep makes them again)"
+            texts[place] = f"older numbers ({' and '.join(parts)}; a sweep makes them again)"
     return texts
 
 

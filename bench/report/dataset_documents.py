@@ -31,6 +31,10 @@ LEGEND = (
     "say here."
 )
 
+RECORD = ["paper", "table", "dataset", "scenario", "clients", "quantity", "measured", "deviation"]
+RECORD += ["published", "verdict"]
+"""Columns of the CSV file."""
+
 
 def judged(rows: pd.DataFrame, partitions: int) -> list[str]:
     """The verdicts on statistics, empty without a published value; a deviation is of ``partitions`` draws."""
@@ -71,35 +75,32 @@ def dataset_document(study: Study) -> Document | None:
     rows = description.beside(measured[measured["paper"] == description.paper], values, "right")
     rows["verdict"] = judged(rows, description.partitions)
     titles, quantities = rows["dataset"].map(study.title_of), rows["quantity"].str.replace("_", " ")
-    texts = rows[["measured", "published", "verdict"]].set_index(
-        titles + ", " + settings(rows) + ", " + quantities
-    )
-    texts = texts.rename_axis("Statistic")
+    labels = titles + ", " + settings(rows) + ", " + quantities
+    texts = rows[["measured", "published", "verdict"]].set_index(labels.rename("Statistic"))
     views = []
-    for paper, table in rows[["paper", "table"]].drop_duplicates().itertuples(index=False, name=None):
+    for paper, table in dict.fromkeys(zip(rows["paper"], rows["table"], strict=True)):
         is_here = (rows["paper"] == paper) & (rows["table"] == table)
-        name, title = f"{paper}_{table}".lower().replace(" ", "_"), f"{study.paper_title(paper)}, {table}"
+        title = f"{study.paper_title(paper)}, {table}"
+        forms = {"measured": ",.5g", "published": ",.5g"}
         views.append(
-            listing(name, title, texts[is_here.to_numpy()], {"measured": ",.5g", "published": ",.5g"})
+            listing(f"{paper}_{table}".lower().replace(" ", "_"), title, texts[is_here.to_numpy()], forms)
         )
-    caption = (
-        "Statistics of the data sets as the papers print them. Counts of clients are means over them, "
-        "heterogeneity is a median over pairs.",
-        "Measured by 'bench data stats --json', from files; what the report reads comes with the suite.",
-    )
     record = rows.assign(
         dataset=rows["printed_dataset"],
         scenario=rows["printed_scenario"],
         clients=rows["clients"].astype(str).mask(rows["printed_scenario"] == WHOLE[0], ""),
     )
-    names = ["paper", "table", "dataset", "scenario", "clients", "quantity", "measured", "deviation"]
     return Document(
         study,
         "datasets",
         "data sets",
         "Statistics of the data sets as papers print them beside those measured here.",
-        caption,
-        tuple(views),
+        caption=(
+            "Statistics of the data sets as the papers print them. Counts of clients are means over them, "
+            "heterogeneity is a median over pairs.",
+            "Measured by 'bench data stats --json', from files; what the report reads comes with the suite.",
+        ),
+        views=tuple(views),
         fine_print=(LEGEND,),
-        records={f"{study.name}_datasets": record[[*names, "published", "verdict"]]},
+        records={f"{study.name}_datasets": record[RECORD]},
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -15,18 +16,19 @@ from bench.frames.ranking import Ranking
 from bench.report.table import Table
 from bench.studies.experiment import Experiment
 from bench.studies.measures import Measure
-from bench.studies.settings import Column
 from bench.studies.study import Study
 
 PLACE = ["column_number", "line_number", "line_object", "point_object", "done_seeds"]
 """Columns of the places frame that the cells of a document have."""
 
 
-class DocumentCells(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class DocumentCells:
     """The cells of an experiment that a report shows, among all ``results``.
 
-    To the columns of the cells frame come ``PLACE``, point_number (of the experiment's points) and
-    is_run_column (something was run on the federation).
+    To the columns of the cells frame come ``PLACE``, point_number (of the experiment's points),
+    is_run_column (something was run on the federation), and what tables call a federation: data_title and
+    federation (``10 clients``, with the scenario where several are there).
     """
 
     study: Study
@@ -39,31 +41,21 @@ class DocumentCells(NamedTuple):
         """The cells of an experiment among those of its study."""
         cells = cells[cells["document"] == experiment.name]
         cells = cells.join(results.places.set_index("place")[PLACE], on="place")
-        has_runs = (cells["runs"] > 0).groupby(cells["column_number"]).transform("any")
-        points = [experiment.points.index(point) for point in cells["point_object"]]
-        return cls(study, experiment, cells.assign(point_number=points, is_run_column=has_runs), results)
+        federation = cells["clients"].map(lambda count: f"{count} client{'s' if count > 1 else ''}")
+        has_scenarios = cells["scenario"].nunique() > 1
+        cells = cells.assign(
+            point_number=[experiment.points.index(point) for point in cells["point_object"]],
+            is_run_column=(cells["runs"] > 0).groupby(cells["column_number"]).transform("any"),
+            data_title=cells["dataset"].map(study.title_of),
+            federation=cells["scenario"] + ", " + federation if has_scenarios else federation,
+        )
+        return cls(study, experiment, cells, results)
 
-    @property
-    def is_run(self) -> bool:
-        """Whether anything of it was run."""
-        return bool(self.cells["is_run_column"].any())
-
-    @property
-    def by_method(self) -> bool:
-        """Whether its rows are methods, not variants of one."""
-        lines = self.cells.drop_duplicates("line_number")
-        return self.experiment.main or bool(lines["method"].is_unique)
-
-    @property
+    @cached_property
     def measures(self) -> list[Measure]:
         """What it measures, in the order of the tables."""
         numbers = self.cells.sort_values("position")["measure_number"].unique()
         return [self.results.measures[number] for number in numbers]
-
-    def place_of(self, column: Column) -> str:
-        """A column among those of its data set: ``10 clients``, with the scenario where several are there."""
-        text = f"{column.clients} client{'s' if column.clients > 1 else ''}"
-        return text if self.cells["scenario"].nunique() == 1 else f"{column.scenario}, {text}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +133,7 @@ class Part(NamedTuple):
     documents: list[Document]
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
+class Report(NamedTuple):
     """A part for each study. ``unrun`` names studies and experiments left out because nothing of them was
     run; ``elsewhere`` describes runs that no study shows, ``shipped`` counts those that come with the suite.
     """

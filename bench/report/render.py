@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from bench.figures.panels import Figure
 from bench.report.document import Document
 from bench.report.grades import GRADES, MARKS, grade_look
-from bench.report.table import Cell, Table, Value, rank_of, text_of
+from bench.report.table import Table, Value
 
 LATEX = str.maketrans(
     {
@@ -29,8 +29,8 @@ BESIDE = f"published value, measured minus published with its 90 % interval, and
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX prints as it stands."""
-    return text.translate(LATEX)
+    """Text that LaTeX prints as it stands; minus signs of numbers become real ones."""
+    return re.sub(r"(?<![\w.])-(?=\d)", "$-$", text.translate(LATEX))
 
 
 def escape_markdown(text: str) -> str:
@@ -38,28 +38,29 @@ def escape_markdown(text: str) -> str:
     return " ".join(re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text).split())
 
 
-def _beside(cell: Cell) -> tuple[str, str]:
+def _beside(value: Value) -> tuple[str, str]:
     """What stands beside a number: what is published, and ``+0.71 [+0.12, +1.30] =``, which is difference,
     interval and the verdict's mark, or the word of a state.
     """
-    if not isinstance(cell, Value) or not cell.verdict:
+    if not value.verdict:
         return "", ""
-    verdict = grade_look(cell.verdict).mark if cell.verdict in GRADES else cell.verdict
-    return cell.published_text, " ".join(filter(None, (cell.difference_text, cell.interval_text, verdict)))
+    verdict = grade_look(value.verdict).mark if value.verdict in GRADES else value.verdict
+    judgement = " ".join(filter(None, (value.difference_text, value.interval_text, verdict)))
+    return value.published_text, judgement
 
 
 def markdown_table(table: Table) -> str:
     """A table in Markdown; best bold, second best underlined, what stands beside a number in brackets."""
-
-    def text(cell: Cell) -> str:
-        number = escape_markdown(text_of(cell))
-        number = {1: f"**{number}**", 2: f"<u>{number}</u>"}.get(rank_of(cell), number)
-        published, judgement = _beside(cell)
-        return f"{number} ({escape_markdown(f'{published}, {judgement}')})" if judgement else number
-
+    ranks = {0: "{}", 1: "**{}**", 2: "<u>{}</u>"}
     lines = [[table.stub, *map(escape_markdown, table.headings)]]
     lines.append(["---", *("---:" for _ in table.columns)])
-    lines += [[escape_markdown(label), *map(text, values)] for label, values in table.rows]
+    for label, values in table.rows:
+        line = [escape_markdown(label)]
+        for value in values:
+            beside = ", ".join(filter(None, _beside(value)))
+            text = ranks[value.rank].format(escape_markdown(value.text))
+            line.append(f"{text} ({escape_markdown(beside)})" if beside else text)
+        lines.append(line)
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -76,34 +77,28 @@ def markdown(document: Document, figures: Mapping[Figure, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _numbers(text: str) -> str:
-    """A LaTeX entry; minus signs of numbers become real ones."""
-    return re.sub(r"(?<![\w.])-(?=\d)", "$-$", escape_latex(text))
-
-
 def latex_table(table: Table) -> str:
     """A booktabs ``tabular`` of a table with one heading; best bold, second best underlined. What stands
     beside numbers is below them: published values, then judgements.
     """
-
-    def text(cell: Cell) -> str:
-        number = _numbers(text_of(cell))
-        return {1: rf"\textbf{{{number}}}", 2: rf"\underline{{{number}}}"}.get(rank_of(cell), number)
-
+    ranks = {0: "{}", 1: r"\textbf{{{}}}", 2: r"\underline{{{}}}"}
     width = len(table.columns)
-    lines = [rf"\begin{{tabular}}{{l{'r' * width}}}", r"\toprule"]
+    rows = [list(map(escape_latex, [table.stub, *table.columns]))]
+    for label, values in table.rows:
+        numbers = [ranks[value.rank].format(escape_latex(value.text)) for value in values]
+        rows.append([escape_latex(label), *numbers])
+        for texts in zip(*map(_beside, values), strict=True):
+            if any(texts):
+                smaller = [rf"{{\scriptsize {escape_latex(text)}}}" if text else "" for text in texts]
+                rows.append(["", *smaller])
+    lines = [" & ".join(row) + r" \\" for row in rows]
+    lines.insert(1, r"\midrule")
     heading = table.groups[0][0]
     if heading:
-        lines.append(rf" & \multicolumn{{{width}}}{{c}}{{{escape_latex(heading)}}} \\")
-        lines.append(rf"\cmidrule(lr){{2-{width + 1}}}")
-    rows = [list(map(escape_latex, [table.stub, *table.columns]))]
-    for label, cells in table.rows:
-        rows.append([escape_latex(label), *map(text, cells)])
-        for texts in zip(*map(_beside, cells), strict=True):
-            smaller = [rf"{{\scriptsize {_numbers(each)}}}" if each else "" for each in texts]
-            rows += [["", *smaller]] if any(texts) else []
-    body = [" & ".join(row) + r" \\" for row in rows]
-    return "\n".join([*lines, body[0], r"\midrule", *body[1:], r"\bottomrule", r"\end{tabular}"])
+        over_columns = rf" & \multicolumn{{{width}}}{{c}}{{{escape_latex(heading)}}} \\"
+        lines[:0] = [over_columns, rf"\cmidrule(lr){{2-{width + 1}}}"]
+    start = rf"\begin{{tabular}}{{l{'r' * width}}}"
+    return "\n".join([start, r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"])
 
 
 def latex(document: Document) -> str:

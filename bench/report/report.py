@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, replace
+from dataclasses import astuple
 
 import pandas as pd
 
@@ -27,7 +27,6 @@ from bench.report.tables import document_of, verdict_map
 from bench.report.tuned import tuned_document
 from bench.store.tables import Tables
 from bench.studies.experiment import Plans
-from bench.studies.members import check_kept, client_rows
 from bench.studies.study import Study, plans_of
 from bench.tune.apply import Configurations
 
@@ -46,7 +45,7 @@ def compose(
     Raises:
         RequestError: an empty database, an unknown name, or filters that leave nothing.
     """
-    chosen_studies = choose(request, studies)
+    chosen_studies = _choose(request, studies)
     all_plans = plans_of(studies)
     plans: Plans = {study.name: all_plans[study.name] for study in chosen_studies}
     if request.grid:
@@ -57,8 +56,7 @@ def compose(
     places = results.places[request.mask(results.places)]
     results = results._replace(places=request.with_guests(places))
     cells = results.cells[request.mask(results.cells)]
-    has_runs = cells["runs"] > 0
-    run_studies = set(cells.loc[has_runs, "study"]) or set(cells["study"])
+    run_studies = set(cells.loc[cells["runs"] > 0, "study"]) or set(cells["study"])
     parts, unrun = [], []
     for study in chosen_studies:
         study_cells = cells[cells["study"] == study.name]
@@ -67,19 +65,17 @@ def compose(
         if study.name not in run_studies and not (request.studies or request.grid):
             unrun.append(study.name)
             continue
-        names = set(study_cells["document"])
         tables = []
         for experiment in plans[study.name]:
-            if experiment.name in names:
+            if experiment.name in set(study_cells["document"]):
                 table = DocumentCells.of(study, experiment, study_cells, results)
                 # An experiment that nobody ran has a document where it is asked for.
-                if request.grid or experiment.main or table.is_run:
+                if request.grid or experiment.main or table.cells["is_run_column"].any():
                     tables.append(table)
                 else:
                     unrun.append(f"{study.name} {experiment.name}")
-        part = _part(study, request, drawings, tables, study_cells, results)
-        if part.documents:
-            parts.append(part)
+        if tables:
+            parts.append(_part(study, request, drawings, tables, study_cells, results))
     # What was measured most comes first: a reader's first screen is not of a study that has just begun.
     parts.sort(key=_measured_share, reverse=True)
     runs = _runs((document for part in parts for document in part.documents), results)
@@ -87,7 +83,7 @@ def compose(
     return Report(parts, shipped, unrun, _runs_outside_tables(results.runs, all_plans))
 
 
-def choose(request: Request, studies: dict[str, type[Study]]) -> list[Study]:
+def _choose(request: Request, studies: dict[str, type[Study]]) -> list[Study]:
     """The studies asked for; a grid narrows them to those that it belongs to.
 
     Raises:
@@ -120,7 +116,7 @@ def _part(
     """A study's documents: of the ``tables``, then statistics over all the ``cells`` selected, run or not.
 
     No statistics where no methods are compared; by another metric than accuracy tables and the ranking alone,
-    as nothing is published, claimed or drawn of it.
+    as nothing is published or claimed of it.
     """
     by_accuracy = results.metric == ACCURACY
     # Drawings are begun before anything else: what follows takes long enough to draw many.
@@ -129,17 +125,14 @@ def _part(
     ]
     is_compared = any(table.experiment.competes for table in tables)
     ranks = rank(study, results, cells) if is_compared else None
-    ranking = ranking_document(ranks, results) if ranks else None
     judged = judged_once(study, cells)
     counts = verdict_counts(study, judged, request.is_whole)
     sentences = [*headline(ranks, counts), leaders(ranks)]
-    if not by_accuracy:
-        documents.append(replace(ranking, figures=()) if ranking else None)
-        sentences.append(_gap(tables, results))
-    elif is_compared:
+    documents.append(ranking_document(ranks, results) if ranks else None)
+    if is_compared and by_accuracy:
         claims = [claim_document(study, results, cells, claim_list) for claim_list in study.claims]
         documents += [spread(table) for table in tables if table.experiment.main]
-        documents += [ranking, tuned_document(study, results, cells)]
+        documents.append(tuned_document(study, results, cells))
         documents += [reproduction(study, results, cells, judged, counts), *claims]
         documents.append(dataset_document(study) if request.is_whole else None)
         sentences += [f"{document.title}: {document.summary}" for document in claims if document]
@@ -163,14 +156,6 @@ def _figures(table: DocumentCells, drawings: Drawings | None) -> Iterator[Figure
         if drawings:
             drawings.begin(figure)
         yield figure
-
-
-def _gap(tables: Iterable[DocumentCells], results: Results) -> str:
-    """How many of the runs of these tables' columns lack the metric."""
-    columns = pd.concat([table.cells[WHERE] for table in tables]).drop_duplicates()
-    runs = results.runs[results.runs["state"] == "done"].merge(columns, on=WHERE)["run"].tolist()
-    known = client_rows(results.source, runs, results.metric, "trained", "test", "last")
-    return check_kept(results.metric, len(runs), len(runs) - known["run"].nunique())
 
 
 def _runs(documents: Iterable[Document], results: Results) -> pd.DataFrame:

@@ -39,6 +39,7 @@ class Request:
 
     @property
     def _filters(self) -> dict[str, tuple[str | int, ...]]:
+        """What is asked for by column."""
         filters: dict[str, tuple[str | int, ...]] = {
             "dataset": self.datasets,
             "scenario": self.scenarios,
@@ -100,10 +101,7 @@ def asked_plans(grid: str, studies: Iterable[Study], plans: Plans) -> Plans:
         narrowed = [_narrowed(grid, study, table) for table in plans[study.name] if table.main]
         planned[study.name] = [table for table in narrowed if table.lines]
     if not any(planned.values()):
-        raise RequestError(
-            f"grid {grid} plans no run for a main table of the studies {', '.join(planned)}: "
-            "'bench runs list' shows its runs"
-        )
+        raise RequestError(f"grid {grid} plans no run for a main table of {', '.join(planned)}")
     return planned
 
 
@@ -118,9 +116,7 @@ def _narrowed(grid: str, study: Study, table: Experiment) -> Experiment:
             variants.setdefault(method, {})[difference_text(settings, {})] = settings
     own_methods = {line.method for line in study.lines}
     # What a grid names competes with the study's own methods.
-    others = [
-        Line(method, study.title_of(method)) for method in sorted(variants) if method not in own_methods
-    ]
+    others = [Line(name, study.title_of(name)) for name in sorted(variants) if name not in own_methods]
     lines = [
         replace(line, settings=settings, setting=setting)
         for line in (*study.lines, *others)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ from bench.frames.graded_cells import Results
 from bench.frames.ranking import TASK, Ranking
 from bench.frames.spread import SAME_CLIENTS, SPLIT
 from bench.frames.verdicts import AGREEING, GRADES, NOT_COMPARABLE, STATES, graded
-from bench.report.captions import LEGEND, statistic
+from bench.report.captions import LEGEND, with_runs
 from bench.report.document import Document, Score
 from bench.report.ranking import first_sentence
 from bench.report.table import listing
@@ -36,24 +35,23 @@ ORDER = [*MEASURED, *STATES.values(), NO_TABLE]
 OWN_RUNS = "the method's own"
 
 
-def judged_once(study: Study, cells: pd.DataFrame, drawn_only: bool = False) -> pd.DataFrame:
+def judged_once(study: Study, cells: pd.DataFrame) -> pd.DataFrame:
     """The cells by which the published values are judged, a row a value, in the order of the tables, with
     printed_table, where the paper has the value.
 
     A value that several tables show is judged in the first of those that measured it, if possible in one
-    where it is comparable, of these in one on the paper's own clients, which another draw cannot excuse;
-    ``drawn_only`` leaves the latter out. A reduced experiment measures something else, and stands behind all
-    whole ones; one that is apart judges in its own table alone.
+    where it is comparable, of these in one on the paper's own clients, which another draw cannot excuse. A
+    reduced experiment measures something else, and stands behind all whole ones; one that is apart judges in
+    its own table alone.
     """
     apart = [experiment.name for experiment in study.experiments if experiment.apart]
     reduced = [experiment.name for experiment in study.experiments if experiment.reduced]
     is_value = cells["primary"] & cells["usual"] & cells["printed"].notna() & (cells["study"] == study.name)
     values = cells[is_value & ~cells["document"].isin(apart)]
-    values = values[~is_on_papers_clients(values)] if drawn_only else values
     weight = np.select(
         [values["document"].isin(reduced), values["n"] == 0, ~values["verdict"].isin(GRADES)],
         [-1, 0, 1],
-        2 + is_on_papers_clients(values),
+        2 + values["s_d_source"].isin([SAME_CLIENTS, SPLIT]),
     )
     values = values.assign(weight=weight, first=values.groupby(VALUE)["order"].transform("min"))
     best = values.sort_values("weight", ascending=False, kind="stable").drop_duplicates(VALUE)
@@ -61,11 +59,6 @@ def judged_once(study: Study, cells: pd.DataFrame, drawn_only: bool = False) -> 
     targets = zip(best["paper"], best["printed"], strict=True)
     tables = [published(paper, study.published)[number].table for paper, number in targets]
     return best.assign(printed_table=tables)
-
-
-def is_on_papers_clients(cells: pd.DataFrame) -> pd.Series[bool]:
-    """Whether the runs of cells are on the parts of the published ones."""
-    return cells["s_d_source"].isin([SAME_CLIENTS, SPLIT])
 
 
 def counted(data: pd.DataFrame, keys: list[str], verdict: str, order: Iterable[str]) -> pd.DataFrame:
@@ -102,22 +95,18 @@ def headline(ranking: Ranking | None, counts: pd.DataFrame) -> list[str]:
     """Who is first, or that nobody can be told apart; how much of the published values was measured, and
     what came of them, by ``verdict_counts``.
     """
-    sentences = [first_sentence(ranking)]
     total, verdicts = int(counts.to_numpy().sum()), counts.sum()
-    measured = int(verdicts[MEASURED].sum())
-    if total and not measured:
-        sentences.append(f"Of {total:,} published values none is measured under its protocol yet.")
-    elif measured:
-        outcomes = {
-            "agree with the published one": verdicts[[*AGREEING]].sum(),
-            "lie above it": verdicts["above"],
-            "lie below it": verdicts["below"],
-            "cannot be judged": verdicts["uninformative"] + verdicts[NOT_COMPARABLE],
-        }
-        parts = enumeration([f"{count:,} {words}" for words, count in outcomes.items() if count])
-        all_of = f"All {total:,} published values are" if measured == total else ""
-        subject = all_of or f"Of {total:,} published values {measured:,} are"
-        sentences.append(f"{subject} measured, of which {parts}.")
+    outcomes = {
+        "agree with the published one": verdicts[[*AGREEING]].sum(),
+        "lie above it": verdicts["above"],
+        "lie below it": verdicts["below"],
+        "cannot be judged": verdicts["uninformative"] + verdicts[NOT_COMPARABLE],
+    }
+    parts = [f"{count:,} {words}" for words, count in outcomes.items() if count]
+    sentences = [first_sentence(ranking)]
+    if total:
+        text = f"Of {total:,} published values {verdicts[MEASURED].sum():,} are measured under their protocol"
+        sentences.append(f"{text}, of which {enumeration(parts)}." if parts else f"{text} yet.")
     return sentences
 
 
@@ -135,17 +124,6 @@ def placebos(study: Study, judged: pd.DataFrame) -> pd.DataFrame:
         others = others.assign(n=others[f"{name}_n"], mean=others[mean], std=others[f"{name}_std"])
         parts.append(others.assign(runs=f"{study.title_of(method)}'s", grade=graded(others)["verdict"]))
     return pd.concat(parts).sort_index(kind="stable")[["paper", "runs", "grade"]].reset_index(drop=True)
-
-
-def on_both(study: Study, cells: pd.DataFrame) -> pd.DataFrame:
-    """Grades of values that were measured on the paper's own clients and on drawn ones: columns paper,
-    clients, grade; two rows a value.
-    """
-    judged, drawn = judged_once(study, cells), judged_once(study, cells, drawn_only=True)
-    own = judged[is_on_papers_clients(judged)]
-    pairs = drawn[drawn["n"] > 0].merge(own[[*VALUE, "verdict"]], on=VALUE, suffixes=("", "_own"))
-    grades = pairs.rename(columns={"verdict": "drawn", "verdict_own": "the paper's own"})
-    return grades.melt("paper", ["drawn", "the paper's own"], "clients", "grade")
 
 
 def sign_tests(judged: pd.DataFrame) -> pd.DataFrame:
@@ -210,41 +188,39 @@ def reproduction(
     by_table = counted(judged, ["paper", "printed_table"], "verdict", verdicts)
     by_table.insert(0, "cells", by_table.sum(axis=1))
     by_runs = counted(grades, ["paper", "runs"], "grade", GRADES)
-    by_clients = counted(on_both(study, cells), ["paper", "clients"], "grade", MEASURED).sort_index()
     ordered = taus[taus["methods"] >= LEAST_METHODS].set_index(["paper", "beside", *TASK])
-    forms = {"mean": "+.2f", "p": ".2g", "tau": "+.2f"}
-    views = [listing("score", "Reproduction score", _score(study, judged, counts, grades, taus))]
+    views = [listing("score", "Reproduction score", _score(study, judged, counts, taus))]
     for name, title, rows in (
         ("tables", "Verdicts by table", by_table),
         ("placebos", "Grades with other methods' runs in place of the method's own", by_runs),
-        ("clients", "Values on drawn clients and on the paper's own, of which the latter count", by_clients),
         ("signs", "Which side of the published value cells lie on", signs),
         ("tau", "Order of methods", ordered[["methods", "tau"]]),
     ):
         if len(rows):
             keys = rows.rename(study.paper_title, level="paper").index
             labels = pd.Index([", ".join(filter(None, map(str, key))) for key in keys], name="Values")
-            views.append(listing(name, title, rows.set_axis(labels), forms))
-    fine_print = (
-        LEGEND,
-        f"Placebos: what {study.title_of(study.baseline)} and {study.title_of(study.control)} would score "
-        "beside the published values of the other methods that have a grade. Sign tests are two-sided, over "
-        "cells with a grade, which share clients and are not independent. Kendall's tau-b of measured and "
-        f"published order of the methods with a grade, in columns with at least {LEAST_METHODS} of them.",
-    )
-    return statistic(
+            views.append(
+                listing(name, title, rows.set_axis(labels), {"mean": "+.2f", "p": ".2g", "tau": "+.2f"})
+            )
+    document = Document(
         study,
         "reproduction",
         "Reproduction score",
         "How many published values come out, on which side the others lie, and what placebos would score.",
-        judged,
-        results,
-        (
+        caption=(
             "Every published value once, beside the runs in the usual setting; shares of all published cells "
             "of a paper that the report holds.",
         ),
-        fine_print,
         views=tuple(views),
+        cells=judged,
+        fine_print=(
+            LEGEND,
+            f"Placebos: what {study.title_of(study.baseline)} and {study.title_of(study.control)} would "
+            "score beside the published values of the other methods that have a grade. Sign tests are "
+            "two-sided, over cells with a grade, which share clients and are not independent. Kendall's "
+            "tau-b of measured and published order of the methods with a grade, in columns with at least "
+            f"{LEAST_METHODS} of them.",
+        ),
         records={
             "score": counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells"),
             "placebos": grades.value_counts(sort=False).rename("cells").reset_index(),
@@ -252,26 +228,23 @@ def reproduction(
             "tau": taus.drop(columns="beside"),
         },
     )
+    return with_runs(document, results)
 
 
-def _score(
-    study: Study, judged: pd.DataFrame, counts: pd.DataFrame, grades: pd.DataFrame, taus: pd.DataFrame
-) -> pd.DataFrame:
+def _score(study: Study, judged: pd.DataFrame, counts: pd.DataFrame, taus: pd.DataFrame) -> pd.DataFrame:
     """A column a paper: its published cells by verdict, how many are compatible only because of the spread
-    between partitions, what placebos reproduce, and Kendall's tau.
+    between partitions, and the mean of Kendall's tau.
     """
     score = {}
     for paper, verdicts in counts.iterrows():
         total = int(verdicts.sum())
-        rows: dict[str, Any] = {"published cells": str(total)}
-        rows |= {str(name): f"{n} ({100 * n / total:.1f} %)" for name, n in verdicts.items()}
         rests = int(judged.loc[judged["paper"] == paper, "rests_on_spread"].sum())
-        rows["compatible by the spread between partitions"] = str(rests)
-        of_paper = grades[(grades["paper"] == paper) & (grades["runs"] != OWN_RUNS)]
-        for runs, part in of_paper.groupby("runs", sort=False)["grade"]:
-            rows[f"placebo: reproduced by {runs} runs"] = f"{(part == 'reproduced').sum()} of {len(part)}"
         known_taus = taus.loc[taus["paper"] == paper, "tau"].dropna()
-        rows["Kendall's tau, mean"] = signed(known_taus.mean())
-        rows["columns with tau"] = str(len(known_taus))
-        score[study.paper_title(str(paper))] = rows
+        score[study.paper_title(str(paper))] = {
+            "published cells": str(total),
+            **{name: f"{n} ({100 * n / total:.1f} %)" for name, n in verdicts.items()},
+            "compatible by the spread between partitions": str(rests),
+            "Kendall's tau, mean": signed(known_taus.mean()),
+            "columns with tau": str(len(known_taus)),
+        }
     return pd.DataFrame(score).rename_axis("Verdict")

@@ -6,12 +6,11 @@ import pandas as pd
 
 from bench.frames.graded_cells import Results, values_of
 from bench.frames.stored_runs import WHERE
-from bench.report.captions import statistic
+from bench.report.captions import with_runs
 from bench.report.document import Document, DocumentCells
-from bench.report.table import Table, listing, pivot
+from bench.report.table import Table, listing, measured, pivot
 from bench.statistics.summary import bottom_tenth
 from bench.studies.measures import BELOW_BASELINE, STD_OVER_CLIENTS, Measure
-from bench.studies.wording import number
 
 WORST = Measure(
     "worst_client",
@@ -48,21 +47,20 @@ def spread(shown: DocumentCells) -> Document | None:
         return None
     cells = with_measures(cells, shown.results)
     below = cells.assign(
-        group=cells["dataset"].map(study.title_of),
-        column="of " + cells["clients"].astype(str),
-        cell=cells[BELOW_BASELINE.name].map(number),
+        heading=cells["data_title"],
+        name="of " + cells["clients"].astype(str),
+        cell=cells[BELOW_BASELINE.name].map(lambda count: measured(count)),
     )
-    body = pivot(below, "line", "Method", ["column_number", "group", "column"])
+    body = pivot(below, "Method", ["line_number", "line"], ["column_number"])
     names = ["method", *WHERE, "n", "mean", "std", "low", "high", *(measure.name for measure in MEASURES)]
     numbers = cells[names]
-    return statistic(
+    document = Document(
         study,
         f"{shown.experiment.name}_spread",
         f"{shown.experiment.title}, spread over clients and seeds",
         f"Clients that do worse than under {baseline}, the worst clients, and how sure every mean is.",
-        cells,
-        shown.results,
         caption=(),
+        cells=cells,
         fine_print=(
             f"Means over seeds. {BELOW_BASELINE.name}: number of clients whose accuracy is lower than under "
             f"{baseline} with the same seed and partition; {WORST.name}: {WORST.meaning}; {BOTTOM.name}: "
@@ -74,3 +72,4 @@ def spread(shown: DocumentCells) -> Document | None:
         details=(listing("spread", "Spread over clients and seeds", numbers.set_index("method")),),
         records={"numbers": numbers[[*WHERE, "method", *names[4:]]]},
     )
+    return with_runs(document, shown.results)

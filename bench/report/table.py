@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import ceil, isnan, nan
@@ -43,41 +43,29 @@ class Value:
         return f"{self.mean_text} {self.std_text}".rstrip()
 
 
-def measured(
-    mean: float, std: float = nan, digits: int = 2, note: str = "", rank: int = 0, **beside: str
-) -> Value:
+def measured(mean: float, std: float = nan, digits: int = 2, note: str = "", rank: int = 0) -> Value:
     """The value of a number, which may be missing."""
     deviation = "" if isnan(std) else f"± {std:.{digits}f}"
-    return Value(number(mean, f".{digits}f"), f"{deviation} {note}".strip(), rank, **beside)
+    return Value(number(mean, f".{digits}f"), f"{deviation} {note}".strip(), rank)
 
 
-Cell = Value | str | None
-"""What stands in a table: a number, a text, or None where the row has no place in the column."""
-
-
-def text_of(cell: Cell) -> str:
-    """The text of a cell; empty without one."""
-    return cell.text if isinstance(cell, Value) else cell if isinstance(cell, str) else ""
-
-
-def rank_of(cell: Cell) -> int:
-    """The place of a cell in its column: 1 best, 2 second, 0 neither."""
-    return cell.rank if isinstance(cell, Value) else 0
+NO_PLACE = Value("")
+"""Stands where a row has no place in a column."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table. The ``body`` has a ``Cell`` for every label and column. Its index is named after what the rows
-    are. Its columns are pairs of a heading over several columns, which may be empty, and a name.
+    """A table. The ``body`` has a ``Value`` for every label and column, nothing where a row has no place in a
+    column. Its index is named after what the rows are. Its columns are pairs of a heading over several
+    columns, which may be empty, and a name.
 
-    ``references`` are labels of rows that compete with no other; a rule parts every ``together`` rows.
+    ``references`` are labels of rows that compete with no other.
     """
 
     name: str
     title: str
     body: pd.DataFrame
     references: frozenset[str] = frozenset()
-    together: int = 0
 
     @property
     def stub(self) -> str:
@@ -87,9 +75,8 @@ class Table:
     @property
     def groups(self) -> list[tuple[str, int]]:
         """Headings over the columns with the number of their columns."""
-        return [
-            (heading, len(list(part))) for heading, part in groupby(self.body.columns.get_level_values(0))
-        ]
+        headings = self.body.columns.get_level_values(0)
+        return [(heading, len(list(part))) for heading, part in groupby(headings)]
 
     @property
     def columns(self) -> list[str]:
@@ -102,10 +89,10 @@ class Table:
         return [", ".join(filter(None, names)) for names in self.body.columns]
 
     @property
-    def rows(self) -> list[tuple[str, tuple[Cell, ...]]]:
-        """The cells by label."""
-        cells = self.body.astype(object).where(self.body.notna(), None)
-        return [(str(label), tuple(row)) for label, *row in cells.itertuples(name=None)]
+    def rows(self) -> list[tuple[str, tuple[Value, ...]]]:
+        """The values by label."""
+        rows = self.body.astype(object).where(self.body.notna(), None).itertuples(name=None)
+        return [(str(label), tuple(value or NO_PLACE for value in values)) for label, *values in rows]
 
     def by_group(self, width: int = 1000) -> list[Table]:
         """A table for each heading, a wide one in equal parts of at most ``width`` columns; each without the
@@ -125,15 +112,17 @@ def listing(name: str, title: str, rows: pd.DataFrame, forms: Mapping[str, str] 
     texts = {}
     for column, values in rows.items():
         form = (forms or {}).get(str(column), ".2f" if is_float_dtype(values) else "")
-        texts["", str(column)] = [each if isinstance(each, Value) else number(each, form) for each in values]
-    return Table(name, title, pd.DataFrame(texts, rows.index, dtype=object))
+        cells = [each if isinstance(each, Value) else Value(number(each, form)) for each in values]
+        texts["", str(column)] = pd.Series(cells, rows.index, dtype=object)
+    return Table(name, title, pd.DataFrame(texts))
 
 
-def pivot(rows: pd.DataFrame, key: str, stub: str, columns: list[str]) -> pd.DataFrame:
-    """The body of a table from rows that each have a ``cell``: by the ``key``, which ``stub`` names, and by
-    columns, both in the order of the rows. The last two columns are heading and name.
+def pivot(rows: pd.DataFrame, stub: str, labels: Sequence[str], order: Sequence[str]) -> pd.DataFrame:
+    """The body of a table from rows that have a ``cell`` each, and ``heading`` and ``name`` of its column.
+
+    Its rows are in the order of the columns ``labels``, of which the last names a row, its columns in the
+    ``order`` of such columns.
     """
-    body = rows.pivot(index=key, columns=columns, values="cell").rename_axis(stub)
-    heads = rows[columns].drop_duplicates().itertuples(index=False, name=None)
-    body = body.loc[rows[key].unique(), list(heads)]
-    return body.droplevel(list(range(len(columns) - 2)), axis=1)
+    body = rows.pivot(index=labels, columns=[*order, "heading", "name"], values="cell")
+    body = body.sort_index().sort_index(axis=1)
+    return body.droplevel(list(labels[:-1])).droplevel(list(order), axis=1).rename_axis(stub)

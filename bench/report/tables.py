@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from bench.figures.panels import Figure
 from bench.frames.stored_runs import rows_of
 from bench.frames.verdicts import AGREEING, NOT_COMPARABLE
-from bench.report.captions import caption_of, fine_print_of, notes
+from bench.report.captions import caption_of, fine_print_of, notes, with_runs
 from bench.report.document import Document, DocumentCells
 from bench.report.grades import GRADES
-from bench.report.table import Table, Value, listing, measured
-from bench.studies.measures import Measure
-from bench.studies.settings import Column
+from bench.report.table import Table, Value, listing, measured, pivot
 from bench.studies.wording import signed, with_std
-
-if TYPE_CHECKING:
-    from bench.figures.panels import Figure
 
 NUMBERS = ["line", "dataset", "scenario", "clients", "point", "measure", "stage", "rule", "n", "planned"]
 NUMBERS += ["mean", "std", "low", "high", "s_d", "partitions", "difference", "low_difference"]
@@ -38,53 +34,51 @@ def places(means: pd.Series[float]) -> pd.Series[int]:
     return ranks.where(ranks <= 2, 0).astype(int)
 
 
-READ = ["measure_number", "n", "lost", "done_seeds", "mean", "std", "printed", "status", "published_mean"]
-READ += ["published_std", "difference", "low_difference", "high_difference", "verdict", "reason"]
-"""Columns of cells that become a value."""
-
-
-def compared_seeds(cells: pd.DataFrame) -> tuple[int, ...]:
+def _compared_seeds(cells: pd.DataFrame) -> tuple[int, ...]:
     """The seeds on which the cells of a column are compared; a cell with others has no place.
 
     They are those that most cells hold, and of equally frequent ones the more. Cells of one seed and
     cells that lost runs have no say beside others.
     """
-    known = cells[cells["n"] > 0]
-    complete = known[(known["done_seeds"].map(len) > 1) & (known["lost"] == 0)]
-    counts = Counter((known if complete.empty else complete)["done_seeds"])
+    complete = cells[(cells["done_seeds"].map(len) > 1) & (cells["lost"] == 0)]
+    counts = Counter((cells if complete.empty else complete)["done_seeds"])
     return min(counts, key=lambda seeds: (-counts[seeds], -len(seeds), seeds), default=())
 
 
-def _values(cells: pd.DataFrame, measures: Sequence[Measure]) -> pd.Series[Any]:
+def _values(shown: DocumentCells, cells: pd.DataFrame) -> list[Value]:
     """The values of cells, with the places of those that compete under one head."""
-    cells = cells[[*HEAD, *READ]].assign(competes=[line.competes for line in cells["line_object"]])
+    measures = shown.results.measures
+    lines_and_measures = zip(cells["line_object"], cells["measure_number"], strict=True)
+    is_rival = [line.competes and measures[number].ranked for line, number in lines_and_measures]
+    rivals = cells[np.array(is_rival, bool) & (cells["n"] > 0)]
     ranks: dict[Any, int] = {}
-    seeds_of_heads: dict[Any, tuple[int, ...]] = {}
-    for head, part in cells.groupby(HEAD):
-        rivals = part[part["competes"] & measures[part["measure_number"].iloc[0]].ranked]
-        seeds = seeds_of_heads[head] = compared_seeds(rivals)
-        has_seeds = np.array([each == seeds for each in rivals["done_seeds"]], bool)
-        ranks |= places(rivals.loc[has_seeds & (rivals["n"] > 0), "mean"]).to_dict()
+    seeds_by_head = {}
+    for head, part in rivals.groupby(HEAD):
+        seeds = seeds_by_head[head] = _compared_seeds(part)
+        has_seeds = np.array([each == seeds for each in part["done_seeds"]], bool)
+        ranks |= places(part.loc[has_seeds, "mean"]).to_dict()
     values = []
     for row in rows_of(cells):
-        seeds = seeds_of_heads[row.column_number, row.point_number, row.position]
         digits = measures[row.measure_number].digits
-        note = f"(n={len(row.done_seeds)})" if row.n > 0 and seeds and row.done_seeds != seeds else ""
+        seeds = seeds_by_head.get((row.column_number, row.point_number, row.position), row.done_seeds)
+        note = f"(n={len(row.done_seeds)})" if row.n > 0 and row.done_seeds != seeds else ""
         value = measured(row.mean, row.std, digits, note, ranks.get(row.Index, 0))
         is_alone = row.n > 0 and pd.isna(row.printed)
         values.append(value if is_alone else _beside_published(value, row, digits))
-    return pd.Series(values, cells.index, dtype=object)
+    return values
 
 
 def _beside_published(value: Value, row: Any, digits: int) -> Value:
     """The value of a cell with what is published of it, or why there is no number."""
-    status = "-" if pd.isna(row.status) else row.status or "-"
-    published = (
-        status if pd.isna(row.published_mean) else with_std(row.published_mean, row.published_std, digits)
-    )
+    published = "-" if pd.isna(row.status) else row.status or "-"
+    if pd.notna(row.published_mean):
+        published = with_std(row.published_mean, row.published_std, digits)
     ends = "" if pd.isna(row.low_difference) else f"[{row.low_difference:+.2f}, {row.high_difference:+.2f}]"
-    seeds = _count(len(row.done_seeds), "seed") if row.n > 0 else ""
-    hints = (seeds, f"90 % interval {ends}" if ends else "", row.reason)
+    hints = [
+        _count(len(row.done_seeds), "seed") if row.n > 0 else "",
+        f"90 % interval {ends}" if ends else "",
+        row.reason,
+    ]
     return replace(
         value,
         published_text=published,
@@ -101,46 +95,36 @@ def _table(shown: DocumentCells, name: str, title: str, cells: pd.DataFrame) -> 
     ``cells`` are primary ones beside one comparison. Where points and measures are several, every point of a
     line has a row of its own; what the points are stands over them.
     """
-    experiment = shown.experiment
+    experiment, titles = shown.experiment, [measure.title for measure in shown.results.measures]
     by_point = len(experiment.points) > 1 and cells["position"].nunique() > 1
-    row_key = ["line_number", "point_number"] if by_point else ["line_number"]
-    head_key = ["column_number", "position"] if by_point else HEAD
-
     has_content = (cells["runs"] > 0) | cells["printed"].notna()
     cells = cells[has_content.groupby([cells[key] for key in HEAD]).transform("any")]
-    cells = cells.assign(value=_values(cells, shown.results.measures))
+    cells = cells.assign(cell=pd.Series(_values(shown, cells), cells.index, dtype=object))
     cells = cells[has_content.loc[cells.index].groupby(cells["line_number"]).transform("any")]
-    body = cells.pivot(index=row_key, columns=head_key, values="value").sort_index().sort_index(axis=1)
-    heads = cells.sort_values(head_key).drop_duplicates(head_key)
-    body.columns = pd.MultiIndex.from_tuples(_heads(shown, heads, by_point), names=["group", "column"])
-    rows = cells.sort_values(row_key).drop_duplicates(row_key)
-    labels = rows["line"] + ", " + rows["point"] if by_point else rows["line"]
-    stub = "Method" if shown.by_method else "Variant"
-    stub = f"{stub}, {experiment.axis}" if by_point and experiment.axis else stub
-    body.index = pd.Index(labels, name=stub, dtype=object)
+
+    has_points = len(experiment.points) > 1 and not by_point
+    has_measures = cells["measure_number"].nunique() > 1
+    federations = cells["federation"]
+    if has_points or has_measures:
+        points = cells["point"] if has_points else ""
+        measures = cells["measure_number"].map(titles.__getitem__) if has_measures else ""
+        cells = cells.assign(heading=cells["data_title"] + ", " + federations, name=points + " " + measures)
+    else:
+        cells = cells.assign(heading=cells["data_title"], name=federations)
+    cells["name"] = cells["name"].str.strip()
+
+    lines = cells.drop_duplicates("line_number")
+    stub = "Method" if experiment.main or lines["method"].is_unique else "Variant"
+    if by_point:
+        stub = ", ".join(filter(None, (stub, experiment.axis)))
+        cells = cells.assign(label=cells["line"] + ", " + cells["point"])
+        body = pivot(cells, stub, ["line_number", "point_number", "label"], ["column_number", "position"])
+    else:
+        body = pivot(cells, stub, ["line_number", "line"], HEAD)
     fixed = (shown.study.baseline, *shown.study.references)
-    is_reference = [not line.ranked or line.method in fixed for line in rows["line_object"]]
-    references = frozenset(rows.loc[is_reference, "line"]) if experiment.competes else frozenset[str]()
-    return Table(name, title, body, references, len(experiment.points) if by_point else 0)
-
-
-def _heads(shown: DocumentCells, heads: pd.DataFrame, by_point: bool) -> list[tuple[str, str]]:
-    """Groups of columns and the columns' names: federations under data sets, or points and measures under
-    federations where those are several.
-    """
-    study = shown.study
-    has_points = len(shown.experiment.points) > 1 and not by_point
-    has_measures = heads["measure_number"].nunique() > 1
-    pairs = []
-    for head in rows_of(heads):
-        column = Column(head.dataset, head.scenario, head.clients)
-        if has_points or has_measures:
-            measure = shown.results.measures[head.measure_number].title if has_measures else ""
-            name = " ".join(filter(None, (head.point if has_points else "", measure)))
-            pairs.append((study.column_title(column), name))
-        else:
-            pairs.append((study.title_of(column.dataset), shown.place_of(column)))
-    return pairs
+    is_reference = [not line.ranked or line.method in fixed for line in lines["line_object"]]
+    references = frozenset(lines.loc[is_reference, "line"]) if experiment.competes else frozenset[str]()
+    return Table(name, title, body, references)
 
 
 def views(shown: DocumentCells, cells: pd.DataFrame) -> tuple[Table, ...]:
@@ -152,7 +136,7 @@ def views(shown: DocumentCells, cells: pd.DataFrame) -> tuple[Table, ...]:
     return (_table(shown, "measured", title, cells),) if len(cells) else ()
 
 
-def details(shown: DocumentCells) -> tuple[Table, ...]:
+def _details(shown: DocumentCells) -> tuple[Table, ...]:
     """Further published tables beside the same runs, what is published and not run, and every number."""
     primary = shown.cells[shown.cells["primary"]]
     tables = []
@@ -175,7 +159,7 @@ def details(shown: DocumentCells) -> tuple[Table, ...]:
 def verdict_map(shown: DocumentCells) -> Table | None:
     """The lines of the usual settings that have verdicts; None where nothing is comparable."""
     for table in views(shown, shown.cells[shown.cells["usual"]]):
-        verdicts = table.body.map(lambda value: value.verdict if isinstance(value, Value) else "")
+        verdicts = table.body.map(lambda value: value.verdict, na_action="ignore")
         is_graded = verdicts.isin([*GRADES])
         if (is_graded & (verdicts != NOT_COMPARABLE)).any(axis=None):
             return replace(table, title=shown.experiment.title, body=table.body[is_graded.any(axis=1)])
@@ -185,16 +169,14 @@ def verdict_map(shown: DocumentCells) -> Table | None:
 def _summary(shown: DocumentCells) -> str:
     """What a table holds, in numbers."""
     known = shown.cells[shown.cells["primary"] & (shown.cells["n"] > 0)]
-    if known.empty:
-        return "Nothing run yet."
     lines, federations = known["line_number"].nunique(), known["column_number"].nunique()
     text = f"{len(known):,} numbers of {_count(lines, 'line')} on {_count(federations, 'federation')}"
     targets = known[known["printed"].notna() & known["usual"]]
     targets = targets.drop_duplicates(["paper", "printed"], keep="last")
-    agree = targets["verdict"].isin(AGREEING).sum()
-    return (
-        f"{text}; {agree} of {_count(len(targets), 'published value')} agree." if len(targets) else f"{text}."
-    )
+    if len(targets):
+        agree = targets["verdict"].isin(AGREEING).sum()
+        text += f"; {agree} of {_count(len(targets), 'published value')} agree"
+    return f"{text}."
 
 
 def _count(number_of_things: int, noun: str) -> str:
@@ -203,7 +185,7 @@ def _count(number_of_things: int, noun: str) -> str:
 
 def document_of(shown: DocumentCells, figures: Iterable[Figure] = ()) -> Document:
     """Everything about one experiment, of which these are the figures."""
-    return Document(
+    document = Document(
         shown.study,
         shown.experiment.name,
         shown.experiment.title,
@@ -212,8 +194,9 @@ def document_of(shown: DocumentCells, figures: Iterable[Figure] = ()) -> Documen
         views(shown, shown.cells),
         shown.cells,
         is_statistic=False,
-        details=details(shown),
+        details=_details(shown),
         notes=notes(shown),
         fine_print=fine_print_of(shown),
         figures=tuple(figures),
     )
+    return with_runs(document, shown.results)

@@ -21,7 +21,7 @@ from bench.report.captions import LEGEND
 from bench.report.document import Document, Part, Report
 from bench.report.report import compose
 from bench.report.request import Request
-from bench.report.table import Table, text_of
+from bench.report.table import Table
 from bench.site import folder
 from bench.site.templating import Pages
 from bench.store.tables import Tables
@@ -128,7 +128,7 @@ def _image(path: Path) -> dict[str, Any]:
 def _wordy(table: Table) -> frozenset[int]:
     """The columns that hold whole sentences."""
     values = [(place, value) for _, row in table.rows for place, value in enumerate(row)]
-    return frozenset(place for place, value in values if len(text_of(value)) > SENTENCE)
+    return frozenset(place for place, value in values if len(value.text) > SENTENCE)
 
 
 def _kinds(document: Document) -> list[tuple[str, list[Figure]]]:

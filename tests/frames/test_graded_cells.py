@@ -16,7 +16,8 @@ from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.frames.graded_cells import collect
 from bench.frames.stored_runs import UsualRuns
-from bench.report.captions import fine_print_of, notes
+from bench.report.captions import notes
+from bench.report.tables import document_of
 from bench.reports.fedhgn import FedHGN
 from bench.resolve import resolve
 from bench.spec import Protocol, RunSpec
@@ -348,7 +349,7 @@ def test_a_caption_names_imported_bundles_and_whether_they_were_verified() -> No
     database = MemoryStore()
     for seed, bundle in enumerate(("", "theirs", "theirs")):
         database.add("local", seed, [80] * 10, bundle=bundle)
-    lines = fine_print_of(shown(ToyStudy, "table1", database))
+    lines = document_of(shown(ToyStudy, "table1", database)).fine_print
     assert "Imported: theirs (2 runs, unverified)." in lines
 
 

@@ -32,14 +32,6 @@ def test_the_study_of_which_most_was_measured_comes_first() -> None:
         assert [any(score.measured for score in part.scores) for part in report.parts] == [True, False]
 
 
-def test_runs_of_another_study_alone_are_refused() -> None:
-    database = MemoryStore()
-    database.add_run(resolve("photo", "non-overlapping", 10, "local", 0), [70] * 10)
-    studies = {FedHGN.name: FedHGN, ToyStudy.name: ToyStudy}
-    with pytest.raises(RequestError, match="--study"):
-        compose(database, Request(studies=(FedHGN.name,), datasets=("photo",)), studies)
-
-
 def filled() -> MemoryStore:
     database = MemoryStore()
     for seed in (0, 1):

@@ -24,7 +24,7 @@ def test_spread_over_clients_and_seeds() -> None:
     spread_document = spread_of(database)
     assert spread_document is not None
     (table,) = spread_document.details
-    rows = {label: list(row[3:]) for label, row in table.rows}
+    rows = {label: [value.text for value in row[3:]] for label, row in table.rows}
     # Seeds' means 72, 70, 75: mean 72.33, std 2.5166, half 4.3027 * 2.5166 / sqrt(3) = 6.2516.
     assert rows["fedavg"][:5] == ["3", "72.33", "2.52", "66.08", "78.58"]
     # sqrt(157), sqrt(52) and 10 over clients; worst 60, 62, 65; below Local 2, 1 and 0.
@@ -41,7 +41,7 @@ def test_clients_of_other_partitions_are_not_set_against_local() -> None:
     database.add("fedper", 2, [10, 10], partition_hash="q")
     spread_document = spread_of(database)
     assert spread_document is not None
-    rows = {label: row[-1] for label, row in spread_document.views[0].rows}
+    rows = {label: row[-1].text for label, row in spread_document.views[0].rows}
     assert (rows["FedAvg"], rows["FedPer"]) == ("1.00", "-")
 
 

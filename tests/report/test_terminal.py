@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 
 import pandas as pd
 from rich.console import Console
@@ -12,38 +11,26 @@ from study_cells import shown
 
 from bench.grids import Filters, expand, load_grid
 from bench.report.document import DocumentCells
-from bench.report.table import Table, measured, rank_of
-from bench.report.table import text_of as text_of_cell
+from bench.report.table import Table, measured
 from bench.report.tables import views
 from bench.report.terminal import fitting, rich_table
 from bench.reports.fedpub import FedPubProtocol
 from bench.reports.fedsheafhn import FedSheafHN
 
 
-def printed(groups: Sequence[str]) -> str:
-    """Four columns of a table under these headings, in 80 columns."""
-    columns = pd.MultiIndex.from_arrays([groups, ("Self", "Similar", "Other", "Round")])
+def test_the_one_federation_of_a_table_is_named_once() -> None:
+    place = "CIFAR-100 sample, case-study"
+    columns = pd.MultiIndex.from_product([[place], ("Self", "Similar", "Other", "Round")])
     body = pd.DataFrame([[measured(0.25)] * 4], pd.Index(["FedAGHN"], name="Method"), columns)
-    table = Table("name", "Measured", body)
+    text = printed(Table("name", "Measured", body))
+    assert text.count(place) == 1
+    assert all(name in text for name in ("Measured", "Self", "Similar", "Other", "Round"))
+
+
+def printed(table: Table) -> str:
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(rich_table(table))
     return console.export_text()
-
-
-def test_the_one_federation_of_a_table_is_named_once() -> None:
-    place = "CIFAR-100 sample, case-study"
-    text = printed([place] * 4)
-    assert text.count(place) == 1
-    assert "Measured" in text
-    assert all(name in text for name in ("Self", "Similar", "Other", "Round"))
-
-
-def test_several_federations_stand_over_their_columns() -> None:
-    text = printed(["Cora", "Cora", "CiteSeer", "CiteSeer"])
-    title, *table = text.splitlines()
-    assert "Cora" not in title
-    heads = next(line for line in table if "Cora" in line)
-    assert (heads.count("Cora"), heads.count("CiteSeer")) == (2, 2)
 
 
 def printed_of(cells: DocumentCells) -> list[Table]:
@@ -64,10 +51,7 @@ def test_no_word_of_a_heading_is_cut_and_no_row_is_empty() -> None:
     assert [row for table in tables for row, _ in table.rows] == ["Local"] * len(tables)
     assert sum(len(table.columns) for table in tables) == 5
     for table in tables:
-        console = Console(width=80, record=True, file=io.StringIO())
-        console.print(rich_table(table))
-        text = console.export_text()
-        assert text.count("overlapping") >= len(table.columns)
+        assert printed(table).count("overlapping") >= len(table.columns)
 
 
 def test_a_table_without_published_numbers_has_its_points_side_by_side() -> None:
@@ -79,12 +63,10 @@ def test_a_table_without_published_numbers_has_its_points_side_by_side() -> None
         for database in [both] * (epochs in (3, 5)) + [one] * (epochs == 5):
             database.add_run(run.spec, [60 + epochs + run.spec.seed] * 20)
     (side_by_side,) = printed_of(shown(FedSheafHN, "local_epochs", both))
-    assert [
-        (text_of_cell(value), rank_of(value)) for _, row in side_by_side.rows for value in row if value
-    ] == [
+    assert [(value.text, value.rank) for _, row in side_by_side.rows for value in row] == [
         ("63.50 ± 0.71", 1),  # 63 and 64
         ("65.50 ± 0.71", 1),
     ]
     (alone,) = printed_of(shown(FedSheafHN, "local_epochs", one))
-    assert [text_of_cell(value) for _, row in alone.rows for value in row if value] == ["65.50 ± 0.71"]
+    assert [value.text for _, row in alone.rows for value in row] == ["65.50 ± 0.71"]
     assert "5" in alone.columns[0]

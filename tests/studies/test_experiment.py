@@ -14,7 +14,6 @@ from bench.grids import expand, load_grid, plan
 from bench.report import tables
 from bench.report.document import Document
 from bench.report.request import Request
-from bench.report.table import rank_of, text_of
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.reports.fedsheafhn.measures import EPOCHS_TO_LEVEL, NEW_LESS_TRAINED, OF_TRAINED_CLIENTS
@@ -176,7 +175,7 @@ def test_choices_show_validation_beside_test() -> None:
 def marks(document: Document) -> dict[str, list[tuple[str, int]]]:
     """Text and place of the entries of the main table's rows."""
     (view,) = document.views
-    return {name: [(text_of(entry), rank_of(entry)) for entry in entries] for name, entries in view.rows}
+    return {name: [(entry.text, entry.rank) for entry in entries] for name, entries in view.rows}
 
 
 def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
@@ -279,9 +278,9 @@ def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
         (table,) = tables.views(board, board.cells)
         place = table.headings.index("Cora, 20 clients")
         return {
-            title: (text_of(entries[place]), rank_of(entries[place]))
+            title: (entries[place].text, entries[place].rank)
             for title, entries in table.rows
-            if text_of(entries[place]) not in ("-", "")
+            if entries[place].text not in ("-", "")
         }
 
     every = {

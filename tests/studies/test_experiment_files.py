@@ -128,8 +128,8 @@ def test_columns_of_two_client_models_stand_beside_their_own_published_values(tm
     assert ("citeseer", "GCN", "FedProx") not in beside
     measured = document_of(shown_cells(study, "models", filled(study))).views[0]
     assert measured.groups == [
-        ("Cora, non-overlapping, 10 clients", 2),
-        ("CiteSeer, non-overlapping, 10 clients", 2),
+        ("Cora, 10 clients", 2),
+        ("CiteSeer, 10 clients", 2),
     ]
     assert measured.columns == ["GCN", "GraphSAGE"] * 2
 
@@ -194,7 +194,7 @@ def test_the_example_of_a_study_brings_its_own_numbers(
         assert verdicts["Table 1", "Local"] == (84.0, "compatible")  # 2.5 points off, by two runs
         assert verdicts["Table 1", "FedProx"][1] == "not comparable"  # out of memory, says the paper
         (said,) = [document for document in built.documents if document.name == "claims"]
-        answers = [entries[0] for _, entries in said.views[0].rows]
+        answers = [entries[0].text for _, entries in said.views[0].rows]
         assert answers == ["not measured", "holds"]  # no run of FedAvg; all runs are alike
         with pytest.raises(SystemExit) as end:
             main(["sweep", "--grid", study.experiments[1].grid, "--dry-run"])
