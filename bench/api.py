@@ -25,15 +25,15 @@ from bench.grids import Filters, expand, requested_grid
 from bench.grids.expand import Planned
 from bench.metric_names import ACCURACY, Metric
 from bench.resolve import Overrides, resolve
+from bench.runner import fingerprint
+from bench.runner.display import Display, notebook_console
+from bench.runner.plan import Estimator, data_at_hand, make_plan, to_run
+from bench.runner.run import Outcome, Sweep
+from bench.runner.workers import OwnProcess, choose
 from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.store import stored_runs
 from bench.studies.shipped import opened_results
-from bench.sweep import fingerprint
-from bench.sweep.display import Display, notebook_console
-from bench.sweep.plan import Estimator, data_at_hand, make_plan, to_run
-from bench.sweep.run import Outcome, Sweep
-from bench.sweep.workers import OwnProcess, choose
 
 READING = {"stage": "trained", "split": "test", "rule": "best_val"}
 

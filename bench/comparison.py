@@ -26,6 +26,7 @@ from bench.metric_names import ACCURACY, Metric
 from bench.report.ranking import task_label
 from bench.report.table import Table, listing
 from bench.resolve import Overrides
+from bench.runner.plan import Step
 from bench.statistics.paired import common_ground, of_one
 from bench.store.tables import Tables
 from bench.studies.data_study import data_study
@@ -33,7 +34,6 @@ from bench.studies.measures import BELOW_BASELINE
 from bench.studies.settings import Column, settings_of
 from bench.studies.study import STUDIES, Study
 from bench.studies.wording import gap, number, ranges, with_std
-from bench.sweep.plan import Step
 
 RIVALS: dict[Family, str] = {"graph": "fedsheafhn", "hypergraph": "fedhgn", "images": "fedaghn"}
 """The study whose methods run on data that no study has."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from bench.errors import NotApplicableError, RequestError
 from bench.replacement import replacing_folder
+from bench.runner.execution import execute
+from bench.runner.order import Order
 from bench.spec import RunSpec
-from bench.sweep.execution import execute
-from bench.sweep.order import Order
 
 if TYPE_CHECKING:
     from bench.engine.batch import Stack

@@ -62,7 +62,7 @@ def check_method(file: Path) -> int:
 
 def check_device(device: str, *others: str) -> None:
     """Raises ``RequestError`` unless a device is one of the GPUs here or of ``others``."""
-    from bench.sweep.workers import visible_gpus
+    from bench.runner.workers import visible_gpus
 
     gpus = visible_gpus()
     names = [*others, *(["cuda"] if gpus else []), *gpus]

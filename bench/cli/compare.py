@@ -53,16 +53,16 @@ def compare(
     from bench.report.request import Request
     from bench.report.terminal import rich_table
     from bench.resolve import parse_overrides
+    from bench.runner import display
+    from bench.runner.display import Display
+    from bench.runner.plan import Estimator, data_at_hand, make_plan, to_run
+    from bench.runner.run import Sweep
+    from bench.runner.workers import choose
     from bench.site import folder
     from bench.site.documents import build
     from bench.store.store import stored_runs
     from bench.studies.shipped import opened_results
     from bench.studies.study import STUDIES
-    from bench.sweep import display
-    from bench.sweep.display import Display
-    from bench.sweep.plan import Estimator, data_at_hand, make_plan, to_run
-    from bench.sweep.run import Sweep
-    from bench.sweep.workers import choose
 
     folder.check(out)
     method = comparison.own_method(file)

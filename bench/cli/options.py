@@ -12,7 +12,7 @@ from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
 from bench.metric_names import Metric
-from bench.sweep.policy import Backend, Placement
+from bench.runner.policy import Backend, Placement
 
 if TYPE_CHECKING:
     from bench.grids import Filters

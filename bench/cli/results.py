@@ -34,8 +34,8 @@ def export(
         largest_array_kib: Leave out larger arrays: collaboration weights of every round take some 200.
     """
     from bench.grids import expand, load_grid
+    from bench.runner import display
     from bench.store import bundle, open_store, tables
-    from bench.sweep import display
 
     with open_store(db or paths.default_database(), create=False) as store:
         runs = store.runs()
@@ -87,10 +87,10 @@ def add(bundle: Path, /, *, folder: Path, as_json: options.AsJson = False) -> No
     Args:
         folder: Such as results/measured.
     """
+    from bench.runner import display
     from bench.store.bundle import Bundle
     from bench.studies.results_folder import add_runs
     from bench.studies.study import STUDIES
-    from bench.sweep import display
 
     added = add_runs(Bundle(bundle), folder, STUDIES.all())
     if as_json:
@@ -126,13 +126,13 @@ def verify(
         sample: How many runs: one of every method that the filters leave, as far as it reaches, then any.
         draw_seed: Seed of the draw; by default a fresh one, which whoever made the bundle cannot know.
     """
+    from bench.runner import display, workers
+    from bench.runner.plan import data_at_hand
+    from bench.runner.verify import counted, draw, drawable, make_again, obstacles, outcome
     from bench.store import open_store
     from bench.store.bundle import SHIPPED, Bundle
     from bench.store.bundle_import import mark
     from bench.store.connect import Database
-    from bench.sweep import display, workers
-    from bench.sweep.plan import data_at_hand
-    from bench.sweep.verify import counted, draw, drawable, make_again, obstacles, outcome
 
     roots = paths.data_roots(data_root)
     seed = secrets.randbelow(2**31) if draw_seed is None else draw_seed

@@ -41,8 +41,8 @@ def list_runs(
         settings: Only runs with this setting, such as method.mu=0.1; may be given several times.
     """
     from bench.resolve import parse_overrides
+    from bench.runner.run_details import chosen_runs, run_list
     from bench.store import open_store
-    from bench.sweep.run_details import chosen_runs, run_list
 
     with open_store(db or paths.default_database(), create=False) as store:
         runs = run_list(store, chosen_runs(store, filters.columns, state, parse_overrides(settings)))
@@ -89,8 +89,8 @@ def delete_runs(
     from rich.prompt import Confirm
 
     from bench.resolve import parse_overrides
+    from bench.runner.run_details import chosen_runs, run_list
     from bench.store import open_store
-    from bench.sweep.run_details import chosen_runs, run_list
 
     database = db or paths.default_database()
     with open_store(database, create=False) as store:
@@ -126,8 +126,8 @@ def show_run(run: str, *, db: options.Database = None, as_json: options.AsJson =
         _show_cell(run, db, as_json)
         return
 
+    from bench.runner.run_details import run_detail
     from bench.store import open_store
-    from bench.sweep.run_details import run_detail
 
     with open_store(db or paths.default_database(), create=False) as store:
         detail = run_detail(store, int(run))
@@ -147,8 +147,8 @@ def show_run(run: str, *, db: options.Database = None, as_json: options.AsJson =
 
 
 def _show_cell(name: str, db: str | None, as_json: bool) -> None:
+    from bench.runner.run_details import cell
     from bench.studies.shipped import opened_results
-    from bench.sweep.run_details import cell
 
     with opened_results(db, own=False) as source:
         parts = cell(source, name)
@@ -187,8 +187,8 @@ def status(
     if as_json and watch:
         raise RequestError("--watch is for people: expected it without --json")
 
-    from bench.sweep import display
-    from bench.sweep.claims import sweeps
+    from bench.runner import display
+    from bench.runner.claims import sweeps
 
     url = db or paths.default_database()
     if watch:

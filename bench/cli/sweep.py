@@ -10,7 +10,7 @@ from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
 from bench.errors import RequestError
-from bench.sweep.policy import Level
+from bench.runner.policy import Level
 
 
 def sweep(
@@ -56,12 +56,12 @@ def sweep(
     from bench import model_files
     from bench.grids import expand, requested_grid
     from bench.resolve import parse_overrides
+    from bench.runner import display, execution
+    from bench.runner.plan import Estimator, data_at_hand, make_plan, to_run
+    from bench.runner.run import Sweep, opened_pool
     from bench.store import bundle, connect
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
-    from bench.sweep import display, execution
-    from bench.sweep.plan import Estimator, data_at_hand, make_plan, to_run
-    from bench.sweep.run import Sweep, opened_pool
     from bench.tune.apply import tuned
 
     choice = filters.of_grid()

@@ -45,10 +45,10 @@ def tune(
 
     from bench.grids import expand, requested_grid
     from bench.resolve import parse_overrides
+    from bench.runner import display, plan
+    from bench.runner.run import opened_pool
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
-    from bench.sweep import display, plan
-    from bench.sweep.run import opened_pool
     from bench.tune import proposals, show
     from bench.tune.search import opened_searches, run_searches
     from bench.tune.tuning import search_seeds, tunings

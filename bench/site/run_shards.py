@@ -20,11 +20,11 @@ import pandas as pd
 
 from bench.frames.stored_runs import rows_of
 from bench.metric_names import ACCURACY
+from bench.runner.run_details import command
 from bench.site.folder import dataset_page, method_page
 from bench.spec import RunSpec
 from bench.store.tables import Tables
 from bench.studies.members import client_rows, curves_by_run
-from bench.sweep.run_details import command
 
 BLOCK = 4000
 """Runs whose results are in memory at a time."""

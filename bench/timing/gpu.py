@@ -25,8 +25,8 @@ from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.nn.base import CLIENT_MODELS
 from bench.process import end_with_parent
+from bench.runner.order import outcome
 from bench.spec import RunSpec
-from bench.sweep.order import outcome
 
 TOLERANCE = 1e-5
 """Largest difference of two models' parameters after an epoch that orders of summation may make."""

@@ -17,15 +17,15 @@ from bench.errors import RequestError
 from bench.federation.build import build as build_federation
 from bench.grids import Planned
 from bench.metric_names import ACCURACY
+from bench.runner.display import Display
+from bench.runner.execution import Build
+from bench.runner.order import Execute
+from bench.runner.plan import Estimator, Step
+from bench.runner.run import Sweep
+from bench.runner.workers import Pool
 from bench.spec import RunSpec
 from bench.store import Store, open_store
 from bench.store.store import Stored, stored_runs
-from bench.sweep.display import Display
-from bench.sweep.execution import Build
-from bench.sweep.order import Execute
-from bench.sweep.plan import Estimator, Step
-from bench.sweep.run import Sweep
-from bench.sweep.workers import Pool
 from bench.tune.proposals import propose
 from bench.tune.record import Record, State, Trial, client_epochs, record, winner_of, write
 from bench.tune.trial import CLIENT_EPOCHS, execute

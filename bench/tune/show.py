@@ -9,8 +9,8 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from bench.sweep.display import duration
-from bench.sweep.plan import Estimator
+from bench.runner.display import duration
+from bench.runner.plan import Estimator
 from bench.tune.record import Record, Trial, client_epochs, winner_of
 from bench.tune.search import Search, Searches
 from bench.tune.tuning import Value

@@ -9,15 +9,15 @@ import numpy as np
 
 from bench.engine.result import RunResult
 from bench.federation.types import TEST, hide_held_out
-from bench.sweep import execution
-from bench.sweep.order import Order
+from bench.runner import execution
+from bench.runner.order import Order
 
 CLIENT_EPOCHS = "client_epochs"
 """Array kept with a search's run: the passes over a client's training items, on average over clients."""
 
 
 def execute(order: Order, make_run: Callable[..., RunResult] = execution.execute) -> RunResult:
-    """Execute an order of a search; raises as ``bench.sweep.execution.execute``, which makes the run."""
+    """Execute an order of a search; raises as ``bench.runner.execution.execute``, which makes the run."""
     return without_test_items(make_run(order, partial(hide_held_out, roles=(TEST,))))
 
 

@@ -25,11 +25,11 @@ from bench.comparison import (
 from bench.errors import RequestError
 from bench.grids import Filters, Planned, expand, load_grid
 from bench.resolve import resolve
+from bench.runner import fingerprint
+from bench.runner.plan import Step, make_plan, to_run
+from bench.runner.run import Outcome, Sweep
 from bench.spec import RunSpec
 from bench.store.store import Stored
-from bench.sweep import fingerprint
-from bench.sweep.plan import Step, make_plan, to_run
-from bench.sweep.run import Outcome, Sweep
 
 from .conftest import Bench
 

@@ -10,9 +10,9 @@ import pytest
 
 from bench.report.document import Report
 from bench.report.request import Request
+from bench.runner.run import Outcome, Sweep
 from bench.site.folder import Contents
 from bench.store import open_store
-from bench.sweep.run import Outcome, Sweep
 
 from .conftest import Bench
 

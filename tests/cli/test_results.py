@@ -8,9 +8,9 @@ from stored_runs import bundle_of, database, done, save, spec_of
 
 from bench.engine.result import RunResult
 from bench.resolve import resolve
+from bench.runner import fingerprint
 from bench.store import open_store
 from bench.store.bundle import Bundle, write_bundle
-from bench.sweep import fingerprint
 
 from .conftest import Bench
 

@@ -19,11 +19,11 @@ from stored_runs import done, save, spec_of
 from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.errors import BusyError, RequestError
+from bench.runner.claims import Claims
 from bench.store import Store, migrate, open_store
 from bench.store.connect import Database, writing
 from bench.store.models import Claim
 from bench.store.store import stored_runs
-from bench.sweep.claims import Claims
 
 WRITERS, RUNS_EACH = 32, 5
 
@@ -310,7 +310,7 @@ def test_claims_that_have_run_out_are_removed_with_those_of_the_next_sweep(url: 
 CLAIMING = """
 import sys
 from bench.store import open_store
-from bench.sweep.claims import Claims
+from bench.runner.claims import Claims
 with open_store(sys.argv[1], create=True) as store:
     print(Claims(store).take("a"), flush=True)
     sys.stdin.readline()

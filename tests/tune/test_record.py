@@ -11,8 +11,8 @@ import pytest
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.resolve import resolve
-from bench.sweep.plan import make_plan
-from bench.sweep.run import refuse_tuned_elsewhere
+from bench.runner.plan import make_plan
+from bench.runner.run import refuse_tuned_elsewhere
 from bench.tune.apply import configurations, tuned
 from bench.tune.record import Trial, parse, winner_of
 

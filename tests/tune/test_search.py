@@ -16,12 +16,12 @@ from sqlalchemy import create_engine, text
 
 from bench.engine.result import RunResult
 from bench.errors import NoDataError, NotApplicableError, RequestError
+from bench.runner.display import Display
+from bench.runner.order import Order
 from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.bundle import write_bundle
 from bench.store.store import stored_runs
-from bench.sweep.display import Display
-from bench.sweep.order import Order
 from bench.tune.record import Record, client_epochs, parse, winner_of
 from bench.tune.search import Searches, TrialRun, opened_searches, run_searches
 from bench.tune.tuning import Tuning

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.sweep.plan import Estimator
+from bench.runner.plan import Estimator
 from bench.tune.search import Search
 from bench.tune.show import cost, row
 

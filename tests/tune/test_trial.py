@@ -14,9 +14,9 @@ from toy_federations import linked, make_spec, play, random_federation
 from bench.engine.execute import run as engine_run
 from bench.engine.result import RunResult
 from bench.federation.types import TEST, VALIDATION, Federation
+from bench.runner import execution
+from bench.runner.order import Order
 from bench.spec import RunSpec
-from bench.sweep import execution
-from bench.sweep.order import Order
 from bench.tune.trial import CLIENT_EPOCHS, execute
 
 FEDERATION = random_federation()

@@ -17,9 +17,9 @@ import numpy as np
 
 from bench.engine.result import RunResult
 from bench.resolve import resolve
+from bench.runner.order import Order
+from bench.runner.workers import OwnProcess
 from bench.spec import RunSpec
-from bench.sweep.order import Order
-from bench.sweep.workers import OwnProcess
 from bench.tune.record import Record, record, winner_of, write
 from bench.tune.search import Search, TrialRun
 from bench.tune.trial import without_test_items

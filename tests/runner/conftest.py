@@ -8,7 +8,7 @@ import pytest
 
 from bench import engine
 from bench.engine.methods import METHODS
-from bench.sweep import fingerprint
+from bench.runner import fingerprint
 
 
 @pytest.fixture

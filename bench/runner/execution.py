@@ -22,9 +22,9 @@ from bench.errors import NoDataError, RequestError
 from bench.federation.build import build
 from bench.federation.types import Federation
 from bench.nn.models import build_model
+from bench.runner import fingerprint
+from bench.runner.order import Order
 from bench.spec import FederationKey, RunSpec
-from bench.sweep import fingerprint
-from bench.sweep.order import Order
 
 FEDERATIONS = 2
 """So many federations stay in a worker: a sweep runs many methods on the same clients in a row."""

@@ -26,10 +26,10 @@ from bench.cli.runs import status
 from bench.engine.states import State
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
+from bench.runner import claims, fingerprint, run
+from bench.runner.claims import LEASE, Claims, sweeps
 from bench.store import Store, connect, open_store
 from bench.store.store import now
-from bench.sweep import claims, fingerprint, run
-from bench.sweep.claims import LEASE, Claims, sweeps
 
 
 def test_claims_of_dead_sweeps_on_this_host_hold_up_nobody(tmp_path: Path) -> None:

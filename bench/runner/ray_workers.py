@@ -13,9 +13,9 @@ from ray.exceptions import OutOfMemoryError, RayError, RayTaskError
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.sweep.order import Execute, Order
-from bench.sweep.policy import PER_GPU, Placement
-from bench.sweep.workers import Lost, attempt_on_node
+from bench.runner.order import Execute, Order
+from bench.runner.policy import PER_GPU, Placement
+from bench.runner.workers import Lost, attempt_on_node
 
 OBJECT_STORE = 100 * 2**20
 """Bytes for results on their way, where the sweep starts a Ray of its own; they are small."""

@@ -20,11 +20,11 @@ from bench.environment import describe
 from bench.errors import RequestError
 from bench.grids import expand
 from bench.resolve import resolve
-from bench.sweep import workers
-from bench.sweep.order import Execute, Order
-from bench.sweep.policy import Backend, Placement
-from bench.sweep.run import opened_pool
-from bench.sweep.workers import LocalPool, Lost, choose, cores
+from bench.runner import workers
+from bench.runner.order import Execute, Order
+from bench.runner.policy import Backend, Placement
+from bench.runner.run import opened_pool
+from bench.runner.workers import LocalPool, Lost, choose, cores
 
 PLANNED = expand(grid(methods=("local",), seeds=(0, 1, 2)))
 ORDER = Order(PLANNED[0].spec, (), "cpu", 1)
@@ -154,7 +154,7 @@ def test_a_missing_extra_is_named(
     backend: Backend, package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("ray", "slurm"):
-        monkeypatch.delitem(sys.modules, f"bench.sweep.{name}_workers", raising=False)
+        monkeypatch.delitem(sys.modules, f"bench.runner.{name}_workers", raising=False)
     monkeypatch.setitem(sys.modules, package, None)
     there = opened_pool(Placement(backend=backend), 1, tmp_path)
     with pytest.raises(RequestError, match=rf"^--backend .*: pip install 'pfl-bench\[{backend}\]'$"), there:

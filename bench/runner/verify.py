@@ -19,19 +19,19 @@ from bench.errors import RequestError
 from bench.federation.build import build as build_federation
 from bench.grids import Planned
 from bench.metric_names import ACCURACY
+from bench.runner import fingerprint
+from bench.runner.display import Display
+from bench.runner.execution import Build, execute
+from bench.runner.order import Execute
+from bench.runner.plan import Estimator, make_plan, sort_of
+from bench.runner.run import Sweep
+from bench.runner.workers import Pool
 from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT
 from bench.store.bundle_import import Finding, name_of
 from bench.store.tables import Tables, filter_known_runs
-from bench.sweep import fingerprint
-from bench.sweep.display import Display
-from bench.sweep.execution import Build, execute
-from bench.sweep.order import Execute
-from bench.sweep.plan import Estimator, make_plan, sort_of
-from bench.sweep.run import Sweep
-from bench.sweep.workers import Pool
 
 TOLERANCE, LOOSE = 0.5, 1.0
 """Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which

@@ -33,12 +33,12 @@ from bench.engine.states import State
 from bench.environment import processor
 from bench.errors import RequestError
 from bench.grids import expand
+from bench.runner import fingerprint, verify
+from bench.runner.display import Display
+from bench.runner.verify import compare, draw
 from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.bundle import Bundle, write_bundle
-from bench.sweep import fingerprint, verify
-from bench.sweep.display import Display
-from bench.sweep.verify import compare, draw
 
 
 @pytest.fixture(scope="module")

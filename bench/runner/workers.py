@@ -18,8 +18,8 @@ from bench.engine.result import RunResult
 from bench.environment import describe
 from bench.errors import RequestError, unknown
 from bench.process import end_with_parent
-from bench.sweep.order import Execute, Order, attempt, outcome
-from bench.sweep.policy import PER_GPU
+from bench.runner.order import Execute, Order, attempt, outcome
+from bench.runner.policy import PER_GPU
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from bench.engine.result import Code, RunResult
+from bench.runner.order import Order
 from bench.spec import RunSpec
-from bench.sweep.order import Order
 
 CLIENTS = 3
 
@@ -86,7 +86,7 @@ def told(order: Order) -> RunResult:
 
 def frozen(order: Order) -> RunResult:
     """A real run, and how much garbage collection passes by afterwards."""
-    from bench.sweep.execution import execute
+    from bench.runner.execution import execute
 
     result = execute(order)
     result.bytes_up = gc.get_freeze_count()

@@ -14,9 +14,9 @@ from stored_runs import MemoryStore
 from bench import registry
 from bench.errors import RequestError
 from bench.resolve import parse_overrides, resolve
+from bench.runner.run_details import cell, command, run_detail, run_list
 from bench.selection import RULES
 from bench.studies.shipped import merged
-from bench.sweep.run_details import cell, command, run_detail, run_list
 
 NAME = "cora/non-overlapping/10/fedprox"
 

@@ -13,11 +13,11 @@ from statistics import median
 from bench.dataset import DATASETS
 from bench.engine.states import COMPLETE, FAILURES, SETTLED
 from bench.grids import Planned
+from bench.runner import fingerprint
+from bench.runner.policy import Level
 from bench.sources import Sources
 from bench.spec import RunSpec, run_name
 from bench.store.store import Kind, Stored
-from bench.sweep import fingerprint
-from bench.sweep.policy import Level
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from rich.table import Table
 
 from bench.engine.result import RunResult
 from bench.engine.states import SETTLED
+from bench.runner.claims import sweeps
+from bench.runner.plan import Estimator, Step, side_by_side, to_run
 from bench.store.store import accuracies, now
-from bench.sweep.claims import sweeps
-from bench.sweep.plan import Estimator, Step, side_by_side, to_run
 
 NO_SWEEP = "no sweep is running"
 
@@ -232,7 +232,7 @@ class Display:
 
 
 def status(sweeps_now: Sequence[Mapping[str, Any]]) -> str:
-    """What runs where, how far each of ``bench.sweep.claims.sweeps`` is, and when it ends."""
+    """What runs where, how far each of ``bench.runner.claims.sweeps`` is, and when it ends."""
     lines = []
     for sweep in sweeps_now:
         end = f"in {duration(-_age(sweep['ends']))}" if sweep["ends"] else "at an unknown time"

@@ -15,9 +15,9 @@ from bench.engine.methods import METHODS
 from bench.federation.build import build
 from bench.grids import Planned
 from bench.own_sources import sources
+from bench.runner import fingerprint
+from bench.runner.plan import make_plan
 from bench.spec import ClientSettings, RunSpec
-from bench.sweep import fingerprint
-from bench.sweep.plan import make_plan
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ import torch
 from processes import wait_for, workers_below
 from wall_clock import WallClock, clock
 
-from bench.sweep.run import HELD_BACK
+from bench.runner.run import HELD_BACK
 
 __all__ = ["clock"]
 

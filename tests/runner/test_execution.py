@@ -18,9 +18,9 @@ from bench.federation.build import build
 from bench.federation.identity import federation_hash
 from bench.federation.types import Federation
 from bench.resolve import resolve
-from bench.sweep import fingerprint
-from bench.sweep.execution import build_all, execute, run_checkpoint
-from bench.sweep.order import Order, attempt
+from bench.runner import fingerprint
+from bench.runner.execution import build_all, execute, run_checkpoint
+from bench.runner.order import Order, attempt
 
 MAJORITY = resolve("cora", "non-overlapping", 3, "majority", 0)
 LOCAL = resolve("cora", "non-overlapping", 3, "local", 0, {"protocol.rounds": 2})

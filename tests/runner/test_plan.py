@@ -14,11 +14,11 @@ from bench import engine
 from bench.engine.result import RunResult
 from bench.grids import expand
 from bench.resolve import resolve
+from bench.runner import display, fingerprint
+from bench.runner.display import Display, line
+from bench.runner.plan import Estimator, Step, make_plan, to_run
+from bench.runner.policy import Level
 from bench.spec import RunSpec
-from bench.sweep import display, fingerprint
-from bench.sweep.display import Display, line
-from bench.sweep.plan import Estimator, Step, make_plan, to_run
-from bench.sweep.policy import Level
 
 pytestmark = pytest.mark.usefixtures("older_code_exists")
 

@@ -13,13 +13,13 @@ from processes import alive, below, wait_for
 from scripted import Scripted
 
 from bench.grids import expand
-from bench.sweep.policy import Placement
+from bench.runner.policy import Placement
 
 pytest.importorskip("ray", reason="needs the extra 'ray'")
 
 from ray.cluster_utils import Cluster
 
-from bench.sweep.ray_workers import RayPool
+from bench.runner.ray_workers import RayPool
 
 NODE = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
 

@@ -25,14 +25,14 @@ from bench.engine.states import FAILURES
 from bench.errors import NoDataError, RequestError
 from bench.grids import Planned, expand
 from bench.resolve import resolve
+from bench.runner import fingerprint, workers
+from bench.runner.claims import Claims, sweeps
+from bench.runner.plan import Step
+from bench.runner.run import Outcome
+from bench.runner.workers import LocalPool
 from bench.store import Store, open_store
 from bench.store.models import ImportedBundle, Run
 from bench.store.store import now
-from bench.sweep import fingerprint, workers
-from bench.sweep.claims import Claims, sweeps
-from bench.sweep.plan import Step
-from bench.sweep.run import Outcome
-from bench.sweep.workers import LocalPool
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After some errors every later call of the process to its device fails."""
-    monkeypatch.setattr("bench.sweep.workers.describe", lambda device, threads: {})  # a mere name here
+    monkeypatch.setattr("bench.runner.workers.describe", lambda device, threads: {})  # a mere name here
     for device, processes in (("cuda:0", 2), ("cpu", 1)):
         (tmp_path / device).mkdir()
         work = Scripted(tmp_path / device)

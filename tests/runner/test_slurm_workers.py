@@ -17,17 +17,17 @@ from scripted import Scripted
 
 from bench.errors import RequestError
 from bench.grids import expand
-from bench.sweep.execution import execute
-from bench.sweep.order import Order
-from bench.sweep.policy import Placement
+from bench.runner.execution import execute
+from bench.runner.order import Order
+from bench.runner.policy import Placement
 
 pytest.importorskip("submitit", reason="needs the extra 'slurm'")
 
 from submitit.core.utils import pickle_load
 from submitit.slurm.slurm import SlurmExecutor
 
-from bench.sweep import slurm_workers
-from bench.sweep.slurm_workers import SlurmPool
+from bench.runner import slurm_workers
+from bench.runner.slurm_workers import SlurmPool
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,9 @@ from submitit.core.utils import FailedJobError
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.sweep.order import Execute, Order
-from bench.sweep.policy import Placement
-from bench.sweep.workers import Lost, attempt_on_node
+from bench.runner.order import Execute, Order
+from bench.runner.policy import Placement
+from bench.runner.workers import Lost, attempt_on_node
 
 JOBS = 32
 """Jobs at a time unless ``--jobs`` says otherwise."""

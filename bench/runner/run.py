@@ -24,17 +24,17 @@ from bench.engine.states import COMPLETE, FAILURES, SETTLED
 from bench.errors import RequestError
 from bench.federation.build import build as build_federation
 from bench.replacement import unfinished_files
+from bench.runner import fingerprint
+from bench.runner.claims import Claims
+from bench.runner.display import Display
+from bench.runner.execution import Build, build_all, execute
+from bench.runner.order import Execute, Order
+from bench.runner.plan import Estimator, Step, kind_of, side_by_side, to_run
+from bench.runner.policy import Placement
+from bench.runner.workers import Lost, Pool, choose, thread_variables
 from bench.spec import FederationKey, RunSpec
 from bench.store import Store, open_store
 from bench.store.store import Kind, now
-from bench.sweep import fingerprint
-from bench.sweep.claims import Claims
-from bench.sweep.display import Display
-from bench.sweep.execution import Build, build_all, execute
-from bench.sweep.order import Execute, Order
-from bench.sweep.plan import Estimator, Step, kind_of, side_by_side, to_run
-from bench.sweep.policy import Placement
-from bench.sweep.workers import Lost, Pool, choose, thread_variables
 
 BLOCKS = (1, 1, 2, 4)
 """How many times smaller than usual the blocks of clients are in each try of a run whose worker was lost or
@@ -388,11 +388,11 @@ def opened_pool(placement: Placement, runs: int, home: Path) -> Iterator[Pool]:
     pool: Pool
     try:
         if backend == "ray":
-            from bench.sweep.ray_workers import RayPool
+            from bench.runner.ray_workers import RayPool
 
             pool = RayPool(placement, runs)
         elif backend == "slurm":
-            from bench.sweep.slurm_workers import SlurmPool
+            from bench.runner.slurm_workers import SlurmPool
 
             pool = SlurmPool(home / "slurm", placement, runs)
         else:

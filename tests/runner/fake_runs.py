@@ -11,10 +11,10 @@ from bench.errors import NoDataError, RequestError
 from bench.grids import Grid
 from bench.grids.grid import Setting
 from bench.resolve import resolve
+from bench.runner import fingerprint
+from bench.runner.workers import LocalPool
 from bench.store import open_store
 from bench.store.store import Stored
-from bench.sweep import fingerprint
-from bench.sweep.workers import LocalPool
 
 
 @dataclass

@@ -11,15 +11,15 @@ from fake_runs import any_federation, cpu
 from rich.console import Console
 
 from bench.grids import Planned
+from bench.runner.display import Display
+from bench.runner.execution import Build
+from bench.runner.order import Execute
+from bench.runner.plan import Estimator, Step, make_plan
+from bench.runner.policy import Level
+from bench.runner.run import Outcome, Sweep
+from bench.runner.workers import Pool
 from bench.store import open_store
 from bench.store.store import stored_runs
-from bench.sweep.display import Display
-from bench.sweep.execution import Build
-from bench.sweep.order import Execute
-from bench.sweep.plan import Estimator, Step, make_plan
-from bench.sweep.policy import Level
-from bench.sweep.run import Outcome, Sweep
-from bench.sweep.workers import Pool
 
 
 @dataclass
