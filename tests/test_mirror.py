@@ -23,9 +23,11 @@ ELSEWHERE = {
     "methods/test_hypergraph.py": "hypergraphs of clients in methods/_completion.py",
     "methods/test_limits.py": "several methods: the simpler ones that they become, and their initial models",
     "nn/test_graph_models.py": "gcn2 and sage: against layers of torch-geometric",
+    "nn/test_image_models.py": "cnn and resnet: against torch's own layers",
     "site/test_browser.py": "the whole site in a real browser",
     "store/test_servers.py": "the store, claims and sweeps on a server",
-    "sweep/test_faults.py": "a sweep's processes, killed at every place",
+    "runner/test_faults.py": "a sweep's processes, killed at every place",
+    "studies/test_experiment_files.py": "a study's files, from their lines to a report",
 }
 """A file that checks something across modules -> what."""
 

@@ -22,7 +22,7 @@ from bench.federation.types import SPLITS, TEST, Federation, hide_held_out
 from bench.metric_names import ROC_AUC
 from bench.selection import RULES
 from bench.spec import STAGES
-from bench.store.store import accuracies, areas
+from bench.store.store import accuracies, tables_of
 
 READINGS = {(stage, rule) for stage in STAGES for rule in RULES}
 
@@ -172,8 +172,10 @@ def test_two_classes_have_an_area_under_the_roc_curve() -> None:
         pairs = np.sign(scores[ones][:, None] - scores[~ones][None, :]) / 2 + 0.5
         expected = pairs.mean() if pairs.size else np.nan
         np.testing.assert_allclose(result.roc_auc["trained", "last"][number], expected)
-    rows = [row for row in areas(result) if (row["stage"], row["rule"]) == ("trained", "last")]
-    assert [(row["client"], row["metric"]) for row in rows] == [(0, ROC_AUC), (2, ROC_AUC)]
+    rows = [row for row in tables_of(result)["client_results"] if row["metric"] == ROC_AUC]
+    assert {(row["client"], row["stage"], row["rule"]) for row in rows} == {
+        (client, *reading) for client in (0, 2) for reading in READINGS
+    }
     assert run(make_spec("local", random_federation(), rounds=1), random_federation()).roc_auc == {}
 
 

@@ -88,7 +88,7 @@ def test_graph_methods_have_no_row_below_a_hypergraph() -> None:
     database.add_run(spec("fedhgn_cost", "fedcog", 0, CORA), [40, 40, 40])
     made = tables.document_of(shown(FedHGN, "cost", database))
     graph, hypergraph = sorted(made.views[0].by_group(), key=lambda block: block.groups)
-    assert graph.groups[0][0] == "Cora, label-dirichlet, 3 clients"
+    assert graph.groups[0][0] == "Cora, 3 clients"
     assert [label for label, _ in graph.rows] == ["FedHGN with HC", "FedCog"]
     assert [label for label, _ in hypergraph.rows] == ["FedHGN with HC"]
 

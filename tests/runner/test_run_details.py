@@ -109,7 +109,7 @@ def test_areas_under_the_roc_curve_are_no_accuracies() -> None:
     }
     spec = resolve("cora", "non-overlapping", 3, "local", 0)
     run = fake.add_run(spec, [80, 90, 100], roc_auc=areas)  # of 100 each
-    (row,) = run_list(fake, {})
+    (row,) = run_list(fake, fake.runs())
     assert row["test"] == 90.0
     reading = run_detail(fake, run)["accuracy"]["trained test best_val"]
     assert reading == {"mean": 0.9, "std": pytest.approx(0.1), "min": 0.8}
