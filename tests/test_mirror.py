@@ -14,7 +14,6 @@ ELSEWHERE = {
     "test_size.py": "every package: how large it may be",
     "test_platforms.py": "sweep and report where a system lacks signals and fork",
     "cli/test_entry_points.py": "plug-ins of installed packages, through every command that meets them",
-    "datasets/test_raw_datasets.py": "every data set of raw files",
     "docs/test_links.py": "every page of the repository",
     "docs/test_results_workflow.py": ".github/workflows/results.yml",
     "engine/test_unread_rows.py": "rows that a client does not read, in bench/engine/local_training.py",
