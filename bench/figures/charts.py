@@ -52,6 +52,7 @@ BAND = "line: mean over seeds, band or bar: 95 % interval of the mean (Student's
 OUTLIERS = "The axis need not show first rounds, nor curves far from the others."
 
 INTERVAL = ["n", "mean", "std", "low", "high"]
+KEY_COLUMNS = ["line_number", "mean", "is_ranked", "is_competitor", "is_proposed", "is_baseline"]
 LINE = ["panel", "line_number", "place", "stage", *WHERE, "method", "is_ranked"]
 """Columns that say which line a row is of."""
 
@@ -152,10 +153,10 @@ class Shown:
         """A panel a column of ``data``, whose frame has the ``columns`` beside where a line is measured. The
         means of ``lines`` say which of them matter.
         """
-        panels = []
+        panels, means = [], lines[["panel", *KEY_COLUMNS]]
         for number, rows in data.groupby("panel", sort=False):
             title = self.title_of(rows.iloc[0])
-            keys = key_lines(lines[lines["panel"] == number])
+            keys = key_lines(means[means["panel"] == number])
             marks = [replace(self.marks[line], key=line in keys) for line in rows["line_number"].unique()]
             frame = rows[[*WHERE, "method", *columns]].reset_index(drop=True)
             frame = frame.rename(columns={"x": options.get("x", "x")})
@@ -191,11 +192,10 @@ def key_lines(lines: pd.DataFrame) -> set[int]:
     """The numbers of the lines that matter among some of a column: the best of all that compete, of those of
     the method that the study proposes, and of those of its baseline.
     """
-    lines = lines.dropna(subset="mean")
+    lines = lines[KEY_COLUMNS].dropna(subset="mean").sort_values("mean", ascending=False, kind="stable")
     competes = lines["is_ranked"] & lines["is_competitor"]
-    groups = [lines[one] for one in (competes, lines["is_proposed"], lines["is_baseline"])]
-    best = [group.nlargest(1, "mean")["line_number"] for group in groups]
-    return {int(number) for number in pd.concat(best)}
+    groups = [lines.loc[one, "line_number"] for one in (competes, lines["is_proposed"], lines["is_baseline"])]
+    return {int(group.iloc[0]) for group in groups if len(group)}
 
 
 def heading_of(quantity: str, panels: Sequence[Panel]) -> str:

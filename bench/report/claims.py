@@ -84,7 +84,8 @@ def _places(
         if sides.empty:
             continue
         if is_shown:
-            values = lines[VALUE].merge(results.values, on=VALUE)
+            values = results.values[results.values["place"].isin(lines["place"])]
+            values = lines[VALUE].merge(values, on=VALUE)
         else:
             values = values_of(results, lines, claim.measure)
         # A place counts where every run with numbers has a value.
