@@ -39,24 +39,6 @@ def partition(data: Hypergraph, count: int) -> tuple[Client, ...]:
     return assigned_clients(data, LabelDirichlet().draw(data, count, 0, (10.0, 20.0, 40.0)))
 
 
-def test_hand_example() -> None:
-    # Nodes 0, 1 at A; 2, 3 at B. Hyperedge 0 = {0, 1, 2} on the border, 1 = {2, 3} inside B.
-    clients = clients_of(hypergraph([[1], [2], [3], [4]], [{0, 1, 2}, {2, 3}]), [0, 0, 1, 1])
-    traffic = Recorder()
-    rows = completed(clients, traffic)
-    assert np.concatenate(rows).ravel() == pytest.approx([1.93270, 1.93270, 3.29156, 2.72227], abs=1e-5)
-    # Degrees 1, 1, 2, 1: A sends 1 + 2 and B 3 / sqrt(2), then the same of the propagated rows.
-    assert [ids.tolist() for ids, _ in traffic.uploads + traffic.downloads] == [[0]] * 8
-    sent = [values.item() for _, values in traffic.uploads]
-    assert sent == pytest.approx([3.0, 2.12132, 3.41421, 2.38388], abs=1e-5)
-    returned = [values.item() for _, values in traffic.downloads]
-    assert returned == pytest.approx([5.12132, 5.12132, 5.79809, 5.79809], abs=1e-5)
-    assert all(
-        ids.dtype == np.int64 and values.dtype == np.float32
-        for ids, values in traffic.uploads + traffic.downloads
-    )
-
-
 @pytest.fixture(scope="module")
 def expected(coraca: Hypergraph) -> NDArray[np.float64]:
     return centralised(coraca)

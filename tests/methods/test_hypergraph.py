@@ -55,15 +55,16 @@ def known(*parts: tuple[list[int], int]) -> ClientHyperedges:
 @pytest.mark.parametrize(
     ("how", "left"),
     [
-        ("trim2", [[0, 0], [0, 0, 1], [0, 1], [1, 1]]),
-        ("trim1", [[0, 0], [0], [0, 0, 1], [0, 1], [1, 1]]),
-        ("trimG", [[0, 0], [0], [0, 0, 1], [0, 1], [0, 0], [1, 1]]),
-        ("drop", [[1, 1]]),
+        ("trim2", [[0, 0], [0, 0, 1], [0, 1], [1, 1], [1]]),
+        ("trim1", [[0, 0], [0], [0, 0, 1], [0, 1], [1, 1], [1]]),
+        ("trimG", [[0, 0], [0], [0, 0, 1], [0, 1], [0, 0], [1, 1], [1]]),
+        ("drop", [[1, 1], [1]]),
     ],
 )
 def test_trimming_counts_repeats(how: Any, left: list[list[int]]) -> None:
-    # A single own node with two papers stays (trim2); equal multisets become one, equal sets do not.
-    own = known(([0, 0], 3), ([0], 2), ([0, 0, 1], 4), ([0, 1], 3), ([0, 0], 5), ([1, 1], 2))
+    # A single own node with two papers stays (trim2), and one that is a whole hyperedge; equal multisets
+    # become one, equal sets do not.
+    own = known(([0, 0], 3), ([0], 2), ([0, 0, 1], 4), ([0, 1], 3), ([0, 0], 5), ([1, 1], 2), ([1], 1))
     operator = trimmed(own, 2, how)
     np.testing.assert_array_equal(operator.incidence.toarray(), counts(left, 2))
     assert operator.degrees.tolist() == counts(left, 2).sum(axis=1).tolist()
