@@ -6,14 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench.engine.stacks import (
-    by_layer,
-    cosines,
-    gram,
-    inner_products,
-    norms,
-    squared_distances,
-)
+from bench.engine.stacks import by_layer, gram, squared_distances
 
 LAYERS = {"first": ("a.weight", "a.bias"), "second": ("b.weight",), "unused": ("c.weight",)}
 
@@ -24,10 +17,6 @@ def stack() -> dict[str, Tensor]:
     draw = torch.Generator().manual_seed(7)
     shapes = {"b.weight": (4,), "a.weight": (2, 3), "a.bias": (3,)}
     return {name: torch.randn(3, *shape, generator=draw) for name, shape in shapes.items()}
-
-
-def matrix(seed: int) -> Tensor:
-    return torch.rand(3, 3, generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize(
@@ -44,35 +33,10 @@ def test_layers_are_a_partition_of_the_parameters(
         by_layer(stack, layers)
 
 
-def plain_products(stack: dict[str, Tensor], other: dict[str, Tensor]) -> Tensor:
-    """Client by client over all parameters together, in float64."""
-    rows = [torch.cat([value.double().flatten(1) for value in one.values()], dim=1) for one in (stack, other)]
-    return torch.stack([torch.stack([(one * two).sum() for two in rows[1]]) for one in rows[0]])
-
-
-def test_products_and_norms_are_those_of_whole_models(stack: dict[str, Tensor]) -> None:
-    other = {name: value[:2] + 1 for name, value in stack.items()}
-    assert torch.allclose(inner_products(stack, other), plain_products(stack, other), atol=1e-5)
-    products = gram(stack)
-    assert products.dtype == torch.float64
-    assert torch.allclose(products, plain_products(stack, stack), atol=1e-5)
-    assert torch.allclose(norms(stack), products.diagonal().sqrt().float(), atol=1e-6)
-
-
 def test_sums_over_parameters_keep_float64() -> None:
     """1 beside 2^24 would be lost in a float32 sum."""
     stack = {"large": torch.tensor([[2.0**12]]), "small": torch.tensor([[1.0]])}
     assert gram(stack).item() == 2.0**24 + 1
-
-
-def test_cosines_are_over_all_parameters_together() -> None:
-    stack = {
-        "a": torch.tensor([[3.0], [0.0], [0.0]]),
-        "b": torch.tensor([[[0.0, 4.0]], [[0.0, 2.0]], [[0.0, 0.0]]]),
-    }
-    # (3, 0, 4) and (0, 0, 2): 8 / (5 * 2); the third has not moved
-    expected = torch.tensor([[1, 0.8, 0], [0.8, 1, 0], [0, 0, 1]], dtype=torch.float64)
-    assert torch.allclose(cosines(stack), expected)
 
 
 def test_distances_are_exact_far_from_the_origin(stack: dict[str, Tensor]) -> None:

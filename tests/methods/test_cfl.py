@@ -14,7 +14,6 @@ from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.methods.cfl import CFL
 
-CLIENT = {"dropout": 0.0, "learning_rate": 0.02}
 ALWAYS = {"eps1": 1e9, "eps2": 0.0, "start_round": 0}
 """Every cluster that is large enough is split in every round."""
 

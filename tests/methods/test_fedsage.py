@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from scipy import sparse
 from split_graphs import edges, edges_of, fed, random_split, split_graph
-from toy_federations import furthest, make_spec, play
 
 from bench.federation.types import UNUSED, Federation
 
@@ -61,14 +57,3 @@ def test_a_node_has_other_noise_at_every_client() -> None:
             seen.setdefault(int(client.ids[place]), []).append(client.features[place].tobytes())  # type: ignore[union-attr]
     assert max(map(len, seen.values())) > 1
     assert all(len(set(rows)) == len(rows) for rows in seen.values())
-
-
-def test_dense_and_sparse_features_give_the_same_model() -> None:
-    """The stand-in lays features out densely, FedSage as they come."""
-    federation, _, _ = random_split(4)
-    clients = [replace(client, features=sparse.csr_matrix(client.features)) for client in federation.clients]
-    dense = [replace(client, features=client.features.toarray()) for client in clients]
-    spec = make_spec("fedsage", federation, client={"model": "sage"})
-    one = play(spec, replace(federation, clients=tuple(clients)))
-    other = play(spec, replace(federation, clients=tuple(dense)))
-    assert furthest(one.own, other.own) < 1e-5

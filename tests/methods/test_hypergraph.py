@@ -13,7 +13,7 @@ from toy_hypergraphs import Recorder, clients_of, federation_of, hypergraph, row
 
 from bench.data import Hypergraph, Ragged
 from bench.federation.types import ClientHyperedges
-from bench.methods._completion import LAYERS, Propagation, complete
+from bench.methods._completion import LAYERS
 from bench.methods.fedhgn import trimmed
 
 
@@ -139,14 +139,3 @@ def test_released_completion_counts_repeats(case: tuple[Hypergraph, list[int]]) 
     assert sorted(ids.tolist() for ids, _ in traffic.uploads) == sorted(LAYERS * sent)
     assert traffic.bytes_down == LAYERS * sum(map(len, asked)) * (8 + 4 * 3)
     assert traffic.bytes_up == LAYERS * len(wanted) * (8 + 4 * 3)
-
-
-def test_least_upload_counts_different_nodes() -> None:
-    # A has node 0 twice in the first hyperedge: alone, whatever the count. In the second it has two nodes.
-    data = hypergraph([[1], [2], [4]], [[0, 0, 2], [0, 1, 2]])
-    clients, traffic = clients_of(data, [0, 0, 1]), Recorder()
-    own = [client.hyperedges for client in clients if client.hyperedges is not None]
-    rows = [client.dense() for client in clients]
-    operators = [Propagation.of(one.members, len(x), one.sizes) for one, x in zip(own, rows, strict=True)]
-    complete(own, operators, rows, traffic, 0, least_upload=2)
-    assert [ids.tolist() for ids, _ in traffic.uploads] == [[1], []]
