@@ -85,6 +85,13 @@ def test_the_readout_at_both_ends_of_sigma_and_in_pieces() -> None:
     torch.testing.assert_close(*slopes)
 
 
+def test_the_vector_is_trained(tiny: Federation) -> None:
+    it = begun("fedaux", tiny, client=PLAIN)
+    before = it.own[PROJECTION].clone()
+    it.step(0)
+    assert (it.own[PROJECTION] != before).any(dim=1).all()
+
+
 def test_all_start_from_one_model_and_one_vector(federation: Federation) -> None:
     it = Run(make_spec("fedaux", federation, initial="own"), federation)
     first = it.method.broadcast().model
@@ -101,7 +108,6 @@ def test_weight_matrices_have_masks_where_they_are_asked_for(federation: Federat
     matrices = {"conv1.weight", "conv2.weight", "head.weight", READOUT}
     assert {name.removeprefix(MASK) for name in it.own if name.startswith(MASK)} == matrices
     assert all((it.own[MASK + name] != 1).any() for name in matrices)
-    assert (it.own[PROJECTION] != it.method.broadcast().model[PROJECTION]).any(dim=1).all()
     plain = play(make_spec("fedaux", federation, hyper={"masks": False}), federation)
     assert set(plain.own) == {*it.method.task.parameters, PROJECTION, READOUT}
 

@@ -17,7 +17,7 @@ from bench.engine.batch import Batch
 from bench.engine.method import Stack
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client
-from bench.methods.fedcp import POLICY, initial_policy, personal_mask
+from bench.methods.fedcp import POLICY, initial_policy, mmd, personal_mask
 
 WIDTH = 6
 
@@ -61,6 +61,31 @@ def test_extreme_noise_gives_finite_gradients() -> None:
         mask = personal_mask(models, torch.ones(1, 3, WIDTH), noise)
         assert torch.isfinite(mask).all()
         assert all(torch.isfinite(g).all() for g in torch.autograd.grad(mask.sum(), list(models.values())))
+
+
+def test_mmd_equals_a_double_loop() -> None:
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(2, 5, 4)) * 3, rng.normal(size=(2, 5, 4))
+    weights = np.array([[0.2] * 5, [0.5, 0.25, 0.25, 0, 0]])
+
+    def k(a: np.ndarray, b: np.ndarray) -> float:
+        return sum(np.exp(-0.5 * ((a - b) ** 2).sum() / width) for width in (10, 15, 20, 50))
+
+    expected = [
+        sum(
+            weights[c, i]
+            * weights[c, j]
+            * (k(x[c, i], x[c, j]) + k(y[c, i], y[c, j]) - 2 * k(x[c, i], y[c, j]))
+            for i in range(5)
+            for j in range(5)
+        )
+        for c in range(2)
+    ]
+    value = mmd(torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(weights))
+    np.testing.assert_allclose(value.numpy(), expected, rtol=1e-10)
+    assert min(expected) > 0.01
+    same = mmd(torch.from_numpy(x), torch.from_numpy(x), torch.from_numpy(weights))
+    np.testing.assert_allclose(same.numpy(), 0, atol=1e-12)
 
 
 def plain_mmd(x: Tensor, y: Tensor) -> Tensor:
@@ -122,7 +147,7 @@ class PlainClient:
 
 @pytest.mark.parametrize("strength", [0.0, 5.0])
 def test_two_rounds_equal_plain_networks(strength: float) -> None:
-    images = image_federation(5, 40, 41)  # a batch of the first client has three images beside eight
+    images = image_federation(12, 40, 41)
     spec = image_spec("fedcp", 3, rounds=2, epochs=2).model_copy(update={"hyper": {"strength": strength}})
     it = Run(spec, images, block_size=2)
     uploads = uploads_of(it)
