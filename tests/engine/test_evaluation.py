@@ -10,15 +10,15 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from toy_federations import begun, furthest, make_spec, play, random_federation
+from toy_federations import begun, make_spec, random_federation
 
 from bench.engine.costs import Stopwatch
 from bench.engine.evaluation import Evaluation, Evaluator, Tally
 from bench.engine.execute import run
 from bench.engine.method import Batch, Stack
 from bench.engine.run import Run
-from bench.errors import DivergedError, NotApplicableError
-from bench.federation.types import SPLITS, TEST, Federation, hide_held_out
+from bench.errors import DivergedError
+from bench.federation.types import TEST, Federation, hide_held_out
 from bench.metric_names import ROC_AUC
 from bench.selection import RULES
 from bench.spec import STAGES
@@ -59,29 +59,6 @@ def test_held_out_labels_are_hidden(tiny: Federation) -> None:
     labels = [client.labels.tolist() for client in hide_held_out(tiny).clients]
     assert labels == [[0, 1, -1], [1, -1, -1, -1]]
     assert tiny.clients[0].labels.tolist() == [0, 1, 0]
-
-
-@pytest.mark.parametrize("method", ["fedprox", "flow"])
-def test_a_method_that_trains_in_its_own_way_has_no_model_after_every_epoch(
-    federation: Federation, method: str
-) -> None:
-    with pytest.raises(NotApplicableError, match="evaluate=round"):
-        Run(make_spec(method, federation, evaluate="epoch"), federation)
-
-
-@pytest.mark.parametrize("method", ["fedavg", "fedper"])
-def test_looking_after_every_epoch_changes_no_number(federation: Federation, method: str) -> None:
-    once, each = (
-        play(make_spec(method, federation, local_epochs=4, evaluate=when), federation, block_size=2)
-        for when in ("round", "epoch")
-    )
-    for split in SPLITS:
-        assert each.correct()["trained", split].shape == (12, len(federation))
-        assert np.array_equal(each.correct()["trained", split][3::4], once.correct()["trained", split])
-        assert np.array_equal(each.correct()["received", split], once.correct()["received", split])
-    assert furthest(once.own, each.own) == 0
-    inner = each.correct()["trained", "train"].reshape(3, 4, -1)
-    assert any(not np.array_equal(inner[:, epoch], inner[:, 3]) for epoch in range(3))
 
 
 @pytest.mark.parametrize("seed", range(6))

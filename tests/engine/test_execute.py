@@ -68,17 +68,22 @@ def test_a_run_whose_training_explodes_ends_as_diverged(federation: Federation) 
 
 
 @pytest.mark.parametrize(
-    ("method", "family", "client", "words"),
+    ("method", "family", "settings", "words"),
     [
         ("fedsheafhn", "images", {}, {"graph", "images"}),
-        ("flow", "graph", {"model": "sage"}, {"flow", "gcn", "sage"}),
-        ("fggp", "graph", {"model": "sage"}, {"fggp", "gcn", "sage"}),
+        ("flow", "graph", {"client.model": "sage"}, {"flow", "gcn", "sage"}),
+        ("fggp", "graph", {"client.model": "sage"}, {"fggp", "gcn", "sage"}),
+        ("fggp", "graph", {"protocol.participation": 0.5}, {"take", "no", "part"}),
+        ("fediih", "graph", {"method.factors": 3}, {"factors", "hidden"}),
+        ("fedprox", "graph", {"protocol.evaluate": "epoch"}, {"evaluate", "round"}),
+        ("flow", "graph", {"protocol.evaluate": "epoch"}, {"evaluate", "round"}),
     ],
 )
 def test_a_method_that_cannot_do_what_is_asked_is_not_applicable(
-    method: str, family: Family, client: dict[str, str], words: set[str], federation: Federation
+    method: str, family: Family, settings: dict[str, Any], words: set[str], federation: Federation
 ) -> None:
-    result = run(make_spec(method, federation, client=client), replace(federation, family=family))
+    spec = make_spec(method, federation).with_settings(settings)
+    result = run(spec, replace(federation, family=family))
     assert result.state == "not_applicable"
     assert words <= set(re.findall(r"\w+", result.reason))
 

@@ -155,10 +155,16 @@ def test_both_stages_are_evaluated_at_absent_clients_too(federation: Federation)
     assert not np.array_equal(rows(it, "received"), rows(it, "trained"))
 
 
-def test_absent_clients_are_evaluated_after_every_epoch_of_the_others(federation: Federation) -> None:
-    """A row for every epoch; theirs stay the same within a round, and the last one is the round's."""
-    once = half("fedavg", federation, local_epochs=3)
-    each = half("fedavg", federation, local_epochs=3, evaluate="epoch")
+@pytest.mark.parametrize("method", ["fedavg", "fedper"])
+def test_absent_clients_are_evaluated_after_every_epoch_of_the_others(
+    federation: Federation, method: str
+) -> None:
+    """A row for every epoch; theirs stay the same within a round, and the last one is the round's.
+
+    Looking after every epoch changes no number.
+    """
+    once = half(method, federation, local_epochs=3)
+    each = half(method, federation, local_epochs=3, evaluate="epoch")
     moved = False
     for round in range(ROUNDS):
         before = counted(federation, each.own)

@@ -6,18 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench.engine.stacks import (
-    average,
-    by_layer,
-    cosines,
-    gram,
-    inner_products,
-    mix,
-    norms,
-    project_onto_simplex,
-    softmax_over_others,
-    squared_distances,
-)
+from bench.engine.stacks import by_layer, gram, squared_distances
 
 LAYERS = {"first": ("a.weight", "a.bias"), "second": ("b.weight",), "unused": ("c.weight",)}
 
@@ -28,35 +17,6 @@ def stack() -> dict[str, Tensor]:
     draw = torch.Generator().manual_seed(7)
     shapes = {"b.weight": (4,), "a.weight": (2, 3), "a.bias": (3,)}
     return {name: torch.randn(3, *shape, generator=draw) for name, shape in shapes.items()}
-
-
-def matrix(seed: int) -> Tensor:
-    return torch.rand(3, 3, generator=torch.Generator().manual_seed(seed))
-
-
-def mixture(value: Tensor, weights: Tensor) -> Tensor:
-    """Client by client, one model added after the other."""
-    result = torch.zeros(len(weights), *value.shape[1:])
-    for receiver in range(len(weights)):
-        for sender in range(len(value)):
-            result[receiver] += weights[receiver, sender] * value[sender]
-    return result
-
-
-def test_an_average_is_the_sum_of_shares(stack: dict[str, Tensor]) -> None:
-    shares = torch.tensor([0.5, 0.2, 0.3])
-    value = stack["a.weight"]
-    assert torch.allclose(average(value, shares), mixture(value, shares[None])[0], atol=1e-6)
-
-
-@pytest.mark.parametrize("senders", [3, 2])
-def test_one_matrix_mixes_all_parameters(stack: dict[str, Tensor], senders: int) -> None:
-    """There may be fewer models than mixtures."""
-    some, weights = {name: value[:senders] for name, value in stack.items()}, matrix(1)[:, :senders]
-    mixed = mix(some, weights)
-    assert list(mixed) == list(stack)
-    for name, value in some.items():
-        assert torch.allclose(mixed[name], mixture(value, weights), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -73,42 +33,10 @@ def test_layers_are_a_partition_of_the_parameters(
         by_layer(stack, layers)
 
 
-def plain_products(stack: dict[str, Tensor], other: dict[str, Tensor]) -> Tensor:
-    """Client by client over all parameters together, in float64."""
-    rows = [torch.cat([value.double().flatten(1) for value in one.values()], dim=1) for one in (stack, other)]
-    return torch.stack([torch.stack([(one * two).sum() for two in rows[1]]) for one in rows[0]])
-
-
-def test_products_and_norms_are_those_of_whole_models(stack: dict[str, Tensor]) -> None:
-    other = {name: value[:2] + 1 for name, value in stack.items()}
-    assert torch.allclose(inner_products(stack, other), plain_products(stack, other), atol=1e-5)
-    products = gram(stack)
-    assert products.dtype == torch.float64
-    assert torch.allclose(products, plain_products(stack, stack), atol=1e-5)
-    assert torch.allclose(norms(stack), products.diagonal().sqrt().float(), atol=1e-6)
-
-
 def test_sums_over_parameters_keep_float64() -> None:
     """1 beside 2^24 would be lost in a float32 sum."""
     stack = {"large": torch.tensor([[2.0**12]]), "small": torch.tensor([[1.0]])}
     assert gram(stack).item() == 2.0**24 + 1
-
-
-def test_a_projection_with_some_entries_at_zero_by_hand() -> None:
-    # (0.9, 0.5, -0.3, 0.2): the two largest minus t = 0.2 sum to 1 and the rest is not above t
-    z = torch.tensor([[0.9, 0.5, -0.3, 0.2], [7.9, 7.5, 6.7, 7.2]], dtype=torch.float64)
-    expected = torch.tensor([[0.7, 0.3, 0.0, 0.0]], dtype=torch.float64)
-    assert torch.allclose(project_onto_simplex(z), expected.expand(2, 4), atol=1e-12)
-
-
-def test_cosines_are_over_all_parameters_together() -> None:
-    stack = {
-        "a": torch.tensor([[3.0], [0.0], [0.0]]),
-        "b": torch.tensor([[[0.0, 4.0]], [[0.0, 2.0]], [[0.0, 0.0]]]),
-    }
-    # (3, 0, 4) and (0, 0, 2): 8 / (5 * 2); the third has not moved
-    expected = torch.tensor([[1, 0.8, 0], [0.8, 1, 0], [0, 0, 1]], dtype=torch.float64)
-    assert torch.allclose(cosines(stack), expected)
 
 
 def test_distances_are_exact_far_from_the_origin(stack: dict[str, Tensor]) -> None:
@@ -119,12 +47,3 @@ def test_distances_are_exact_far_from_the_origin(stack: dict[str, Tensor]) -> No
     expected = (flat[:, None] - flat[None, :]).square().sum(dim=2)
     assert torch.allclose(squared_distances(far), expected, rtol=1e-4)
     assert squared_distances(far).diagonal().eq(0).all()
-
-
-def test_a_softmax_over_others_is_one_of_the_row_without_its_own_entry() -> None:
-    scores = matrix(3)
-    shares = softmax_over_others(scores)
-    for i in range(3):
-        others = [j for j in range(3) if j != i]
-        assert torch.allclose(shares[i, others], scores[i, others].softmax(dim=0))
-        assert shares[i, i] == 0

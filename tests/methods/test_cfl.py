@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from toy_federations import copied, make_spec, play, random_federation
+from toy_federations import copied, make_spec, random_federation
 
 from bench.engine.method import Message
 from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.methods.cfl import CFL
 
-CLIENT = {"dropout": 0.0, "learning_rate": 0.02}
 ALWAYS = {"eps1": 1e9, "eps2": 0.0, "start_round": 0}
 """Every cluster that is large enough is split in every round."""
 
@@ -129,17 +127,6 @@ def test_splits_start_after_a_tenth_of_the_rounds(rounds: int, first: int) -> No
     assert parts(it, first) == {frozenset(range(6))}
     play_updates(it, [ONE, OTHER] * 3, round=first)
     assert parts(it, first + 1) == SPLIT
-
-
-def test_clusters_never_merge() -> None:
-    toy = six()
-    hyper = {"eps1": 1e9, "eps2": 0.0, "start_round": 0, "min_cluster": 1}
-    it = play(make_spec("cfl", toy, client=CLIENT, hyper=hyper, rounds=5), toy)
-    together = torch.from_numpy(it.artefacts()["collaboration_by_round"]) > 0
-    assert together[0].all()
-    for before, after in pairwise(together):
-        assert not (after & ~before).any()
-    assert torch.equal(together[-1], torch.eye(6, dtype=torch.bool)), "ever smaller, down to single clients"
 
 
 def test_the_absent_share_their_clusters_model() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,24 +40,6 @@ def partition(data: Hypergraph, count: int) -> tuple[Client, ...]:
     return assigned_clients(data, LabelDirichlet().draw(data, count, 0, (10.0, 20.0, 40.0)))
 
 
-def test_hand_example() -> None:
-    # Nodes 0, 1 at A; 2, 3 at B. Hyperedge 0 = {0, 1, 2} on the border, 1 = {2, 3} inside B.
-    clients = clients_of(hypergraph([[1], [2], [3], [4]], [{0, 1, 2}, {2, 3}]), [0, 0, 1, 1])
-    traffic = Recorder()
-    rows = completed(clients, traffic)
-    assert np.concatenate(rows).ravel() == pytest.approx([1.93270, 1.93270, 3.29156, 2.72227], abs=1e-5)
-    # Degrees 1, 1, 2, 1: A sends 1 + 2 and B 3 / sqrt(2), then the same of the propagated rows.
-    assert [ids.tolist() for ids, _ in traffic.uploads + traffic.downloads] == [[0]] * 8
-    sent = [values.item() for _, values in traffic.uploads]
-    assert sent == pytest.approx([3.0, 2.12132, 3.41421, 2.38388], abs=1e-5)
-    returned = [values.item() for _, values in traffic.downloads]
-    assert returned == pytest.approx([5.12132, 5.12132, 5.79809, 5.79809], abs=1e-5)
-    assert all(
-        ids.dtype == np.int64 and values.dtype == np.float32
-        for ids, values in traffic.uploads + traffic.downloads
-    )
-
-
 @pytest.fixture(scope="module")
 def expected(coraca: Hypergraph) -> NDArray[np.float64]:
     return centralised(coraca)
@@ -86,16 +69,10 @@ def test_features_are_replaced_and_nothing_else(coraca: Hypergraph) -> None:
         assert replace(after, features=before.features).__dict__ == before.__dict__
 
 
-def test_released_completion_has_no_least_upload() -> None:
-    data = hypergraph(np.eye(4), [{0, 1, 2}, {2, 3}])
-    federation = federation_of(data, clients_of(data, [0, 0, 1, 1]))
-    with pytest.raises(NotApplicableError, match="raw features"):
-        rows_of("fedhgn_hc", federation, completion="released", least_upload=2)
-
-
 def test_parts_below_the_least_upload_stay_at_their_client() -> None:
-    # Hyperedge {0, 1, 2}: A has 0 and 1, B has 2 alone. {3, 4, 5}: B has 3, C has 4 and 5. {2, 6}: B, C.
-    data = hypergraph([[1], [2], [4], [8], [16], [32], [64]], [{0, 1, 2}, {3, 4, 5}, {2, 6}])
+    # Hyperedge {0, 1, 2, 2}: A has 0 and 1, B has 2 alone, though twice. {3, 4, 5}: B has 3, C has 4 and 5.
+    # {2, 6}: B, C.
+    data = hypergraph([[1], [2], [4], [8], [16], [32], [64]], [[0, 1, 2, 2], [3, 4, 5], [2, 6]])
     clients, traffic = clients_of(data, [0, 0, 1, 1, 2, 2, 2]), Recorder()
     known = [client.hyperedges for client in clients if client.hyperedges is not None]
     rows = [client.dense() for client in clients]
@@ -107,9 +84,9 @@ def test_parts_below_the_least_upload_stay_at_their_client() -> None:
         ([1], [48.0]),
     ]
     assert [ids.tolist() for ids, _ in traffic.downloads] == [[0], [0, 1], [1]]
-    # Node 2 has degree 2. A's sum lacks node 2; B adds its own part; {2, 6} is completed by nobody.
-    two = 4 / np.sqrt(2)
-    expected = [1, 1, ((3 + two) / 3 + two / 2) / np.sqrt(2), 56 / 3, 16, 16, 32]
+    # Node 2 has degree 3. A's sum lacks node 2; B adds its own part; {2, 6} is completed by nobody.
+    two = 4 / np.sqrt(3)
+    expected = [3 / 4, 3 / 4, (2 * (3 + 2 * two) / 4 + two / 2) / np.sqrt(3), 56 / 3, 16, 16, 32]
     assert np.concatenate(result).ravel() == pytest.approx(expected)
 
 
@@ -124,21 +101,29 @@ def test_exchanges_are_counted_by_layer_and_coding() -> None:
     assert (traffic.bytes_up, traffic.bytes_down) == (72 + 8, 72)
 
 
-@pytest.mark.parametrize("method", ["fedhgn", "fedhgn_hc"])
-def test_clients_that_share_nodes_are_not_applicable(method: str) -> None:
-    data = hypergraph(np.eye(4), [{0, 1, 2}, {2, 3}])
-    assignment = Assignment(
-        (np.array([0, 1, 2]), np.array([2, 3])), (np.zeros(3, np.int8), np.zeros(2, np.int8))
-    )
-    with pytest.raises(NotApplicableError, match="share no node"):
-        rows_of(method, federation_of(data, assigned_clients(data, assignment)))
-
-
-@pytest.mark.parametrize("completion", ["exact", "released"])
-def test_a_hyperedge_with_a_node_that_no_client_holds_cannot_be_completed(completion: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "held", "hyper", "words"),
+    [
+        ("fedhgn", [[0, 1], [1, 2, 3]], {}, "share no node"),
+        ("fedhgn_hc", [[0, 1], [1, 2, 3]], {}, "share no node"),
+        ("fedhgn_hc", [[0, 1], [2]], {}, "hyperedge 1 has nodes that no"),
+        (
+            "fedhgn_hc",
+            [[0, 1], [2]],
+            {"completion": "released"},
+            "hyperedge 1 has nodes that no",
+        ),
+        ("fedhgn_hc", [[0, 1], [2, 3]], {"completion": "released", "least_upload": 2}, "raw features"),
+    ],
+)
+def test_clients_that_a_method_cannot_serve_are_not_applicable(
+    method: str, held: list[list[int]], hyper: dict[str, Any], words: str
+) -> None:
     data = hypergraph(np.eye(4), [{0, 1}, {1, 2, 3}])
-    assignment = Assignment((np.array([0, 1]), np.array([2])), (np.zeros(2, np.int8), np.zeros(1, np.int8)))
+    parts = tuple(np.array(nodes) for nodes in held)
+    assignment = Assignment(parts, tuple(np.zeros(len(part), np.int8) for part in parts))
     federation = federation_of(data, assigned_clients(data, assignment))
-    with pytest.raises(NotApplicableError, match="hyperedge 1 has nodes that no client holds"):
-        rows_of("fedhgn_hc", federation, completion=completion)
-    rows_of("fedhgn", federation)  # its own nodes are enough
+    with pytest.raises(NotApplicableError, match=words):
+        rows_of(method, federation, **hyper)
+    if method == "fedhgn_hc" and words != "share no node":
+        rows_of("fedhgn", federation)  # which needs a client's own nodes alone

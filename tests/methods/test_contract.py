@@ -163,12 +163,19 @@ TRAVELS: dict[str, tuple[int, int]] = {
     "flow_released": (2 * WHOLE + POLICY, 2 * WHOLE + POLICY),
     "fedhgn": (30 * 8 + 8 * 3, 30 * 8 + 8 * 3),  # two matrices
     "pfedgraph": (WHOLE, 2 * WHOLE),  # a direction
+    "fedamp": (WHOLE, WHOLE),
+    "fedamp_released": (WHOLE, WHOLE),  # a mixture to no effect
     "pefll": (WHOLE + EMBEDDER + 2, WHOLE + EMBEDDER + 2),  # e or its gradient; a description or its slope
 }
 """Numbers that a client sends and is sent in a round."""
 
 
-FIRST = {"pfedgraph": (0, -WHOLE), "pefll": (2, EMBEDDER)}
+FIRST = {
+    "pfedgraph": (0, -WHOLE),
+    "fedamp": (0, -WHOLE),
+    "fedamp_released": (0, -WHOLE),
+    "pefll": (2, EMBEDDER),
+}
 """Numbers that travel before the first round, less those that do not yet travel in it."""
 
 

@@ -26,7 +26,6 @@ from bench.methods._curriculum import (
 )
 from bench.methods._masks import MASK
 from bench.methods.cufl import CUFL, EASE, EDGES, REFERENCE, report
-from bench.nn.gcn import graphs
 
 SHORT = {"warm_up_epochs": 5}
 
@@ -67,24 +66,12 @@ def weighted(client: Client, weight: dict[tuple[int, int], float]) -> torch.Tens
     return normalised(w)
 
 
-def test_all_edges_come_in_at_a_pace_of_one_and_none_at_a_pace_of_zero() -> None:
-    difficulty = torch.tensor([[0.0, 0.01, 0.25, 0.9]], dtype=torch.float64)
-    state = fresh(4)
-    for _ in range(4):
-        state = grown(state, difficulty, 1.0, 0.05)
-    torch.testing.assert_close(state["s"], torch.ones(1, 4, dtype=torch.float64))
-    state = {**fresh(4), "s": state["s"]}
-    for _ in range(5):
-        state = grown(state, difficulty, 0.0, 0.05)
-    assert float(state["s"][0, 0]) == pytest.approx(1)  # it has no slope
-    assert state["s"][0, 1:].tolist() == [0.0] * 3
-
-
 def test_a_mask_takes_the_steps_of_adam() -> None:
     rng = np.random.default_rng(3)
     state = fresh(6, clients=2)
     s, first, second, taken = np.zeros((2, 6)), np.zeros((2, 6)), np.zeros((2, 6)), 0
-    for step in (0.1, 0.4, 0.05):
+    least, most = 1.0, 0.0
+    for step in (0.1, 0.4, 0.05, 1.0, 1.0):
         d = rng.random((2, 6)) / 2
         state = grown(state, torch.from_numpy(d), step, 0.05)
         slope = d - step  # of sum s d - step sum s
@@ -94,8 +81,9 @@ def test_a_mask_takes_the_steps_of_adam() -> None:
             second = 0.999 * second + 0.001 * slope**2
             size = np.sqrt(second / (1 - 0.999**taken)) + 1e-8
             s = np.clip(s - 0.05 * first / (1 - 0.9**taken) / size, 0, 1)
-    np.testing.assert_allclose(state["s"], s)
-    assert 0 < s.mean() < 1
+        np.testing.assert_allclose(state["s"], s)
+        least, most = min(least, s.min()), max(most, s.max())
+    assert (least, most) == (0, 1)
 
 
 def test_the_pace_ends_at_one() -> None:
@@ -127,22 +115,6 @@ def test_difficulties_and_products_edge_by_edge(tiny: Federation) -> None:
             assert float(difficulty[row, place]) == pytest.approx((1 - p) ** 2, abs=1e-6)
             assert float(products[row, place]) == pytest.approx(float(nodes[row, u] * nodes[row, v]))
         assert difficulty[row, len(pairs) :].tolist() == [1.0] * (edges.width - len(pairs))
-
-
-def test_a_weighted_graph_is_normalised_by_its_weights(federation: Federation) -> None:
-    it, method = begun(federation)
-    batch = it.clients.blocks[0].evaluation
-    edges = method.own_edges(batch)
-    w = torch.rand(len(federation), edges.width, generator=torch.Generator().manual_seed(1))
-    for values in (w, w * (w > 0.5), torch.ones_like(w), torch.zeros_like(w)):
-        result = edges.weighted(values).propagate(torch.eye(len(federation) * edges.inputs.items))
-        for row, client in enumerate(federation.clients):
-            own = dict(zip(pairs_of(client), values[row].tolist(), strict=False))
-            start, n = row * edges.inputs.items, len(client.ids)
-            here = result[start : start + n, start : start + n]
-            torch.testing.assert_close(here, weighted(client, own), rtol=1e-5, atol=1e-6)
-    whole = edges.weighted(torch.ones_like(w)).propagate(torch.eye(len(federation) * edges.inputs.items))
-    torch.testing.assert_close(whole, graphs(batch.inputs).adjacency.to_dense())
 
 
 def test_edges_of_the_reference_graph_are_all_there(tiny: Federation) -> None:

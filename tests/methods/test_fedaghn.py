@@ -46,20 +46,6 @@ def aghn(it: Run) -> FedAGHN:
 # The two functions
 
 
-def test_the_graph_by_hand() -> None:
-    cosine, p, q = some_cosines(), drawn(2, 3, N).abs(), drawn(3, 3, N)
-    s, alpha = attention(cosine, p, q)
-    for r in range(3):
-        for i in range(N):
-            others = [j for j in range(N) if j != i]
-            scores = np.exp([float(q[r, i] * cosine[r, i, j]) for j in others])
-            share = scores / scores.sum()
-            np.testing.assert_allclose(s[r, i, others], share, atol=1e-12)
-            np.testing.assert_allclose(alpha[r, i, others], share / (1 + float(p[r, i])), atol=1e-12)
-            assert float(alpha[r, i, i]) == pytest.approx(float(p[r, i] / (1 + p[r, i])), abs=1e-12)
-    assert torch.allclose(alpha.sum(dim=2), torch.ones(3, N, dtype=torch.float64), atol=1e-12)
-
-
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("inside", [False, True])
 def test_closed_forms_are_the_gradients(inside: bool, layers: int) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from toy_federations import PLAIN, copied, flat, furthest, make_spec, play
+from toy_federations import PLAIN, copied, flat, make_spec
 
 from bench.engine.run import Run
 from bench.federation.types import Federation
@@ -63,12 +63,3 @@ def test_attention_and_mixtures_in_every_round(federation: Federation, method: s
     assert torch.allclose(kept["collaboration_by_round"].sum(dim=2), torch.ones(3, N), atol=1e-6)
     off = ~torch.eye(N, dtype=torch.bool)
     assert kept["collaboration_by_round"][2][off].std() > 1e-3, "like models weigh more"
-
-
-def test_as_released_mixtures_are_sent_to_no_effect(federation: Federation) -> None:
-    released, drawn = (
-        play(make_spec(method, federation, hyper={"alpha": 1.0, "sigma": 10.0}), federation)
-        for method in ("fedamp_released", "fedamp")
-    )
-    assert drawn.traffic.bytes_down == released.traffic.bytes_down > 0
-    assert furthest(drawn.own, released.own) > 1e-3

@@ -85,13 +85,8 @@ def test_the_readout_at_both_ends_of_sigma_and_in_pieces() -> None:
     torch.testing.assert_close(*slopes)
 
 
-def test_the_length_of_the_vector_does_not_matter_and_its_direction_is_trained(tiny: Federation) -> None:
-    it = Run(make_spec("fedaux", tiny, client=PLAIN), tiny)
-    models = random_models(it)
-    torch.testing.assert_close(
-        outputs(it, models), outputs(it, {**models, PROJECTION: 2 * models[PROJECTION]})
-    )
-    it.warm_up()
+def test_the_vector_is_trained(tiny: Federation) -> None:
+    it = begun("fedaux", tiny, client=PLAIN)
     before = it.own[PROJECTION].clone()
     it.step(0)
     assert (it.own[PROJECTION] != before).any(dim=1).all()

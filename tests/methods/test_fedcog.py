@@ -12,7 +12,7 @@ from split_graphs import fed, random_split, split_graph
 from toy_federations import both_ways
 
 from bench.federation.traffic import TrafficMeter
-from bench.federation.types import Client, Federation
+from bench.federation.types import Client
 from bench.methods.fedcog import nearest_links
 
 
@@ -39,22 +39,6 @@ def rows(clients: tuple[Client, ...], nodes: int) -> NDArray[np.float64]:
     return result
 
 
-@pytest.fixture
-def path() -> Federation:
-    """0 - 1 at one client, 2 - 3 at the other."""
-    return split_graph([[1.0], [2.0], [3.0], [4.0]], [(0, 1), (1, 2), (2, 3)], [0, 0, 1, 1])
-
-
-def test_a_path_over_two_clients_by_hand(path: Federation) -> None:
-    traffic = TrafficMeter()
-    # degrees with loops 2, 3, 3, 2; one step gives 1.316497, 2.074915, 3.299660, 3.224745
-    expected = [[1.505330], [2.328982], [3.108022], [2.959453]]
-    np.testing.assert_allclose(rows(fed("fedcog", path, traffic), 4), expected, rtol=1e-6)
-    # in both steps node 1 goes one way and node 2 the other: an id and a number each
-    assert traffic.exchanges()[:, 0].tolist() == [[24, 24], [24, 24]]
-    assert traffic.bytes_up == traffic.bytes_down == 48
-
-
 @pytest.mark.parametrize("method", ["fedcog", "fedsage_plus_standin"])
 def test_a_row_goes_up_once_and_down_to_every_client_that_gets_it(method: str) -> None:
     """A hub at one client with a neighbour at each of three others: 4 rows up; 3 + 1 + 1 + 1 down."""
@@ -72,7 +56,12 @@ def test_a_row_goes_up_once_and_down_to_every_client_that_gets_it(method: str) -
 def test_rows_are_those_of_the_whole_graph(seed: int, clients: int) -> None:
     federation, features, pairs = random_split(seed, clients)
     traffic = TrafficMeter()
-    got, expected = rows(fed("fedcog", federation, traffic), 40), centralised(features, pairs)
+    prepared = fed("fedcog", federation, traffic)
+    for client, own in zip(prepared, federation.clients, strict=True):
+        assert all(
+            getattr(client, name) is getattr(own, name) for name in ("ids", "roles", "labels", "edges")
+        )
+    got, expected = rows(prepared, 40), centralised(features, pairs)
     assert np.linalg.norm(got - expected) < 1e-6 * np.linalg.norm(expected)
     np.testing.assert_array_equal(got[7], features[7])  # without an edge: only its loop
     owner = {int(v): k for k, client in enumerate(federation.clients) for v in client.ids}
@@ -80,13 +69,6 @@ def test_rows_are_those_of_the_whole_graph(seed: int, clients: int) -> None:
     assert traffic.bytes_up == 2 * len({node for node, _ in sent}) * (8 + 6 * 4)
     assert traffic.bytes_down == 2 * len(sent) * (8 + 6 * 4)
     assert len(traffic.exchanges()) == (0 if clients == 1 else 2)
-
-
-def test_everything_but_features_stays(path: Federation) -> None:
-    for client, own in zip(fed("fedcog", path), path.clients, strict=True):
-        assert client.ids is own.ids
-        assert client.roles is own.roles
-        assert client.edges is own.edges
 
 
 def client_of(features: Any, pairs: list[tuple[int, int]]) -> Client:
@@ -105,11 +87,6 @@ def test_nearest_links_by_hand() -> None:
     assert links.T.tolist() == both_ways([(2, 3), (4, 0)]).T.tolist()
     assert nearest_links(client_of(features, [(0, 1), (2, 3), (3, 4)])).shape == (2, 0)
     assert nearest_links(client_of(features[:1], [])).shape == (2, 0)
-
-
-def test_a_node_is_not_its_own_nearest() -> None:
-    links = nearest_links(client_of([[5, 5], [0, 1], [4, 4]], []))
-    assert links.T.tolist() == both_ways([(0, 2), (1, 2)]).T.tolist()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -132,22 +109,11 @@ def test_nearest_links_join_the_graph(seed: int) -> None:
 # --- as released ----------------------------------------------------------------------------------
 
 
-def test_released_links_join_the_nodes_with_the_positions_numbers() -> None:
-    """Client 1 holds 1, 2, 3, of which none has an edge inside it; 2 and 3 are each other's nearest.
-
-    Their positions there are 1 and 2: nodes 1 and 2 are linked, and 3, whose number is no position, is not.
-    """
-    features = [[0.0, 9.0], [9.0, 0.0], [1.0, 0.0], [1.0, 0.1], [5.0, 5.0]]
-    federation = split_graph(features, [(0, 1), (2, 4)], [0, 1, 1, 1, 0])
-    expected = centralised(np.array(features), [(0, 1), (2, 4), (1, 2)])
-    traffic = TrafficMeter()
-    got = rows(fed("fedcog_released", federation, traffic, runs_before=0), 5)
-    np.testing.assert_allclose(got, expected, rtol=1e-5)
-    assert traffic.bytes_up == traffic.bytes_down == 0
-
-
 def released_edge_list(pairs: list[tuple[int, int]], owner: dict[int, int], features: Any) -> Any:
-    """The released loop, node by node and edge by edge."""
+    """The released loop, node by node and edge by edge.
+
+    It links the nodes whose numbers are the positions at their client of a node and its nearest one.
+    """
     edge_list = list(pairs)
     for client in sorted(set(owner.values())):
         nodes = sorted(v for v in owner if owner[v] == client)
@@ -171,7 +137,9 @@ def test_released_links_are_those_of_the_released_loop(seed: int) -> None:
     owner = {int(v): k for k, client in enumerate(federation.clients) for v in client.ids}
     edge_list = released_edge_list(pairs, owner, features)
     assert len(edge_list) > len(pairs)
-    got = rows(fed("fedcog_released", federation, runs_before=0), 40)
+    traffic = TrafficMeter()
+    got = rows(fed("fedcog_released", federation, traffic, runs_before=0), 40)
+    assert traffic.bytes_up == traffic.bytes_down == 0
     np.testing.assert_allclose(got, centralised(features, edge_list), rtol=1e-4, atol=1e-6)
 
 

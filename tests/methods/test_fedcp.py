@@ -10,14 +10,14 @@ from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
 from torch import Tensor, nn
 from torch.nn import functional
-from toy_federations import copied, furthest, make_spec, play, uploads_of
+from toy_federations import copied, furthest, uploads_of
 
 from bench import streams
 from bench.engine.batch import Batch
 from bench.engine.method import Stack
 from bench.engine.run import Run
-from bench.federation.types import TRAIN, Client, Federation
-from bench.methods.fedcp import POLICY, context, initial_policy, mmd, personal_mask
+from bench.federation.types import TRAIN, Client
+from bench.methods.fedcp import POLICY, initial_policy, mmd, personal_mask
 
 WIDTH = 6
 
@@ -86,12 +86,6 @@ def test_mmd_equals_a_double_loop() -> None:
     assert min(expected) > 0.01
     same = mmd(torch.from_numpy(x), torch.from_numpy(x), torch.from_numpy(weights))
     np.testing.assert_allclose(same.numpy(), 0, atol=1e-12)
-
-
-def test_the_context_is_a_direction_over_features() -> None:
-    head = torch.arange(12.0).view(1, 4, 3)
-    sums = np.array([3.0, 12.0, 21.0, 30.0])
-    np.testing.assert_allclose(context(head)[0].numpy(), sums / np.linalg.norm(sums), rtol=1e-6)
 
 
 def plain_mmd(x: Tensor, y: Tensor) -> Tensor:
@@ -207,13 +201,3 @@ def check_evaluation(it: Run, plain: list[PlainClient], batch: Batch) -> None:
         mask = torch.sigmoid(personal - common + torch.logit(draws))
         expected = one.personal[-1](r * mask) + one.common[-1](r * (1 - mask))
         torch.testing.assert_close(logits[place, : len(r)], expected, rtol=1e-3, atol=1e-4)
-
-
-def test_masks_of_another_round_are_others(federation: Federation) -> None:
-    it = play(make_spec("fedcp", federation), federation)
-    batch = it.clients.blocks[0].evaluation
-    with torch.no_grad():
-        last = it.method.logits(batch.of(it.own), batch)
-        it.method.round = 7
-        later = it.method.logits(batch.of(it.own), batch)
-    assert (last - later).abs().max() > 1e-3

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from split_graphs import Pairs, edges, edges_of, fed, random_split, same_run, split_graph, without_cross_edges
+from split_graphs import Pairs, edges_of, fed, random_split, same_run, split_graph, without_cross_edges
 from toy_federations import make_spec, play, random_federation
 
 from bench.engine.execute import run
@@ -25,30 +25,6 @@ PAIRS = [(0, 1), (1, 2), (1, 5), (2, 3), (3, 4), (5, 6), (2, 5), (3, 5), (3, 6),
 def three() -> Federation:
     features = np.diag(np.arange(1, 9))
     return split_graph(features, PAIRS, [0] * 2 + [1] * 3 + [2] * 3)
-
-
-def test_two_hops_by_hand(three: Federation) -> None:
-    first, second, third = fed("fedgcn_2hop", three)
-    # border 2 and 5, their neighbours at home 3 and 6; 36 touches neither A nor the border
-    assert first.ids.tolist() == [*A, 2, 3, 5, 6]
-    assert edges_of(first) == edges((0, 1), (1, 2), (1, 5), (2, 3), (5, 6), (2, 5), (3, 5))
-    # border 1, 5, 6 and 7, at home 0; 15 lies between two other clients
-    assert second.ids.tolist() == [*B, 0, 1, 5, 6, 7]
-    assert edges_of(second) == edges(*PAIRS)
-    # border 1, 2, 3 and 4, at home 0
-    assert third.ids.tolist() == [*C, 0, 1, 2, 3, 4]
-    assert edges_of(third) == edges(*PAIRS)
-
-
-def test_foreign_nodes_bring_their_features_and_nothing_else(three: Federation) -> None:
-    for client, own in zip(fed("fedgcn_2hop", three), three.clients, strict=True):
-        size = len(own.ids)
-        np.testing.assert_array_equal(client.features.toarray(), np.diag(np.arange(1, 9))[client.ids])  # type: ignore[union-attr]
-        assert client.labels[:size].tolist() == own.labels.tolist()
-        assert client.roles[:size].tolist() == own.roles.tolist()
-        assert (client.labels[size:] == -1).all()
-        assert (client.roles[size:] == UNUSED).all()
-        assert client.roles.dtype == own.roles.dtype
 
 
 def test_messages_by_hand(three: Federation) -> None:
@@ -90,6 +66,11 @@ def test_two_hops_are_those_of_the_definition(seed: int) -> None:
             v for v in owner if owner[v] == number
         ]
         np.testing.assert_array_equal(client.features.toarray(), features[client.ids])  # type: ignore[union-attr]
+        own = federation.clients[number]
+        foreign = len(client.ids) - len(own.ids)
+        assert client.labels.tolist() == [*own.labels.tolist(), *[-1] * foreign]
+        assert client.roles.tolist() == [*own.roles.tolist(), *[UNUSED] * foreign]
+        assert client.roles.dtype == own.roles.dtype
         some_left_out |= len(nodes) < len(owner)
     assert some_left_out
 

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import sqrt
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,10 +17,9 @@ from toy_hypergraphs import (
     spec,
 )
 
-from bench.data import Hypergraph, Ragged
+from bench.data import Hypergraph
 from bench.engine.run import Run
-from bench.federation.types import TRAIN, Client, ClientHyperedges
-from bench.methods.fedhgn import trimmed
+from bench.federation.types import TRAIN, Client
 
 
 def plain_training(
@@ -90,46 +87,6 @@ def test_one_local_client_is_the_global_model() -> None:
     for name, value in runs[0].own.items():
         torch.testing.assert_close(value, runs[1].own[name])
     assert runs[1].traffic.bytes_up == runs[1].traffic.bytes_down == 0
-
-
-KNOWN = ClientHyperedges(
-    ids=np.array([3, 4, 6, 7, 9, 11]),
-    members=Ragged.of([np.array(nodes) for nodes in ([0, 1], [0, 1], [2], [2], [1, 2, 3], [4])]),
-    sizes=np.array([2, 3, 2, 5, 6, 1]),
-)
-"""Inside the client: 3 = {0, 1} and 11 = {4} alone. On the border: the others; 4 looks like 3 here."""
-
-
-@pytest.mark.parametrize(
-    ("how", "left"),
-    [
-        ("trim2", [{0, 1}, {1, 2, 3}, {4}]),  # without single nodes of the border
-        ("trim1", [{0, 1}, {2}, {1, 2, 3}, {4}]),
-        ("drop", [{0, 1}, {4}]),  # without the border
-    ],
-)
-def test_trimming_merges_look_alikes(how: Any, left: list[set[int]]) -> None:
-    incidence = trimmed(KNOWN, 6, how).incidence.toarray()
-    assert [set(np.flatnonzero(column).tolist()) for column in incidence.T] == left
-
-
-def test_trimmed_propagation_by_hand() -> None:
-    x = np.array([[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]])  # node 5 is in no hyperedge
-    # trim2: degrees 1, 2, 1, 1, 1. u{0,1} = 1 + 2/sqrt(2), u{1,2,3} = 2/sqrt(2) + 3 + 4.
-    first, second = 1 + sqrt(2), sqrt(2) + 7
-    expected = [first / 2, (first / 2 + second / 3) / sqrt(2), second / 3, second / 3, 5, 0]
-    assert trimmed(KNOWN, 6, "trim2").propagate(x, 1).ravel() == pytest.approx(expected)
-    # trim1: node 2 has degree 2, so u{1,2,3} = 2/sqrt(2) + 3/sqrt(2) + 4 and u{2} = 3/sqrt(2).
-    second = 5 / sqrt(2) + 4
-    expected = [
-        first / 2,
-        (first / 2 + second / 3) / sqrt(2),
-        (3 / sqrt(2) + second / 3) / sqrt(2),
-        second / 3,
-        5,
-        0,
-    ]
-    assert trimmed(KNOWN, 6, "trim1").propagate(x, 1).ravel() == pytest.approx(expected)
 
 
 @settings(deadline=None, max_examples=60)

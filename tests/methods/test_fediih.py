@@ -11,7 +11,6 @@ from scipy.integrate import quad
 from scipy.stats import norm
 from toy_federations import furthest, make_spec, play
 
-from bench.engine.execute import run
 from bench.engine.method import Message
 from bench.engine.run import Run
 from bench.federation.types import Federation
@@ -130,7 +129,3 @@ def test_nothing_trains_a_second_convolution(federation: Federation) -> None:
     it = play(spec, federation)
     unused = {name: value for name, value in it.own.items() if name not in USED}
     assert furthest(unused, {name: start[name] for name in unused}) == 0
-
-
-def test_factors_that_do_not_divide_the_hidden_units_are_refused(federation: Federation) -> None:
-    assert run(make_spec("fediih", federation, hyper={"factors": 3}), federation).state == "not_applicable"

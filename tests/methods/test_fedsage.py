@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from scipy import sparse
 from split_graphs import edges, edges_of, fed, random_split, split_graph
-from toy_federations import furthest, make_spec, play
 
-from bench.federation.traffic import TrafficMeter
 from bench.federation.types import UNUSED, Federation
 
 
@@ -32,14 +27,6 @@ def test_the_extended_graph_by_hand(triangle: Federation) -> None:
         np.testing.assert_array_equal(client.features, np.diag(np.arange(1, 7))[client.ids])
         assert client.labels.tolist() == [*own.labels.tolist(), *[-1] * (len(client.ids) - size)]
         assert client.roles.tolist() == [*own.roles.tolist(), *[UNUSED] * (len(client.ids) - size)]
-
-
-def test_foreign_rows_are_counted_up_and_down(triangle: Federation) -> None:
-    traffic = TrafficMeter()
-    fed("fedsage_plus_standin", triangle, traffic)
-    assert traffic.bytes_up == traffic.bytes_down == (2 + 2) * (8 + 6 * 4)  # ids and six float32
-    # raw rows travel: one word each
-    assert traffic.exchanges().tolist() == [[[4 * 32] * 2, [4 * (8 + 4 + 8)] * 2]]
 
 
 @pytest.mark.parametrize("scale", [0.1, 0.5])
@@ -70,24 +57,3 @@ def test_a_node_has_other_noise_at_every_client() -> None:
             seen.setdefault(int(client.ids[place]), []).append(client.features[place].tobytes())  # type: ignore[union-attr]
     assert max(map(len, seen.values())) > 1
     assert all(len(set(rows)) == len(rows) for rows in seen.values())
-
-
-def test_true_neighbours_change_the_model() -> None:
-    federation, _, _ = random_split(3)
-    spec = make_spec("fedsage", federation, client={"model": "sage"})
-    plain = play(spec, federation)
-    clean = spec.model_copy(update={"method": "fedsage_plus_standin", "hyper": {"noise": 0.0}})
-    noisy = clean.model_copy(update={"hyper": {"noise": 0.1}})
-    assert furthest(plain.own, play(clean, federation).own) > 1e-2
-    assert furthest(play(noisy, federation).own, play(clean, federation).own) > 1e-2
-
-
-def test_dense_and_sparse_features_give_the_same_model() -> None:
-    """The stand-in lays features out densely, FedSage as they come."""
-    federation, _, _ = random_split(4)
-    clients = [replace(client, features=sparse.csr_matrix(client.features)) for client in federation.clients]
-    dense = [replace(client, features=client.features.toarray()) for client in clients]
-    spec = make_spec("fedsage", federation, client={"model": "sage"})
-    one = play(spec, replace(federation, clients=tuple(clients)))
-    other = play(spec, replace(federation, clients=tuple(dense)))
-    assert furthest(one.own, other.own) < 1e-5

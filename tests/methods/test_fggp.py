@@ -15,7 +15,6 @@ from toy_federations import begun, both_ways, copied, make_spec, play, random_fe
 
 from bench.engine.method import Message, Stack
 from bench.engine.run import Run
-from bench.errors import NotApplicableError
 from bench.federation.types import TEST, TRAIN, Federation
 from bench.methods import _graph_views as graph_views
 from bench.methods._graph_views import (
@@ -139,15 +138,6 @@ def test_keep_probabilities_are_those_of_dense_matrices() -> None:
     assert torch.allclose(result, expected[PAIRS[0], PAIRS[1]])
 
 
-def test_a_sample_is_normalised_with_self_loops() -> None:
-    """Noise u keeps a pair of probability p when logit(p) + logit(u) > 0, that is u > 1 - p."""
-    graph = two_clients()
-    values = graph.sampled(torch.tensor([0.6, 0.7, 0.8]), torch.tensor([0.41, 0.29, 0.9]))
-    kept = torch.eye(4)
-    kept[0, 1] = kept[1, 0] = kept[0, 3] = kept[3, 0] = 1  # 1-2 is left out: 0.29 < 0.3
-    assert torch.allclose(graph.matrix(values).to_dense()[:4, :4], normalised(kept))
-
-
 def test_gradients_reach_the_probabilities_straight_through() -> None:
     """The gradient of a dense computation with the relaxed sample in place of the hard one."""
     graph = two_clients()
@@ -198,14 +188,6 @@ def test_reconstruction_is_the_released_loss_over_all_pairs() -> None:
     assert same.grad is not None
     inside = graph.inside[:, :, None]
     assert torch.allclose(hidden.grad * inside, same.grad * inside, atol=1e-6)
-
-
-def test_a_complete_graph_has_no_absent_pairs() -> None:
-    graph = CandidateGraph([np.array([[0], [1]])], [2], 2, torch.device("cpu"))
-    hidden = torch.tensor([[[1.0], [2.0]]])
-    result = graph.reconstruction(hidden, graph.logits(hidden))
-    expected = 0.5 * (-torch.tensor([1.0, 2.0, 2.0, 4.0]).sigmoid().log()).mean()
-    assert result.tolist() == pytest.approx([float(expected)], rel=1e-5)
 
 
 @pytest.mark.parametrize("pairs", [1, 13, 40])
@@ -397,11 +379,6 @@ def test_the_global_view_is_refreshed_in_time(federation: Federation) -> None:
     assert seen[0] is seen[1]
     assert seen[1] is not seen[2]
     assert seen[2] is seen[3]
-
-
-def test_rounds_without_some_clients_are_refused(federation: Federation) -> None:
-    with pytest.raises(NotApplicableError, match="take no part"):
-        Run(make_spec("fggp", federation, participation=0.5), federation)
 
 
 def test_clients_without_edges_or_neighbours() -> None:

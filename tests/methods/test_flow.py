@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from plain_gcn import looped, normalised
-from scipy import sparse
 from torch import Tensor
 from torch.nn import functional
 from toy_federations import (
     PLAIN,
     begun,
-    both_ways,
     copied,
     furthest,
     make_spec,
@@ -26,8 +23,8 @@ from toy_federations import (
 
 from bench.engine.method import Message, Stack
 from bench.engine.run import Run
-from bench.federation.types import TRAIN, Client, Federation
-from bench.methods.flow import LOCAL_COPY, Flow, hard_gates, local_penalty, routed_gcn, soft_gates
+from bench.federation.types import TRAIN, Federation
+from bench.methods.flow import LOCAL_COPY, Flow, hard_gates, routed_gcn, soft_gates
 from bench.nn.gcn import GraphInputs
 
 VARIANTS = ("flow", "flow_stateful", "flow_released")
@@ -85,92 +82,9 @@ def test_gates_fixed_to_one_copy_give_that_model(either: Federation, column: int
     assert torch.allclose(soft, expected, atol=1e-5)
 
 
-def test_equal_copies_make_routing_irrelevant(either: Federation) -> None:
-    """What a client of stateless Flow receives is FedAvg's model, however psi decides."""
-    it = Run(make_spec("flow", either, client={"hidden": 8}), either)
-    received = it.method.load(it.clients, it.own, it.method.broadcast())
-    (block,) = it.clients.blocks
-    plain = block.evaluation.forward({name: received[name] for name in it.model.shapes}).logits
-    assert torch.allclose(it.method.logits(received, block.evaluation), plain, atol=1e-5)
-
-
-def pair() -> GraphInputs:
-    """Two linked nodes with features 1 and 3: every entry of the normalised adjacency is 1/2."""
-    client = Client(
-        ids=np.array([0, 1]),
-        labels=np.array([0, 1]),
-        roles=np.array([TRAIN, TRAIN], np.int8),
-        features=sparse.csr_matrix(np.array([[1], [3]], np.float32)),
-        edges=both_ways([(0, 1)]),
-    )
-    return GraphInputs([client], True, torch.device("cpu"))
-
-
-def stacked(**values: list[float] | list[list[float]]) -> dict[str, Tensor]:
-    """One client's parameters; ``conv1_weight`` stands for ``conv1.weight``."""
-    return {name.replace("_", "."): torch.tensor([value]) for name, value in values.items()}
-
-
-def test_two_nodes_by_hand() -> None:
-    shared = stacked(
-        conv1_weight=[[2.0]],
-        conv1_bias=[1.0],
-        conv2_weight=[[1.0]],
-        conv2_bias=[-2.0],
-        head_weight=[[1.0, -1.0]],
-        head_bias=[0.0, 1.0],
-    )
-    personal = stacked(
-        conv1_weight=[[-1.0]],
-        conv1_bias=[6.0],
-        conv2_weight=[[-2.0]],
-        conv2_bias=[9.0],
-        head_weight=[[2.0, 0.0]],
-        head_bias=[0.0, 0.0],
-    )
-    gates = torch.tensor([[[[1.0, 0.0], [0.0, 1.0], [0.4, 0.6]], [[0.25, 0.75], [0.5, 0.5], [1.0, 0.0]]]])
-    # conv1 sees (1 + 3) / 2 = 2: 5 globally, 4 locally; the nodes hold 5 and 0.25 * 5 + 0.75 * 4 = 4.25
-    # conv2 sees 4.625: 2.625 globally, -0.25 locally; node 0 holds relu(-0.25), node 1 relu(2.375 / 2)
-    # head: node 0 sees 0: 0.4 (0, 1) + 0.6 (0, 0); node 1 sees 1.1875: (1.1875, 1 - 1.1875)
-    expected = torch.tensor([[[0.0, 0.4], [1.1875, -0.1875]]])
-    assert torch.allclose(routed_gcn(shared, personal, gates, pair(), None), expected, atol=1e-6)
-
-
 def test_the_likelier_copy_is_taken_and_the_global_one_in_a_tie() -> None:
     gates = torch.tensor([[[[0.6, 0.4], [0.5, 0.5], [0.49, 0.51]]]])
     assert hard_gates(gates).tolist() == [[[[1, 0], [1, 0], [0, 1]]]]
-
-
-def test_every_exit_reads_its_own_hidden_layer() -> None:
-    """Scalars by hand: node features 1 and 3."""
-    values = {
-        "conv1.hidden": ([[2.0]], [-1.0]),  # 1, 5
-        "conv1.exit": ([[1.0, 0.0]], [0.0, 1.0]),  # logits (1, 1), (5, 1)
-        "conv2.hidden": ([[-1.0]], [3.0]),  # 2, relu(-2) = 0
-        "conv2.exit": ([[0.0, 0.5]], [0.0, 0.0]),  # (0, 1), (0, 0)
-        "head.hidden": ([[3.0]], [1.0]),  # 7, 1
-        "head.exit": ([[-1.0, 0.0]], [0.0, 0.0]),  # (-7, 0), (-1, 0)
-    }
-    policy = {}
-    for name, (weight, bias) in values.items():
-        policy[f"policy.{name}.weight"], policy[f"policy.{name}.bias"] = (
-            torch.tensor([weight]),
-            torch.tensor([bias]),
-        )
-    excess = np.array([[0, 1, 7], [-4, 0, 1]])  # local logit minus global logit, by node and layer
-    gates = soft_gates(policy, pair())[0].numpy()
-    np.testing.assert_allclose(gates[..., 1], 1 / (1 + np.exp(-excess)), rtol=1e-5)
-    np.testing.assert_allclose(gates.sum(axis=2), 1, rtol=1e-5)
-
-
-def test_the_penalty_by_hand() -> None:
-    """Three nodes of which two count, half each; it falls as p_local grows."""
-    p = torch.tensor([[[0.5, 1.0, 0.1], [0.2, 0.2, 0.0], [0.9, 0.9, 0.9]]])
-    gates = torch.stack([1 - p, p], dim=-1)
-    weights = torch.tensor([[0.5, 0.5, 0.0]])
-    first = math.log(1 / 0.250001) + math.log(1 / 1.000001) + math.log(1 / 0.010001)
-    second = 2 * math.log(1 / 0.040001) + math.log(1e6)
-    assert float(local_penalty(gates, weights)) == pytest.approx((first + second) / 6, rel=1e-5)
 
 
 def dense_round(

@@ -13,7 +13,7 @@ from toy_hypergraphs import Recorder, clients_of, federation_of, hypergraph, row
 
 from bench.data import Hypergraph, Ragged
 from bench.federation.types import ClientHyperedges
-from bench.methods._completion import LAYERS, Propagation, complete
+from bench.methods._completion import LAYERS
 from bench.methods.fedhgn import trimmed
 
 
@@ -55,15 +55,16 @@ def known(*parts: tuple[list[int], int]) -> ClientHyperedges:
 @pytest.mark.parametrize(
     ("how", "left"),
     [
-        ("trim2", [[0, 0], [0, 0, 1], [0, 1], [1, 1]]),
-        ("trim1", [[0, 0], [0], [0, 0, 1], [0, 1], [1, 1]]),
-        ("trimG", [[0, 0], [0], [0, 0, 1], [0, 1], [0, 0], [1, 1]]),
-        ("drop", [[1, 1]]),
+        ("trim2", [[0, 0], [0, 0, 1], [0, 1], [1, 1], [1]]),
+        ("trim1", [[0, 0], [0], [0, 0, 1], [0, 1], [1, 1], [1]]),
+        ("trimG", [[0, 0], [0], [0, 0, 1], [0, 1], [0, 0], [1, 1], [1]]),
+        ("drop", [[1, 1], [1]]),
     ],
 )
 def test_trimming_counts_repeats(how: Any, left: list[list[int]]) -> None:
-    # A single own node with two papers stays (trim2); equal multisets become one, equal sets do not.
-    own = known(([0, 0], 3), ([0], 2), ([0, 0, 1], 4), ([0, 1], 3), ([0, 0], 5), ([1, 1], 2))
+    # A single own node with two papers stays (trim2), and one that is a whole hyperedge; equal multisets
+    # become one, equal sets do not.
+    own = known(([0, 0], 3), ([0], 2), ([0, 0, 1], 4), ([0, 1], 3), ([0, 0], 5), ([1, 1], 2), ([1], 1))
     operator = trimmed(own, 2, how)
     np.testing.assert_array_equal(operator.incidence.toarray(), counts(left, 2))
     assert operator.degrees.tolist() == counts(left, 2).sum(axis=1).tolist()
@@ -138,14 +139,3 @@ def test_released_completion_counts_repeats(case: tuple[Hypergraph, list[int]]) 
     assert sorted(ids.tolist() for ids, _ in traffic.uploads) == sorted(LAYERS * sent)
     assert traffic.bytes_down == LAYERS * sum(map(len, asked)) * (8 + 4 * 3)
     assert traffic.bytes_up == LAYERS * len(wanted) * (8 + 4 * 3)
-
-
-def test_least_upload_counts_different_nodes() -> None:
-    # A has node 0 twice in the first hyperedge: alone, whatever the count. In the second it has two nodes.
-    data = hypergraph([[1], [2], [4]], [[0, 0, 2], [0, 1, 2]])
-    clients, traffic = clients_of(data, [0, 0, 1]), Recorder()
-    own = [client.hyperedges for client in clients if client.hyperedges is not None]
-    rows = [client.dense() for client in clients]
-    operators = [Propagation.of(one.members, len(x), one.sizes) for one, x in zip(own, rows, strict=True)]
-    complete(own, operators, rows, traffic, 0, least_upload=2)
-    assert [ids.tolist() for ids, _ in traffic.uploads] == [[1], []]

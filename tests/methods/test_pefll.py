@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from toy_federations import copied, furthest, make_spec, permuted
+from toy_federations import copied, furthest, make_spec
 
 from bench.engine.execute import run
 from bench.engine.method import Message
@@ -79,26 +79,6 @@ def test_in_the_first_round_the_embedding_has_no_gradient(federation: Federation
     assert furthest(network, copied(dict(method.network.named_parameters()))) > 0
     it.step(1)
     assert furthest(before, copied(dict(method.embedder.named_parameters()))) > 0
-
-
-def test_equal_clients_get_equal_models_and_a_step_moves_towards_what_they_trained(
-    federation: Federation,
-) -> None:
-    clones = permuted(federation, [1, 1, 1])
-    it, method = started(clones, client={"dropout": 0.0}, hyper={"learning_rate": 2e-4})
-    message = method.broadcast()
-    assert all(torch.allclose(value[0], value[2], atol=1e-6) for value in message.model.values())
-    update = method.update(it.clients, {**it.own, **message.model}, message)
-    trained = copied(update.upload.model)
-
-    def distance() -> float:
-        models = method.network.emit(method.network.features(method.scaled(method.descriptions), None))
-        return sum(float((models[name] - value).square().sum()) for name, value in trained.items())
-
-    before = distance()
-    same = Message(trained, {**update.upload.extras, "description": method.descriptions})
-    method.aggregate(it.clients.rows, copied(message.model), same)
-    assert distance() < before
 
 
 def test_newcomers_get_a_model_by_one_pass(federation: Federation) -> None:
