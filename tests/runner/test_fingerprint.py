@@ -19,13 +19,17 @@ from bench.runner.plan import make_plan
 from bench.spec import ClientSettings, RunSpec
 
 
+def forget() -> None:
+    """As a new process."""
+    fingerprint.code.cache_clear()
+    fingerprint._suite_hash.cache_clear()
+
+
 @pytest.fixture
 def hashed_anew() -> Iterator[None]:
-    for cache in (fingerprint.code, fingerprint._suite_hash):
-        cache.cache_clear()
+    forget()
     yield
-    for cache in (fingerprint.code, fingerprint._suite_hash):
-        cache.cache_clear()
+    forget()
 
 
 @pytest.mark.usefixtures("hashed_anew")
@@ -35,8 +39,7 @@ def test_the_suites_sources_are_one(edited: str, monkeypatch: pytest.MonkeyPatch
     real = fingerprint._hash
     monkeypatch.setattr(fingerprint, "_hash", lambda file: "x" if file.name == edited else real(file))
     assert fingerprint.code("local").source == before, "read once"
-    for cache in (fingerprint.code, fingerprint._suite_hash):
-        cache.cache_clear()
+    forget()
     assert fingerprint.code("local").source != before
 
 

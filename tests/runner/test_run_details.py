@@ -147,9 +147,3 @@ def test_the_printed_command_makes_the_same_spec(
     own = {"method.mu": mu} if method == "fedprox" else {}
     spec = resolve("cora", "overlapping", clients, method, seed, {**overrides, **own})
     assert made_by(command(spec)) == {spec.hash}
-
-
-def test_a_command_names_nothing_that_is_the_default() -> None:
-    assert command(resolve("cora", "overlapping", 5, "local", 1)) == (
-        "bench sweep -d cora -s overlapping -k 5 -m local --seed 1"
-    )
