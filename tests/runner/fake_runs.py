@@ -7,7 +7,7 @@ from typing import Any
 from stored_runs import took
 
 from bench import engine
-from bench.errors import NoDataError, RequestError
+from bench.errors import NoDataError
 from bench.grids import Grid
 from bench.grids.grid import Setting
 from bench.resolve import resolve
@@ -27,13 +27,6 @@ class FakeFederation:
 
 def any_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
     """Whatever was asked for."""
-    return FakeFederation()
-
-
-def too_many_clients(*key: Any, roots: tuple[Path, ...]) -> Any:
-    """Refuses some request."""
-    if key[2] > 10:
-        raise RequestError(f"clients: expected at most 10, got {key[2]}")
     return FakeFederation()
 
 

@@ -12,7 +12,6 @@ from fake_runs import stored
 
 from bench import registry
 from bench.engine.methods import METHODS
-from bench.federation.build import build
 from bench.grids import Planned
 from bench.own_sources import sources
 from bench.runner import fingerprint
@@ -20,13 +19,17 @@ from bench.runner.plan import make_plan
 from bench.spec import ClientSettings, RunSpec
 
 
+def forget() -> None:
+    """As a new process."""
+    fingerprint.code.cache_clear()
+    fingerprint._suite_hash.cache_clear()
+
+
 @pytest.fixture
 def hashed_anew() -> Iterator[None]:
-    for cache in (fingerprint.code, fingerprint._suite_hash):
-        cache.cache_clear()
+    forget()
     yield
-    for cache in (fingerprint.code, fingerprint._suite_hash):
-        cache.cache_clear()
+    forget()
 
 
 @pytest.mark.usefixtures("hashed_anew")
@@ -36,12 +39,11 @@ def test_the_suites_sources_are_one(edited: str, monkeypatch: pytest.MonkeyPatch
     real = fingerprint._hash
     monkeypatch.setattr(fingerprint, "_hash", lambda file: "x" if file.name == edited else real(file))
     assert fingerprint.code("local").source == before, "read once"
-    for cache in (fingerprint.code, fingerprint._suite_hash):
-        cache.cache_clear()
+    forget()
     assert fingerprint.code("local").source != before
 
 
-@pytest.mark.usefixtures("hashed_anew")
+@pytest.mark.usefixtures("plugins", "hashed_anew")
 def test_a_file_that_is_edited_later_is_not_what_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -50,16 +52,12 @@ def test_a_file_that_is_edited_later_is_not_what_runs(
     file.write_text(text)
     monkeypatch.setenv(registry.PLUGINS, str(file))
     registry.forget()
-    try:
-        fingerprint.code("local")  # whichever is asked for first
-        file.write_text(text + "    numerics = 5\n")
-        late = fingerprint.code("mine")
-        for function in (fingerprint.code, sources):
-            function.cache_clear()
-        assert fingerprint.code("mine").source != late.source
-    finally:
-        monkeypatch.delenv(registry.PLUGINS)
-        registry.forget()
+    fingerprint.code("local")  # whichever is asked for first
+    file.write_text(text + "    numerics = 5\n")
+    late = fingerprint.code("mine")
+    for function in (fingerprint.code, sources):
+        function.cache_clear()
+    assert fingerprint.code("mine").source != late.source
 
 
 OWN = """
@@ -94,7 +92,7 @@ class OwnData(Dataset):
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+def write(plugins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Writes a plug-in that takes a number from a module of a module beside it, as a new process finds it."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setenv(registry.PLUGINS, str(tmp_path / "own.py"))
@@ -111,9 +109,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         fingerprint.code.cache_clear()
         registry.forget()
 
-    yield write_files
-    monkeypatch.undo()
-    registry.forget()
+    return write_files
 
 
 @pytest.mark.parametrize(
@@ -140,27 +136,16 @@ def test_a_run_counts_as_changed_with_a_module_that_its_plug_in_takes_a_number_f
         assert (step.status, step.changed) == ("done", expected)
 
 
-def test_clients_are_drawn_anew_where_such_a_module_was_edited(
-    write: Callable[[int], None], home: Path
-) -> None:
-    for number, ids in ((2, [0, 1, 4, 5, 8]), (3, [0, 1, 2, 6, 7])):
-        write(number)
-        assert build("cora", "own", 2, 0, (40.0, 30.0, 30.0)).clients[0].ids[:5].tolist() == ids
-
-
+@pytest.mark.usefixtures("plugins")
 def test_plug_ins_of_one_file_name_have_sources_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = [tmp_path / name / "own.py" for name in ("one", "other")]
     for file in files:
         file.parent.mkdir()
-        text = (
-            f"from bench.methods.local import Local\n\n\nclass Own(Local):\n    name = '{file.parent.name}'\n"
-        )
-        file.write_text(text)
-    with monkeypatch.context() as patch:
-        patch.setenv(registry.PLUGINS, os.pathsep.join(map(str, files)))
-        registry.forget()
-        kinds: list[type] = [METHODS.named(file.parent.name) for file in files]
-        assert sources(kinds[0]) != sources(kinds[1])
+        name = file.parent.name
+        file.write_text(f"from bench.methods.local import Local\n\nclass Own(Local):\n    name = '{name}'\n")
+    monkeypatch.setenv(registry.PLUGINS, os.pathsep.join(map(str, files)))
     registry.forget()
+    one, other = (METHODS.named(file.parent.name) for file in files)
+    assert sources(one) != sources(other)

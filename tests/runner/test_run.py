@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 from fake_execute import by_other_code, instant, told, told_elsewhere
-from fake_runs import FakeFederation, cpu, grid, no_citeseer, stored_numbers, too_many_clients
+from fake_runs import FakeFederation, cpu, grid, no_citeseer
 from processes import wait_for, workers_below
 from scripted import Scripted
 from sqlalchemy import Executable, create_engine, insert, update
 from stored_runs import done, save
 
 from bench.engine.methods import METHODS
-from bench.engine.result import RunResult
 from bench.engine.states import FAILURES
 from bench.errors import NoDataError, RequestError
 from bench.grids import Planned, expand
@@ -161,26 +160,6 @@ def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(
 
 
 # What is run and stored -----------------------------------------------------------------------------
-
-
-def test_first_call_runs_everything_second_call_nothing(work: Scripted) -> None:
-    planned = expand(grid())
-    assert work.sweep(planned, execute=instant) == Outcome({"done": 4}, 4, 0, {})
-    assert [line[:6] for line in work.lines] == ["[1/4] ", "[2/4] ", "[3/4] ", "[4/4] "]
-    before = stored_numbers(work.url)
-    assert set(before) == {plan.spec.hash for plan in planned}
-
-    def never(*_: object) -> RunResult:
-        raise AssertionError
-
-    assert work.sweep(planned, execute=never, build=never) == Outcome({"done": 4}, 0, 0, {})
-    assert stored_numbers(work.url) == before
-
-
-def test_a_wrong_request_is_refused_before_anything_is_written(work: Scripted) -> None:
-    with pytest.raises(RequestError, match="at most 10, got 20"):
-        work.sweep(expand(grid(clients=(5, 20))), build=too_many_clients)
-    assert not work.is_begun
 
 
 def test_missing_data_is_a_state_unless_there_is_nothing_else(work: Scripted) -> None:

@@ -81,6 +81,7 @@ def test_a_run_whose_method_or_data_is_not_loaded_says_how_to_load_it(name: dict
     assert "\n" not in remark
 
 
+@pytest.mark.usefixtures("plugins")
 def test_for_readers_elsewhere_a_plug_in_is_named_though_it_is_loaded_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,15 +92,10 @@ def test_for_readers_elsewhere_a_plug_in_is_named_though_it_is_loaded_here(
     )
     monkeypatch.setenv(registry.PLUGINS, str(file))
     registry.forget()
-    try:
-        own = resolve("cora", "non-overlapping", 10, "mine", 3)
-        line = command(own)
-        assert line.startswith("BENCH_PLUGINS=FILE.py bench sweep")
-        assert str(tmp_path) not in line
-        assert command(usual).startswith("bench sweep")
-    finally:
-        monkeypatch.undo()
-        registry.forget()
+    line = command(resolve("cora", "non-overlapping", 10, "mine", 3))
+    assert line.startswith("BENCH_PLUGINS=FILE.py bench sweep")
+    assert str(tmp_path) not in line
+    assert command(usual).startswith("bench sweep")
 
 
 def test_areas_under_the_roc_curve_are_no_accuracies() -> None:
@@ -151,9 +147,3 @@ def test_the_printed_command_makes_the_same_spec(
     own = {"method.mu": mu} if method == "fedprox" else {}
     spec = resolve("cora", "overlapping", clients, method, seed, {**overrides, **own})
     assert made_by(command(spec)) == {spec.hash}
-
-
-def test_a_command_names_nothing_that_is_the_default() -> None:
-    assert command(resolve("cora", "overlapping", 5, "local", 1)) == (
-        "bench sweep -d cora -s overlapping -k 5 -m local --seed 1"
-    )

@@ -41,23 +41,6 @@ from bench.store import open_store
 from bench.store.bundle import Bundle, write_bundle
 
 
-@pytest.fixture(scope="module")
-def twelve(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """Twelve finished runs, of which some cost a thousand times more, and one that ran out of memory."""
-    folder = tmp_path_factory.mktemp("twelve")
-    runs = [(spec_of(seed=seed), replace(done(), seconds={"total": 10.0**seed})) for seed in range(12)]
-    bundle_of(folder / "twelve", [*runs, (spec_of(seed=99), RunResult("oom"))])
-    return Bundle(folder / "twelve")
-
-
-def test_a_draw_follows_from_its_seed(twelve: Bundle) -> None:
-    samples = [tuple(draw(twelve, 4, seed)["spec_hash"]) for seed in range(8)]
-    assert samples == [tuple(draw(twelve, 4, seed)["spec_hash"]) for seed in range(8)]
-    assert len(set(samples)) > 1
-    assert all(len(set(sample)) == 4 for sample in samples)
-    assert len(draw(twelve, 50, 0)) == 12
-
-
 def test_a_run_of_every_method_is_drawn_as_far_as_the_sample_reaches(tmp_path: Path) -> None:
     """Nine runs of one method cover up none of the others; a smaller sample leaves out any of the three."""
     counts = {"local": 9, "fedavg": 1, "fedper": 2}

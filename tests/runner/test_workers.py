@@ -15,14 +15,13 @@ from fake_execute import Loaded, chatty, faulty, frozen, instant
 from fake_runs import grid
 from processes import wait_for, workers_below
 
-from bench.cli.main import main
 from bench.environment import describe
 from bench.errors import RequestError
 from bench.grids import expand
 from bench.resolve import resolve
 from bench.runner import workers
 from bench.runner.order import Execute, Order
-from bench.runner.policy import Backend, Placement
+from bench.runner.policy import Placement
 from bench.runner.run import opened_pool
 from bench.runner.workers import LocalPool, Lost, choose, cores
 
@@ -132,30 +131,26 @@ def test_on_a_node_a_run_ends_as_here_and_says_which_machine_made_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("placement", "words"),
     [
-        ("--address auto", "--address goes with --backend ray"),
-        ("--slurm partition=gpu", "--slurm goes with --backend slurm"),
-        ("--backend slurm --address auto", "--address goes with --backend ray, got --backend slurm"),
+        (Placement(slurm=("partition=gpu",)), "--slurm goes with --backend slurm"),
+        (
+            Placement(backend="slurm", address="auto"),
+            "--address goes with --backend ray, got --backend slurm",
+        ),
+        (Placement(backend="ray"), r"pip install 'pfl-bench\[ray\]'$"),
+        (Placement(backend="slurm"), r"pip install 'pfl-bench\[slurm\]'$"),
     ],
 )
-def test_what_does_not_go_together_is_refused_with_and_without_the_extras(
-    options: str, words: str, home: Path, capsys: pytest.CaptureFixture[str]
+def test_options_of_another_backend_and_missing_extras_are_refused(
+    placement: Placement, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["sweep", "-d", "cora", "-m", "local", *options.split()])
-    assert ended.value.code == 2
-    assert words in capsys.readouterr().err
-    assert not home.exists()
-
-
-@pytest.mark.parametrize(("backend", "package"), [("ray", "ray"), ("slurm", "submitit")])
-def test_a_missing_extra_is_named(
-    backend: Backend, package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for name in ("ray", "slurm"):
+    """Without the extras, of which what does not go together does not speak."""
+    for name, package in (("ray", "ray"), ("slurm", "submitit")):
         monkeypatch.delitem(sys.modules, f"bench.runner.{name}_workers", raising=False)
-    monkeypatch.setitem(sys.modules, package, None)
-    there = opened_pool(Placement(backend=backend), 1, tmp_path)
-    with pytest.raises(RequestError, match=rf"^--backend .*: pip install 'pfl-bench\[{backend}\]'$"), there:
+        monkeypatch.setitem(sys.modules, package, None)
+    with (
+        pytest.raises(RequestError, match=f"^{words}|^--backend .*: {words}"),
+        opened_pool(placement, 1, tmp_path),
+    ):
         pass

@@ -208,7 +208,6 @@ def test_commands_name_the_database_without_its_password(
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("mysql://host/x", "expects sqlite:///PATH or postgresql"),
         ("sqlite:///:memory:", "expects sqlite:///PATH"),
         ("runs.db", "expects sqlite:///PATH"),
         ("postgresql://host/x", r"or postgresql\+psycopg://"),

@@ -43,22 +43,6 @@ def planned(method: str, seed: int = 0, variant: str = "", **changes: Any) -> Pl
     return Planned(spec, method, variant)
 
 
-def test_a_record_says_everything(home: Path) -> None:
-    tree = json.loads((home / "tuned" / NAME).read_text())
-    assert tree["format"] == 1
-    assert tree["seeds"] == [1000, 1001]
-    assert tree["cell"] == {
-        key: value
-        for key, value in planned("local").spec.tree().items()
-        if key != "seed"  # type: ignore[union-attr]
-    }
-    assert tree["clients"] == "fake"
-    assert tree["space"]["client.dropout"] == [0.0, 0.3, 0.5]
-    assert tree["numerics"].keys() == {"method", "engine"}
-    assert len(tree["trials"]) == 5
-    assert parse((home / "tuned" / NAME).read_bytes(), NAME).model_dump(mode="json") == tree
-
-
 def test_the_winner_by_hand() -> None:
     def trial(number: int, state: Any, validation: float | None) -> Trial:
         return Trial(

@@ -71,14 +71,17 @@ def test_a_trial_reaches_the_mean_over_seeds_and_uses_their_sum() -> None:
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_a_search_that_was_stopped_goes_on_as_if_it_had_not(width: int) -> None:
-    """Stopped after any number of runs, which end in any order: the same trials, and no run made twice."""
+@pytest.mark.parametrize("asked", [4, 12])
+def test_a_search_that_was_stopped_goes_on_as_if_it_had_not(width: int, asked: int) -> None:
+    """Stopped after any number of runs, which end in any order, or at a smaller total: the same trials, and
+    no run made twice.
+    """
     search = tuning(trials=12)
     whole = go_on(search, width)
     for stop in (1, 2, 3, 7, 16, 23):
         for seed in (1, 2):
             order = random.Random(seed)
-            stopped = go_on(search, width, most=stop, order=order)
+            stopped = go_on(tuning(trials=asked), width, most=stop, order=order)
             where = go_on(search, width, stored=stopped.runs, order=order)
             assert where.trials == whole.trials
 
@@ -104,15 +107,6 @@ def test_nothing_runs_beside_the_default_and_then_a_batch_does() -> None:
     assert len(where.trials) == 1
     assert len({search.place_of(spec) for spec in where.to_run}) == 4
     assert len(where.to_run) == 4 * 2
-
-
-@pytest.mark.parametrize("width", [1, 3])
-def test_a_larger_total_goes_on(width: int) -> None:
-    early = go_on(tuning(trials=4), width)
-    assert len(early.trials) == 4
-    late = go_on(tuning(trials=9), width, stored=early.runs)
-    whole = go_on(tuning(trials=9), width)
-    assert late.trials == whole.trials
 
 
 def test_a_warm_up_costs_trials_and_never_more_client_epochs() -> None:
@@ -229,6 +223,7 @@ def test_the_winner_is_the_best_by_validation_and_every_trial_is_runs(tmp_path: 
     assert record.winner.validation == max(trial.validation or 0 for trial in record.trials)
     assert record.budget.model_dump() == {"trials": 9, "client_epochs": 9 * PLAIN}
     assert record.clients == "fake"
+    assert record.space == tuning(trials=9).space
     assert said == [(count + 1, count) for count in range(9)]
 
     runs = stored(tmp_path)
@@ -264,23 +259,6 @@ def test_a_larger_total_goes_on_and_a_smaller_one_is_refused(tmp_path: Path) -> 
     with pytest.raises(RequestError, match=r"9 trials are done.* expected 9 or more, got 8"):
         run(tmp_path, [tuning(trials=8)])
     pd.testing.assert_frame_equal(stored(tmp_path), before)
-
-
-def faulty(order: Order) -> RunResult:
-    """No weight decay goes wrong."""
-    if order.spec.client.weight_decay == 0:
-        raise ValueError("first line\nsecond line")
-    return answer(order)
-
-
-def test_failures_are_trials_and_are_not_run_again(tmp_path: Path) -> None:
-    space = {"client.learning_rate": (0.001, 0.01), "client.weight_decay": (0.0, 0.0005)}
-    for _ in range(2):
-        assert run(tmp_path, [tuning(trials=4, space=space)], execute=faulty).failed == {}
-        by = {tuple(trial.parameters.values()): trial for trial in read(tmp_path).trials}
-        assert by[0.001, 0.0].reason == by[0.01, 0.0].reason == "ValueError: first line"
-        assert by[0.01, 0.0].state == "failed"
-        assert (stored(tmp_path)["state"] == "failed").sum() == 2 * 2
 
 
 def broken(order: Order) -> RunResult:
