@@ -67,14 +67,6 @@ def test_accuracy_of_every_class(clients: list[tuple[NDArray[np.int64], NDArray[
         np.testing.assert_allclose(values, expected, rtol=1e-12)
 
 
-def test_a_majority_predictor() -> None:
-    """Of 8, 1 and 1 items all are called the first class: F1 is 16/18 there and 0 twice, recall 1, 0, 0."""
-    counts = np.array([[[8, 0, 0], [1, 0, 0], [1, 0, 0]]], np.int32)
-    assert OF_COUNTS["accuracy"](counts) == pytest.approx([0.8])
-    assert macro_f1(counts) == pytest.approx([16 / 18 / 3])
-    assert balanced_accuracy(counts) == pytest.approx([1 / 3])
-
-
 def test_classes_that_a_client_lacks() -> None:
     """Client 0 has the first class alone and is right, client 1 calls one of its two the second, which it
     lacks: its F1 is (2/3 + 0) / 2; client 2 has no item.

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 
-from bench.datasets._pickles import csr, read_pickle
+from bench.datasets._pickles import read_pickle
 
 
 class Hostile:
@@ -46,24 +45,6 @@ def test_a_hostile_pickle_is_refused_and_executes_nothing(tmp_path: Path, protoc
         assert not proof.exists()
         pickle.loads(content)  # the plain one executes it
         proof.unlink()
-
-
-@pytest.mark.parametrize("protocol", [3, 4])
-def test_data_is_read(tmp_path: Path, protocol: int) -> None:
-    file = tmp_path / "data.pickle"
-    dense = np.array([[0, 2.5, 0], [1, 0, 0]], np.float32)
-    data = {
-        "matrix": sparse.csr_matrix(dense),
-        "array": np.arange(6, dtype=np.uint8).reshape(2, 3),
-        "graph": defaultdict(list, {0: [1, 2]}),
-        "names": ["a", "ü"],
-    }
-    file.write_bytes(pickle.dumps(data, protocol))
-    read = read_pickle(file)
-    np.testing.assert_array_equal(csr(read["matrix"]).toarray(), dense)
-    np.testing.assert_array_equal(read["array"], [[0, 1, 2], [3, 4, 5]])
-    assert read["graph"] == {0: [1, 2]}
-    assert read["names"] == ["a", "ü"]
 
 
 def test_an_array_of_python_2_is_read(tmp_path: Path) -> None:

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from toy_data import random_graph, random_hypergraph
 
 from bench.data import Graph, Hypergraph, Ragged
@@ -63,38 +61,6 @@ def test_the_deal_by_hand(draws: tuple[list[float], ...], least: int, expected: 
     parts = label_dirichlet(LABELS, len(expected), 1.0, least, Scripted(*draws))  # type: ignore[arg-type]
     assert sizes(parts, LABELS) == expected
     assert all((np.diff(part) > 0).all() for part in parts)  # neighbours, in their order
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    st.lists(st.integers(0, 5), min_size=30, max_size=200),
-    st.integers(1, 6),
-    st.sampled_from([0.1, 0.5, 1.0, 10000.0]),
-    st.integers(0, 1000),
-)
-def test_every_item_goes_to_one_client_and_full_clients_get_nothing(
-    classes: list[int], clients: int, concentration: float, seed: int
-) -> None:
-    labels = np.array(classes)
-    parts = label_dirichlet(labels, clients, concentration, 1, np.random.default_rng(seed))
-    assert sorted(np.concatenate(parts).tolist()) == list(range(len(labels)))
-    assert all(len(part) for part in parts)
-    counts = np.array(sizes(parts, labels))
-    before = np.cumsum(counts, axis=1) - counts
-    late = counts[before >= len(labels) / clients]
-    # Rounding the last cut down can leave one item to the last client.
-    assert late.max(initial=0) <= 1
-
-
-def test_the_concentration_decides_how_even_classes_are() -> None:
-    labels = np.arange(6000) % 10
-    even, uneven = (
-        np.array(sizes(label_dirichlet(labels, 20, alpha, 1, np.random.default_rng(1)), labels))
-        for alpha in (10000.0, 0.1)
-    )
-    assert 27 <= even.min() <= even.max() <= 33
-    assert uneven.min() == 0
-    assert uneven.max() > 90
 
 
 def test_an_impossible_draw_is_given_up() -> None:

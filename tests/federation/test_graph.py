@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pymetis
 import pytest
-from toy_data import random_graph, undirected
+from toy_data import random_graph
 
 from bench.data import Graph
 from bench.errors import RequestError
@@ -20,15 +20,6 @@ PAPER = (40.0, 30.0, 30.0)
 def brute_force_edges(graph: Graph, ids: np.ndarray) -> list[list[int]]:
     edges = {(int(u), int(v)) for u, v in graph.edges.T}
     return sorted([i, j] for i, u in enumerate(ids) for j, v in enumerate(ids) if (int(u), int(v)) in edges)
-
-
-def test_metis_finds_cliques_joined_by_single_edges() -> None:
-    cliques = {(20 * c + i, 20 * c + j) for c in range(3) for i in range(20) for j in range(i)}
-    graph = random_graph(60)
-    graph = Graph(graph.features, graph.labels, undirected(cliques | {(0, 20), (20, 40)}), graph.classes)
-    labels = metis_parts(graph, 3, partition_seed=1).reshape(3, 20)
-    assert (labels == labels[:, :1]).all()
-    assert set(labels[:, 0].tolist()) == {0, 1, 2}
 
 
 def test_non_overlapping_clients_are_the_induced_subgraphs_of_a_partition() -> None:

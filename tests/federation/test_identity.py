@@ -74,16 +74,6 @@ def test_any_changed_number_of_a_client_changes_the_hash(field: str, which: int,
     assert federation_hash(**(BASE | {"clients": clients})) != federation_hash(**BASE)
 
 
-def test_an_item_that_moves_between_neighbouring_clients_changes_the_hash() -> None:
-    ids, roles = np.arange(6), np.zeros(6, np.int8)
-    hashes = set()
-    for cut in (2, 3):
-        parts = (slice(0, cut), slice(cut, 6))
-        clients = [Client(ids[part], ids[part], roles[part], np.zeros((6, 1))[part]) for part in parts]
-        hashes.add(federation_hash(**(BASE | {"clients": clients})))
-    assert len(hashes) == 2
-
-
 def test_the_hash_does_not_depend_on_how_arrays_are_stored() -> None:
     client = make_client(0)
     assert client.edges is not None

@@ -231,23 +231,6 @@ def test_images_classes_and_batches_of_released_clients(
     assert (sum(full), max(full)) == (batches, most)
 
 
-@pytest.mark.parametrize(
-    ("classes", "numbers", "total"),
-    [
-        (10, [4, 5, 3, 4, 5, 4, 4, 5, 4, 4, 3, 5, 4, 4, 5, 4, 5, 3, 5, 4], 3000),
-        (100, (17, 20), 3000),
-        (200, (34, 40), 5480),
-    ],
-)
-def test_classes_of_the_pathological_clients(
-    classes: int, numbers: list[int] | tuple[int, int], total: int
-) -> None:
-    table = counts("pathological-released", labels_of(classes))
-    assert table.sum(axis=1).tolist() == [total] * 20
-    own = (table > 0).sum(axis=1).tolist()
-    assert numbers in (own, (min(own), max(own)))
-
-
 def test_items_are_dealt_as_the_released_loop_deals_them() -> None:
     """Facts 1.5 written down as they read, on labels in no order."""
     labels = np.random.default_rng(3).permutation(np.arange(4000) % 10)

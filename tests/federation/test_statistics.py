@@ -28,13 +28,6 @@ from bench.studies.dataset_tables import dataset_tables
 from bench.studies.study import STUDIES
 
 
-def test_a_triangle_with_a_tail_and_a_node_without_neighbours() -> None:
-    edges = undirected({(0, 1), (1, 2), (0, 2), (0, 3)})
-    # Node 0 has 3 neighbours and 1 of 3 possible edges among them; node 3 has one neighbour.
-    assert clustering(edges, 5) == pytest.approx((1 / 3 + 1 + 1) / 5)
-    assert clustering(np.zeros((2, 0), np.int64), 3) == 0
-
-
 @settings(deadline=None, max_examples=100)
 @given(st.sets(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=60))
 def test_clustering_against_counting_by_hand(pairs: set[tuple[int, int]]) -> None:
