@@ -145,22 +145,6 @@ def test_groups_are_compared_by_their_means_and_each_by_the_closest() -> None:
     assert (row["first"], row["second"], row["difference"]) == ("FedAMP", "Ditto", pytest.approx(5))
 
 
-def test_a_place_where_a_line_was_not_run_says_nothing() -> None:
-    places = answers(above("Ditto", "Local"), results_of({"local": flat(60)}))
-    assert len(places) > 1
-    assert set(places["answer"]) == set(places["whole"]) == {UNMEASURED}
-    assert not places["units"].any()
-
-
-@pytest.mark.parametrize(("ditto", "expected"), [(60, HOLDS), (40, FAILS)])
-def test_places_that_were_not_run_have_no_say(ditto: int, expected: str) -> None:
-    results = results_of({"ditto": flat(ditto), "local": flat(50)})
-    for most in (False, True):
-        places = answers(above("Ditto", "Local", most=most), results)
-        assert len(places) > 1
-        assert ran(places)["whole"] == expected
-
-
 @pytest.mark.parametrize(
     ("found", "every", "most"),
     [

@@ -4,19 +4,17 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple
 from math import nan
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from stored_runs import CORA, MemoryStore
-from study_cells import csv_rows, one, plan_of, report_of, shown, spec
+from study_cells import csv_rows, plan_of, report_of, shown, spec
 from toy_study import ToyStudy
 
 from bench.errors import RequestError
 from bench.frames.graded_cells import WRITTEN
-from bench.frames.stored_runs import WHERE, usual_frame
 from bench.grids import expand, load_grid
 from bench.report.document import Report
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
@@ -142,15 +140,6 @@ def clashes(source: MemoryStore, study: type[Study] = ToyStudy) -> list[str]:
     notes = [line for line in document.fine_print if line.startswith("Not the same clients")]
     assert any("other clients" in line for line in document.caption) == bool(notes)
     return notes
-
-
-def test_captions_warn_of_different_clients_under_one_partition_seed() -> None:
-    source, other = database(), CORA.model_copy(update={"partition_seed": 7})
-    source.add("fedper", 0, [60, 62], protocol=other, partition_hash="0123456789abcdef")  # as it should be
-    assert clashes(source) == []
-    source.add("pfedgraph", 1, [60, 62], partition_hash="fedcba9876543210")
-    (note,) = clashes(source)
-    assert "Cora, non-overlapping, 10 clients, partition seed 123: abcdef01, fedcba98" in note
 
 
 def test_captions_know_a_partition_drawn_for_every_seed() -> None:
@@ -301,17 +290,6 @@ def test_ties_share_a_place(tmp_path: Path) -> None:
     assert [places[name] for name in ("Local", "FedAvg", "FedPer", "FedProx")] == [1, 1, 2, 0]
 
 
-def test_convergence_csv_holds_mean_and_std_over_seeds(built: Report, written: Path) -> None:
-    rows = csv_rows(written / "toy/table1/convergence.csv")
-    fedavg = [row for row in rows if row["method"] == "fedavg"]
-    # Clients (0, 10), (30, 40), (60, 62) of 100 in seed 0; the last is (60, 60) in seed 1.
-    assert [(row["round"], row["mean"], row["std"], row["n"]) for row in fedavg] == [
-        ("1", "5.0000", "0.0000", "2"),
-        ("2", "35.0000", "0.0000", "2"),
-        ("3", "60.5000", "0.7071", "2"),
-    ]
-
-
 def test_a_filter_gives_a_table_of_just_that(tmp_path: Path) -> None:
     source = database()
     source.add("local", 0, [60], dataset="citeseer")
@@ -411,12 +389,3 @@ def test_the_report_imports_without_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) is False
-
-
-def test_grids_plan_the_papers_cells() -> None:
-    cells, settings = usual_frame(["paper_tables"])
-    assert set(map(astuple, FedSheafHN().columns)) == set(cells[WHERE].itertuples(index=False, name=None))
-    cora = one(cells, dataset="cora", scenario="non-overlapping", clients=10, method="fedavg")
-    assert settings[cora.cell]["protocol.rounds"] == 100
-    assert not cells["per_seed"].any()
-    assert usual_frame(["fedhgn_tables"])[0]["per_seed"].all()

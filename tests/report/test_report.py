@@ -88,17 +88,7 @@ def test_the_whole_report_holds_the_experiments_that_have_runs(tmp_path: Path) -
     names = {document.name for document in built.documents}
     assert {"table1", "convergence", "malicious"} <= names
     assert "fedsheafhn server_cost" in built.unrun
-    all_rows = csv_rows(tmp_path / "cells.csv")
-    assert {row["dataset"] for row in all_rows} == {"cora"}
-    (attacked,) = [
-        row
-        for row in all_rows
-        if row["setting"] == "attack.kind=same;attack.ratio=0.2;attack.tau=5.0"
-        and row["scenario"] == NON
-        and row["method"] == "fedpub"
-        and "Honest" in row["table"]
-    ]
-    assert (attacked["table"], attacked["mean"]) == ("earlier Tables 6, 7 (Honest clients)", "60.0000")
+    assert {row["dataset"] for row in csv_rows(tmp_path / "cells.csv")} == {"cora"}
     lines = {
         (row["method"], float(row["share of malicious clients"]), float(row["mean"]))
         for row in csv_rows(tmp_path / "fedsheafhn/malicious/accuracy.csv")

@@ -1,7 +1,5 @@
 """The FedHGN study: its experiments' plans, what they measure, and which value stands beside which row."""
 
-import csv
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,13 +7,10 @@ import pandas as pd
 import pytest
 import study_cells
 from stored_runs import MemoryStore
-from study_cells import cells_of, figures_of, one, printed_beside, shown, unrelated
+from study_cells import cells_of, figures_of, one, printed_beside, unrelated
 
-from bench.figures.drawing import draw, save
+from bench.figures.drawing import draw
 from bench.frames.graded_cells import collect
-from bench.grids import expand, load_grid
-from bench.report import tables
-from bench.report.spread import spread
 from bench.reports.fedhgn import FedHGN
 from bench.spec import RunSpec
 from bench.studies.experiment import Comparison, Experiment, Target
@@ -81,18 +76,6 @@ def test_cost_is_split_by_layer_and_coding() -> None:
     )
 
 
-def test_graph_methods_have_no_row_below_a_hypergraph() -> None:
-    database = MemoryStore()
-    database.add_run(spec("fedhgn_cost", "fedhgn_hc", 0), [60, 60, 60])
-    database.add_run(spec("fedhgn_cost", "fedhgn_hc", 0, CORA), [50, 50, 50])
-    database.add_run(spec("fedhgn_cost", "fedcog", 0, CORA), [40, 40, 40])
-    made = tables.document_of(shown(FedHGN, "cost", database))
-    graph, hypergraph = sorted(made.views[0].by_group(), key=lambda block: block.groups)
-    assert graph.groups[0][0] == "Cora, 3 clients"
-    assert [label for label, _ in graph.rows] == ["FedHGN with HC", "FedCog"]
-    assert [label for label, _ in hypergraph.rows] == ["FedHGN with HC"]
-
-
 def test_exposure_is_in_percent_of_the_border_nodes() -> None:
     """An older audit lacks only what was not measured then."""
     database = MemoryStore()
@@ -124,7 +107,7 @@ def test_a_model_of_all_data_is_drawn_beside_the_others_as_far_as_they_go() -> N
     assert own["local epochs"].tolist() == list(range(1, 601))  # an evaluation an epoch
 
 
-def test_training_loss_is_drawn_by_round(tmp_path: Path) -> None:
+def test_training_loss_is_drawn_by_round() -> None:
     database = MemoryStore()
     column = Column("coraca", "label-dirichlet", 6)
     fall = np.linspace(1.9, 0.4, 200)
@@ -133,36 +116,16 @@ def test_training_loss_is_drawn_by_round(tmp_path: Path) -> None:
         database.add_run(made, [50] * 6, artefacts={"loss": loss})
     _, figure = figures_of(FedHGN, "convergence", database)
     assert "mean over clients" in figure.caption
-    assert {path.name for path in save(figure, tmp_path)} == {
-        f"fedhgn_convergence_loss.{kind}" for kind in ("pdf", "png", "csv")
-    }
-    with (tmp_path / "fedhgn_convergence_loss.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["round"] for row in rows] == [str(number) for number in range(1, 201)]
-    assert {(row["method"], row["n"]) for row in rows} == {("fedhgn", "2")}  # the third was not finite
-    assert [float(row["mean"]) for row in rows] == pytest.approx(fall + 0.1, abs=1e-4)
-    assert {row["std"] for row in rows} == {f"{0.1 * 2**0.5:.4f}"}
+    (panel,) = figure.panels
+    rows = panel.data
+    assert rows["round"].tolist() == list(range(1, 201))
+    assert set(zip(rows["method"], rows["n"], strict=True)) == {("fedhgn", 2)}  # the third was not finite
+    assert rows["mean"].tolist() == pytest.approx(fall + 0.1)
+    assert rows["std"].tolist() == pytest.approx([0.1 * 2**0.5] * 200)
     (axes, *_) = draw(figure).axes
     assert axes.get_ylabel() == "Training loss"
     assert 0 <= axes.get_ylim()[0] < 0.5  # the mean ends at 0.5
     assert axes.get_ylim()[1] < 3
-
-
-def test_table_3_has_the_baseline_under_the_methods_of_its_seeds_and_partitions() -> None:
-    database = MemoryStore()
-    column = Column("cora-whole", "label-dirichlet", 3)
-    for seed in (0, 1):
-        database.add_run(spec("fedhgn_simple", "local_hgnn", seed, column), [60, 70, 80])
-        database.add_run(spec("fedhgn_simple", "fedhgn_hc", seed, column), [90, 70, 79])
-    found = spread(shown(FedHGN, "table3", database))
-    assert found is not None
-    numbers = found.records["numbers"]
-    below = dict(zip(numbers["method"], numbers["below_local"], strict=True))
-    assert below == {"local_hgnn": 0.0, "fedhgn_hc": 1.0}
-    planned_runs = [each for each in expand(load_grid("fedhgn_simple")) if each.method == "local_hgnn"]
-    assert len(planned_runs) == 3 * 2 * 20
-    local, other = (spec("fedhgn_simple", method, 4, column) for method in ("local_hgnn", "fedhgn"))
-    assert (local.client, local.protocol) == (other.client, other.protocol)
 
 
 def test_the_table_of_repeats_stands_beside_every_value_of_dblp4k() -> None:

@@ -7,7 +7,6 @@ import pytest
 from stored_runs import MemoryStore
 from study_cells import cells_of, figures_of, one, printed_beside, shown
 
-from bench.comparison import find_study
 from bench.frames.graded_cells import collect
 from bench.frames.ranking import rank
 from bench.grids import Filters, expand, load_grid
@@ -60,11 +59,6 @@ def test_other_clients_of_a_published_data_set_are_not_published_and_long_notes_
     assert local["published-fresh", 10] == "not comparable"  # a verdict needs two seeds
     unrun = next(note for note in notes(found) if note.startswith("not run"))
     assert "FedProx (4 of 6 columns)" in unrun
-
-
-def test_a_comparison_without_a_study_keeps_the_one_with_a_main_table() -> None:
-    assert find_study(None, "cora").name == "fedsheafhn"
-    assert find_study("fedpub", "cora").name == "fedpub"
 
 
 def test_committed_runs_stand_beside_ours_client_by_client_and_round_by_round() -> None:

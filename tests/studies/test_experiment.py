@@ -80,18 +80,6 @@ def test_every_accuracy_printed_for_an_experiment_has_its_cell(experiment: Exper
                 assert value in beside
 
 
-def test_spread_over_clients_and_clients_below_local() -> None:
-    database = MemoryStore()
-    database.add_run(spec("variance", "local", 0), [50, 60, 70])
-    database.add_run(spec("variance", "flow", 0), [50, 59, 90])
-    database.add_run(spec("variance", "flow", 1), [10, 20, 90])  # no Local of this seed
-    cells = cells_of(FedSheafHN, "variance", database)
-    assert cell(cells, "Local", measure="std_over_clients").mean == pytest.approx(10)  # sample
-    below = cell(cells, "Flow", measure="below_local")
-    assert (below.n, below.mean) == (1, 1.0)
-    assert cell(cells, "Local", measure="std_over_clients").table == "Table 3 (Std over clients)"
-
-
 def test_honest_clients_are_those_that_the_run_did_not_mark() -> None:
     database = MemoryStore()
     attack = Attack(kind="gaussian", ratio=0.4, tau=20.0)

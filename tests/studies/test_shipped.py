@@ -45,69 +45,63 @@ def values(source: Tables) -> list[tuple[str, int, str, float | None]]:
     )
 
 
-def test_seeds_of_ones_own_take_the_place_of_those_shipped_and_leave_the_others() -> None:
-    own = filled(("local", 7, 10), ("local", 1, 11))
-    bundle = filled(("local", 0, 20), ("local", 1, 30), ("fedavg", 0, 40))
-    assert values(merged(own, [("b", bundle)])) == [
-        ("fedavg", 0, "b", 0.4),
-        ("local", 0, "b", 0.2),
-        ("local", 1, "", 0.11),
-        ("local", 7, "", 0.1),
-    ]
+OWN_LOCAL, BUNDLE_LOCAL, BUNDLE_FEDAVG = (
+    ("local", 7, "", 0.1),
+    ("local", 0, "b", 0.2),
+    ("fedavg", 0, "b", 0.4),
+)
+SHIPPED_RUNS = (("local", 0, 20), ("local", 1, 30), ("fedavg", 0, 40))
 
 
 @pytest.mark.parametrize(
-    "kind", [{"partition_hash": "others"}, {"method_numerics": 2}, {"engine_numerics": 2}], ids=list
+    ("own", "options", "expected"),
+    [
+        (  # seeds of one's own take the place of those shipped, and leave the others
+            [("local", 7, 10), ("local", 1, 11)],
+            {},
+            [BUNDLE_FEDAVG, BUNDLE_LOCAL, ("local", 1, "", 0.11), OWN_LOCAL],
+        ),
+        # Results on other clients or of other numbers are not mixed.
+        *(
+            ([("local", 7, 10)], {name: value}, [BUNDLE_FEDAVG, OWN_LOCAL])
+            for name, value in (("partition_hash", "others"), ("method_numerics", 2), ("engine_numerics", 2))
+        ),
+        # A run that came to no result takes no place; one that diverged is one, on clients unknown.
+        *(
+            (
+                [("local", 0, None), ("local", 5, None)],
+                {"state": state},
+                [BUNDLE_FEDAVG, BUNDLE_LOCAL, ("local", 1, "b", 0.3), ("local", 5, "", None)],
+            )
+            for state in ("failed", "oom", "not_applicable")
+        ),
+        (
+            [("local", 0, None)],
+            {"state": "diverged"},
+            [BUNDLE_FEDAVG, ("local", 0, "", None)],
+        ),
+        # Runs that were not made here stand back, unless nothing is shipped of them.
+        *(
+            (
+                [("local", 7, correct), ("fedper", 0, correct)],
+                options,
+                [BUNDLE_FEDAVG, ("fedper", 0, "", correct and 0.5), BUNDLE_LOCAL, ("local", 1, "b", 0.3)],
+            )
+            for correct, options in ((50, {"bundle": "theirs"}), (None, {"state": "no_data"}))
+        ),
+        (  # other settings are another cell
+            [("local", 0, 10)],
+            {"protocol": Protocol(rounds=5)},
+            [BUNDLE_FEDAVG, ("local", 0, "", 0.1), BUNDLE_LOCAL, ("local", 1, "b", 0.3)],
+        ),
+    ],
 )
-def test_results_on_other_clients_or_of_other_numbers_are_not_mixed(kind: dict[str, Any]) -> None:
-    own = filled(("local", 7, 10), **kind)
-    bundle = filled(("local", 0, 20), ("local", 7, 30), ("fedavg", 0, 40))
-    assert values(merged(own, [("b", bundle)])) == [("fedavg", 0, "b", 0.4), ("local", 7, "", 0.1)]
-
-
-@pytest.mark.parametrize("state", ["failed", "oom", "not_applicable"])
-def test_a_run_that_came_to_no_result_takes_no_place(state: str) -> None:
-    own = filled(("local", 0, None), ("local", 5, None), state=state)
-    bundle = filled(("local", 0, 20))
-    assert values(merged(own, [("b", bundle)])) == [
-        ("local", 0, "b", 0.2),
-        ("local", 5, "", None),  # nothing is shipped of this seed
-    ]
-
-
-def test_a_run_that_diverged_is_a_result() -> None:
-    own, bundle = filled(("local", 0, None), state="diverged"), filled(("local", 0, 20))
-    assert values(merged(own, [("b", bundle)])) == [("local", 0, "", None)]
-
-
-def test_other_settings_are_another_cell() -> None:
-    own = filled(("local", 0, 10), protocol=Protocol(rounds=5))
-    own.add("fedavg", 0, None, clients=1, state="failed")
-    bundle = filled(("local", 0, 20), ("fedavg", 1, 30))
-    source = merged(own, [("b", bundle)])
-    assert sorted(zip(source.runs()["method"], source.runs()["origin"], strict=True)) == [
-        ("fedavg", ""),
-        ("fedavg", "b"),
-        ("local", ""),
-        ("local", "b"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("correct", "options"),
-    [(50, {"bundle": "theirs"}), (None, {"state": "no_data"})],
-    ids=["imported", "no data"],
-)
-def test_runs_that_were_not_made_here_stand_back(correct: int | None, options: dict[str, str]) -> None:
-    own = filled(("local", 7, correct), ("fedper", 0, correct), **options)
-    own.add("fedavg", 0, [15], clients=1)
-    bundle = filled(("local", 0, 20), ("fedavg", 1, 40))
-    assert values(merged(own, [("b", bundle)])) == [
-        ("fedavg", 0, "", 0.15),
-        ("fedavg", 1, "b", 0.4),
-        ("fedper", 0, "", correct and 0.5),  # nothing is shipped of it
-        ("local", 0, "b", 0.2),
-    ]
+def test_what_is_taken_from_ones_own_runs_and_what_from_those_shipped(
+    own: list[tuple[str, int, int | None]],
+    options: dict[str, Any],
+    expected: list[tuple[str, int, str, float | None]],
+) -> None:
+    assert values(merged(filled(*own, **options), [("b", filled(*SHIPPED_RUNS))])) == expected
 
 
 def test_a_spec_in_two_bundles_is_taken_from_the_first() -> None:
