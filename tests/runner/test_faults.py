@@ -28,6 +28,7 @@ import torch
 from processes import wait_for, workers_below
 from wall_clock import WallClock, clock
 
+from bench.engine.checkpoint import ARRAYS
 from bench.runner.run import HELD_BACK
 
 __all__ = ["clock"]
@@ -236,7 +237,8 @@ def test_a_killed_sweep_goes_on_from_where_it_was_saved(tmp_path: Path, settled:
     process.kill()
     process.wait()
     wait_for(lambda: not home.processes())
-    before = {path.stem: torch.load(path, weights_only=True)["total"] for path in home.checkpoints()}
+    with torch.serialization.safe_globals(ARRAYS):
+        before = {path.stem: torch.load(path, weights_only=True)["total"] for path in home.checkpoints()}
     assert before
     assert home.sweep() == 0, home.output
     assert not home.checkpoints()
