@@ -238,7 +238,7 @@ def test_a_killed_sweep_goes_on_from_where_it_was_saved(tmp_path: Path, settled:
     process.wait()
     wait_for(lambda: not home.processes())
     with torch.serialization.safe_globals(ARRAYS):
-        before = {path.stem: torch.load(path, weights_only=True)["total"] for path in home.checkpoints()}
+        before = {path.stem: torch.load(path, weights_only=True)["seconds"] for path in home.checkpoints()}
     assert before
     assert home.sweep() == 0, home.output
     assert not home.checkpoints()
