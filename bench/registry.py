@@ -199,10 +199,10 @@ class Kind(Generic[T]):
 
     def named(self, name: str) -> type[T]:
         """The class of that name; raises ``RequestError`` with the nearest name."""
-        found = _find(self)
-        if name not in found:
-            raise unknown(self.word, name, found)
-        return found[name][0]
+        classes = self.all()
+        if name not in classes:
+            raise unknown(self.word, name, classes)
+        return classes[name]
 
     def origins(self) -> dict[str, str]:
         """The package or file of each class that is not the suite's own, by name."""
