@@ -29,6 +29,9 @@ DETAILED = 4
 LISTED = 3
 """Further lines of a kind that are printed; the report's files have all."""
 
+ROOM = 24
+"""Lines of the one short table of a study that are printed unasked."""
+
 BAR = 40
 """Characters of a bar of verdicts."""
 
@@ -122,14 +125,25 @@ def show(document: Document, console: Console) -> None:
 
 
 def brief(report: Report, console: Console) -> None:
-    """Print what every study comes to."""
+    """Print what every study comes to, and its table where there is one short one."""
     for study in report.parts:
         console.print(Text.assemble((study.title, "bold"), (f"  {study.runs:,} runs", "dim")))
         headline = 2 if study.scores else 1
         _print_lines(console, " ".join(study.sentences[:headline]))
         for score in study.scores:
             _print_score(score, console)
-        _print_lines(console, *study.sentences[headline:], "")
+        _print_lines(console, *study.sentences[headline:])
+        short_tables = [tables for document in study.documents if (tables := _short_tables(document))]
+        for table in short_tables[0] if len(short_tables) == 1 else ():
+            console.print(rich_table(table))
+        console.print()
+
+
+def _short_tables(document: Document) -> list[Table]:
+    """The tables of a document that is no statistic, where they need little room."""
+    tables = [] if document.is_statistic else [table for view in document.views for table in fitting(view)]
+    lines = sum(len(table.rows) + 4 for table in tables) + len(document.notes)
+    return tables if lines <= ROOM else []
 
 
 def _print_score(score: Score, console: Console) -> None:
