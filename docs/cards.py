@@ -94,7 +94,7 @@ def method_page(card: MethodDescription, cells: pd.DataFrame) -> list[str]:
     ]
     if card.hyper:
         rows = [
-            (code(f"method.{one.name}"), code(one.default), one.limits, one.search, one.meaning)
+            (code(f"method.{one['name']}"), code(one["default"]), one["limits"], one["search"], one["meaning"])
             for one in card.hyper
         ]
         lines += [
