@@ -21,6 +21,9 @@ from bench.report.grades import grade_look
 from bench.site.methods import MethodDescription, about
 from bench.studies.study import STUDIES
 
+REST = ("limits", "search", "meaning")
+"""What stands in a table of hyper-parameters as it is given."""
+
 FAMILIES = {"graph": "Graphs", "hypergraph": "Hypergraphs", "images": "Images"}
 
 
@@ -94,7 +97,7 @@ def method_page(card: MethodDescription, cells: pd.DataFrame) -> list[str]:
     ]
     if card.hyper:
         rows = [
-            (code(f"method.{one['name']}"), code(one["default"]), one["limits"], one["search"], one["meaning"])
+            (code(f"method.{one['name']}"), code(one["default"]), *(one[key] for key in REST))
             for one in card.hyper
         ]
         lines += [
