@@ -22,7 +22,10 @@ HASH = 12
 """Digits of a hash that a table shows."""
 
 
-States = Annotated[tuple[State, ...], Parameter(negative="", show_default=False)]
+STATE_HELP = "Only this state; may be given several times."
+States = Annotated[tuple[State, ...], Parameter(negative="", show_default=False, help=STATE_HELP)]
+SETTINGS_HELP = "Only runs with this setting, such as method.mu=0.1; may be given several times."
+SomeSettings = Annotated[options.Settings, Parameter(help=SETTINGS_HELP)]
 
 
 @app.command(name="list")
@@ -30,17 +33,13 @@ def list_runs(
     *,
     filters: options.RunFilters = options.ALL_RUNS,
     state: States = (),
-    settings: options.Settings = (),
+    settings: SomeSettings = (),
     db: options.Database = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """List stored runs, oldest first.
-
-    Args:
-        state: Only this state; may be given several times.
-        settings: Only runs with this setting, such as method.mu=0.1; may be given several times.
-    """
+    """List stored runs, oldest first."""
     from bench.resolve import parse_overrides
+    from bench.runner import display
     from bench.runner.run_details import chosen_runs, run_list
     from bench.store import open_store
 
@@ -50,8 +49,7 @@ def list_runs(
         print(json.dumps(runs, indent=1))
         return
     _print_list(runs)
-    count = f"{len(runs):,} run{'' if len(runs) == 1 else 's'}"
-    say(f"{count}; test: percent, trained model, round of best validation")
+    say(f"{display.runs(len(runs))}; test: percent, trained model, round of best validation")
 
 
 def _print_list(runs: list[dict[str, Any]]) -> None:
@@ -75,20 +73,19 @@ def delete_runs(
     *,
     filters: options.RunFilters = options.ALL_RUNS,
     state: States = (),
-    settings: options.Settings = (),
+    settings: SomeSettings = (),
     yes: options.Flag = False,
     db: options.Database = None,
 ) -> int:
     """Show stored runs of your own and delete them; runs of imported bundles stay.
 
     Args:
-        state: Only this state; may be given several times.
-        settings: Only runs with this setting, such as method.mu=0.1; may be given several times.
         yes: Delete them without asking.
     """
     from rich.prompt import Confirm
 
     from bench.resolve import parse_overrides
+    from bench.runner import display
     from bench.runner.run_details import chosen_runs, run_list
     from bench.store import open_store
 
@@ -97,7 +94,7 @@ def delete_runs(
         runs = chosen_runs(store, filters.columns, state, parse_overrides(settings))
         runs = runs[runs["bundle"] == ""]
         _print_list(run_list(store, runs))
-    count = f"{len(runs):,} run{'' if len(runs) == 1 else 's'}"
+    count = display.runs(len(runs))
     if not yes and not sys.stdin.isatty():
         raise RequestError(f"{count} to delete: expected --yes, since nobody can be asked here")
     if not (yes or Confirm.ask(f"Delete {count}?", default=False)):

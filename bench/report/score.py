@@ -104,8 +104,15 @@ def headline(ranking: Ranking | None, counts: pd.DataFrame) -> list[str]:
     }
     parts = [f"{count:,} {words}" for words, count in outcomes.items() if count]
     sentences = [first_sentence(ranking)]
+    measured = int(verdicts[MEASURED].sum())
     if total:
-        text = f"Of {total:,} published values {verdicts[MEASURED].sum():,} are measured under their protocol"
+        count = f"{measured:,}" if measured else "none"
+        text = (
+            f"All {total:,} published values"
+            if measured == total
+            else f"Of {total:,} published values {count}"
+        )
+        text += " are measured under their protocol"
         sentences.append(f"{text}, of which {enumeration(parts)}." if parts else f"{text} yet.")
     return sentences
 

@@ -38,7 +38,8 @@ from bench.store.store import Kind, now
 
 BLOCKS = (1, 1, 2, 4)
 """How many times smaller than usual the blocks of clients are in each try of a run whose worker was lost or
-that ran out of memory. It is alone on its device from the second try on. No number depends on blocks."""
+that ran out of memory. On this machine it is alone on its device from the second try on. No number depends on
+blocks."""
 
 HELD_BACK = 3
 """Runs of a method that fail before any succeeds, after which the rest of its runs is held back."""

@@ -72,6 +72,10 @@ VERSIONS = {1: FILES - {"confusions.parquet"}, 2: FILES}
 """Version of a bundle -> its files; the newest is written."""
 
 
+ROUNDING = 1e-9
+"""How far two means over clients may differ, whose last digits depend on the order of summing."""
+
+
 def refuse(folder: Path, file: str, problem: str) -> NoReturn:
     """Raise ``RequestError`` with the file's name and the problem."""
     raise RequestError(f"bundle {folder}: {file}: {problem}")
@@ -129,9 +133,9 @@ def _rules(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, Any, str]]
     yield "client_results", is_complete | (results["metric"] != ACCURACY), counted
 
     # Curves, arrays and counts by class
-    is_last = (results["rule"] == "last") & (results["metric"] == ACCURACY)
-    last = results[is_last & (results["split"] == CURVE_SPLIT)]
-    is_tested = runs.index.isin(last["run"]) & runs.index.isin(curves["run"])
+    is_test = (results["split"] == CURVE_SPLIT) & (results["metric"] == ACCURACY)
+    tests = results[is_test].sort_values(["run", "stage", "rule", "client"])
+    is_tested = runs.index.isin(tests["run"]) & runs.index.isin(curves["run"])
     yield "runs", is_tested | ~is_done, f"{ACCURACY} and curves of the {CURVE_SPLIT} split"
     for table in ("curves", "confusions"):
         rows = tables[table]
@@ -141,21 +145,38 @@ def _rules(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, Any, str]]
     yield "curves", has_pair & (curves["split"] == CURVE_SPLIT), f"both stages of split {CURVE_SPLIT}"
     sizes = curves["rows"] * curves["clients"]
     yield "curves", (sizes > 0) & (sizes == curves["correct"].str.len()), "rows times clients counts"
-    readings = dict(list(last.groupby(["run", "stage"])))
-    fits = [_fits(curve, readings[curve.run, curve.stage]) for curve in curves.itertuples()]
-    yield "curves", fits, "counts up to the samples, in the last row those of the rule last"
+    readings = dict(list(tests.groupby(["run", "stage"])))
+    by_area = set(runs.index[runs["spec"].str.contains('"metric":"roc_auc"', regex=False)])
+    fits = [
+        _fits(curve, readings[curve.run, curve.stage], curve.run in by_area) for curve in curves.itertuples()
+    ]
+    yield "curves", fits, "counts up to the samples, with what every rule has read"
     yield "artefacts", artefacts["data"].map(_is_array), "an NPY array of numbers"
     sizes = confusions["clients"] * confusions["classes"].astype(float) ** 2
     yield "confusions", (sizes > 0) & (sizes == confusions["counts"].str.len()), "counts of every class"
 
 
-def _fits(curve: Any, last: pd.DataFrame) -> bool:
-    """Whether a curve has counts of 0 to the samples, and ends with what the rule ``last`` has read."""
-    counts = curve.correct.reshape(curve.clients, curve.rows)
-    final, samples = np.zeros((2, curve.clients), np.int64)
-    final[last["client"]], samples[last["client"]] = last["correct"], last["samples"]
-    in_range = (counts >= 0) & (counts <= samples[:, None])
-    return bool(in_range.all() and (counts[:, -1] == final).all())
+def _fits(curve: Any, reading: pd.DataFrame, by_area: bool) -> bool:
+    """Whether a curve has counts of 0 to the samples, and holds what every rule has read.
+
+    Validation curves are not in a bundle: what was chosen by them has to be some row, of all clients or of
+    each. So has what ``best_test`` chose ``by_area`` under the ROC curve, which a curve does not tell.
+    """
+    by_rule = reading["correct"].to_numpy(np.int64).reshape(len(RULES), -1)  # every rule has the same clients
+    tested = reading["client"].to_numpy()[: by_rule.shape[1]]
+    samples = np.zeros(curve.clients, np.int64)
+    samples[tested] = reading["samples"].iloc[: len(tested)]
+    counts = curve.correct.reshape(curve.clients, curve.rows).T
+    means = (counts[:, tested] / samples[tested]).mean(axis=1)
+    is_best = (means >= means.max() - ROUNDING) | by_area
+    is_read = {rule: counts[:, tested] == read for rule, read in zip(sorted(RULES), by_rule, strict=True)}
+    found = (
+        is_read["last"][-1].all(),
+        is_read["client_best_val"].any(axis=0).all(),
+        is_read["best_val"].all(axis=1).any(),
+        (is_read["best_test"].all(axis=1) & is_best).any(),
+    )
+    return all(found) and bool(((counts >= 0) & (counts <= samples)).all())
 
 
 def _is_array(data: bytes) -> bool:

@@ -21,7 +21,9 @@ def data_study(dataset: str, columns: Iterable[Column], methods: Collection[str]
     """
     title = DATASETS.named(dataset).title if dataset in DATASETS.all() else dataset
     lines = tuple(Line(name, kind.title) for name, kind in METHODS.all().items() if name in methods)
-    table = Experiment("runs", title, (Comparison("measured"),), main=True, columns=tuple(sorted(columns)))
+    table = Experiment(
+        "runs", "All methods", (Comparison("measured"),), main=True, columns=tuple(sorted(columns))
+    )
     content = {
         "name": dataset,
         "title": title,

@@ -223,11 +223,16 @@ def test_another_leader_on_another_data_set_is_named(citeseer: int, named: set[s
 @pytest.mark.parametrize(
     ("counts", "published", "sentence"),
     [
-        ({}, 9, "Of 9 published values 0 are measured under their protocol yet."),
+        ({}, 9, "Of 9 published values none are measured under their protocol yet."),
         (
             {"above": 1},
             9,
             "Of 9 published values 1 are measured under their protocol, of which 1 lie above it.",
+        ),
+        (
+            {"below": 2},
+            2,
+            "All 2 published values are measured under their protocol, of which 2 lie below it.",
         ),
         (
             {"reproduced": 3, "compatible": 2, "uninformative": 1, "below": 4, "not comparable": 1},

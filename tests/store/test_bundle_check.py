@@ -105,6 +105,23 @@ def test_a_wrong_value(whole: Path, tmp_path: Path) -> None:
         refused(folder, file)
 
 
+@pytest.mark.parametrize(
+    ("rule", "counts"),
+    [("last", [1, 1]), ("best_val", [2, 1]), ("client_best_val", [5, 2]), ("best_test", [1, 1])],
+)
+def test_counts_that_a_rule_has_not_read_from_the_curve(bundle: Path, rule: str, counts: list[int]) -> None:
+    """The curve of both clients is 0, 1, 2: the rule for all reads a row, ``best_test`` the last."""
+    results = pq.read_table(bundle / RESULTS).to_pylist()
+    assert pq.read_table(bundle / CURVES).column("correct")[0].as_py() == [0, 1, 2, 0, 1, 2]
+    where = {"run": 0, "split": "test", "rule": rule, "metric": "accuracy"}
+    for client, count in enumerate(counts):
+        wanted = where | {"client": client}
+        for row, found in enumerate(results):
+            if found.items() >= wanted.items():
+                change_table(bundle, RESULTS, set_cell("correct", count, row))
+    refused(bundle, CURVES, "every rule")
+
+
 def test_an_array_without_items_and_html_pass(bundle: Path) -> None:
     change_table(bundle, ARTEFACTS, set_cell("data", npy(np.zeros(0))))
     change_table(bundle, RUNS, set_cell("reason", '<b onload="x">é</b>\nsecond line'))
