@@ -21,8 +21,7 @@ class Dataset(ABC):
     ``protocol`` and ``client`` are the settings a run on this data set has unless a grid or the
     command line says otherwise; ``hyper`` maps methods to hyper-parameters that have another default here
     than the method's own, as the data set's study states them. ``scenarios`` lists the scenarios that make
-    sense for it. ``enlarged`` names a data set like it on which speed is measured with more clients than it
-    has room for. ``licence`` names the terms that its source states, or says that it states none; empty
+    sense for it. ``licence`` names the terms that its source states, or says that it states none; empty
     where nobody has looked.
     """
 
@@ -37,7 +36,6 @@ class Dataset(ABC):
     hyper: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     files: ClassVar[tuple[RawFile, ...]] = ()
     embedded: ClassVar[bool] = False
-    enlarged: ClassVar[str] = ""
 
     @classmethod
     def whereabouts(cls, sources: Sources) -> str:

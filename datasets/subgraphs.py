@@ -157,7 +157,6 @@ class Cora(_Subgraphs):
     homepage = "https://github.com/kimiyoung/planetoid"
     licence = "MIT (LICENSE of its repository)"
     embedded = True
-    enlarged = "cora-tenfold"
     protocol = Protocol(rounds=100, local_epochs=3)
 
     def whole(self, sources: Sources) -> Graph:
@@ -170,7 +169,6 @@ class CiteSeer(Cora):
 
     name = "citeseer"
     title = "CiteSeer"
-    enlarged = ""
 
 
 class PubMed(_Subgraphs):

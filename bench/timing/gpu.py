@@ -8,11 +8,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,7 +22,6 @@ from bench.engine.execute import run
 from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.nn.base import CLIENT_MODELS
-from bench.process import end_with_parent
 from bench.runner.order import outcome
 from bench.spec import RunSpec
 
@@ -99,26 +96,6 @@ def stacked_equals_sequential(model: str, device: str) -> Finding:
     return Finding("stacked is sequential", model, text, well)
 
 
-def _seconds_and_counts(device: str) -> tuple[float, int]:
-    spec, federation = toy("gcn", clients=8, rounds=20)
-    begin = time.perf_counter()
-    result = run(spec, federation, device)
-    correct = sum(int(counts.sum()) for counts in result.correct.values())
-    return time.perf_counter() - begin, correct
-
-
-def packed(device: str) -> Finding:
-    """Two runs in processes of their own that share the device, after each other and at once."""
-    with ProcessPoolExecutor(2, get_context("spawn"), end_with_parent) as pool:
-        list(pool.map(_seconds_and_counts, [device] * 2))  # imports, kernels
-        lone_seconds, lone_counts = pool.submit(_seconds_and_counts, device).result()
-        begin = time.perf_counter()
-        results = list(pool.map(_seconds_and_counts, [device] * 2))
-        pair_seconds = time.perf_counter() - begin
-    text = f"{lone_seconds:.2f} s alone, {pair_seconds:.2f} s for two at once"
-    return Finding("two runs at once", "gcn", text, all(correct == lone_counts for _, correct in results))
-
-
 def memory_runs_out(device: str) -> Finding:
     """A run with three quarters of the memory that it takes with all clients in a block.
 
@@ -188,7 +165,6 @@ def examine(device: str) -> Iterator[tuple[Finding, float]]:
     """Every part's finding and its seconds. A part that fails is itself a finding, and the others go on."""
     parts: list[Callable[[str], Finding]] = [
         *(partial(stacked_equals_sequential, model) for model in CLIENT_MODELS.all()),
-        packed,
         memory_runs_out,
         checkpoint_taken_up,
         infinity_caught,

@@ -149,18 +149,6 @@ def circle(plugins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.usefixtures("circle")
-@pytest.mark.slow
-def test_whole_runs_are_run_to_their_end(bench: Bench, tmp_path: Path) -> None:
-    ended = bench("speed --threads 1 -d circle -k 2 --whole --out", str(tmp_path / "rows.json"))
-    assert ended.code == 0
-    (row,) = json.loads((tmp_path / "rows.json").read_text())
-    assert (row["method"], row["rounds"]) == ("fedavg", 6)
-    assert row["seconds"] > 0
-    assert f"{row['seconds']:.4g}" in ended.out
-    assert "label-dirichlet" in ended.out, "the data set's first scenario"
-
-
-@pytest.mark.usefixtures("circle")
 @pytest.mark.parametrize("able", ["fedavg", ""])
 def test_what_is_measured_stays_where_another_method_cannot_run(
     able: str, bench: Bench, monkeypatch: pytest.MonkeyPatch
@@ -190,7 +178,6 @@ def test_rounds_are_timed_in_the_scenario_that_is_asked_for(bench: Bench) -> Non
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [
-        ("--whole --rounds 3", "leave out --rounds"),
         ("-m nope", "unknown method 'nope'"),
         ("-s nope", "unknown scenario 'nope'"),
         ("--devices tpu", "unknown device 'tpu'"),

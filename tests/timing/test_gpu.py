@@ -44,11 +44,6 @@ def test_a_checkpoint_and_a_loss_without_bound() -> None:
     assert "diverged" in finding.text
 
 
-@pytest.mark.slow
-def test_two_runs_share_a_device() -> None:
-    assert gpu.packed("cpu").well is True
-
-
 def test_another_result_than_the_cpus_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A device whose runs agree among themselves, and are further from the CPU than roundings make."""
     step, devices = Run.step, iter(["device", "device", "cpu", "cpu"])

@@ -1,4 +1,4 @@
-"""What is timed, and how: rounds by a clock that the test holds, and whole runs."""
+"""What is timed, and how: rounds by a clock that the test holds."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ import torch
 from toy_data import CIRCLE
 
 from bench import registry
-from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
-from bench.engine.result import RunResult
 from bench.engine.run import Run
-from bench.spec import RunSpec
-from bench.timing.speed import Case, Row, cases, measure, measure_whole
+from bench.timing.speed import Case, Row, cases, measure
 
 
 @pytest.fixture(autouse=True)
@@ -66,46 +63,15 @@ def test_a_method_is_timed_beside_fedavg_in_turns(monkeypatch: pytest.MonkeyPatc
     assert (row.seconds_per_round, row.factor) == (2.0, None)
 
 
-def test_a_whole_run_is_the_median_of_three_after_one_to_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = iter([100.0, 3.0, 9.0, 4.0])
-    specs: list[RunSpec] = []
-
-    def run(spec: RunSpec, *rest: Any) -> RunResult:
-        specs.append(spec)
-        taken = next(seconds)
-        return RunResult("done", seconds={"total": taken}, peak_memory=int(taken) * 2**20)
-
-    monkeypatch.setattr("bench.timing.speed.run", run)
-    row = measure_whole(Case("circle", "label-dirichlet", "fedhgn_hc", 2), (), "cpu", 1)
-    assert {spec.hash for spec in specs} == {specs[0].hash}
-    assert specs[0].protocol == DATASETS.named("circle").protocol
-    assert (row.method, row.clients, row.rounds, row.local_epochs) == ("fedhgn_hc", 2, 6, 2)
-    assert (row.seconds, row.peak_mib) == (4.0, 100.0)
-
-
-@pytest.mark.parametrize(
-    ("dataset", "methods", "count", "some"),
-    [
-        ("circle", ("all",), 2, {("fedavg", None), ("fedhgn", None)}),
-        ("cifar10-sample", ("all",), 20, {("fedavg", None), ("fedavg", "resnet18"), ("fedprox", None)}),
-        ("cifar10-sample", (), 20, {("fedavg", None), ("fedavg", "resnet18")}),
-        ("cifar10-sample", ("fedprox",), 20, {("fedprox", None)}),
-    ],
-)
-def test_what_is_timed(
-    dataset: str, methods: tuple[str, ...], count: int, some: set[tuple[str, str | None]]
-) -> None:
-    """All methods are those that train, each beside FedAvg, and images have every client model."""
-    data = DATASETS.named(dataset)
-    chosen = cases(dataset, data.scenarios[0], (2,) if dataset == "circle" else (), methods, whole=False)
-    assert {case.clients for case in chosen} == {count}
-    assert some <= {(case.method, case.model) for case in chosen}
+def test_what_is_timed() -> None:
+    """All methods are those that train, each beside FedAvg, which is first."""
+    chosen = cases("circle", "label-dirichlet", (2,), ("all",))
     names = {
         name
         for name, kind in METHODS.all().items()
-        if data.family in kind.families and kind.trains and kind.reads is None
+        if "hypergraph" in kind.families and kind.trains and kind.reads is None
     }
-    assert {case.method for case in chosen} == (names if methods == ("all",) else {name for name, _ in some})
-    assert chosen[0].method == min(case.method for case in chosen if case.base is None)
-    bases = {None if case.method == "fedavg" or methods != ("all",) else "fedavg" for case in chosen}
-    assert {case.base for case in chosen} == bases
+    assert {case.method for case in chosen} == names
+    assert [case.method for case in chosen if case.base is None] == [chosen[0].method] == ["fedavg"]
+    assert {case.base for case in chosen[1:]} == {"fedavg"}
+    assert {case.clients for case in cases("cifar10-sample", "case-study", (), ("fedprox",))} == {20}
