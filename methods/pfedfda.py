@@ -5,7 +5,8 @@ McLaughlin and Su, NeurIPS 2024; released code: cj-mclaughlin/pFedFDA.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import math
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import torch
@@ -63,6 +64,7 @@ class PFedFDA(FedAvg):
     families = ("graph", "images")
     client_models = ("gcn", "cnn", "resnet18")
     stage = "received"
+    numerics = 2
 
     class Hyper(SampleWeights):
         ridge: float = tunable(
@@ -97,14 +99,14 @@ class PFedFDA(FedAvg):
         return self.task.backbone
 
     def packed(self, covariance: Tensor) -> Tensor:
-        """The upper triangle of a covariance, ``[width (width + 1) / 2]``."""
-        return covariance[self.triangle[0], self.triangle[1]]
+        """The upper triangle of covariances, ``[..., width (width + 1) / 2]``."""
+        return covariance[..., self.triangle[0], self.triangle[1]]
 
-    def everybodys(self, message: Message) -> Gaussians:
+    def everybodys(self, message: Message) -> Common:
         """The server's statistics in a message, in float64."""
         covariance = torch.zeros(self.width, self.width, dtype=torch.float64, device=self.task.device)
         covariance[self.triangle[0], self.triangle[1]] = message.extras["covariance"][0].double()
-        return Gaussians(message.extras["means"][0].double(), covariance + covariance.triu(1).T)
+        return Common.of(message.extras["means"][0].double(), covariance + covariance.triu(1).T)
 
     def broadcast(self) -> Message:
         """Send f and the statistics to all clients alike."""
@@ -125,9 +127,10 @@ class PFedFDA(FedAvg):
         head in between.
         """
         others = self.everybodys(message)
+        weights = others.basis @ ((others.means @ others.basis) / others.variances).T
 
         def common_head(models: Stack, batch: Batch) -> dict[str, Tensor]:
-            return stacked([self.head_of(others, labels[labels >= 0]) for labels in batch.labels])
+            return self.head_of(weights.expand(len(batch.labels), -1, -1), others.means, batch.labels)
 
         start = {**received, **clients.reduce(received, common_head)}
         trained = clients.fit(start, trainable=self.shared())
@@ -141,24 +144,26 @@ class PFedFDA(FedAvg):
         others = self.everybodys(message)
 
         def of(models: Stack, batch: Batch) -> dict[str, Tensor]:
-            features = torch.relu(batch.embed(models)).double()
-            rows = []
-            for z, labels in zip(features, batch.labels, strict=True):
-                z, own_labels = z[labels >= 0], labels[labels >= 0]
-                weights = z.new_full((2,), self.hyper.own or 0.0)
-                if self.hyper.own is None:
-                    weights = own_weights(z, own_labels, others, self.hyper.ridge)
-                mixture = between(estimate(z, own_labels, others.means, self.hyper.ridge), others, weights)
-                statistics = {"means": mixture.means, "covariance": self.packed(mixture.covariance)}
-                rows.append({**self.head_of(mixture, own_labels), **statistics})
-            return stacked(rows)
+            z, labels = training_items(torch.relu(batch.embed(models)).double(), batch.labels)
+            share = z.new_full((2, len(z)), self.hyper.own or 0.0)
+            if self.hyper.own is None:
+                share = own_weights(z, labels, others, self.hyper.ridge)
+            of_means, of_covariance = share
+            own = estimate(z, labels, others.means, self.hyper.ridge)
+            means = torch.lerp(others.means.expand_as(own.means), own.means, of_means[:, None, None])
+            covariance = torch.lerp(others.covariance, own.covariance, of_covariance[:, None, None])
+            weights = inverse_times(own, others, of_covariance, means @ others.basis)
+            statistics = {"means": means.float(), "covariance": self.packed(covariance).float()}
+            return {**self.head_of(others.basis @ weights.mT, means, labels), **statistics}
 
         return of
 
-    def head_of(self, gaussians: Gaussians, labels: Tensor) -> dict[str, Tensor]:
-        """The head's parameters for a client with these training labels."""
-        weights, bias = head(gaussians, priors(labels, self.classes))
-        return {self.matrix: weights, self.bias: bias}
+    def head_of(self, weights: Tensor, means: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        """The heads of clients with these training labels: ``weights`` ``[c, width, classes]`` are
+        Sigma'^-1 mu, and the bias gives log posteriors up to a constant.
+        """
+        bias = priors(labels, self.classes).log() - (means.mT * weights).sum(dim=1) / 2
+        return {self.matrix: weights.float(), self.bias: bias.float()}
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         """Average f, means and covariance by training items."""
@@ -167,96 +172,131 @@ class PFedFDA(FedAvg):
         self.statistics = {name: average(value, shares) for name, value in upload.extras.items()}
 
 
-class Gaussians(NamedTuple):
-    """Class means ``[classes, width]`` and the covariance that classes share ``[width, width]``."""
+class Common(NamedTuple):
+    """The server's class means ``[classes, width]`` and covariance, and the basis in which it is diagonal.
+
+    ``variances`` are those of the covariance drawn a little to its trace; ``basis`` has its axes as columns.
+    """
 
     means: Tensor
     covariance: Tensor
+    variances: Tensor
+    basis: Tensor
+
+    @classmethod
+    def of(cls, means: Tensor, covariance: Tensor) -> Common:
+        """Find the basis."""
+        values, basis = torch.linalg.eigh(covariance)
+        return cls(means, covariance, (1 - SHRINKAGE) * values + SHRINKAGE * values.mean(), basis)
 
 
-def stacked(rows: Sequence[Stack]) -> dict[str, Tensor]:
-    """Join the tensors of single clients, one row for each, in float32."""
-    return {name: torch.stack([row[name] for row in rows]).float() for name in rows[0]}
+class Own(NamedTuple):
+    """Statistics of clients: class means ``[c, classes, width]``, and the differences ``[c, n, width]`` of
+    items from the mean of their class, over the root of n - 1. With the ``ridge`` they give the covariance.
+    """
+
+    means: Tensor
+    differences: Tensor
+    ridge: float
+
+    @property
+    def covariance(self) -> Tensor:
+        """The scatter within classes, and the ridge on its diagonal, ``[c, width, width]``."""
+        identity = torch.eye(self.means.shape[2]).to(self.means)
+        return self.differences.mT @ self.differences + self.ridge * identity
+
+
+def training_items(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Features and labels of every client's items with a label, padded with the label -1."""
+    is_other = labels < 0
+    items = int((~is_other).sum(dim=1).max())
+    places = is_other.long().argsort(dim=1, stable=True)[:, :items]
+    return features.take_along_dim(places[:, :, None], 1), labels.take_along_dim(places, 1)
+
+
+def one_hot(labels: Tensor, classes: int) -> Tensor:
+    """Which class items ``[c, n]`` have, float64 ``[c, n, classes]``; none for the label -1."""
+    return (labels[:, :, None] == torch.arange(classes, device=labels.device)).double()
 
 
 def priors(labels: Tensor, classes: int) -> Tensor:
-    """Class shares, smoothed, ``[classes]`` in float64."""
-    counts = torch.bincount(labels, minlength=classes).double()
-    shares = counts / counts.sum().clamp_min(1) + SMOOTHING
-    return shares / shares.sum()
+    """Class shares of every client, smoothed, ``[c, classes]`` in float64."""
+    counts = one_hot(labels, classes).sum(dim=1)
+    shares = counts / counts.sum(dim=1, keepdim=True).clamp_min(1) + SMOOTHING
+    return shares / shares.sum(dim=1, keepdim=True)
 
 
-def estimate(features: Tensor, labels: Tensor, others: Tensor, ridge: float) -> Gaussians:
-    """Statistics of some items: features ``[n, width]`` with labels ``[n]``.
+def estimate(features: Tensor, labels: Tensor, others: Tensor, ridge: float) -> Own:
+    """Statistics of clients' items: features ``[c, n, width]`` with labels ``[c, n]``, -1 for none.
 
-    A class without items takes its mean from ``others`` ``[classes, width]``. The covariance is the
-    scatter within classes over n - 1. ``ridge`` is added to its diagonal.
+    A class without items takes its mean from ``others`` ``[classes, width]``.
     """
-    one_hot = torch.nn.functional.one_hot(labels, len(others)).to(features)
-    counts = one_hot.sum(dim=0)[:, None]
-    means = torch.where(counts > 0, one_hot.T @ features / counts.clamp_min(1), others)
-    centred = features - means[labels]
-    scatter = centred.T @ centred / max(len(labels) - 1, 1)
-    return Gaussians(means, scatter + ridge * torch.eye(len(scatter)).to(scatter))
+    members = one_hot(labels, len(others))
+    counts = members.sum(dim=1)[:, :, None]
+    means = torch.where(counts > 0, members.mT @ features / counts.clamp_min(1), others)
+    differences = (features - members @ means) * members.sum(dim=2, keepdim=True)
+    differences = differences / (counts.sum(dim=1, keepdim=True) - 1).clamp_min(1).sqrt()
+    if differences.shape[1] > differences.shape[2]:  # fewer rows with the same scatter
+        differences = torch.linalg.qr(differences, mode="r").R
+    return Own(means, differences, ridge)
 
 
-def between(local: Gaussians, others: Gaussians, weights: Tensor) -> Gaussians:
-    """Mix own statistics by ``weights`` (of means, of covariance) with the others' statistics."""
-    return Gaussians(*(torch.lerp(b, a, w) for a, b, w in zip(local, others, weights, strict=True)))
+def inverse_times(own: Own, others: Common, share: Tensor, rows: Tensor) -> Tensor:
+    """``rows`` ``[..., classes, width]`` times the inverse of Sigma', all in the server's basis.
 
-
-def head(gaussians: Gaussians, shares: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights ``[width, classes]`` and bias ``[classes]`` that give log posteriors up to a constant."""
-    shrunk = shrunken(gaussians.covariance)
-    weights = torch.linalg.solve(shrunk, gaussians.means.T)
-    bias = shares.log() - (gaussians.means.T * weights).sum(dim=0) / 2
-    return weights, bias
-
-
-def shrunken(covariance: Tensor) -> Tensor:
-    """The covariance, drawn a little to a multiple of the identity with the same trace."""
-    width = len(covariance)
-    level = SHRINKAGE * covariance.trace() / width
-    return (1 - SHRINKAGE) * covariance + level * torch.eye(width).to(covariance)
-
-
-def own_weights(features: Tensor, labels: Tensor, others: Gaussians, ridge: float) -> Tensor:
-    """The weights in [0, 1] of the own means and covariance that predict held-out halves of the items best,
-    ``[2]``.
-
-    Every other item of a class is in one half. Each half is predicted with statistics of the other one.
-    The cross-entropies of both are summed at all pairs of ``GRID`` values, and the first smallest pair
-    wins. In a basis in which both covariances are diagonal, a pair costs no more than a product of
-    vectors.
+    Sigma' is ``share`` ``[...]`` of the own covariance and the rest of the server's, drawn a little to its
+    trace. In the basis it is D + share V^T V with a diagonal D and a row of V an item, so that Woodbury's
+    identity needs to solve for as many unknowns as there are items.
     """
-    shares = priors(labels, len(others.means))
-    half = parity(labels)
+    v = math.sqrt(1 - SHRINKAGE) * own.differences @ others.basis
+    scatter = own.differences.square().sum(dim=(1, 2)) / own.means.shape[2]
+    own_level = own.ridge + SHRINKAGE * scatter
+    share = share[..., None]
+    d = ((1 - share) * others.variances + share * own_level[..., None])[..., None, :]
+    inner = torch.eye(v.shape[1]).to(v) + share[..., None] * (v / d) @ v.mT
+    solved: Tensor = torch.linalg.solve(inner, v / d @ rows.mT)
+    return rows / d - share[..., None] * (solved.mT @ v) / d
+
+
+def own_weights(features: Tensor, labels: Tensor, others: Common, ridge: float) -> Tensor:
+    """The weights in [0, 1] of the own means and covariance that predict held-out halves of every client's
+    items best, ``[2, c]``.
+
+    Every other item of a class is in one half. Each half is predicted with statistics of the other one. The
+    cross-entropies of both are summed at all pairs of ``GRID`` values, and the first smallest pair wins.
+    """
+    clients, classes = len(features), len(others.means)
     steps = torch.linspace(0, 1, GRID, dtype=features.dtype, device=features.device)
-    losses = features.new_zeros(GRID, GRID)
-    for fold in (False, True):
-        train_mask, test_mask = half != fold, half == fold
-        if not train_mask.any() or not test_mask.any():
-            continue
-        local = estimate(features[train_mask], labels[train_mask], others.means, ridge)
-        root, failure = torch.linalg.cholesky_ex(shrunken(others.covariance))
-        if failure:  # no covariance, as an attacker may send: nothing can be told, and both weights stay 0
-            continue
-        matrix = torch.linalg.solve_triangular(root, shrunken(local.covariance), upper=False)
-        matrix = torch.linalg.solve_triangular(root, matrix.T, upper=False)
-        values, vectors = torch.linalg.eigh((matrix + matrix.T) / 2)
-        basis = torch.linalg.solve_triangular(root.T, vectors, upper=True)  # others' covariance becomes I
-        z, local_means, other_means = features[test_mask] @ basis, local.means @ basis, others.means @ basis
-        means = other_means + steps[:, None, None] * (local_means - other_means)  # [grid, classes, width]
-        precision = 1 / (1 + steps[:, None] * (values - 1))  # [grid, width]
-        weights = means[:, None] * precision[None, :, None]  # [grid, grid, classes, width]
-        logits = z @ weights.transpose(2, 3) - (means[:, None] * weights).sum(dim=3)[:, :, None] / 2
-        logs = (logits + shares.log()).log_softmax(dim=3)
-        losses -= logs.gather(3, labels[test_mask].expand(GRID, GRID, -1)[..., None]).sum(dim=(2, 3))
-    index = int(losses.argmin())
+    losses = features.new_zeros(clients, GRID, GRID)
+    if not bool((others.variances > 0).all()):  # no covariance, as an attacker may send: nothing can be told
+        return features.new_zeros(2, clients)
+    half, shares = parity(labels), priors(labels, classes).log()
+    halves = [training_items(features, labels.masked_fill(half != side, -1)) for side in (False, True)]
+    for (z, z_labels), (tested, tested_labels) in (halves, reversed(halves)):
+        own = estimate(z, z_labels, others.means, ridge)
+        has_own = (z_labels >= 0).any(dim=1)[:, None, None]
+        counted = one_hot(tested_labels, classes) * has_own
+        tested, base, own_means = (x @ others.basis for x in (tested, others.means, own.means))
+        change = own_means - base
+        rows = torch.cat([base.expand_as(change), change], dim=1)
+        weights = inverse_times(own, others, steps[:, None].expand(-1, clients), rows)
+        of_base, of_change = weights.split(classes, dim=2)  # [grid, c, classes, width]
+        base_logits, change_logits = (tested @ weights.mT).split(classes, dim=3)
+        squares = [
+            (base * of_base).sum(dim=3),
+            2 * (change * of_base).sum(dim=3),
+            (change * of_change).sum(dim=3),
+        ]
+        for number, step in enumerate(steps):
+            square = squares[0] + step * squares[1] + step**2 * squares[2]
+            logits = base_logits + step * change_logits - square[:, :, None] / 2
+            logs = (logits + shares[:, None]).log_softmax(dim=3)
+            losses[:, number] -= (logs * counted).sum(dim=(2, 3)).T
+    index = losses.flatten(1).argmin(dim=1)
     return torch.stack([steps[index // GRID], steps[index % GRID]])
 
 
 def parity(labels: Tensor) -> Tensor:
-    """Whether an odd number of items of the same class stand before an item, bool ``[n]``."""
-    pairs = torch.tril(labels[:, None] == labels[None, :], diagonal=-1)
-    return pairs.sum(dim=1) % 2 == 1
+    """Whether an odd number of items of the same class stand before an item, bool ``[c, n]``."""
+    pairs = torch.tril(labels[:, :, None] == labels[:, None, :], diagonal=-1)
+    return pairs.sum(dim=2) % 2 == 1
