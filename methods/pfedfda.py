@@ -297,6 +297,6 @@ def own_weights(features: Tensor, labels: Tensor, others: Common, ridge: float) 
 
 
 def parity(labels: Tensor) -> Tensor:
-    """Whether an odd number of items of the same class stand before an item, bool ``[c, n]``."""
-    pairs = torch.tril(labels[:, :, None] == labels[:, None, :], diagonal=-1)
-    return pairs.sum(dim=2) % 2 == 1
+    """Whether an odd number of items of the same class stand before an item, bool ``[..., n]``."""
+    pairs = torch.tril(labels[..., :, None] == labels[..., None, :], diagonal=-1)
+    return pairs.sum(dim=-1) % 2 == 1
