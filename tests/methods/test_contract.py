@@ -76,7 +76,7 @@ LONG: set[Rule] = {
     block_size_changes_nothing,
     order_of_clients_changes_nothing,
 }
-"""Rules that take longest: a fast run checks one method on images by them."""
+"""Rules that take longest."""
 
 VARIANTS = {name for name in CHECKED if any(name.startswith(f"{other}_") for other in CHECKED)}
 VARIANTS -= {"fedsage_plus", "local_hgnn"}
@@ -84,8 +84,12 @@ VARIANTS -= {"fedsage_plus", "local_hgnn"}
 
 
 def case(rule: Rule, method: str, family: Family) -> ParameterSet:
-    """A rule for a method on a family of data, marked where fast runs leave it out."""
-    is_slow = method in VARIANTS or (rule in LONG and family == "images" and method != "fedavg")
+    """A rule for a method on a family of data, marked where fast runs leave it out.
+
+    In fast runs only FedAvg learns a task, and only it is on images what takes longest.
+    """
+    is_long = rule is learns_a_toy_task or (rule in LONG and family == "images")
+    is_slow = method in VARIANTS or (is_long and method != "fedavg")
     marks = [pytest.mark.slow] if is_slow else []
     return pytest.param(rule, method, family, marks=marks, id=f"{rule.__name__}-{method}-{family}")
 
