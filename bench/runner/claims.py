@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import delete, or_, update
@@ -123,11 +122,8 @@ class Claims:
 
 
 def sweeps(url: str) -> list[dict[str, Any]]:
-    """The sweeps that run now on a database, wherever they run, the oldest first.
-
-    Each has ``host``, ``pid``, ``database``, ``running`` (a dictionary each) and what ``RunningSweep`` holds;
-    ``ends`` is None where nothing is known. Times are UTC, ISO 8601. Raises ``RequestError`` where the
-    database cannot be read.
+    """The sweeps that run now on a database, on whatever host, the oldest first; times are UTC. Raises
+    ``RequestError`` where the database cannot be read.
     """
     database = Database(url)
     if database.empty():
@@ -139,17 +135,26 @@ def sweeps(url: str) -> list[dict[str, Any]]:
         if process.runs(row.owner) is False:
             continue
         host, pid = row.owner.split(":")[:2]
-        entry: dict[str, Any] = {"host": host, "pid": int(pid), "database": database.name}
-        entry |= _values(row, "started", "jobs", "total", "counts", "left", "ends", "unknown_times")
-        entry["counts"] = json.loads(row.counts)
-        entry["running"] = [_values(claim, "run", "spec_hash", "device", "since") for claim in claims]
-        entries.append(entry)
+        running = [
+            {
+                "run": claim.run,
+                "spec_hash": claim.spec_hash,
+                "device": claim.device,
+                "since": str(claim.since),
+            }
+            for claim in claims
+        ]
+        entries.append(
+            {
+                "host": host,
+                "pid": int(pid),
+                "database": database.name,
+                "started": str(row.started),
+                "jobs": row.jobs,
+                "total": row.total,
+                "counts": json.loads(row.counts),
+                "left": row.left,
+                "running": running,
+            }
+        )
     return entries
-
-
-def _values(row: RunningSweep | Claim, *names: str) -> dict[str, Any]:
-    values = {name: getattr(row, name) for name in names}
-    for name, value in values.items():
-        if isinstance(value, datetime):
-            values[name] = value.isoformat(timespec="seconds")
-    return values

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Self
 
@@ -21,29 +19,17 @@ from rich.progress import (
 from rich.table import Table
 
 from bench.engine.result import RunResult
-from bench.engine.states import SETTLED
-from bench.runner.claims import sweeps
 from bench.runner.plan import Estimator, Step, side_by_side, to_run
 from bench.store.store import accuracies, now
-
-NO_SWEEP = "no sweep is running"
-
-WATCH_SECONDS = 1.0
 
 # Words --------------------------------------------------------------------------------------------
 
 
 def duration(seconds: float) -> str:
     """Seconds as people say them; a tenth counts below ten."""
-    if 0 < seconds < 0.05:
-        return "under 0.1 s"
-    if 0 < seconds < 9.95:
-        return f"{seconds:.1f} s"
     if seconds < 59.5:
-        return f"{max(seconds, 0):.0f} s"
-    if seconds < 5370:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+        return f"{seconds:.1f} s" if 0 < seconds < 9.95 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5370 else f"{seconds / 3600:.1f} h"
 
 
 def runs(number: int) -> str:
@@ -68,14 +54,14 @@ def summary(plan: Sequence[Step], estimator: Estimator, slots: int) -> str:
 
 def to_do(plan: Sequence[Step], estimator: Estimator, slots: int) -> str:
     """How many runs are to do, how long they take on so many slots, and what is not known."""
-    ready_steps = _ready(plan)
-    times, unknown_count = estimator.times(ready_steps)
-    count = len(ready_steps)
-    text = f"{count:,} to run, time unknown, no like run is stored" if count else "nothing to run"
+    steps = _ready(plan)
+    times = _times(steps, estimator)
+    text = f"{len(steps):,} to run, time unknown, no like run is stored" if steps else "nothing to run"
     if times:
-        text = f"{count:,} to run, time {duration(side_by_side(times, slots))} on {slots} at a time"
+        text = f"{len(steps):,} to run, time {duration(side_by_side(times, slots))} on {slots} at a time"
+        unknown_count = len(steps) - len(times)
         text += f" and {runs(unknown_count)} whose time is unknown" if unknown_count else ""
-    if gap := len(to_run(plan)) - count:
+    if gap := len(to_run(plan)) - len(steps):
         text += f"; {gap:,} more need data that are not here: the sweep tries to download them"
     return text
 
@@ -85,10 +71,10 @@ def _ready(plan: Sequence[Step]) -> list[Step]:
     return [step for step in to_run(plan) if step.status != "no_data"]
 
 
-def _total(steps: Sequence[Step], estimator: Estimator) -> float | None:
-    """Seconds that runs take one after the other; None where these are not known of all."""
-    times, unknown_count = estimator.times(steps)
-    return None if unknown_count else sum(times)
+def _times(steps: Sequence[Step], estimator: Estimator) -> list[float]:
+    """Expected seconds of those runs of which they are known."""
+    times = [estimator.seconds(step.spec) for step in steps]
+    return [seconds for seconds in times if seconds is not None]
 
 
 def table(plan: Sequence[Step], estimator: Estimator) -> Table:
@@ -101,8 +87,8 @@ def table(plan: Sequence[Step], estimator: Estimator) -> Table:
         cells.setdefault(step.planned.names[:4], []).append(step)
     for names, steps in cells.items():
         rest = [step for step in steps if step.to_run]
-        seconds = _total(rest, estimator)
-        time_left = "unknown" if seconds is None else duration(seconds) if rest else ""
+        times = _times(rest, estimator)
+        time_left = "unknown" if len(times) < len(rest) else duration(sum(times)) if rest else ""
         reason = next((step.reason for step in steps if step.reason), "")
         counts = Counter("changed" if step.changed else step.status for step in steps)
         grid.add_row(*map(str, names), states(counts), time_left, reason)
@@ -110,45 +96,25 @@ def table(plan: Sequence[Step], estimator: Estimator) -> Table:
 
 
 def as_json(
-    plan: Sequence[Step],
-    estimator: Estimator,
-    slots: int,
-    bytes_a_run: float | None,
-    shipped: Collection[str] = (),
+    plan: Sequence[Step], estimator: Estimator, slots: int, shipped: Collection[str] = ()
 ) -> dict[str, Any]:
     """The plan with every run's names, spec hash, status, reason and expected seconds.
 
     ``seconds`` is what the ready runs whose time is known take side by side, ``device_hours`` what they take
     together; None where that of no run is known. ``shipped`` are the spec hashes that come with the suite.
-    ``levels`` are of stored settled runs.
     """
-    ready_steps = _ready(plan)
-    times, unknown_count = estimator.times(ready_steps)
-    is_known = bool(times) or not ready_steps
-    levels = {}
-    for level in ("exact", "compatible", "stale"):
-        steps = [step for step in plan if _level(step) == level]
-        reason = steps[0].reason if steps and level == "stale" else ""
-        if level == "compatible":
-            reason = "the code's sources differ, its numerics version does not"
-        levels[level] = {"runs": len(steps), "reason": reason, "seconds": _total(steps, estimator)}
+    steps = _ready(plan)
+    times = _times(steps, estimator)
+    is_known = bool(times) or not steps
     return {
         "counts": dict(Counter(step.status for step in plan)),
-        "levels": levels,
-        "to_run": len(ready_steps),
-        "shipped": sum(step.spec.hash in shipped for step in ready_steps),
+        "to_run": len(steps),
+        "shipped": sum(step.spec.hash in shipped for step in steps),
         "seconds": side_by_side(times, slots) if is_known else None,
         "device_hours": sum(times) / 3600 if is_known else None,
-        "unknown_times": unknown_count,
-        "bytes": None if bytes_a_run is None else round(bytes_a_run * len(ready_steps)),
+        "unknown_times": len(steps) - len(times),
         "runs": [_row(step, estimator) for step in plan],
     }
-
-
-def _level(step: Step) -> str:
-    if step.status in SETTLED:
-        return "compatible" if step.changed else "exact"
-    return step.status
 
 
 def _row(step: Step, estimator: Estimator) -> dict[str, Any]:
@@ -165,11 +131,6 @@ def _row(step: Step, estimator: Estimator) -> dict[str, Any]:
 
 
 # A sweep ------------------------------------------------------------------------------------------
-
-
-def notebook_console() -> Console:
-    """Standard output; in a notebook, whose cells show a terminal's bar, it counts as a terminal."""
-    return Console(highlight=False, force_terminal="ipykernel" in sys.modules or None, force_jupyter=False)
 
 
 def line(step: Step, result: RunResult) -> str:
@@ -191,14 +152,7 @@ class Display:
         self._console = console
         self._only_notes = only_notes
         self._total = self._done = 0
-        columns = (
-            "runs",
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            "left",
-            TimeRemainingColumn(),
-        )
+        columns = ("runs", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
         is_hidden = only_notes or not console.is_terminal
         self._bar = Progress(*columns, console=console, transient=True, disable=is_hidden)
         self._task = self._bar.add_task("runs", total=None)
@@ -228,37 +182,19 @@ class Display:
             self._bar.advance(self._task)
 
 
-# Running sweeps -----------------------------------------------------------------------------------
-
-
 def status(sweeps_now: Sequence[Mapping[str, Any]]) -> str:
-    """What runs where, how far each of ``bench.runner.claims.sweeps`` is, and when it ends."""
+    """What runs where, and how far each of ``bench.runner.claims.sweeps`` is."""
     lines = []
     for sweep in sweeps_now:
-        end = f"in {duration(-_age(sweep['ends']))}" if sweep["ends"] else "at an unknown time"
-        if sweep["ends"] and sweep["unknown_times"]:
-            end += f", without {runs(sweep['unknown_times'])} whose time is unknown"
         place = f"sweep {sweep['pid']} on {sweep['host']} into {sweep['database']}"
         count, running = sum(sweep["counts"].values()), sweep["running"]
-        lines.append(f"{place}, for {duration(_age(sweep['started']))}")
+        lines.append(f"{place}, for {_age(sweep['started'])}")
         lines.append(f"{count:,} of {runs(sweep['total'])} ended: {states(sweep['counts']) or 'none'}")
-        lines.append(f"{len(running)} running, {sweep['left']:,} waiting; ends {end}")
-        lines += [f"  {run['device']}: {run['run']}, for {duration(_age(run['since']))}" for run in running]
-    return "\n".join(lines) or NO_SWEEP
+        lines.append(f"{len(running)} running, {sweep['left']:,} waiting")
+        lines += [f"  {run['device']}: {run['run']}, for {_age(run['since'])}" for run in running]
+    return "\n".join(lines) or "no sweep is running"
 
 
-def _age(moment: str) -> float:
-    """Seconds since a moment."""
-    return (now() - datetime.fromisoformat(moment)).total_seconds()
-
-
-def watch(url: str, show: Callable[[str], None]) -> None:
-    """Show the status until no sweep runs, whenever a run has begun or ended."""
-    before = None
-    while sweeps_now := sweeps(url):
-        events = [(sweep["counts"], sweep["running"]) for sweep in sweeps_now]
-        if events != before:
-            show(status(sweeps_now))
-        before = events
-        time.sleep(WATCH_SECONDS)
-    show(NO_SWEEP)
+def _age(moment: str) -> str:
+    """How long ago a moment is."""
+    return duration((now() - datetime.fromisoformat(moment)).total_seconds())

@@ -26,9 +26,6 @@ from bench.runner import fingerprint
 from bench.runner.order import Order
 from bench.spec import FederationKey, RunSpec
 
-FEDERATIONS = 2
-"""So many federations stay in a worker: a sweep runs many methods on the same clients in a row."""
-
 Build = Callable[..., Federation]
 
 fingerprint.read()  # with what it loads: what is edited later is not what this process runs
@@ -42,16 +39,13 @@ class Shared(NamedTuple):
     file: Path
 
 
-Federations = dict[FederationKey, Shared]
-
-
 def build_all(
     specs: Iterable[RunSpec], roots: tuple[Path, ...], build: Build, folder: Path
-) -> tuple[Federations, dict[str, NoDataError]]:
+) -> tuple[dict[FederationKey, Shared], dict[str, NoDataError]]:
     """Build every distinct federation, and write it into a folder for workers. Returned are the federations,
     and why data sets are not to be had. Raises as ``build``.
     """
-    federations: Federations = {}
+    federations: dict[FederationKey, Shared] = {}
     missing_data: dict[str, NoDataError] = {}
     for key in dict.fromkeys(spec.federation_key for spec in specs):
         if key.dataset in missing_data:
@@ -68,7 +62,7 @@ def build_all(
     return federations, missing_data
 
 
-@lru_cache(maxsize=FEDERATIONS)
+@lru_cache(maxsize=2)  # a sweep runs many methods on the same clients in a row
 def _federation(key: FederationKey, roots: tuple[str, ...], file: Path | None, build: Build) -> Federation:
     """The federation that the sweep has built; built here where it cannot be read."""
     if file is not None:

@@ -23,8 +23,7 @@ from bench.engine.methods import METHODS
 from bench.engine.states import FAILURES
 from bench.errors import NoDataError, RequestError
 from bench.grids import Planned, expand
-from bench.resolve import resolve
-from bench.runner import fingerprint, workers
+from bench.runner import fingerprint
 from bench.runner.claims import Claims, sweeps
 from bench.runner.plan import Step
 from bench.runner.run import Outcome
@@ -88,7 +87,7 @@ def test_every_way_in_which_a_run_can_end(work: Scripted) -> None:
         log = work.folder / "logs" / f"{row['spec_hash']}.log"
         assert log.exists() == (state in FAILURES), "only failed runs leave a log"
         if log.exists():
-            assert log.read_text().startswith("output of attempt 1\n")
+            assert log.read_text().startswith(f"output of attempt {len(shrinks)}\n"), "of the last try"
             assert row["traceback"].endswith(f"log: logs/{log.name} in BENCH_HOME\n")
     assert "raise ValueError" in work.stored()[keys[1]]["traceback"]
     assert work.stored()[keys[-1]]["peak_memory"] > 10 * 2**20
@@ -133,20 +132,6 @@ def test_a_run_that_must_be_alone_on_its_node_waits_for_no_other_node(work: Scri
     slots = cpu(2, elsewhere=True)
     assert work.sweep(local_runs(0, 1), script, slots).counts == {"done": 2}
     assert work.attempts("local 3 1")[1]["began"] < work.ended("local 3 0")
-
-
-@pytest.mark.slow
-def test_a_kill_by_the_system_for_want_of_memory_is_out_of_memory(
-    work: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kills = iter(range(1000))
-    monkeypatch.setattr(workers, "kills_for_memory", lambda: next(kills))
-    script = {"local 3 0": ["signal 9", "signal 9", "done"], "local 3 1": ["signal 9"]}
-    script["local 3 2"] = ["signal 15"]  # no want of memory, whatever the counter says
-    assert work.sweep(local_runs(0, 1, 2), script).counts == {"done": 1, "oom": 1, "failed": 1}
-    row = work.stored()["local 3 1"]
-    assert row["reason"].startswith("the system killed the worker for want of memory; tried 4 times")
-    assert work.stored()["local 3 2"]["state"] == "failed"
 
 
 @pytest.mark.slow
@@ -290,29 +275,6 @@ def store_like_this_code(store: Store, run: Planned, seconds: float) -> None:
 SIX = local_runs(*range(6))
 
 
-def test_the_first_failure_stops_the_sweep_and_what_runs_is_kept(work: Scripted) -> None:
-    script = {"local 3 0": ["raise"], "local 3 1": ["after local 3 0"]}
-    result = work.sweep(SIX, script, max_failures=1)
-    assert result.counts == {"failed": 1, "done": 1, "missing": 4}
-    assert (result.left, result.failed) == ({"stopped after 1 failed": 4}, 1)
-    assert begun(work) == {"local 3 0", "local 3 1"}
-    assert "4 left: stopped after 1 failed" in work.lines
-
-
-def test_nothing_starts_that_would_end_after_the_budget(work: Scripted) -> None:
-    spec = resolve("cora", "non-overlapping", 3, "local", 99)
-    with open_store(work.url, create=True) as store:
-        store_like_this_code(store, Planned(spec, "local"), 3600)
-    both = expand(grid(methods=("local", "fedavg"), seeds=(0, 1)))
-    assert work.sweep(both, budget=1e-9).ran == 0, "it is used up"
-    result = work.sweep(both, budget=1800)
-    # Runs of fedavg, whose time is unknown, may start; local is known to take an hour.
-    assert result.counts == {"missing": 2, "done": 2}
-    assert begun(work) == {"fedavg 3 0", "fedavg 3 1"}
-    assert (result.left, result.failed) == ({"not to be done within the budget of 0.5 h": 2}, 0)
-    assert work.sweep(both, budget=7200).counts == {"done": 4}
-
-
 def test_a_method_whose_first_three_runs_fail_is_held_back(work: Scripted) -> None:
     planned = expand(grid(methods=("local", "fedavg"), seeds=(0,), clients=(3, 4, 5, 6, 7)))
     # fedavg succeeds once, which holds nothing back.
@@ -351,7 +313,6 @@ def test_one_interrupt_finishes_and_stores_what_runs(work: Scripted) -> None:
     assert any("running to be finished and stored; Ctrl-C again stops now" in line for line in work.lines)
     kept = work.stored().keys()
     assert kept == begun(work), "every run that had begun is stored"
-    assert f"{6 - len(kept)} left: interrupted" in work.lines
     assert sweeps(work.url) == []
     assert not workers_below(os.getpid())
     assert work.sweep(SIX).ran == 6 - len(kept)

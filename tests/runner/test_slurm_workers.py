@@ -97,7 +97,7 @@ def test_what_runs_is_cancelled_when_the_sweep_stops(tmp_path: Path) -> None:
     wait_for(lambda: work.attempts("local 3 0"))
     run = psutil.Process(work.attempts("local 3 0")[0]["pid"])
     processes = [run, *run.parents()[:2]]
-    workers.stop()
+    workers.close()
     wait_for(lambda: not alive(processes))
 
 
@@ -135,7 +135,7 @@ def handed_over(executor: Any) -> object:
     try:
         return workers.start(0, Order(expand(grid())[0].spec, (), "cpu", 1)).result(timeout=60)
     finally:
-        workers.stop()
+        workers.close()
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_settings_reach_the_job_file(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("with_slurm")
 @pytest.mark.parametrize(
     ("setting", "words"),
-    [("partitoin=gpu", "partitoin"), ("mem_gb=x", "mem_gb"), ("mem_gb=", "'mem_gb='"), ("=3", "slurm_")],
+    [("partitoin=gpu", "partitoin"), ("mem_gb=x", "mem_gb"), ("=3", "slurm_")],
 )
 def test_a_setting_that_is_none_is_refused(tmp_path: Path, setting: str, words: str) -> None:
     with pytest.raises(RequestError, match="slurm.*" + words) as refused:

@@ -36,7 +36,7 @@ def one(execute: Execute, timeout: float | None = None) -> Iterator[LocalPool]:
     try:
         yield pool
     finally:
-        pool.stop()
+        pool.close()
     assert not workers_below(os.getpid())
 
 
@@ -135,7 +135,7 @@ def test_on_a_node_a_run_ends_as_here_and_says_which_machine_made_it() -> None:
     [
         (Placement(slurm=("partition=gpu",)), "--slurm goes with --backend slurm"),
         (
-            Placement(backend="slurm", address="auto"),
+            Placement(backend="slurm", address="head:6379"),
             "--address goes with --backend ray, got --backend slurm",
         ),
         (Placement(backend="ray"), r"pip install 'pfl-bench\[ray\]'$"),
@@ -149,8 +149,5 @@ def test_options_of_another_backend_and_missing_extras_are_refused(
     for name, package in (("ray", "ray"), ("slurm", "submitit")):
         monkeypatch.delitem(sys.modules, f"bench.runner.{name}_workers", raising=False)
         monkeypatch.setitem(sys.modules, package, None)
-    with (
-        pytest.raises(RequestError, match=f"^{words}|^--backend .*: {words}"),
-        opened_pool(placement, 1, tmp_path),
-    ):
-        pass
+    with pytest.raises(RequestError, match=f"^{words}|^--backend .*: {words}"):
+        opened_pool(placement, 1, tmp_path)
