@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
@@ -70,7 +69,6 @@ def run(
     scenario: str | None = None,
     rounds: int | None = None,
     settings: Overrides | None = None,
-    data_root: Path | None = None,
     device: str = "cpu",
 ) -> Run:
     """Make one run in this process, and store nothing.
@@ -85,7 +83,7 @@ def run(
     overrides = {**({} if rounds is None else {"protocol.rounds": rounds}), **(settings or {})}
     place = scenario or DATASETS.named(dataset).scenarios[0]
     spec = resolve(dataset, place, clients, known(method), seed, overrides)
-    federation = build(*spec.federation_key, roots=paths.data_roots(data_root))
+    federation = build(*spec.federation_key, roots=paths.data_roots())
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as in a sweep: more threads change last digits
     try:
@@ -127,7 +125,6 @@ def sweep(
     jobs: int | None = None,
     devices: str | None = None,
     db: str | None = None,
-    data_root: Path | None = None,
 ) -> pd.DataFrame:
     """Run what is not done yet, as ``bench sweep`` does, and return these runs as ``bench.runs`` does.
 
@@ -145,7 +142,7 @@ def sweep(
     choice = Filters(tuple(datasets), tuple(scenarios), tuple(clients), names, tuple(seeds))
     runs = expand(requested_grid(grid, choice), choice, settings)
     database = db or paths.default_database()
-    fill(runs, database, paths.data_roots(data_root), jobs, devices)
+    fill(runs, database, jobs, devices)
     with open_store(database, create=False) as store:
         return whole_frame("runs", store, filters={"spec_hash": [run.spec.hash for run in runs]})
 
@@ -163,7 +160,6 @@ def compare(
     jobs: int | None = None,
     devices: str | None = None,
     db: str | None = None,
-    data_root: Path | None = None,
 ) -> pd.DataFrame:
     """Run what is missing of a method and return where it stands among the others, as ``bench compare`` does:
     the columns of ``bench.comparison.standings``.
@@ -183,7 +179,7 @@ def compare(
         if finding.problem:
             raise RequestError(f"{name}: {finding.rule}: {finding.problem}")
     database = db or paths.default_database()
-    fill([*runs, *others], database, paths.data_roots(data_root), jobs, devices, redo_changed=True)
+    fill([*runs, *others], database, jobs, devices, redo_changed=True)
     with opened_results(database, own=False) as source:
         return comparison.standings(comparison.compare(source, its_study, name, runs, metric, others))
 
@@ -191,7 +187,6 @@ def compare(
 def fill(
     runs: Iterable[Planned],
     database: str,
-    roots: tuple[Path, ...],
     jobs: int | None,
     devices: str | None,
     redo_changed: bool = False,
@@ -201,6 +196,7 @@ def fill(
     The methods of a notebook's cell run in this process, which alone knows them, and always anew: nobody can
     tell whether their code has changed.
     """
+    roots = paths.data_roots()
     plan = make_plan(runs, stored_runs(database), data_at_hand(roots))
     if redo_changed:
         plan = comparison.with_changed(plan)

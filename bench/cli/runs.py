@@ -50,10 +50,8 @@ def list_runs(
 
 
 def _print_list(runs: list[dict[str, Any]]) -> None:
-    columns = ["id", "cell", "seed", "settings", "rounds", "state", "seconds", "test", "reason"]
-    for name in ("settings", "reason"):
-        if not any(run[name] for run in runs):
-            columns.remove(name)
+    columns = ["id", "cell", "seed", "rounds", "state", "seconds", "test"]
+    columns += ["reason"] if any(run["reason"] for run in runs) else []
     rows = []
     for run in runs:
         cell = "/".join(str(run[name]) for name in ("dataset", "scenario", "clients", "method"))
@@ -160,13 +158,8 @@ def _show_cell(name: str, db: str | None, as_json: bool) -> None:
 
 
 @app.command
-def status(*, db: options.Database = None, as_json: options.AsJson = False) -> None:
-    """Say what the sweeps into a database are at: what runs where, and how far they are."""
+def status(*, db: options.Database = None) -> None:
+    """Say what the sweeps into a database are at: how far they are, and what runs where."""
     from bench.runner import display
-    from bench.runner.claims import sweeps
 
-    running = sweeps(db or paths.default_database())
-    if as_json:
-        print(json.dumps(running, indent=1))
-    else:
-        say(display.status(running))
+    say(display.status(db or paths.default_database()))

@@ -1,4 +1,4 @@
-"""Claims on runs, by which several sweeps share a database, and what these sweeps are at."""
+"""Claims on runs, by which several sweeps share a database."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 
 from bench import process
 from bench.errors import BusyError, RequestError
-from bench.store import Store, open_store
-from bench.store.connect import PATIENCE, Database
+from bench.store import Store
+from bench.store.connect import PATIENCE
 from bench.store.models import Claim, RunningSweep
 from bench.store.store import clock, now
 
@@ -119,42 +119,3 @@ class Claims:
         """Give up the claim on a run, which another sweep has made."""
         mine = delete(Claim).where(Claim.spec_hash == spec_hash, Claim.owner == self.owner)
         self._write(lambda session, moment: session.execute(mine))
-
-
-def sweeps(url: str) -> list[dict[str, Any]]:
-    """The sweeps that run now on a database, on whatever host, the oldest first; times are UTC. Raises
-    ``RequestError`` where the database cannot be read.
-    """
-    database = Database(url)
-    if database.empty():
-        return []
-    with open_store(url, create=False) as store:
-        rows = store.sweeps()
-    entries = []
-    for row, claims in rows:
-        if process.runs(row.owner) is False:
-            continue
-        host, pid = row.owner.split(":")[:2]
-        running = [
-            {
-                "run": claim.run,
-                "spec_hash": claim.spec_hash,
-                "device": claim.device,
-                "since": str(claim.since),
-            }
-            for claim in claims
-        ]
-        entries.append(
-            {
-                "host": host,
-                "pid": int(pid),
-                "database": database.name,
-                "started": str(row.started),
-                "jobs": row.jobs,
-                "total": row.total,
-                "counts": json.loads(row.counts),
-                "left": row.left,
-                "running": running,
-            }
-        )
-    return entries

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
+from bench import process
 from bench.engine.result import RunResult
 from bench.runner.plan import Estimator, Step, side_by_side, to_run
+from bench.store import open_store
+from bench.store.connect import Database
 from bench.store.store import accuracies, now
 
 # Words --------------------------------------------------------------------------------------------
@@ -106,6 +103,13 @@ def as_json(
     steps = _ready(plan)
     times = _times(steps, estimator)
     is_known = bool(times) or not steps
+    names = ("dataset", "scenario", "clients", "method", "seed")
+    rows = []
+    for step in plan:
+        row = dict(zip(names, step.planned.names, strict=True))
+        row |= {"spec_hash": step.spec.hash, "status": step.status, "reason": step.reason}
+        row |= {"seconds": estimator.seconds(step.spec), "code_changed": step.changed}
+        rows.append(row)
     return {
         "counts": dict(Counter(step.status for step in plan)),
         "to_run": len(steps),
@@ -113,24 +117,11 @@ def as_json(
         "seconds": side_by_side(times, slots) if is_known else None,
         "device_hours": sum(times) / 3600 if is_known else None,
         "unknown_times": len(steps) - len(times),
-        "runs": [_row(step, estimator) for step in plan],
+        "runs": rows,
     }
 
 
-def _row(step: Step, estimator: Estimator) -> dict[str, Any]:
-    names = ("dataset", "scenario", "clients", "method", "seed")
-    return {
-        **dict(zip(names, step.planned.names, strict=True)),
-        "spec_hash": step.spec.hash,
-        "status": step.status,
-        "reason": step.reason,
-        "run_id": step.stored.id if step.stored else None,
-        "seconds": estimator.seconds(step.spec),
-        "code_changed": step.changed,
-    }
-
-
-# A sweep ------------------------------------------------------------------------------------------
+# Sweeps -------------------------------------------------------------------------------------------
 
 
 def line(step: Step, result: RunResult) -> str:
@@ -144,25 +135,11 @@ def line(step: Step, result: RunResult) -> str:
 
 
 class Display:
-    """Prints what a sweep says; used as a context manager around it. Unless ``only_notes``, a run has one
-    numbered line and, in a terminal, a progress bar with the time left stands below the lines.
-    """
+    """Prints what a sweep says, and unless ``only_notes`` a numbered line for each run."""
 
     def __init__(self, console: Console, only_notes: bool = False) -> None:
-        self._console = console
-        self._only_notes = only_notes
+        self._console, self._only_notes = console, only_notes
         self._total = self._done = 0
-        columns = ("runs", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-        is_hidden = only_notes or not console.is_terminal
-        self._bar = Progress(*columns, console=console, transient=True, disable=is_hidden)
-        self._task = self._bar.add_task("runs", total=None)
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
 
     def note(self, text: str) -> None:
         """Print a line."""
@@ -171,30 +148,38 @@ class Display:
     def started(self, total: int) -> None:
         """Take how many runs are to be made."""
         self._total = total
-        self._bar.update(self._task, total=total)
 
     def finished(self, step: Step, result: RunResult) -> None:
-        """Print the line of a run that has ended and is stored, and advance the bar."""
+        """Print the line of a run that has ended and is stored."""
+        self._done += 1
         if not self._only_notes:
-            self._done += 1
             number = str(self._done).rjust(len(str(self._total)))
             self.note(f"[{number}/{self._total}] {line(step, result)}")
-            self._bar.advance(self._task)
 
 
-def status(sweeps_now: Sequence[Mapping[str, Any]]) -> str:
-    """What runs where, and how far each of ``bench.runner.claims.sweeps`` is."""
+def status(url: str) -> str:
+    """What the sweeps into a database are at, on whatever hosts: how far they are, and what runs where.
+
+    Raises:
+        RequestError: the database cannot be read.
+    """
+    database = Database(url)
     lines = []
-    for sweep in sweeps_now:
-        place = f"sweep {sweep['pid']} on {sweep['host']} into {sweep['database']}"
-        count, running = sum(sweep["counts"].values()), sweep["running"]
-        lines.append(f"{place}, for {_age(sweep['started'])}")
-        lines.append(f"{count:,} of {runs(sweep['total'])} ended: {states(sweep['counts']) or 'none'}")
-        lines.append(f"{len(running)} running, {sweep['left']:,} waiting")
-        lines += [f"  {run['device']}: {run['run']}, for {_age(run['since'])}" for run in running]
+    if not database.empty():
+        with open_store(url, create=False) as store:
+            sweeps = store.sweeps()
+        for sweep, claims in sweeps:
+            if process.runs(sweep.owner) is False:
+                continue
+            host, pid = sweep.owner.split(":")[:2]
+            counts = json.loads(sweep.counts)
+            ended = f"{sum(counts.values()):,} of {runs(sweep.total)} ended: {states(counts) or 'none'}"
+            lines.append(f"sweep {pid} on {host} into {database.name}, for {_age(sweep.started)}")
+            lines += [ended, f"{len(claims)} running, {sweep.left:,} waiting"]
+            lines += [f"  {claim.device}: {claim.run}, for {_age(claim.since)}" for claim in claims]
     return "\n".join(lines) or "no sweep is running"
 
 
-def _age(moment: str) -> str:
+def _age(moment: datetime | None) -> str:
     """How long ago a moment is."""
-    return duration((now() - datetime.fromisoformat(moment)).total_seconds())
+    return duration((now() - (moment or now())).total_seconds())

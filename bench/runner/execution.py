@@ -106,7 +106,10 @@ def execute(
     if order.shrink > 1:
         size = default_block_size(build_model(spec.client, federation), federation.clients, device)
         block_size = max(1, size // order.shrink)
-    checkpoint = run_checkpoint(federation, order)
+    checkpoint = None
+    if order.checkpoint is not None:  # what was saved otherwise differs in the last digits
+        made_by = (federation.hash, code.source, torch.__version__, device.type, str(order.threads))
+        checkpoint = Checkpoint(order.checkpoint, " ".join(made_by), order.minutes)
     result = run(spec, federation, order.device, block_size, checkpoint, kept)
     result.code = code
     return result
@@ -117,15 +120,3 @@ def _set_aside() -> None:
     """Exempt what is imported from garbage collection, which took half the time of a run of one round."""
     gc.collect()
     gc.freeze()
-
-
-def run_checkpoint(federation: Federation, order: Order) -> Checkpoint | None:
-    """Where an order's run is saved; what is saved with another code, federation or version of torch, on
-    another kind of device or with other threads is not taken up: its numbers differ in the last digits.
-    """
-    if order.checkpoint is None:
-        return None
-    made_by = (fingerprint.of(order.spec).source, torch.__version__)
-    made_on = (order.device.partition(":")[0], str(order.threads))
-    identity = " ".join((federation.hash, *made_by, *made_on))
-    return Checkpoint(order.checkpoint, identity, order.minutes)

@@ -27,17 +27,16 @@ from bench.runner.claims import Claims
 from bench.runner.display import Display
 from bench.runner.execution import Build, build_all, execute
 from bench.runner.order import Execute, Order
-from bench.runner.plan import Step, kind_of, to_run
+from bench.runner.plan import Step, to_run
 from bench.runner.policy import Placement
 from bench.runner.workers import Lost, Pool, choose, thread_variables
 from bench.spec import FederationKey, RunSpec
 from bench.store import Store, open_store
-from bench.store.store import Kind, now
+from bench.store.store import now
 
 BLOCKS = (1, 1, 2, 4)
 """How many times smaller than usual the blocks of clients are in each try of a run whose worker was lost or
-that ran out of memory. On this machine it is alone on its device from the second try on. No number depends on
-blocks."""
+that ran out of memory. No number depends on blocks."""
 
 HELD_BACK = 3
 """Runs of a method that fail before any succeeds, after which the rest of its runs is held back."""
@@ -103,9 +102,8 @@ class Sweep:
         self._states: dict[str, str] = {}  # of every run that has ended, here or in another sweep
         self._ended: Counter[str] = Counter()  # results of this sweep by state
         self._left: Counter[str] = Counter()  # runs that were held back by reason
-        self._large_kinds: set[Kind] = set()
-        self._failed_methods: Counter[str] = Counter()
-        self._sound_methods: set[str] = set()
+        self._failures: Counter[str] = Counter()  # by method
+        self._sound_methods: set[str] = set()  # those of which a run has succeeded
 
     def run(self) -> Outcome:
         """Make the runs. The database is made only after every federation has been built.
@@ -145,7 +143,6 @@ class Sweep:
         """Make the runs, and those that follow them."""
         self._store.refuse_other_clients(self._hashes, {step.spec.hash for step in steps})
         with (
-            self.display,
             heard_signals() as self._signals,
             Claims(self._store, self._stops_now, self._progress) as self._claims,
             closing(self.pool),  # before the claims end
@@ -191,9 +188,11 @@ class Sweep:
     # What starts --------------------------------------------------------------------------------
 
     def _fill(self) -> None:
-        """Start what can start, and leave out what another sweep has done."""
-        while not self._signals and (choice := self._choice()):
-            job, slot = choice
+        """Start what can start, the first first, and leave out what another sweep has done."""
+        for job in [job for job in self._waiting if job.held_until <= time.monotonic()]:
+            slot = self._free_slot(job)
+            if slot is None or self._signals:
+                return
             step, spec_hash = job.step, job.step.spec.hash
             is_taken = self._claims.take(spec_hash, step.name, self.pool.devices[slot])
             state = step.ended_elsewhere(self._claims.ask(partial(self._store.stored, spec_hash)))
@@ -210,32 +209,18 @@ class Sweep:
             self.display.note(f"{step.name}: {state} in another sweep")
             self._follow(step, state)
 
-    def _choice(self) -> tuple[Job, int] | None:
-        """The first job that can start now, and a slot on the device with the fewest runs. Nothing starts
-        before a job that waits for its device to be empty.
+    def _free_slot(self, job: Job) -> int | None:
+        """A free slot on the device with the fewest runs. From its second try on a job is alone on a device;
+        what else runs on the machines of a cluster is not known.
         """
         devices = self.pool.devices
-        loads = Counter(devices[job.slot] for job in self._running.values())
-        closed = {devices[job.slot] for job in self._running.values() if self._fills_device(job)}
-        free_slots = {*range(len(devices))} - {job.slot for job in self._running.values()}
-        for job in self._waiting:
-            if job.held_until > time.monotonic():
-                continue
-            slots = [slot for slot in sorted(free_slots) if devices[slot] not in closed]
-            if not slots:
-                return None
-            slot = min(slots, key=lambda slot: loads[devices[slot]])
-            if not self._fills_device(job) or not loads[devices[slot]]:
-                return job, slot
-            closed.add(devices[slot])
-        return None
-
-    def _fills_device(self, job: Job) -> bool:
-        """Whether its device takes nothing beside it: it is tried again, or its kind has run out of memory.
-        What else runs on the machines of a cluster is not known.
-        """
-        is_large = job.number > 1 or kind_of(job.step.spec) in self._large_kinds
-        return is_large and not self.pool.elsewhere
+        loads = Counter(devices[other.slot] for other in self._running.values())
+        slots = {*range(len(devices))} - {other.slot for other in self._running.values()}
+        if not self.pool.elsewhere:
+            closed = {devices[other.slot] for other in self._running.values() if other.number > 1}
+            closed |= loads.keys() if job.number > 1 else set()
+            slots = {slot for slot in slots if devices[slot] not in closed}
+        return min(slots, key=lambda slot: (loads[devices[slot]], slot), default=None)
 
     def _begin(self, job: Job, slot: int) -> None:
         job.slot, job.started = slot, now()
@@ -265,8 +250,6 @@ class Sweep:
         """Store what came of a job, or have it tried again."""
         step = job.step
         result.device, result.started = self.pool.devices[job.slot], job.started
-        if result.state == "oom":
-            self._large_kinds.add(kind_of(step.spec))
         if result.state == "oom" or isinstance(result, Lost):
             if job.number < len(BLOCKS):
                 shrink = BLOCKS[job.number]
@@ -287,13 +270,13 @@ class Sweep:
         """Leave the rest of a method's runs whose first ones have all failed."""
         if result.state in SETTLED:
             self._sound_methods.add(method)
-        self._failed_methods[method] += result.state == "failed" and not isinstance(result, Lost)
-        held_jobs = [job for job in self._waiting if job.step.spec.method == method]
-        is_faulty = self._failed_methods[method] >= HELD_BACK and method not in self._sound_methods
-        if held_jobs and is_faulty:
-            self._waiting = [job for job in self._waiting if job not in held_jobs]
+        self._failures[method] += result.state == "failed" and not isinstance(result, Lost)
+        others = [job for job in self._waiting if job.step.spec.method != method]
+        count = len(self._waiting) - len(others)
+        if count and self._failures[method] >= HELD_BACK and method not in self._sound_methods:
             failures = f"its first {HELD_BACK} runs failed, the last with {result.reason}"
-            self._left[f"{method} is held back: {failures}"] += len(held_jobs)
+            self._left[f"{method} is held back: {failures}"] += count
+            self._waiting = others
 
     def _save(self, step: Step, result: RunResult) -> None:
         """Store a result by the rule of ``Store.save``, and say so."""
@@ -309,13 +292,12 @@ class Sweep:
         killed worker has half-written, the log of a run that did not fail, the checkpoint of a settled one.
         """
         checkpoint, log = self._file(step.spec, "checkpoints", "pt"), self._file(step.spec, "logs", "log")
-        if checkpoint is not None and log is not None:
-            files = [*unfinished_files(checkpoint)]
-            files += [checkpoint] if state in SETTLED else []
-            files += [log] if state not in FAILURES else []
-            for file in files:
-                with suppress(OSError):  # what stays there costs room alone
-                    file.unlink(missing_ok=True)
+        old_files = [] if checkpoint is None else [*unfinished_files(checkpoint)]
+        old_files += [checkpoint] if checkpoint and state in SETTLED else []
+        old_files += [log] if log and state not in FAILURES else []
+        for file in old_files:
+            with suppress(OSError):  # what stays there costs room alone
+                file.unlink(missing_ok=True)
         if not self._signals:
             self._waiting += map(Job, self.follow_up(self._store, self._states))
 
@@ -334,11 +316,8 @@ def refuse_tuned_elsewhere(plan: Sequence[Step], hashes: Mapping[FederationKey, 
 
 
 def opened_pool(placement: Placement, runs: int, home: Path) -> Pool:
-    """A pool for ``runs`` runs, which ``Sweep`` opens and closes.
-
-    Raises:
-        RequestError: an option of another backend, an extra that is not installed, or devices or a cluster
-            that are not there.
+    """A pool for ``runs`` runs, which ``Sweep`` opens and closes. Raises ``RequestError`` for an option of
+    another backend, and where an extra, devices or a cluster are not there.
     """
     backend = placement.backend
     if placement.slurm and backend != "slurm":
@@ -355,8 +334,7 @@ def opened_pool(placement: Placement, runs: int, home: Path) -> Pool:
 
             return SlurmPool(home / "slurm", placement, runs)
     except ImportError as error:
-        extra = f"pip install 'pfl-bench[{backend}]'"
-        raise RequestError(f"--backend {backend} needs the extra '{backend}': {extra}") from error
+        raise RequestError(f"--backend {backend}: pip install 'pfl-bench[{backend}]'") from error
     return choose(placement.devices, placement.jobs, placement.threads, runs)
 
 

@@ -58,29 +58,20 @@ def _records(frame: pd.DataFrame, **options: Any) -> list[dict[str, Any]]:
 def chosen_runs(
     store: Store, filters: Mapping[str, Any], states: Sequence[str] = (), settings: Overrides | None = None
 ) -> pd.DataFrame:
-    """Rows of ``bench.runs``, oldest first, with their ``settings`` as dictionaries: those that all of the
-    filters leave, as somebody typed them. Raises ``RequestError`` where a filter names what no run has.
+    """Rows of ``bench.runs``, oldest first, with ``settings`` as dictionaries: those that all of the filters
+    leave, as somebody typed them. Raises ``RequestError`` where a filter names what no run has.
     """
     runs = whole_frame("runs", store, filters=filters)
-    runs = runs.assign(settings=runs["settings"].map(json.loads), seconds=runs["seconds_total"].round(2))
+    runs["settings"] = runs["settings"].map(json.loads)
     for key, value in (settings or {}).items():
         runs = runs[[own.get(key) == value for own in runs["settings"]]]
     return runs[runs["state"].isin(states)] if states else runs
 
 
 def run_list(runs: pd.DataFrame) -> list[dict[str, Any]]:
-    """Names, state, seconds and test accuracy of some of ``chosen_runs``, and the settings in which one
-    differs from others of its cell and seed.
-    """
-    texts = pd.Series("", runs.index, dtype=object)
-    for _, alike in runs.groupby([*CELL, "seed"]):
-        for row, own in alike["settings"].items():
-            others = [other for other in alike["settings"] if other != own]
-            names = [name for name in own if any(other.get(name) != own[name] for other in others)]
-            texts[row] = " ".join(f"{name}={json.dumps(own[name])}" for name in names)
-    runs = runs.assign(settings=texts, test=runs["test"].round(2)).rename(columns={"run": "id"})
-    columns = ["id", *CELL, "seed", "settings", "rounds", "state", "reason", "seconds", "test"]
-    return _records(runs[columns])
+    """Names, settings, state, seconds and test accuracy of some of ``chosen_runs``."""
+    runs = runs.rename(columns={"run": "id", "seconds_total": "seconds"}).round({"seconds": 2, "test": 2})
+    return _records(runs[["id", *CELL, "seed", "settings", "rounds", "state", "reason", "seconds", "test"]])
 
 
 def run_detail(store: Store, run_id: int) -> dict[str, Any]:
@@ -124,18 +115,12 @@ def cell(source: Tables, name: str) -> list[dict[str, Any]]:
     rows = whole_frame("runs", source, filters=filters)
     if rows.empty:
         raise RequestError(f"no run of the cell {name}: 'bench runs list' has those of your database")
-    rows = rows.assign(test=rows["test"].round(2)).sort_values("seed", kind="stable")
+    rows = rows.round({"test": 2}).sort_values("seed", kind="stable")
     columns = ["seed", "state", "test", "device", "partition_hash", "spec_hash"]
     parts: list[dict[str, Any]] = []
     for _, part in rows.groupby("cell"):
         seeds = part["seed"].unique().tolist()
-        parts.append(
-            {
-                "command": command(RunSpec.model_validate_json(part["spec"].iloc[0]), seeds),
-                "seeds": seeds,
-                "states": dict(Counter(part["state"])),
-                "origins": sorted(set(part["origin"])),
-                "runs": _records(part[columns]),
-            }
-        )
+        part_command = command(RunSpec.model_validate_json(part["spec"].iloc[0]), seeds)
+        told = {"command": part_command, "seeds": seeds, "states": dict(Counter(part["state"]))}
+        parts.append({**told, "origins": sorted(set(part["origin"])), "runs": _records(part[columns])})
     return sorted(parts, key=lambda part: (-len(part["seeds"]), part["command"]))

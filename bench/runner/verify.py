@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -187,9 +187,8 @@ def compare(
 def _numbers(tables: Tables, run: Mapping[Any, Any]) -> dict[str, pd.DataFrame]:
     """The numbers of a run that there are: client results by metric, test curves, and counts by class."""
     numbers = {str(metric): rows for metric, rows in tables.client_results([run["id"]]).groupby("metric")}
-    curves = tables.table("curves", run_id=run["id"], split=CURVE_SPLIT)
-    confusions = tables.table("confusions", run_id=run["id"])
-    for name, rows in (("curves", curves), ("confusions", confusions)):
+    for name, filters in (("curves", {"split": CURVE_SPLIT}), ("confusions", {})):
+        rows = tables.table(name, run_id=run["id"], **filters)
         if len(rows):
             numbers[name] = rows.assign(counts=[counts.tolist() for counts in rows["counts"]])
     unlike = ["run_id", "rows", "clients", "classes"]
@@ -210,7 +209,7 @@ def _pooled(accuracies: pd.DataFrame) -> pd.DataFrame:
 def counted(checks: Sequence[Check]) -> str:
     """How many runs came out as what, and how many of them were made on other hardware."""
     counts = Counter(check.finding or "not checked" for check in checks)
-    text = ", ".join(f"{counts[word]} {word}" for word in (*get_args(Finding), "not checked") if counts[word])
+    text = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
     count = sum(check.other_hardware for check in checks)
     return f"{text}; {count} made on other hardware" if count else text
 

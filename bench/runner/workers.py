@@ -78,14 +78,11 @@ def visible_gpus() -> list[str]:
 
 
 def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int) -> LocalPool:
-    """A pool on this machine for ``runs`` runs.
+    """A pool on this machine for ``runs`` runs. Raises ``RequestError`` where there is no such device.
 
     Without ``devices``: every visible GPU, else the CPU. Without ``jobs``, the number of slots: one a core on
     the CPU, and on GPUs as many as there are cores, at most ``PER_GPU`` and at least one on each. Threads
     change the last bits of sums, so their number must not follow from how many runs there are.
-
-    Raises:
-        RequestError: no such device, or devices of two sorts.
     """
     gpus = [] if devices == "cpu" else visible_gpus()
     if devices == "cuda" and not gpus:

@@ -1,15 +1,12 @@
 """Stand-ins for a run's execution; light to import, as every worker process does."""
 
 import errno
-import gc
 import hashlib
 import json
 import os
 import signal
-import sqlite3
 import sys
 import time
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,22 +81,12 @@ def told(order: Order) -> RunResult:
     return result
 
 
-def frozen(order: Order) -> RunResult:
-    """A real run, and how much garbage collection passes by afterwards."""
-    from bench.runner.execution import execute
-
-    result = execute(order)
-    result.bytes_up = gc.get_freeze_count()
-    return result
-
-
 def scripted(order: Order) -> RunResult:
     """Does what ``script.json`` in the first data root says for this run and attempt.
 
     A key of the script is ``METHOD CLIENTS SEED``, or ``*`` for every other run; its value a list with
     a word for each attempt, the last one for all that follow: ``done``, ``done SECONDS``, ``oom``,
-    ``signal NUMBER``, ``exit CODE``, ``after KEY`` (done once that run is stored), ``hang``, ``leave``,
-    ``disk`` or ``raise``.
+    ``signal NUMBER``, ``exit CODE``, ``hang``, ``leave``, ``disk`` or ``raise``.
     Every attempt leaves a line in ``attempts/KEY``.
     """
     folder, spec = Path(order.roots[0]), order.spec
@@ -124,10 +111,6 @@ def scripted(order: Order) -> RunResult:
         case "hang":
             while True:
                 time.sleep(60)
-        case "after":
-            while not _is_stored(folder, value):
-                time.sleep(0.02)
-            value = ""
         case "leave":
             sys.exit("left")
         case "disk":
@@ -139,12 +122,6 @@ def scripted(order: Order) -> RunResult:
     time.sleep(float(value or 0))
     (folder / "ended" / key).write_text(str(time.monotonic()))
     return result
-
-
-def _is_stored(folder: Path, key: str) -> bool:
-    with closing(sqlite3.connect(folder / "bench.db")) as raw:
-        query = "SELECT 1 FROM runs WHERE method || ' ' || clients || ' ' || seed = ?"
-        return raw.execute(query, (key,)).fetchone() is not None
 
 
 @dataclass

@@ -15,7 +15,7 @@ from bench.engine.result import RunResult
 from bench.grids import expand
 from bench.resolve import resolve
 from bench.runner import display, fingerprint
-from bench.runner.display import Display, line
+from bench.runner.display import line
 from bench.runner.plan import Estimator, Step, make_plan, to_run
 from bench.runner.policy import Level
 from bench.spec import RunSpec
@@ -172,21 +172,6 @@ def test_a_dry_run_says_what_is_stored_and_what_the_rest_costs() -> None:
     assert [run["spec_hash"] for run in tree["runs"]] == [step.spec.hash for step in plan]
     assert (tree["counts"]["missing"], tree["to_run"], tree["shipped"]) == (1, 3, 1)
     assert (tree["seconds"], tree["device_hours"]) == (120.0, pytest.approx(1 / 15))
-
-
-@pytest.mark.parametrize("is_terminal", [False, True])
-def test_the_lines_are_the_same_with_a_bar_and_without(is_terminal: bool) -> None:
-    console = Console(file=io.StringIO(), force_terminal=is_terminal, width=120)
-    with Display(console) as shown:
-        shown.started(1)
-        shown.finished(step_of("local"), RunResult("failed", "reason [red]"))
-    text = console.file.getvalue()
-    line_of_run = "[1/1] local cora non-overlapping 3 seed 0: failed: reason [red]\n"
-    if is_terminal:
-        assert line_of_run in text
-        assert "1/1" in text.replace(line_of_run, "")
-    else:
-        assert text == line_of_run
 
 
 def step_of(method: str) -> Step:

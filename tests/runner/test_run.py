@@ -16,7 +16,7 @@ from fake_execute import by_other_code, instant, told, told_elsewhere
 from fake_runs import FakeFederation, cpu, grid, no_citeseer
 from processes import wait_for, workers_below
 from scripted import Scripted
-from sqlalchemy import Executable, create_engine, insert, update
+from sqlalchemy import update
 from stored_runs import done, save
 
 from bench.engine.methods import METHODS
@@ -24,13 +24,13 @@ from bench.engine.states import FAILURES
 from bench.errors import NoDataError, RequestError
 from bench.grids import Planned, expand
 from bench.runner import fingerprint
-from bench.runner.claims import Claims, sweeps
+from bench.runner.claims import Claims
+from bench.runner.display import status
 from bench.runner.plan import Step
 from bench.runner.run import Outcome
 from bench.runner.workers import LocalPool
 from bench.store import Store, open_store
-from bench.store.models import ImportedBundle, Run
-from bench.store.store import now
+from bench.store.models import Run
 
 
 @pytest.fixture
@@ -67,7 +67,8 @@ ENDS = [
 def test_every_way_in_which_a_run_can_end(work: Scripted) -> None:
     """One sweep, each run of a kind of its own; what has not ended well is done by the next."""
     clients = range(3, 3 + len(ENDS))
-    methods = ["fedavg" if tries == ["raise"] else "local" for tries, *_ in ENDS]  # three would hold one back
+    # Three failures before the first success would hold a method back, and either worker may be the slower.
+    methods = ["fedavg" if tries in (["raise"], ["leave"]) else "local" for tries, *_ in ENDS]
     planned = [
         local_runs(0, method=method, clients=(k,))[0] for method, k in zip(methods, clients, strict=True)
     ]
@@ -113,25 +114,13 @@ def test_a_run_that_hangs_is_stopped_and_the_rest_goes_on(work: Scripted) -> Non
     assert len(work.attempts("local 3 1")) == 1
 
 
-def overlaps(work: Scripted, attempt: dict[str, float], ended: float, other: str) -> bool:
-    return work.attempts(other)[0]["began"] < ended and work.ended(other) > attempt["began"]
-
-
-def test_a_kind_of_run_that_ran_out_of_memory_is_alone_from_then_on(work: Scripted) -> None:
+def test_a_run_that_ran_out_of_memory_is_tried_again_alone(work: Scripted) -> None:
     script = {"local 3 0": ["oom", "oom", "done 0.3"], "local 3 1": ["done 0.5"], "local 3 2": ["done 0.2"]}
     assert work.sweep(local_runs(0, 1, 2), script).counts == {"done": 3}
     tries = work.attempts("local 3 0")
     for other in ("local 3 1", "local 3 2"):
-        assert not overlaps(work, tries[1], work.ended("local 3 0"), other), "the second and third try"
-    assert not overlaps(work, work.attempts("local 3 2")[0], work.ended("local 3 2"), "local 3 1")
-
-
-@pytest.mark.slow
-def test_a_run_that_must_be_alone_on_its_node_waits_for_no_other_node(work: Scripted) -> None:
-    script = {"local 3 0": ["done 6"], "local 3 1": ["oom", "done"]}
-    slots = cpu(2, elsewhere=True)
-    assert work.sweep(local_runs(0, 1), script, slots).counts == {"done": 2}
-    assert work.attempts("local 3 1")[1]["began"] < work.ended("local 3 0")
+        began, ended = work.attempts(other)[0]["began"], work.ended(other)
+        assert began > work.ended("local 3 0") or ended < tries[1]["began"]
 
 
 @pytest.mark.slow
@@ -214,19 +203,10 @@ def test_a_sweep_does_not_mix_clients(work: Scripted) -> None:
             work.sweep(planned, build=other_federation)
     assert work.stored().keys() == {"local 3 0"}, "nothing is written"
     assert work.sweep(local_runs(0, clients=(4,)), build=other_federation).counts == {"done": 1}
-    change(work.url, update(Run).values(source_hash="earlier"))
+    with open_store(work.url, create=True) as store, store.transaction() as session:
+        session.execute(update(Run).values(source_hash="earlier"))
     again = work.sweep(local_runs(0), rerun="changed", build=other_federation)
     assert again.counts == {"done": 1}, "what is made again may be on others"
-    row = {"id": 1, "name": "theirs", "source": "", "hash": "h", "imported": now(), "sample": "{}"}
-    bundle = insert(ImportedBundle).values(**row, state="unverified")
-    change(work.url, bundle, update(Run).values(bundle_id=1))
-    assert work.sweep(local_runs(1), build=other_federation).counts == {"done": 1}, "others' runs may, too"
-
-
-def change(url: str, *statements: Executable) -> None:
-    with create_engine(url).begin() as connection:
-        for statement in statements:
-            connection.execute(statement)
 
 
 # Other sweeps, and what follows ---------------------------------------------------------------------
@@ -313,7 +293,7 @@ def test_one_interrupt_finishes_and_stores_what_runs(work: Scripted) -> None:
     assert any("running to be finished and stored; Ctrl-C again stops now" in line for line in work.lines)
     kept = work.stored().keys()
     assert kept == begun(work), "every run that had begun is stored"
-    assert sweeps(work.url) == []
+    assert status(work.url) == "no sweep is running"
     assert not workers_below(os.getpid())
     assert work.sweep(SIX).ran == 6 - len(kept)
     assert [len(work.attempts(key)) for key in work.stored()] == [1] * 6, "what was stored is not run again"
@@ -334,4 +314,4 @@ def test_two_interrupts_or_a_request_to_terminate_stop_at_once(
         work.sweep(SIX, {"*": ["hang"]})
     assert not workers_below(os.getpid())
     assert work.stored() == {}
-    assert sweeps(work.url) == []
+    assert status(work.url) == "no sweep is running"
