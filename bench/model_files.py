@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -109,16 +108,9 @@ class Saving:
                 print(f"no models of {order.spec.hash}: {error}", file=sys.stderr)
         return result
 
-    def _has(self, spec: RunSpec) -> bool:
-        return (self.folder / spec.hash / MANIFEST).exists()
-
     def lacks(self, spec: RunSpec) -> bool:
         """Whether the models of a run can be kept, and are not here."""
         with suppress(NotApplicableError):
             refuse(spec)
-            return not self._has(spec)
+            return not (self.folder / spec.hash / MANIFEST).exists()
         return False
-
-    def summary(self, specs: Sequence[RunSpec]) -> str:
-        """How many of some runs have their models here."""
-        return f"models of {sum(map(self._has, specs)):,} of {len(specs):,} runs are in {self.folder}"

@@ -111,8 +111,6 @@ def sweep(
     else:
         took = display.duration(time.monotonic() - start)
         say(f"{display.runs(len(plan))}: {display.states(outcome.counts)}; took {took}")
-    if saving is not None:
-        say(saving.summary([step.spec for step in plan]), notes)
     return 1 if outcome.failed else 0
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_execute import by_other_code, instant, told, told_elsewhere
+from fake_execute import instant, told, told_elsewhere
 from fake_runs import FakeFederation, cpu, grid, no_citeseer
 from processes import wait_for, workers_below
 from scripted import Scripted
@@ -162,14 +162,10 @@ def test_nothing_that_says_nothing_replaces_a_result(work: Scripted, monkeypatch
     fingerprint.code.cache_clear()
 
 
-def test_what_made_a_run_is_what_its_worker_had(work: Scripted) -> None:
+def test_workers_are_told_device_and_threads_and_say_which_code_they_have(
+    work: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Files may be edited while a sweep lasts; a new worker has what is there then."""
-    assert work.sweep(local_runs(0), execute=by_other_code).counts == {"done": 1}
-    row = work.stored()["local 3 0"]
-    assert (row["method_numerics"], row["engine_numerics"], row["source_hash"]) == (7, 8, "edited")
-
-
-def test_workers_are_told_device_and_threads(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
     assert work.sweep(local_runs(0), pool=LocalPool(("cpu",), 2), execute=told).ran == 1
@@ -179,6 +175,7 @@ def test_workers_are_told_device_and_threads(work: Scripted, monkeypatch: pytest
     assert (row["device"], row["peak_memory"]) == ("cpu", 2), "the threads passed to the run"
     assert row["bytes_up"] == 2, "OMP_NUM_THREADS of the worker"
     assert row["bytes_down"] == 1, "an interrupt must reach the parent alone"
+    assert (row["method_numerics"], row["engine_numerics"], row["source_hash"]) == (7, 8, "edited")
 
 
 def test_another_machine_is_told_sources_and_whole_paths(

@@ -156,9 +156,7 @@ def test_what_cannot_be_handed_over_is_lost(
         assert words in ended.reason
     else:
         assert ended == "a result"
-    assert len(list(tmp_path.glob("7_*"))) == (content is not None and bool(words)), (
-        "to be read"
-    )
+    assert len(list(tmp_path.glob("7_*"))) == (content is not None and bool(words)), "to be read"
 
 
 @pytest.fixture
