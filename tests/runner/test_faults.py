@@ -292,26 +292,6 @@ def test_a_full_disk(tmp_path: Path, settled: Callable[..., None]) -> None:
     settled("disk full, then room", 1, [kept], f"; it said: {said}")
 
 
-def test_a_damaged_checkpoint(tmp_path: Path, settled: Callable[..., None]) -> None:
-    home = Home(tmp_path / "home")
-    chance = random.Random(23)
-    damaged = 0
-    while damaged < 3:
-        process = home.start()
-        wait_for(home.checkpoints)
-        process.kill()
-        process.wait()
-        wait_for(lambda: not home.processes())
-        for path in home.checkpoints():
-            content = bytearray(path.read_bytes())
-            content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
-            path.write_bytes(content)
-            damaged += 1
-    assert home.sweep() == 0, home.output
-    assert not home.checkpoints()
-    settled("checkpoint with one bit flipped", damaged, [home])
-
-
 def test_methods_that_go_wrong(tmp_path: Path, settled: Callable[..., None]) -> None:
     home = Home(tmp_path / "home")
     faulty = {"raises": "failed", "diverges": "diverged", "allocates": "oom", "hangs": "failed"}
