@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from rich.console import Console
 
 from bench import comparison, paths
 from bench.contract.checks import check
@@ -26,9 +26,9 @@ from bench.grids.expand import Planned
 from bench.metric_names import ACCURACY, Metric
 from bench.resolve import Overrides, resolve
 from bench.runner import fingerprint
-from bench.runner.display import Display, notebook_console
-from bench.runner.plan import Estimator, data_at_hand, make_plan, to_run
-from bench.runner.run import Outcome, Sweep
+from bench.runner.display import Display
+from bench.runner.plan import data_at_hand, make_plan, to_run
+from bench.runner.run import Sweep
 from bench.runner.workers import OwnProcess, choose
 from bench.spec import RunSpec
 from bench.store import open_store
@@ -69,7 +69,6 @@ def run(
     scenario: str | None = None,
     rounds: int | None = None,
     settings: Overrides | None = None,
-    data_root: Path | None = None,
     device: str = "cpu",
 ) -> Run:
     """Make one run in this process, and store nothing.
@@ -84,7 +83,7 @@ def run(
     overrides = {**({} if rounds is None else {"protocol.rounds": rounds}), **(settings or {})}
     place = scenario or DATASETS.named(dataset).scenarios[0]
     spec = resolve(dataset, place, clients, known(method), seed, overrides)
-    federation = build(*spec.federation_key, roots=paths.data_roots(data_root))
+    federation = build(*spec.federation_key, roots=paths.data_roots())
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as in a sweep: more threads change last digits
     try:
@@ -124,10 +123,8 @@ def sweep(
     grid: str | None = None,
     settings: Overrides | None = None,
     jobs: int | None = None,
-    threads: int | None = None,
     devices: str | None = None,
     db: str | None = None,
-    data_root: Path | None = None,
 ) -> pd.DataFrame:
     """Run what is not done yet, as ``bench sweep`` does, and return these runs as ``bench.runs`` does.
 
@@ -145,7 +142,7 @@ def sweep(
     choice = Filters(tuple(datasets), tuple(scenarios), tuple(clients), names, tuple(seeds))
     runs = expand(requested_grid(grid, choice), choice, settings)
     database = db or paths.default_database()
-    fill(runs, database, paths.data_roots(data_root), jobs, threads, devices)
+    fill(runs, database, jobs, devices)
     with open_store(database, create=False) as store:
         return whole_frame("runs", store, filters={"spec_hash": [run.spec.hash for run in runs]})
 
@@ -161,10 +158,8 @@ def compare(
     settings: Overrides | None = None,
     metric: Metric = ACCURACY,
     jobs: int | None = None,
-    threads: int | None = None,
     devices: str | None = None,
     db: str | None = None,
-    data_root: Path | None = None,
 ) -> pd.DataFrame:
     """Run what is missing of a method and return where it stands among the others, as ``bench compare`` does:
     the columns of ``bench.comparison.standings``.
@@ -184,7 +179,7 @@ def compare(
         if finding.problem:
             raise RequestError(f"{name}: {finding.rule}: {finding.problem}")
     database = db or paths.default_database()
-    fill([*runs, *others], database, paths.data_roots(data_root), jobs, threads, devices, redo_changed=True)
+    fill([*runs, *others], database, jobs, devices, redo_changed=True)
     with opened_results(database, own=False) as source:
         return comparison.standings(comparison.compare(source, its_study, name, runs, metric, others))
 
@@ -192,34 +187,24 @@ def compare(
 def fill(
     runs: Iterable[Planned],
     database: str,
-    roots: tuple[Path, ...],
-    jobs: int | None = None,
-    threads: int | None = None,
-    devices: str | None = None,
+    jobs: int | None,
+    devices: str | None,
     redo_changed: bool = False,
-) -> Outcome:
+) -> None:
     """Make those of the runs that a database lacks; with ``redo_changed`` also those stored of other code.
 
     The methods of a notebook's cell run in this process, which alone knows them, and always anew: nobody can
     tell whether their code has changed.
     """
-    rows = stored_runs(database)
-    plan = make_plan(runs, rows, data_at_hand(roots))
+    roots = paths.data_roots()
+    plan = make_plan(runs, stored_runs(database), data_at_hand(roots))
     if redo_changed:
         plan = comparison.with_changed(plan)
     in_cells = {name for name, kind in METHODS.all().items() if kind.__module__ == "__main__"}
     plan = [replace(step, to_run=step.to_run or step.spec.method in in_cells) for step in plan]
     is_own = any(step.spec.method in in_cells for step in plan)
-    pool = choose(devices, 1 if is_own else jobs, threads, len(to_run(plan)))
+    pool = choose(devices, 1 if is_own else jobs, None, len(to_run(plan)))
     if is_own:
         pool = OwnProcess(pool.devices, pool.threads)
-    estimator = Estimator(rows.values(), pool.devices[0])
-    return Sweep(
-        plan,
-        database,
-        roots,
-        pool,
-        Display(notebook_console()),
-        estimator,
-        home=None if is_own else paths.home(),
-    ).run()
+    screen = Display(Console(highlight=False, force_jupyter=False))
+    Sweep(plan, database, roots, pool, screen, home=None if is_own else paths.home()).run()

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+from torch import Tensor
+
+from bench.engine.batch import Stack
+from bench.engine.kept_models import KeptModels, refuse
+from bench.engine.result import RunResult
 from bench.errors import NotApplicableError, RequestError
+from bench.federation.types import TEST
 from bench.replacement import replacing_folder
 from bench.runner.execution import execute
 from bench.runner.order import Order
 from bench.spec import RunSpec
 
-if TYPE_CHECKING:
-    from bench.engine.batch import Stack
-    from bench.engine.kept_models import KeptModels
-    from bench.engine.result import RunResult
-
 MANIFEST = "manifest.json"
-FORMAT = 1
 
 
 def read_models(folder: Path) -> tuple[Stack, dict[int, dict[str, Any]]]:
     """The models of a run's folder, a row for each client; and, by round, what its method predicts with."""
-    import torch
     from safetensors.torch import load_file
 
     manifest = json.loads((folder / MANIFEST).read_text())
@@ -43,18 +42,13 @@ def read_models(folder: Path) -> tuple[Stack, dict[int, dict[str, Any]]]:
 def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptModels) -> None:
     """Write the kept models of a finished run; an earlier folder is replaced once the new one is whole.
 
-    Every client's test accuracy is counted with the model that was read back, and set beside the run's.
+    Every client's correct test items are counted with the model that was read back, and set beside the run's.
     """
-    from torch import Tensor
-
-    from bench.federation.types import TEST
-
     digits = len(str(len(models.rounds) - 1))
-    samples, counts = result.samples["test"], result.correct["trained", "test"]
     clients: list[dict[str, Any]] = []
     method: list[dict[str, Any]] = []
     manifest = {
-        "format": FORMAT,
+        "format": 1,
         "spec": json.loads(spec.canonical()),
         "spec_hash": spec.hash,
         "partition_hash": result.partition_hash,
@@ -66,8 +60,7 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptMod
     with replacing_folder(folder) as new_folder:
         for client, round_index in enumerate(models.rounds):
             name = f"client-{client:0{digits}}.safetensors"
-            model = {key: value[client] for key, value in models.stack.items()}
-            _save(new_folder / name, model, {"spec_hash": spec.hash})
+            _save(new_folder / name, {key: value[client] for key, value in models.stack.items()})
             clients.append({"client": client, "file": name, "round": int(round_index)})
         for round_index, state in sorted(models.method.items()):
             tensors = {key: value for key, value in state.items() if isinstance(value, Tensor)}
@@ -76,29 +69,19 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptMod
             if file:
                 _save(new_folder / file, tensors)
             method.append({"round": round_index, "file": file, "values": values})
-        _write(new_folder, manifest)
+        (new_folder / MANIFEST).write_text(json.dumps(manifest))
         correct = models.correct(*read_models(new_folder))[:, TEST]
         for client, entry in enumerate(clients):
-            count, total = int(correct[client]), int(samples[client])
-            stored_count = int(counts[models.rounds[client], client])
-            entry |= {
-                "test_correct": count,
-                "test_samples": total,
-                "test_accuracy": count / total if total else None,
-                "stored_test_accuracy": stored_count / total if total else None,
-                "as_stored": not total or count == stored_count,
-            }
-        _write(new_folder, manifest)
+            entry["test_samples"] = int(result.samples["test"][client])
+            entry["test_correct"] = int(correct[client])
+            entry["stored_test_correct"] = int(result.correct["trained", "test"][entry["round"], client])
+        (new_folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
 
 
-def _save(file: Path, model: Stack, metadata: dict[str, str] | None = None) -> None:
+def _save(file: Path, model: Stack) -> None:
     from safetensors.torch import save
 
-    file.write_bytes(save({key: value.cpu().contiguous().clone() for key, value in model.items()}, metadata))
-
-
-def _write(folder: Path, manifest: dict[str, Any]) -> None:
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+    file.write_bytes(save({key: value.cpu().contiguous().clone() for key, value in model.items()}))
 
 
 @dataclass(frozen=True)
@@ -116,28 +99,18 @@ class Saving:
 
     def __call__(self, order: Order) -> RunResult:
         """The outcome of an order. Models that cannot be written are said so and left out: the run stays."""
-        from bench.engine.kept_models import KeptModels
-
         models = KeptModels("best_val")
         result = execute(order, kept=models)
         if result.state == "done":
-            spec = order.spec
             try:
-                write_models(self.folder / spec.hash, spec, result, models)
+                write_models(self.folder / order.spec.hash, order.spec, result, models)
             except RequestError as error:
-                print(f"no models of {spec.hash}: {error}", file=sys.stderr)
+                print(f"no models of {order.spec.hash}: {error}", file=sys.stderr)
         return result
 
     def lacks(self, spec: RunSpec) -> bool:
         """Whether the models of a run can be kept, and are not here."""
-        from bench.engine.kept_models import refuse
-
         with suppress(NotApplicableError):
             refuse(spec)
             return not (self.folder / spec.hash / MANIFEST).exists()
         return False
-
-    def summary(self, specs: Sequence[RunSpec]) -> str:
-        """How many of some runs have their models here."""
-        count = sum((self.folder / spec.hash / MANIFEST).exists() for spec in specs)
-        return f"models of {count:,} of {len(specs):,} runs are in {self.folder}"

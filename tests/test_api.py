@@ -55,9 +55,8 @@ def test_a_method_of_a_cell_is_run_again_as_the_cell_is_now() -> None:
 def test_data_of_ones_own_need_no_study_for_a_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(registry.PLUGINS, str(EXAMPLES / "friends.py"))
     registry.forget()
-    standings = api.compare(
-        in_a_cell(FedAvg), "friends", clients=5, seeds=(0, 1), settings=ROUNDS, data_root=EXAMPLES / "data"
-    )
+    monkeypatch.setenv("BENCH_DATA", str(EXAMPLES / "data"))
+    standings = api.compare(in_a_cell(FedAvg), "friends", clients=5, seeds=(0, 1), settings=ROUNDS)
     rows = standings.set_index("method")
     assert {"local", "fedavg", "fedpub", "fedsheafhn", "mine"} <= set(rows.index)
     assert rows.loc["mine", "mean"] == pytest.approx(rows.loc["fedavg", "mean"])

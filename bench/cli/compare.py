@@ -97,7 +97,7 @@ def compare(
         screen.print(display.table(whole_plan[len(plan) :], estimator))
     if dry_run:
         return 0
-    outcome = Sweep(whole_plan, database, roots, slots, Display(screen), estimator, home=paths.home()).run()
+    outcome = Sweep(whole_plan, database, roots, slots, Display(screen), home=paths.home()).run()
     if outcome.counts.keys() - ({"done", "diverged", "not_applicable"} if others else {"done"}):
         say(f"of the {len(whole_plan)} runs: {display.states(outcome.counts)}; see bench runs list", screen)
         return 1

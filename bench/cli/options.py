@@ -142,12 +142,12 @@ class Machines(Machine, Placement):
     Args:
         backend: Where runs are made: local (this machine), ray (a Ray cluster, with as many --jobs as it has
             room for) or slurm (a Slurm job each, 32 at a time). On a cluster --devices is cpu or cuda.
-        address: Address of the Ray cluster; without it Ray is started here and ended with the command.
+        address: Address of the Ray cluster; default: auto, the one that this machine is part of.
         slurm: What Slurm gives every job, such as partition=gpu; may be given several times.
     """
 
     backend: Backend = "local"
-    address: str | None = None
+    address: str = "auto"
     slurm: Annotated[tuple[str, ...], _several("--slurm")] = ()
 
 

@@ -16,11 +16,8 @@ from bench.errors import RequestError
 
 app = App(name="runs", help="List stored runs, show or delete them, and say what runs now.")
 
-COLUMNS = ("id", "cell", "seed", "settings", "rounds", "state", "seconds", "test", "reason")
-
 HASH = 12
 """Digits of a hash that a table shows."""
-
 
 STATE_HELP = "Only this state; may be given several times."
 States = Annotated[tuple[State, ...], Parameter(negative="", show_default=False, help=STATE_HELP)]
@@ -44,7 +41,7 @@ def list_runs(
     from bench.store import open_store
 
     with open_store(db or paths.default_database(), create=False) as store:
-        runs = run_list(store, chosen_runs(store, filters.columns, state, parse_overrides(settings)))
+        runs = run_list(chosen_runs(store, filters.columns, state, parse_overrides(settings)))
     if as_json:
         print(json.dumps(runs, indent=1))
         return
@@ -53,19 +50,19 @@ def list_runs(
 
 
 def _print_list(runs: list[dict[str, Any]]) -> None:
-    optional = [name for name in ("settings", "reason") if not any(run[name] for run in runs)]
-    columns = [column for column in COLUMNS if column not in optional]
-    texts = [
-        run
-        | {
-            "cell": "/".join(str(run[name]) for name in ("dataset", "scenario", "clients", "method")),
-            "seconds": f"{run['seconds']:.1f}",
-            "test": _percent(run["test"], ""),
-        }
-        for run in runs
-    ]
+    columns = ["id", "cell", "seed", "rounds", "state", "seconds", "test"]
+    columns += ["reason"] if any(run["reason"] for run in runs) else []
+    rows = []
+    for run in runs:
+        cell = "/".join(str(run[name]) for name in ("dataset", "scenario", "clients", "method"))
+        texts = run | {"cell": cell, "seconds": f"{run['seconds']:.1f}", "test": _percent(run["test"], "")}
+        rows.append([texts[column] for column in columns])
     numbers = {"id", "seed", "rounds", "seconds", "test"}
-    console().print(table(columns, [[run[column] for column in columns] for run in texts], numbers, numbers))
+    console().print(table(columns, rows, numbers, numbers))
+
+
+def _percent(value: float | None, missing: str = "-") -> str:
+    return missing if value is None else f"{value:.2f}"
 
 
 @app.command(name="delete")
@@ -92,8 +89,8 @@ def delete_runs(
     database = db or paths.default_database()
     with open_store(database, create=False) as store:
         runs = chosen_runs(store, filters.columns, state, parse_overrides(settings))
-        runs = runs[runs["bundle"] == ""]
-        _print_list(run_list(store, runs))
+    runs = runs[runs["bundle"] == ""]
+    _print_list(run_list(runs))
     count = display.runs(len(runs))
     if not yes and not sys.stdin.isatty():
         raise RequestError(f"{count} to delete: expected --yes, since nobody can be asked here")
@@ -101,13 +98,9 @@ def delete_runs(
         say("nothing deleted")
         return 1
     with open_store(database, create=True) as store:
-        store.delete(runs["id"].tolist())
+        store.delete(runs["run"].tolist())
     say(f"{count} deleted")
     return 0
-
-
-def _percent(value: float | None, missing: str = "-") -> str:
-    return missing if value is None else f"{value:.2f}"
 
 
 @app.command(name="show")
@@ -154,43 +147,19 @@ def _show_cell(name: str, db: str | None, as_json: bool) -> None:
         return
     for part in parts:
         states = ", ".join(f"{count} {state}" for state, count in sorted(part["states"].items()))
-        origins = ", ".join(origin or "your database" for origin in part["origins"])
-        say(f"{states} ({origins}):\n  {part['command']}")
-        rows = [
-            (
-                run["seed"],
-                run["state"],
-                _percent(run["test"]),
-                run["device"] or "-",
-                run["partition_hash"][:HASH] or "-",
-                run["spec_hash"][:HASH],
-            )
-            for run in part["runs"]
-        ]
+        say(f"{states} ({', '.join(part['origins'])}):\n  {part['command']}")
+        rows = []
+        for run in part["runs"]:
+            hashes = (run["partition_hash"][:HASH] or "-", run["spec_hash"][:HASH])
+            rows.append((run["seed"], run["state"], _percent(run["test"]), run["device"] or "-", *hashes))
         headings = ("seed", "state", "test", "device", "clients", "spec")
         console().print(table(headings, rows, right={"seed", "test"}))
     say("test: percent, trained model, round of best validation; hashes in full: --json")
 
 
 @app.command
-def status(
-    *, watch: options.Flag = False, db: options.Database = None, as_json: options.AsJson = False
-) -> None:
-    """Say what the sweeps into a database are at: what runs where, how far they are, and when they end.
-
-    Args:
-        watch: Go on until no sweep runs.
-    """
-    if as_json and watch:
-        raise RequestError("--watch is for people: expected it without --json")
-
+def status(*, db: options.Database = None) -> None:
+    """Say what the sweeps into a database are at: how far they are, and what runs where."""
     from bench.runner import display
-    from bench.runner.claims import sweeps
 
-    url = db or paths.default_database()
-    if watch:
-        display.watch(url, say)
-    elif as_json:
-        print(json.dumps(sweeps(url), indent=1))
-    else:
-        say(display.status(sweeps(url)))
+    say(display.status(db or paths.default_database()))

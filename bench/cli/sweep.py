@@ -22,8 +22,6 @@ def sweep(
     data_root: options.DataRoot = None,
     machines: options.Machines = options.LOCAL,
     timeout_seconds: options.Positive | None = None,
-    budget_hours: options.Positive | None = None,
-    max_failures: options.Count | None = None,
     checkpoint_minutes: options.Positive = 10.0,
     rerun: Level | None = None,
     use_tuned: options.Flag = False,
@@ -41,8 +39,6 @@ def sweep(
         grid: Name of a grid (bench grids lists them) or a TOML file.
         settings: A setting, such as protocol.rounds=8 or method.mu=0.1; may be given several times.
         timeout_seconds: How long a run may take; then it counts as failed.
-        budget_hours: How long the sweep may take: nothing starts that is expected to end later.
-        max_failures: Start nothing new once so many runs have failed.
         checkpoint_minutes: How often a run is saved; after a kill it goes on from there.
         use_tuned: Run every cell in its tuned configuration (bench tune); refused where one has none.
         save_models: Keep the trained models under BENCH_HOME/models; done runs without models are made again.
@@ -59,7 +55,7 @@ def sweep(
     from bench.runner import display, execution
     from bench.runner.plan import Estimator, data_at_hand, make_plan, to_run
     from bench.runner.run import Sweep, opened_pool
-    from bench.store import bundle, connect
+    from bench.store import bundle
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
     from bench.tune.apply import tuned
@@ -71,49 +67,43 @@ def sweep(
     if use_tuned:
         runs = tuned(runs)
     saving = model_files.Saving(paths.home() / "models") if save_models else None
+    lacks_models = saving.lacks if saving else lambda spec: False
     database = db or paths.default_database()
     rows = stored_runs(database)
-    lacks_models = saving.lacks if saving else lambda spec: False
     plan = make_plan(runs, rows, data_at_hand(roots), rerun, lacks_models)
     steps = to_run(plan)
-    notes = console(errors=as_json)
-    with opened_pool(machines, len(steps), paths.home()) as pool:
-        shipped = bundle.shipped_runs() if dry_run and any(step.status != "no_data" for step in steps) else {}
-        estimator = Estimator(rows.values(), pool.devices[0], shipped.values())
-        summary = display.summary(plan, estimator, len(pool.devices))
-        if dry_run:
-            file = connect.Database(database).path
-            bytes_a_run = file.stat().st_size / len(rows) if file and rows else None
-            tree = display.as_json(plan, estimator, len(pool.devices), bytes_a_run, shipped)
-            if as_json:
-                print(json.dumps(tree, indent=1))
-                return 0
+    pool = opened_pool(machines, len(steps), paths.home())
+    shipped = bundle.shipped_runs() if dry_run and any(step.status != "no_data" for step in steps) else {}
+    estimator = Estimator(rows.values(), pool.devices[0], shipped.values())
+    summary = display.summary(plan, estimator, len(pool.devices))
+    if dry_run:
+        tree = display.as_json(plan, estimator, len(pool.devices), shipped)
+        if as_json:
+            print(json.dumps(tree, indent=1))
+        else:
             console(110).print(display.table(plan, estimator))
+            if tree["shipped"]:
+                summary += f"; {tree['shipped']:,} of these come with the suite"
             say(summary)
-            if count := tree["shipped"]:
-                reading = "bench report shows them without a sweep"
-                say(f"{display.runs(count)} of these come with the suite: {reading}")
-            return 0
-        if count := sum(step.changed and not step.to_run for step in plan):
-            reason = f"the code has changed since {count:,} of the stored runs"
-            say(f"note: {reason}, its numerics version has not", notes)
-        if steps:
-            say(summary, notes)
-        start = time.monotonic()
-        outcome = Sweep(
-            plan,
-            database,
-            roots,
-            pool,
-            display.Display(notes),
-            estimator,
-            execute=saving or execution.execute,
-            home=paths.home(),
-            minutes=checkpoint_minutes,
-            timeout=timeout_seconds,
-            budget=budget_hours * 3600 if budget_hours else None,
-            max_failures=max_failures,
-        ).run()
+        return 0
+    notes = console(errors=as_json)
+    if count := sum(step.changed and not step.to_run for step in plan):
+        reason = f"the code has changed since {count:,} of the stored runs"
+        say(f"note: {reason}, its numerics version has not", notes)
+    if steps:
+        say(summary, notes)
+    start = time.monotonic()
+    outcome = Sweep(
+        plan,
+        database,
+        roots,
+        pool,
+        display.Display(notes),
+        execute=saving or execution.execute,
+        home=paths.home(),
+        minutes=checkpoint_minutes,
+        timeout=timeout_seconds,
+    ).run()
     if as_json:
         print(json.dumps({"counts": outcome.counts, "ran": outcome.ran, "left": outcome.left}))
     elif not steps:
@@ -121,8 +111,6 @@ def sweep(
     else:
         took = display.duration(time.monotonic() - start)
         say(f"{display.runs(len(plan))}: {display.states(outcome.counts)}; took {took}")
-    if saving is not None:
-        say(saving.summary([step.spec for step in plan]), notes)
     return 1 if outcome.failed else 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,7 +72,7 @@ def tune(
         print(optuna)
         return 0
     history = stored_runs(paths.default_database()).values()
-    with opened_pool(machines, len(requests) * trials * len(seeds), home) as pool:
+    with closing(opened_pool(machines, len(requests) * trials * len(seeds), home)) as pool:
         if dry_run:
             searches, timings = opened_searches(database, requests, batch)
             estimator = plan.Estimator([*history, *timings], pool.devices[0])
@@ -95,7 +96,6 @@ def tune(
             batch,
             display.Display(notes, only_notes=True),  # trials have lines of their own
             lambda *trial: say(show.line(*trial), notes),
-            history,
         )
     if as_json:
         print(json.dumps(show.outcome_json(result), indent=1))

@@ -1,4 +1,4 @@
-"""Claims on runs, by which several sweeps share a database, and what these sweeps are at."""
+"""Claims on runs, by which several sweeps share a database."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import delete, or_, update
@@ -16,8 +15,8 @@ from sqlalchemy.orm import Session
 
 from bench import process
 from bench.errors import BusyError, RequestError
-from bench.store import Store, open_store
-from bench.store.connect import PATIENCE, Database
+from bench.store import Store
+from bench.store.connect import PATIENCE
 from bench.store.models import Claim, RunningSweep
 from bench.store.store import clock, now
 
@@ -120,36 +119,3 @@ class Claims:
         """Give up the claim on a run, which another sweep has made."""
         mine = delete(Claim).where(Claim.spec_hash == spec_hash, Claim.owner == self.owner)
         self._write(lambda session, moment: session.execute(mine))
-
-
-def sweeps(url: str) -> list[dict[str, Any]]:
-    """The sweeps that run now on a database, wherever they run, the oldest first.
-
-    Each has ``host``, ``pid``, ``database``, ``running`` (a dictionary each) and what ``RunningSweep`` holds;
-    ``ends`` is None where nothing is known. Times are UTC, ISO 8601. Raises ``RequestError`` where the
-    database cannot be read.
-    """
-    database = Database(url)
-    if database.empty():
-        return []
-    with open_store(url, create=False) as store:
-        rows = store.sweeps()
-    entries = []
-    for row, claims in rows:
-        if process.runs(row.owner) is False:
-            continue
-        host, pid = row.owner.split(":")[:2]
-        entry: dict[str, Any] = {"host": host, "pid": int(pid), "database": database.name}
-        entry |= _values(row, "started", "jobs", "total", "counts", "left", "ends", "unknown_times")
-        entry["counts"] = json.loads(row.counts)
-        entry["running"] = [_values(claim, "run", "spec_hash", "device", "since") for claim in claims]
-        entries.append(entry)
-    return entries
-
-
-def _values(row: RunningSweep | Claim, *names: str) -> dict[str, Any]:
-    values = {name: getattr(row, name) for name in names}
-    for name, value in values.items():
-        if isinstance(value, datetime):
-            values[name] = value.isoformat(timespec="seconds")
-    return values

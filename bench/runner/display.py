@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-import sys
-import time
+import json
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
+from bench import process
 from bench.engine.result import RunResult
-from bench.engine.states import SETTLED
-from bench.runner.claims import sweeps
 from bench.runner.plan import Estimator, Step, side_by_side, to_run
+from bench.store import open_store
+from bench.store.connect import Database
 from bench.store.store import accuracies, now
-
-NO_SWEEP = "no sweep is running"
-
-WATCH_SECONDS = 1.0
 
 # Words --------------------------------------------------------------------------------------------
 
 
 def duration(seconds: float) -> str:
     """Seconds as people say them; a tenth counts below ten."""
-    if 0 < seconds < 0.05:
-        return "under 0.1 s"
-    if 0 < seconds < 9.95:
-        return f"{seconds:.1f} s"
     if seconds < 59.5:
-        return f"{max(seconds, 0):.0f} s"
-    if seconds < 5370:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+        return f"{seconds:.1f} s" if 0 < seconds < 9.95 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5370 else f"{seconds / 3600:.1f} h"
 
 
 def runs(number: int) -> str:
@@ -68,14 +51,14 @@ def summary(plan: Sequence[Step], estimator: Estimator, slots: int) -> str:
 
 def to_do(plan: Sequence[Step], estimator: Estimator, slots: int) -> str:
     """How many runs are to do, how long they take on so many slots, and what is not known."""
-    ready_steps = _ready(plan)
-    times, unknown_count = estimator.times(ready_steps)
-    count = len(ready_steps)
-    text = f"{count:,} to run, time unknown, no like run is stored" if count else "nothing to run"
+    steps = _ready(plan)
+    times = _times(steps, estimator)
+    text = f"{len(steps):,} to run, time unknown, no like run is stored" if steps else "nothing to run"
     if times:
-        text = f"{count:,} to run, time {duration(side_by_side(times, slots))} on {slots} at a time"
+        text = f"{len(steps):,} to run, time {duration(side_by_side(times, slots))} on {slots} at a time"
+        unknown_count = len(steps) - len(times)
         text += f" and {runs(unknown_count)} whose time is unknown" if unknown_count else ""
-    if gap := len(to_run(plan)) - count:
+    if gap := len(to_run(plan)) - len(steps):
         text += f"; {gap:,} more need data that are not here: the sweep tries to download them"
     return text
 
@@ -85,10 +68,10 @@ def _ready(plan: Sequence[Step]) -> list[Step]:
     return [step for step in to_run(plan) if step.status != "no_data"]
 
 
-def _total(steps: Sequence[Step], estimator: Estimator) -> float | None:
-    """Seconds that runs take one after the other; None where these are not known of all."""
-    times, unknown_count = estimator.times(steps)
-    return None if unknown_count else sum(times)
+def _times(steps: Sequence[Step], estimator: Estimator) -> list[float]:
+    """Expected seconds of those runs of which they are known."""
+    times = [estimator.seconds(step.spec) for step in steps]
+    return [seconds for seconds in times if seconds is not None]
 
 
 def table(plan: Sequence[Step], estimator: Estimator) -> Table:
@@ -101,8 +84,8 @@ def table(plan: Sequence[Step], estimator: Estimator) -> Table:
         cells.setdefault(step.planned.names[:4], []).append(step)
     for names, steps in cells.items():
         rest = [step for step in steps if step.to_run]
-        seconds = _total(rest, estimator)
-        time_left = "unknown" if seconds is None else duration(seconds) if rest else ""
+        times = _times(rest, estimator)
+        time_left = "unknown" if len(times) < len(rest) else duration(sum(times)) if rest else ""
         reason = next((step.reason for step in steps if step.reason), "")
         counts = Counter("changed" if step.changed else step.status for step in steps)
         grid.add_row(*map(str, names), states(counts), time_left, reason)
@@ -110,66 +93,35 @@ def table(plan: Sequence[Step], estimator: Estimator) -> Table:
 
 
 def as_json(
-    plan: Sequence[Step],
-    estimator: Estimator,
-    slots: int,
-    bytes_a_run: float | None,
-    shipped: Collection[str] = (),
+    plan: Sequence[Step], estimator: Estimator, slots: int, shipped: Collection[str] = ()
 ) -> dict[str, Any]:
     """The plan with every run's names, spec hash, status, reason and expected seconds.
 
     ``seconds`` is what the ready runs whose time is known take side by side, ``device_hours`` what they take
     together; None where that of no run is known. ``shipped`` are the spec hashes that come with the suite.
-    ``levels`` are of stored settled runs.
     """
-    ready_steps = _ready(plan)
-    times, unknown_count = estimator.times(ready_steps)
-    is_known = bool(times) or not ready_steps
-    levels = {}
-    for level in ("exact", "compatible", "stale"):
-        steps = [step for step in plan if _level(step) == level]
-        reason = steps[0].reason if steps and level == "stale" else ""
-        if level == "compatible":
-            reason = "the code's sources differ, its numerics version does not"
-        levels[level] = {"runs": len(steps), "reason": reason, "seconds": _total(steps, estimator)}
+    steps = _ready(plan)
+    times = _times(steps, estimator)
+    is_known = bool(times) or not steps
+    names = ("dataset", "scenario", "clients", "method", "seed")
+    rows = []
+    for step in plan:
+        row = dict(zip(names, step.planned.names, strict=True))
+        row |= {"spec_hash": step.spec.hash, "status": step.status, "reason": step.reason}
+        row |= {"seconds": estimator.seconds(step.spec), "code_changed": step.changed}
+        rows.append(row)
     return {
         "counts": dict(Counter(step.status for step in plan)),
-        "levels": levels,
-        "to_run": len(ready_steps),
-        "shipped": sum(step.spec.hash in shipped for step in ready_steps),
+        "to_run": len(steps),
+        "shipped": sum(step.spec.hash in shipped for step in steps),
         "seconds": side_by_side(times, slots) if is_known else None,
         "device_hours": sum(times) / 3600 if is_known else None,
-        "unknown_times": unknown_count,
-        "bytes": None if bytes_a_run is None else round(bytes_a_run * len(ready_steps)),
-        "runs": [_row(step, estimator) for step in plan],
+        "unknown_times": len(steps) - len(times),
+        "runs": rows,
     }
 
 
-def _level(step: Step) -> str:
-    if step.status in SETTLED:
-        return "compatible" if step.changed else "exact"
-    return step.status
-
-
-def _row(step: Step, estimator: Estimator) -> dict[str, Any]:
-    names = ("dataset", "scenario", "clients", "method", "seed")
-    return {
-        **dict(zip(names, step.planned.names, strict=True)),
-        "spec_hash": step.spec.hash,
-        "status": step.status,
-        "reason": step.reason,
-        "run_id": step.stored.id if step.stored else None,
-        "seconds": estimator.seconds(step.spec),
-        "code_changed": step.changed,
-    }
-
-
-# A sweep ------------------------------------------------------------------------------------------
-
-
-def notebook_console() -> Console:
-    """Standard output; in a notebook, whose cells show a terminal's bar, it counts as a terminal."""
-    return Console(highlight=False, force_terminal="ipykernel" in sys.modules or None, force_jupyter=False)
+# Sweeps -------------------------------------------------------------------------------------------
 
 
 def line(step: Step, result: RunResult) -> str:
@@ -183,32 +135,11 @@ def line(step: Step, result: RunResult) -> str:
 
 
 class Display:
-    """Prints what a sweep says; used as a context manager around it. Unless ``only_notes``, a run has one
-    numbered line and, in a terminal, a progress bar with the time left stands below the lines.
-    """
+    """Prints what a sweep says, and unless ``only_notes`` a numbered line for each run."""
 
     def __init__(self, console: Console, only_notes: bool = False) -> None:
-        self._console = console
-        self._only_notes = only_notes
+        self._console, self._only_notes = console, only_notes
         self._total = self._done = 0
-        columns = (
-            "runs",
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            "left",
-            TimeRemainingColumn(),
-        )
-        is_hidden = only_notes or not console.is_terminal
-        self._bar = Progress(*columns, console=console, transient=True, disable=is_hidden)
-        self._task = self._bar.add_task("runs", total=None)
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
 
     def note(self, text: str) -> None:
         """Print a line."""
@@ -217,48 +148,38 @@ class Display:
     def started(self, total: int) -> None:
         """Take how many runs are to be made."""
         self._total = total
-        self._bar.update(self._task, total=total)
 
     def finished(self, step: Step, result: RunResult) -> None:
-        """Print the line of a run that has ended and is stored, and advance the bar."""
+        """Print the line of a run that has ended and is stored."""
+        self._done += 1
         if not self._only_notes:
-            self._done += 1
             number = str(self._done).rjust(len(str(self._total)))
             self.note(f"[{number}/{self._total}] {line(step, result)}")
-            self._bar.advance(self._task)
 
 
-# Running sweeps -----------------------------------------------------------------------------------
+def status(url: str) -> str:
+    """What the sweeps into a database are at, on whatever hosts: how far they are, and what runs where.
 
-
-def status(sweeps_now: Sequence[Mapping[str, Any]]) -> str:
-    """What runs where, how far each of ``bench.runner.claims.sweeps`` is, and when it ends."""
+    Raises:
+        RequestError: the database cannot be read.
+    """
+    database = Database(url)
     lines = []
-    for sweep in sweeps_now:
-        end = f"in {duration(-_age(sweep['ends']))}" if sweep["ends"] else "at an unknown time"
-        if sweep["ends"] and sweep["unknown_times"]:
-            end += f", without {runs(sweep['unknown_times'])} whose time is unknown"
-        place = f"sweep {sweep['pid']} on {sweep['host']} into {sweep['database']}"
-        count, running = sum(sweep["counts"].values()), sweep["running"]
-        lines.append(f"{place}, for {duration(_age(sweep['started']))}")
-        lines.append(f"{count:,} of {runs(sweep['total'])} ended: {states(sweep['counts']) or 'none'}")
-        lines.append(f"{len(running)} running, {sweep['left']:,} waiting; ends {end}")
-        lines += [f"  {run['device']}: {run['run']}, for {duration(_age(run['since']))}" for run in running]
-    return "\n".join(lines) or NO_SWEEP
+    if not database.empty():
+        with open_store(url, create=False) as store:
+            sweeps = store.sweeps()
+        for sweep, claims in sweeps:
+            if process.runs(sweep.owner) is False:
+                continue
+            host, pid = sweep.owner.split(":")[:2]
+            counts = json.loads(sweep.counts)
+            ended = f"{sum(counts.values()):,} of {runs(sweep.total)} ended: {states(counts) or 'none'}"
+            lines.append(f"sweep {pid} on {host} into {database.name}, for {_age(sweep.started)}")
+            lines += [ended, f"{len(claims)} running, {sweep.left:,} waiting"]
+            lines += [f"  {claim.device}: {claim.run}, for {_age(claim.since)}" for claim in claims]
+    return "\n".join(lines) or "no sweep is running"
 
 
-def _age(moment: str) -> float:
-    """Seconds since a moment."""
-    return (now() - datetime.fromisoformat(moment)).total_seconds()
-
-
-def watch(url: str, show: Callable[[str], None]) -> None:
-    """Show the status until no sweep runs, whenever a run has begun or ended."""
-    before = None
-    while sweeps_now := sweeps(url):
-        events = [(sweep["counts"], sweep["running"]) for sweep in sweeps_now]
-        if events != before:
-            show(status(sweeps_now))
-        before = events
-        time.sleep(WATCH_SECONDS)
-    show(NO_SWEEP)
+def _age(moment: datetime | None) -> str:
+    """How long ago a moment is."""
+    return duration((now() - (moment or now())).total_seconds())

@@ -26,9 +26,6 @@ from bench.runner import fingerprint
 from bench.runner.order import Order
 from bench.spec import FederationKey, RunSpec
 
-FEDERATIONS = 2
-"""So many federations stay in a worker: a sweep runs many methods on the same clients in a row."""
-
 Build = Callable[..., Federation]
 
 fingerprint.read()  # with what it loads: what is edited later is not what this process runs
@@ -42,16 +39,13 @@ class Shared(NamedTuple):
     file: Path
 
 
-Federations = dict[FederationKey, Shared]
-
-
 def build_all(
     specs: Iterable[RunSpec], roots: tuple[Path, ...], build: Build, folder: Path
-) -> tuple[Federations, dict[str, NoDataError]]:
+) -> tuple[dict[FederationKey, Shared], dict[str, NoDataError]]:
     """Build every distinct federation, and write it into a folder for workers. Returned are the federations,
     and why data sets are not to be had. Raises as ``build``.
     """
-    federations: Federations = {}
+    federations: dict[FederationKey, Shared] = {}
     missing_data: dict[str, NoDataError] = {}
     for key in dict.fromkeys(spec.federation_key for spec in specs):
         if key.dataset in missing_data:
@@ -68,7 +62,7 @@ def build_all(
     return federations, missing_data
 
 
-@lru_cache(maxsize=FEDERATIONS)
+@lru_cache(maxsize=2)  # a sweep runs many methods on the same clients in a row
 def _federation(key: FederationKey, roots: tuple[str, ...], file: Path | None, build: Build) -> Federation:
     """The federation that the sweep has built; built here where it cannot be read."""
     if file is not None:
@@ -112,7 +106,10 @@ def execute(
     if order.shrink > 1:
         size = default_block_size(build_model(spec.client, federation), federation.clients, device)
         block_size = max(1, size // order.shrink)
-    checkpoint = run_checkpoint(federation, order)
+    checkpoint = None
+    if order.checkpoint is not None:  # what was saved otherwise differs in the last digits
+        made_by = (federation.hash, code.source, torch.__version__, device.type, str(order.threads))
+        checkpoint = Checkpoint(order.checkpoint, " ".join(made_by), order.minutes)
     result = run(spec, federation, order.device, block_size, checkpoint, kept)
     result.code = code
     return result
@@ -123,15 +120,3 @@ def _set_aside() -> None:
     """Exempt what is imported from garbage collection, which took half the time of a run of one round."""
     gc.collect()
     gc.freeze()
-
-
-def run_checkpoint(federation: Federation, order: Order) -> Checkpoint | None:
-    """Where an order's run is saved; what is saved with another code, federation or version of torch, on
-    another kind of device or with other threads is not taken up: its numbers differ in the last digits.
-    """
-    if order.checkpoint is None:
-        return None
-    made_by = (fingerprint.of(order.spec).source, torch.__version__)
-    made_on = (order.device.partition(":")[0], str(order.threads))
-    identity = " ".join((federation.hash, *made_by, *made_on))
-    return Checkpoint(order.checkpoint, identity, order.minutes)

@@ -30,7 +30,7 @@ class Order:
     federation_hash  of the federation that the run is to be made on, where that is known
     federation       the file that holds the federation, if there is one
     source           the hash over the sources that are to make the run, on another machine
-    log              the file that takes what the run prints: a new one, or at its end in a later try
+    log              the file that takes what the run prints
     """
 
     spec: RunSpec
@@ -44,7 +44,6 @@ class Order:
     federation: Path | None = None
     source: str = ""
     log: Path | None = None
-    is_new: bool = True
 
 
 Execute = Callable[[Order], RunResult]
@@ -58,9 +57,9 @@ def attempt(execute: Execute, order: Order) -> RunResult:
         _flush()
         with suppress(OSError):  # a full disk must not fail the run
             order.log.parent.mkdir(parents=True, exist_ok=True)
-            with order.log.open("wb" if order.is_new else "ab") as file:
-                for number in (1, 2):
-                    os.dup2(file.fileno(), number)
+            with order.log.open("wb") as file:
+                os.dup2(file.fileno(), 1)
+                os.dup2(file.fileno(), 2)
     try:
         return execute(order)
     except (Exception, SystemExit) as error:
@@ -82,14 +81,14 @@ def _flush() -> None:
 def outcome(error: BaseException, device: str) -> RunResult:
     """The state that an exception, the one being handled, stands for."""
     if isinstance(error, NoDataError):
-        return RunResult("no_data", str(error), device=device)
+        return RunResult("no_data", str(error))
     if isinstance(error, NotApplicableError):
-        return RunResult("not_applicable", str(error), device=device)
+        return RunResult("not_applicable", str(error))
     with suppress(OSError):  # the log's disk is full
         traces.print_exc()
     lines = str(error).strip().splitlines()
     reason = ": ".join((type(error).__name__, *lines[:1]))
-    result = RunResult("failed", reason, traces.format_exc(), device=device)
+    result = RunResult("failed", reason, traces.format_exc())
     is_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     if is_memory or any(text in str(error) for text in OUT_OF_MEMORY):
         import torch

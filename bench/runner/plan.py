@@ -79,9 +79,8 @@ def make_plan(
         status, reason = _status(run.spec, row, data_gap)
         is_settled = status in SETTLED
         is_changed = bool(row and is_settled and row.source_hash != fingerprint.of(run.spec).source)
-        if rerun is None:
-            is_wanted = not is_settled or (status == "done" and lacks_models(run.spec))
-        else:
+        is_wanted = not is_settled or (status == "done" and lacks_models(run.spec))
+        if rerun is not None:
             levels = {"changed": is_changed, "failed": status in FAILURES, "stale": status == "stale"}
             is_wanted = levels[rerun]
         steps.append(Step(run, status, reason, row, is_changed, is_wanted))
@@ -143,39 +142,27 @@ class Estimator:
     """
 
     def __init__(self, history: Iterable[Stored], device: str, elsewhere: Iterable[Stored] = ()) -> None:
-        self._sort = sort_of(device)
-        self._rates: dict[Kind, dict[int, list[float]]] = {}
-        self._take(history)
-        known_kinds = set(self._rates)
-        self._take(run for run in elsewhere if run.kind not in known_kinds)
-
-    def _take(self, runs: Iterable[Stored]) -> None:
-        for run in runs:
-            if run.state in COMPLETE:
-                protocol = json.loads(run.spec)["protocol"]
-                epochs = protocol["rounds"] * protocol["local_epochs"]
-                self._add(run.kind, epochs, run.seconds_total, run.device)
-
-    def _add(self, kind: Kind, epochs: int, seconds: float, device: str) -> None:
-        if sort_of(device) == self._sort:
-            self._rates.setdefault(kind, {}).setdefault(epochs, []).append(seconds / epochs)
-
-    def add(self, spec: RunSpec, seconds: float, device: str) -> None:
-        """Take a run that has just ended into account."""
-        self._add(kind_of(spec), _epochs(spec), seconds, device)
+        sort = sort_of(device)
+        self._rates = _rates(elsewhere, sort) | _rates(history, sort)
 
     def seconds(self, spec: RunSpec) -> float | None:
         """Expected seconds; None where no like run is known on such a device."""
-        rates, epochs = self._rates.get(kind_of(spec)), _epochs(spec)
+        rates, epochs = self._rates.get(kind_of(spec)), spec.protocol.rounds * spec.protocol.local_epochs
         if rates is None:
             return None
         nearest = min(rates, key=lambda number: abs(log(number / epochs)))
         return median(rates[nearest]) * epochs
 
-    def times(self, steps: Iterable[Step]) -> tuple[list[float], int]:
-        """Expected seconds of runs, and of how many they are not known."""
-        times = [self.seconds(step.spec) for step in steps]
-        return [seconds for seconds in times if seconds is not None], times.count(None)
+
+def _rates(runs: Iterable[Stored], sort: str) -> dict[Kind, dict[int, list[float]]]:
+    """Seconds per local epoch of runs on a sort of a device, by kind and number of local epochs."""
+    rates: dict[Kind, dict[int, list[float]]] = {}
+    for run in runs:
+        if run.state in COMPLETE and sort_of(run.device) == sort:
+            protocol = json.loads(run.spec)["protocol"]
+            epochs = protocol["rounds"] * protocol["local_epochs"]
+            rates.setdefault(run.kind, {}).setdefault(epochs, []).append(run.seconds_total / epochs)
+    return rates
 
 
 def side_by_side(seconds: Sequence[float], slots: int) -> float:
@@ -191,8 +178,3 @@ def sort_of(device: str) -> str:
 def kind_of(spec: RunSpec) -> Kind:
     """Data set, scenario, clients and method: runs of one kind take alike."""
     return (spec.dataset, spec.scenario, spec.clients, spec.method)
-
-
-def _epochs(spec: RunSpec) -> int:
-    """Local epochs of a client over the whole run."""
-    return spec.protocol.rounds * spec.protocol.local_epochs

@@ -24,5 +24,5 @@ class Placement:
     threads: int | None = None
     devices: str | None = None
     backend: Backend = "local"
-    address: str | None = None
+    address: str = "auto"
     slurm: Sequence[str] = ()

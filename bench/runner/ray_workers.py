@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import ray
-from ray.exceptions import OutOfMemoryError, RayError, RayTaskError
+from ray.exceptions import RayError, RayTaskError
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
@@ -17,48 +17,34 @@ from bench.runner.order import Execute, Order
 from bench.runner.policy import PER_GPU, Placement
 from bench.runner.workers import Lost, attempt_on_node
 
-OBJECT_STORE = 100 * 2**20
-"""Bytes for results on their way, where the sweep starts a Ray of its own; they are small."""
-
 
 class RayPool:
-    """Gives runs to a Ray cluster. Without an address Ray is started here, and ended with the sweep.
-
-    As many runs at a time as the cluster has room for, unless ``jobs`` says less or more: on GPUs where it
-    has any, unless ``devices`` is ``cpu``.
-
-    Raises:
-        RequestError: there is no such cluster, or no GPU in it.
+    """Gives runs to a Ray cluster, as many at a time as it has room for unless ``jobs`` says otherwise: on
+    GPUs where it has any, unless ``devices`` is ``cpu``. Raises ``RequestError`` where there is none.
     """
 
     elsewhere = True
 
     def __init__(self, placement: Placement, runs: int) -> None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
-        head: dict[str, Any] = {}
-        if not placement.address:
-            head = {"object_store_memory": OBJECT_STORE, "include_dashboard": False}
         variables = {name: value for name, value in os.environ.items() if name.startswith("BENCH_")}
         try:
             ray.init(
-                placement.address or "local",
+                placement.address,
                 logging_level=logging.ERROR,
                 log_to_driver=False,
                 runtime_env={"env_vars": variables},
-                **head,
             )
         except (OSError, ValueError, RuntimeError, RayError) as error:
-            expected = f"--address expects a Ray cluster that runs, got '{placement.address}'"
-            raise RequestError(f"{expected}: {error}") from error
+            raise RequestError(f"--address {placement.address}: {error}") from error
         resources = ray.cluster_resources()
-        gpus = int(resources.get("GPU", 0))
+        gpus = 0 if placement.devices == "cpu" else int(resources.get("GPU", 0))
         if placement.devices == "cuda" and not gpus:
             raise RequestError("--devices: the Ray cluster has no GPU")
-        on_gpu = gpus > 0 and placement.devices != "cpu"
         self.threads = placement.threads or 1
         room = int(resources.get("CPU", 0)) // self.threads
-        default = min(PER_GPU * gpus, room) if on_gpu else room
-        self.devices = ("cuda:0" if on_gpu else "cpu",) * max(1, min(placement.jobs or default, runs))
+        default = min(PER_GPU * gpus, room) if gpus else room
+        count = max(1, min(placement.jobs or default, runs))
+        self.devices = ("cuda:0" if gpus else "cpu",) * count
         self._tasks: dict[int, Any] = {}  # by slot
 
     def open(self, execute: Execute, timeout: float | None) -> None:
@@ -77,7 +63,7 @@ class RayPool:
         self._tasks[slot].future().add_done_callback(partial(_hand_on, future))
         return future
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Cancel what runs or waits, and leave the cluster."""
         for task in self._tasks.values():
             ray.cancel(task, force=True)
@@ -89,8 +75,6 @@ def _hand_on(future: Future[RunResult], task: Future[RunResult]) -> None:
     """Give a future what came of a task."""
     try:
         result = task.result()
-    except OutOfMemoryError:
-        result = RunResult("oom", "Ray ended the run for want of memory on its node")
     except RayTaskError as error:  # the node cannot make runs
         reason = str(error.cause).partition("\n")[0]
         result = RunResult("failed", f"a node of the cluster: {reason}", str(error))

@@ -1,6 +1,4 @@
-"""Makes the runs that a plan says are to make, with one writer: decides what starts when and where, what is
-tried again, and when nothing new starts.
-"""
+"""Makes the runs of a plan, with one writer: what starts when and where, and what is tried again."""
 
 from __future__ import annotations
 
@@ -10,9 +8,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,8 +18,8 @@ from typing import Any, NamedTuple
 
 from bench.engine.checkpoint import MINUTES
 from bench.engine.result import RunResult
-from bench.engine.states import COMPLETE, FAILURES, SETTLED
-from bench.errors import RequestError
+from bench.engine.states import FAILURES, SETTLED
+from bench.errors import NoDataError, RequestError
 from bench.federation.build import build as build_federation
 from bench.replacement import unfinished_files
 from bench.runner import fingerprint
@@ -29,17 +27,16 @@ from bench.runner.claims import Claims
 from bench.runner.display import Display
 from bench.runner.execution import Build, build_all, execute
 from bench.runner.order import Execute, Order
-from bench.runner.plan import Estimator, Step, kind_of, side_by_side, to_run
+from bench.runner.plan import Step, to_run
 from bench.runner.policy import Placement
 from bench.runner.workers import Lost, Pool, choose, thread_variables
 from bench.spec import FederationKey, RunSpec
 from bench.store import Store, open_store
-from bench.store.store import Kind, now
+from bench.store.store import now
 
 BLOCKS = (1, 1, 2, 4)
 """How many times smaller than usual the blocks of clients are in each try of a run whose worker was lost or
-that ran out of memory. On this machine it is alone on its device from the second try on. No number depends on
-blocks."""
+that ran out of memory. No number depends on blocks."""
 
 HELD_BACK = 3
 """Runs of a method that fail before any succeeds, after which the rest of its runs is held back."""
@@ -54,8 +51,8 @@ are on federations of the plan."""
 
 
 class Outcome(NamedTuple):
-    """The planned runs by state, how many a sweep ran, how many of these went wrong, and how many it left by
-    reason.
+    """The planned runs by state, how many a sweep ran, how many of these went wrong, and how many it held
+    back by reason.
     """
 
     counts: dict[str, int]
@@ -80,11 +77,10 @@ class Job:
 @dataclass(eq=False)
 class Sweep:
     """Makes the runs of a plan that are to make, one in each slot of a pool at a time, and stores each one as
-    it ends. The pool is stopped in the end. ``estimator`` says how long runs take.
+    it ends. The pool is closed in the end.
 
     A run that fails, that takes longer than ``timeout`` seconds or whose process dies, is stored as failed,
-    and the rest goes on. Nothing new starts after ``max_failures``, or if it is expected to end after
-    ``budget`` seconds. Under ``home`` the sweep keeps the output of failed runs (``logs/``) and checkpoints
+    and the rest goes on. Under ``home`` the sweep keeps the output of failed runs (``logs/``) and checkpoints
     (``checkpoints/``), one every so many ``minutes``; without a home, neither.
     """
 
@@ -93,26 +89,21 @@ class Sweep:
     roots: tuple[Path, ...]
     pool: Pool
     display: Display
-    estimator: Estimator
     execute: Execute = execute
     build: Build = build_federation
     home: Path | None = None
     minutes: float = MINUTES
     timeout: float | None = None
-    budget: float | None = None
-    max_failures: int | None = None
     follow_up: FollowUp = lambda store, states: ()
 
     def __post_init__(self) -> None:
-        self._deadline = time.monotonic() + (self.budget or float("inf"))
         self._waiting: list[Job] = []
         self._running: dict[Future[RunResult], Job] = {}
         self._states: dict[str, str] = {}  # of every run that has ended, here or in another sweep
         self._ended: Counter[str] = Counter()  # results of this sweep by state
-        self._left: Counter[str] = Counter()  # runs that were not begun by reason
-        self._large_kinds: set[Kind] = set()
-        self._failed_methods: Counter[str] = Counter()
-        self._sound_methods: set[str] = set()
+        self._left: Counter[str] = Counter()  # runs that were held back by reason
+        self._failures: Counter[str] = Counter()  # by method
+        self._sound_methods: set[str] = set()  # those of which a run has succeeded
 
     def run(self) -> Outcome:
         """Make the runs. The database is made only after every federation has been built.
@@ -125,55 +116,57 @@ class Sweep:
         """
         steps = to_run(self.plan)
         if steps:
-            with ExitStack() as stack:
-                self._make(steps, stack)
+            with (
+                thread_variables(self.pool.threads),
+                TemporaryDirectory(prefix="bench-") as folder,
+                closing(self.pool),
+            ):
+                self.pool.open(self.execute, self.timeout)  # workers load while federations are built
+                missing_data = self._build(steps, Path(folder))
+                with open_store(self.database, create=True) as self._store:
+                    self._make(steps, missing_data)
         counts = Counter(self._states.get(step.spec.hash, step.status) for step in self.plan)
-        return Outcome(dict(counts), self._ended.total(), self._failures(), dict(self._left))
+        failed = sum(self._ended[state] for state in FAILURES)
+        return Outcome(dict(counts), self._ended.total(), failed, dict(self._left))
 
-    def _make(self, steps: Sequence[Step], stack: ExitStack) -> None:
-        stack.enter_context(thread_variables(self.pool.threads))
-        stack.callback(self.pool.stop)
-        self.pool.open(self.execute, self.timeout)  # workers load while this goes on
-        for step in steps:
-            fingerprint.of(step.spec)  # as it is now: files may be edited before a run is stored
-        folder = stack.enter_context(TemporaryDirectory(prefix="bench-"))
+    def _build(self, steps: Sequence[Step], folder: Path) -> dict[str, NoDataError]:
+        """Build every federation; returned is why data sets are not to be had."""
         specs = [step.spec for step in steps]
-        self._federations, missing_data = build_all(specs, self.roots, self.build, Path(folder))
-        hashes = {key: shared.hash for key, shared in self._federations.items()}
-        refuse_tuned_elsewhere(self.plan, hashes)
+        self._federations, missing_data = build_all(specs, self.roots, self.build, folder)
+        self._hashes = {key: shared.hash for key, shared in self._federations.items()}
+        refuse_tuned_elsewhere(self.plan, self._hashes)
         if all(step.to_run and step.spec.dataset in missing_data for step in self.plan):
             raise next(iter(missing_data.values()))
-        self._store = stack.enter_context(open_store(self.database, create=True))
-        self._store.refuse_other_clients(hashes, {spec.hash for spec in specs})
-        stack.enter_context(self.display)
-        self._signals = stack.enter_context(heard_signals())
-        self._claims = stack.enter_context(Claims(self._store, self._stops_now, self._progress))
-        stack.callback(self.pool.stop)  # before the claims end
-        self.display.started(len(steps))
-        for step in steps:
-            if step.spec.dataset in missing_data:
-                self._save(step, RunResult("no_data", str(missing_data[step.spec.dataset])))
-            else:
-                self._waiting.append(Job(step))
-        self._loop()
+        return missing_data
+
+    def _make(self, steps: Sequence[Step], missing_data: Mapping[str, NoDataError]) -> None:
+        """Make the runs, and those that follow them."""
+        self._store.refuse_other_clients(self._hashes, {step.spec.hash for step in steps})
+        with (
+            heard_signals() as self._signals,
+            Claims(self._store, self._stops_now, self._progress) as self._claims,
+            closing(self.pool),  # before the claims end
+        ):
+            self.display.started(len(steps))
+            for step in steps:
+                if problem := missing_data.get(step.spec.dataset):
+                    self._save(step, RunResult("no_data", str(problem)))
+                else:
+                    self._waiting.append(Job(step))
+            self._loop()
         for reason, count in self._left.items():
             self.display.note(f"{count:,} left: {reason}")
         if self._signals:
             raise KeyboardInterrupt
 
     def _loop(self) -> None:
-        """Make the jobs that wait, and those that follow."""
         is_announced = False
-        while True:
-            before = time.monotonic()
+        while self._running or (self._waiting and not self._signals):
             self._fill()
-            if self._running:
-                for future in wait(self._running, TICK, FIRST_COMPLETED).done:
-                    self._end(self._running.pop(future), future.result())
-            elif not self._hold() and any(job.held_until > before for job in self._waiting):
+            if not self._running:
                 time.sleep(TICK)  # other sweeps are at all that is left
-            else:
-                break
+            for future in wait(self._running, TICK, FIRST_COMPLETED).done:
+                self._end(self._running.pop(future), future.result())
             self._claims.renew()
             if self._stops_now():
                 raise KeyboardInterrupt
@@ -181,23 +174,25 @@ class Sweep:
                 is_announced = True
                 runs = f"{len(self._running)} running to be finished and stored"
                 self.display.note(f"interrupted: {runs}; Ctrl-C again stops now")
-        if self._waiting:
-            budget = f"not to be done within the budget of {(self.budget or 0) / 3600:g} h"
-            self._left[self._hold() or budget] += len(self._waiting)
-
-    def _failures(self) -> int:
-        return sum(self._ended[state] for state in FAILURES)
 
     def _stops_now(self) -> bool:
         """Whether what runs is not waited for either."""
         return len(self._signals) > 1 or signal.SIGTERM in self._signals
 
+    def _progress(self) -> dict[str, Any]:
+        """How far the sweep is: columns of ``RunningSweep``."""
+        ended, jobs = self._ended.total(), len(self._waiting) + len(self._running)
+        slots, counts = len(self.pool.devices), dict(self._ended)
+        return {"jobs": slots, "total": ended + jobs, "counts": counts, "left": len(self._waiting)}
+
     # What starts --------------------------------------------------------------------------------
 
     def _fill(self) -> None:
-        """Start what can start, and leave out what another sweep has done."""
-        while not self._hold() and (choice := self._choice()):
-            job, slot = choice
+        """Start what can start, the first first, and leave out what another sweep has done."""
+        for job in [job for job in self._waiting if job.held_until <= time.monotonic()]:
+            slot = self._free_slot(job)
+            if slot is None or self._signals:
+                return
             step, spec_hash = job.step, job.step.spec.hash
             is_taken = self._claims.take(spec_hash, step.name, self.pool.devices[slot])
             state = step.ended_elsewhere(self._claims.ask(partial(self._store.stored, spec_hash)))
@@ -214,41 +209,18 @@ class Sweep:
             self.display.note(f"{step.name}: {state} in another sweep")
             self._follow(step, state)
 
-    def _hold(self) -> str:
-        """Why nothing new starts; empty where it may."""
-        if self._signals:
-            return "interrupted"
-        if self.max_failures is not None and self._failures() >= self.max_failures:
-            return f"stopped after {self._failures()} failed"
-        return ""
-
-    def _fills_device(self, job: Job) -> bool:
-        """Whether its device takes nothing beside it: it is tried again, or its kind has run out of memory.
-        What else runs on the machines of a cluster is not known.
+    def _free_slot(self, job: Job) -> int | None:
+        """A free slot on the device with the fewest runs. From its second try on a job is alone on a device;
+        what else runs on the machines of a cluster is not known.
         """
-        is_large = job.number > 1 or kind_of(job.step.spec) in self._large_kinds
-        return is_large and not self.pool.elsewhere
-
-    def _choice(self) -> tuple[Job, int] | None:
-        """The first job that can start now and is expected to end in time, and a slot on the device with the
-        fewest runs. Nothing starts before a job that waits for its device to be empty.
-        """
-        devices, moment = self.pool.devices, time.monotonic()
-        loads = Counter(devices[job.slot] for job in self._running.values())
-        closed = {devices[job.slot] for job in self._running.values() if self._fills_device(job)}
-        free_slots = {*range(len(devices))} - {job.slot for job in self._running.values()}
-        for job in self._waiting:
-            seconds = self.estimator.seconds(job.step.spec) or 0.0
-            if job.held_until > moment or moment + seconds > self._deadline:
-                continue
-            slots = [slot for slot in sorted(free_slots) if devices[slot] not in closed]
-            if not slots:
-                return None
-            slot = min(slots, key=lambda slot: loads[devices[slot]])
-            if not self._fills_device(job) or not loads[devices[slot]]:
-                return job, slot
-            closed.add(devices[slot])
-        return None
+        devices = self.pool.devices
+        loads = Counter(devices[other.slot] for other in self._running.values())
+        slots = {*range(len(devices))} - {other.slot for other in self._running.values()}
+        if not self.pool.elsewhere:
+            closed = {devices[other.slot] for other in self._running.values() if other.number > 1}
+            closed |= loads.keys() if job.number > 1 else set()
+            slots = {slot for slot in slots if devices[slot] not in closed}
+        return min(slots, key=lambda slot: (loads[devices[slot]], slot), default=None)
 
     def _begin(self, job: Job, slot: int) -> None:
         job.slot, job.started = slot, now()
@@ -266,39 +238,18 @@ class Sweep:
             shared.file,
             fingerprint.of(spec).source if self.pool.elsewhere else "",
             log=self._file(spec, "logs", "log"),
-            is_new=job.number == 1,
         )
         self._running[self.pool.start(slot, order)] = job
 
     def _file(self, spec: RunSpec, folder: str, suffix: str) -> Path | None:
         return None if self.home is None else self.home / folder / f"{spec.hash}.{suffix}"
 
-    def _progress(self) -> dict[str, Any]:
-        """How far the sweep is."""
-        moment, slots = now(), len(self.pool.devices)
-        jobs = [*self._waiting, *self._running.values()]
-        times = []
-        for job in jobs:
-            seconds = self.estimator.seconds(job.step.spec)
-            if seconds is not None:
-                spent = (moment - (job.started or moment)).total_seconds()
-                times.append(max(seconds - spent, 0.0))
-        return {
-            "jobs": slots,
-            "total": self._ended.total() + len(jobs),
-            "counts": dict(self._ended),
-            "left": len(self._waiting),
-            "ends": moment + timedelta(seconds=side_by_side(times, slots)) if times else None,
-            "unknown_times": len(jobs) - len(times),
-        }
-
     # What ends ------------------------------------------------------------------------------------
 
     def _end(self, job: Job, result: RunResult) -> None:
         """Store what came of a job, or have it tried again."""
         step = job.step
-        if result.state == "oom":
-            self._large_kinds.add(kind_of(step.spec))
+        result.device, result.started = self.pool.devices[job.slot], job.started
         if result.state == "oom" or isinstance(result, Lost):
             if job.number < len(BLOCKS):
                 shrink = BLOCKS[job.number]
@@ -308,19 +259,10 @@ class Sweep:
                 return
             result.reason += f"; tried {len(BLOCKS)} times, at last in blocks of 1/{BLOCKS[-1]}"
         self._ended[result.state] += 1
-        if result.state in COMPLETE:
-            self.estimator.add(step.spec, result.seconds.get("total", 0.0), result.device)
-        if result.state in FAILURES:
-            result.device = self.pool.devices[job.slot]
         log = self._file(step.spec, "logs", "log")
-        if log is not None and log.exists():
-            if result.state in FAILURES:
-                result.traceback = f"{result.traceback}\nlog: logs/{log.name} in BENCH_HOME\n".lstrip()
-            else:
-                with suppress(OSError):  # what stays there costs room alone
-                    log.unlink()
+        if log is not None and log.exists() and result.state in FAILURES:
+            result.traceback = f"{result.traceback}\nlog: logs/{log.name} in BENCH_HOME\n".lstrip()
         self._hold_back(step.spec.method, result)
-        result.started = job.started
         self._save(step, result)
         self._follow(step, result.state)
 
@@ -328,16 +270,13 @@ class Sweep:
         """Leave the rest of a method's runs whose first ones have all failed."""
         if result.state in SETTLED:
             self._sound_methods.add(method)
-        self._failed_methods[method] += result.state == "failed" and not isinstance(result, Lost)
-        held_jobs = [job for job in self._waiting if job.step.spec.method == method]
-        is_faulty = self._failed_methods[method] >= HELD_BACK and method not in self._sound_methods
-        if held_jobs and is_faulty:
-            reason = (
-                f"{method} is held back: its first {HELD_BACK} runs failed, the last with {result.reason}"
-            )
-            self._waiting = [job for job in self._waiting if job not in held_jobs]
-            self._left[reason] += len(held_jobs)
-            self.display.note(reason)
+        self._failures[method] += result.state == "failed" and not isinstance(result, Lost)
+        others = [job for job in self._waiting if job.step.spec.method != method]
+        count = len(self._waiting) - len(others)
+        if count and self._failures[method] >= HELD_BACK and method not in self._sound_methods:
+            failures = f"its first {HELD_BACK} runs failed, the last with {result.reason}"
+            self._left[f"{method} is held back: {failures}"] += count
+            self._waiting = others
 
     def _save(self, step: Step, result: RunResult) -> None:
         """Store a result by the rule of ``Store.save``, and say so."""
@@ -349,14 +288,16 @@ class Sweep:
         self.display.finished(step, result)
 
     def _follow(self, step: Step, state: str) -> None:
-        """Ask what follows a run that has ended, here or in another sweep. What a killed worker has
-        half-written goes; so does the checkpoint of a settled run.
+        """Ask what follows a run that has ended, here or in another sweep. What it needs no more goes: what a
+        killed worker has half-written, the log of a run that did not fail, the checkpoint of a settled one.
         """
-        checkpoint = self._file(step.spec, "checkpoints", "pt")
-        if checkpoint is not None:
+        checkpoint, log = self._file(step.spec, "checkpoints", "pt"), self._file(step.spec, "logs", "log")
+        old_files = [] if checkpoint is None else [*unfinished_files(checkpoint)]
+        old_files += [checkpoint] if checkpoint and state in SETTLED else []
+        old_files += [log] if log and state not in FAILURES else []
+        for file in old_files:
             with suppress(OSError):  # what stays there costs room alone
-                for file in (*unfinished_files(checkpoint), *([checkpoint] if state in SETTLED else [])):
-                    file.unlink(missing_ok=True)
+                file.unlink(missing_ok=True)
         if not self._signals:
             self._waiting += map(Job, self.follow_up(self._store, self._states))
 
@@ -374,37 +315,27 @@ def refuse_tuned_elsewhere(plan: Sequence[Step], hashes: Mapping[FederationKey, 
             )
 
 
-@contextmanager
-def opened_pool(placement: Placement, runs: int, home: Path) -> Iterator[Pool]:
-    """A pool for ``runs`` runs; what it has started ends at the end.
-
-    Raises:
-        RequestError: an option of another backend, an extra that is not installed, or devices or a cluster
-            that are not there.
+def opened_pool(placement: Placement, runs: int, home: Path) -> Pool:
+    """A pool for ``runs`` runs, which ``Sweep`` opens and closes. Raises ``RequestError`` for an option of
+    another backend, and where an extra, devices or a cluster are not there.
     """
     backend = placement.backend
-    for option, owner, value in (("address", "ray", placement.address), ("slurm", "slurm", placement.slurm)):
-        if value and backend != owner:
-            raise RequestError(f"--{option} goes with --backend {owner}, got --backend {backend}")
-    pool: Pool
+    if placement.slurm and backend != "slurm":
+        raise RequestError(f"--slurm goes with --backend slurm, got --backend {backend}")
+    if placement.address != "auto" and backend != "ray":
+        raise RequestError(f"--address goes with --backend ray, got --backend {backend}")
     try:
         if backend == "ray":
             from bench.runner.ray_workers import RayPool
 
-            pool = RayPool(placement, runs)
-        elif backend == "slurm":
+            return RayPool(placement, runs)
+        if backend == "slurm":
             from bench.runner.slurm_workers import SlurmPool
 
-            pool = SlurmPool(home / "slurm", placement, runs)
-        else:
-            pool = choose(placement.devices, placement.jobs, placement.threads, runs)
+            return SlurmPool(home / "slurm", placement, runs)
     except ImportError as error:
-        extra = f"pip install 'pfl-bench[{backend}]'"
-        raise RequestError(f"--backend {backend} needs the extra '{backend}': {extra}") from error
-    try:
-        yield pool
-    finally:
-        pool.stop()
+        raise RequestError(f"--backend {backend}: pip install 'pfl-bench[{backend}]'") from error
+    return choose(placement.devices, placement.jobs, placement.threads, runs)
 
 
 @contextmanager

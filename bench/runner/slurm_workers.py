@@ -46,8 +46,6 @@ class SlurmPool:
             settings["gpus_per_node"] = 1
         for setting in placement.slurm:
             key, _, value = setting.partition("=")
-            if not value:
-                raise RequestError(f"--slurm expects KEY=VALUE such as partition=gpu, got '{setting}'")
             settings[key] = int(value) if value.isdecimal() else value
         common = AutoExecutor._typed_parameters()
         options = {key if key in common else f"slurm_{key}": value for key, value in settings.items()}
@@ -57,7 +55,7 @@ class SlurmPool:
         except (RuntimeError, NameError, AssertionError) as error:
             raise RequestError(f"--backend slurm: {str(error).splitlines()[0]}") from error
         self._jobs: dict[Future[RunResult], Any] = {}
-        self._stopped = threading.Event()
+        self._closed = threading.Event()
 
     def open(self, execute: Execute, timeout: float | None) -> None:
         """Begin to look for what has ended."""
@@ -74,16 +72,16 @@ class SlurmPool:
         return future
 
     def _look(self) -> None:
-        while not self._stopped.wait(TICK):
+        while not self._closed.wait(TICK):
             for future, job in list(self._jobs.items()):
                 with suppress(OSError):  # the disk cannot say now whether the job has ended
                     if job.done():
                         del self._jobs[future]
                         future.set_result(_outcome(job))
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Cancel what runs or waits."""
-        self._stopped.set()
+        self._closed.set()
         for job in list(self._jobs.values()):
             job.cancel(check=False)
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,11 +23,11 @@ from bench.runner import fingerprint
 from bench.runner.display import Display
 from bench.runner.execution import Build, execute
 from bench.runner.order import Execute
-from bench.runner.plan import Estimator, make_plan, sort_of
+from bench.runner.plan import make_plan, sort_of
 from bench.runner.run import Sweep
 from bench.runner.workers import Pool
 from bench.spec import RunSpec
-from bench.store import open_store
+from bench.store import Store, open_store
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT
 from bench.store.bundle_import import Finding, name_of
@@ -76,10 +76,7 @@ def drawable(bundle: Bundle, filters: Mapping[str, Any] | None = None) -> pd.Dat
 
 def draw(bundle: Bundle, count: int, seed: int, filters: Mapping[str, Any] | None = None) -> pd.DataFrame:
     """A sample without replacement of the runs of ``drawable``: one of every method, as far as it reaches,
-    then any. Methods are as likely as each other, and so are the runs of one.
-
-    It follows from the seed, the filters and the bundle's content, all of which whoever made the bundle can
-    choose but for the seed. Raises as ``drawable``.
+    then any. Methods are as likely as each other, and so are the runs of one. Raises as ``drawable``.
     """
     runs = drawable(bundle, filters)
     generator = streams.generator(seed, "verify", bundle.hash)
@@ -118,28 +115,27 @@ def make_again(
     execute: Execute = execute,
     build: Build = build_federation,
 ) -> list[Check]:
-    """Run a sample as a sweep does, into a database that is thrown away, and compare.
-
-    Raises:
-        RequestError: a federation cannot be what the bundle says.
-    """
+    """Run a sample as a sweep does, into a database that is thrown away, and compare. Raises as ``Sweep``."""
     specs = map(RunSpec.model_validate_json, sample["spec"])
     plan = make_plan((Planned(spec, spec.method) for spec in specs), {}, lambda dataset: "")
-    checks = []
     with TemporaryDirectory(prefix="bench-") as folder:
         url = f"sqlite:///{Path(folder, 'runs.db')}"
-        Sweep(plan, url, roots, pool, display, Estimator((), pool.devices[0]), execute, build).run()
+        Sweep(plan, url, roots, pool, display, execute, build).run()
         with open_store(url, create=False) as store:
             new_runs = {row["spec_hash"]: row for row in store.runs().to_dict("records")}
-            for stated in sample.to_dict("records"):
-                check = Check(stated["spec_hash"], name_of(stated), None, "not made: its method is held back")
-                if new := new_runs.get(stated["spec_hash"]):
-                    finding, detail = compare(bundle, stated, store, new)
-                    its, mine = _hardware(bundle, stated), _hardware(store, new)
-                    is_other = any(its[name] != mine[name] for name in its.keys() & mine.keys())
-                    check = Check(check.spec_hash, check.run, finding, detail, is_other)
-                checks.append(check)
-    return checks
+            return [
+                _check(bundle, run, store, new_runs.get(run["spec_hash"]))
+                for run in sample.to_dict("records")
+            ]
+
+
+def _check(bundle: Bundle, stated: Mapping[Any, Any], store: Store, new: Mapping[Any, Any] | None) -> Check:
+    if new is None:
+        return Check(stated["spec_hash"], name_of(stated), None, "not made: its method is held back")
+    finding, detail = compare(bundle, stated, store, new)
+    its, mine = _hardware(bundle, stated), _hardware(store, new)
+    is_other = any(its[name] != mine[name] for name in its.keys() & mine.keys())
+    return Check(stated["spec_hash"], name_of(stated), finding, detail, is_other)
 
 
 def _hardware(tables: Tables, run: Mapping[Any, Any]) -> dict[str, Any]:
@@ -191,9 +187,8 @@ def compare(
 def _numbers(tables: Tables, run: Mapping[Any, Any]) -> dict[str, pd.DataFrame]:
     """The numbers of a run that there are: client results by metric, test curves, and counts by class."""
     numbers = {str(metric): rows for metric, rows in tables.client_results([run["id"]]).groupby("metric")}
-    curves = tables.table("curves", run_id=run["id"], split=CURVE_SPLIT)
-    confusions = tables.table("confusions", run_id=run["id"])
-    for name, rows in (("curves", curves), ("confusions", confusions)):
+    for name, filters in (("curves", {"split": CURVE_SPLIT}), ("confusions", {})):
+        rows = tables.table(name, run_id=run["id"], **filters)
         if len(rows):
             numbers[name] = rows.assign(counts=[counts.tolist() for counts in rows["counts"]])
     unlike = ["run_id", "rows", "clients", "classes"]
@@ -214,7 +209,7 @@ def _pooled(accuracies: pd.DataFrame) -> pd.DataFrame:
 def counted(checks: Sequence[Check]) -> str:
     """How many runs came out as what, and how many of them were made on other hardware."""
     counts = Counter(check.finding or "not checked" for check in checks)
-    text = ", ".join(f"{counts[word]} {word}" for word in (*get_args(Finding), "not checked") if counts[word])
+    text = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
     count = sum(check.other_hardware for check in checks)
     return f"{text}; {count} made on other hardware" if count else text
 

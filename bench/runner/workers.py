@@ -8,9 +8,8 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any, Protocol
 from unittest.mock import patch
 
@@ -22,9 +21,6 @@ from bench.runner.order import Execute, Order, attempt, outcome
 from bench.runner.policy import PER_GPU
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
-KILLED = -getattr(signal, "SIGKILL", 9)
-"""Exit code of a process that the system has killed; no process ends so where there is no such signal."""
 
 
 class Lost(RunResult):
@@ -48,8 +44,22 @@ class Pool(Protocol):
     def start(self, slot: int, order: Order) -> Future[RunResult]:
         """Begin a run; nothing of the slot's last run may reach it."""
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """End everything, also in the middle of a run, and also if it has ended before."""
+
+
+def thread_variables(threads: int) -> AbstractContextManager[Any]:
+    """Processes started meanwhile load their numerical libraries with so many threads."""
+    return patch.dict(os.environ, dict.fromkeys(THREAD_VARIABLES, str(threads)))
+
+
+def attempt_on_node(execute: Execute, order: Order, timeout: float | None) -> RunResult:
+    """Execute an order on this machine of a cluster, in a process that dies, hangs and runs out of memory
+    alone.
+    """
+    with thread_variables(order.threads), closing(LocalPool((order.device,), order.threads)) as pool:
+        pool.open(execute, timeout)
+        return pool.start(0, order).result()
 
 
 # On this machine ----------------------------------------------------------------------------------
@@ -68,14 +78,11 @@ def visible_gpus() -> list[str]:
 
 
 def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int) -> LocalPool:
-    """A pool on this machine for ``runs`` runs.
+    """A pool on this machine for ``runs`` runs. Raises ``RequestError`` where there is no such device.
 
     Without ``devices``: every visible GPU, else the CPU. Without ``jobs``, the number of slots: one a core on
     the CPU, and on GPUs as many as there are cores, at most ``PER_GPU`` and at least one on each. Threads
     change the last bits of sums, so their number must not follow from how many runs there are.
-
-    Raises:
-        RequestError: no such device, or devices of two sorts.
     """
     gpus = [] if devices == "cpu" else visible_gpus()
     if devices == "cuda" and not gpus:
@@ -150,7 +157,7 @@ class LocalPool:
         self.devices, self.threads = devices, threads
         self._waiting = ThreadPoolExecutor(len(devices), "worker")
         self._workers: list[Worker | None] = []
-        self._is_stopped = False
+        self._is_closed = False
 
     def open(self, execute: Execute, timeout: float | None) -> None:
         """Start the workers, which load what runs need while the sweep prepares."""
@@ -162,45 +169,40 @@ class LocalPool:
         return self._waiting.submit(self._make, slot, order)
 
     def _make(self, slot: int, order: Order) -> RunResult:
-        """What comes of an order; it was made on this machine."""
-        kills = kills_for_memory()
+        """What comes of an order; it was made on this machine. The next run of a slot whose worker has ended
+        starts a new one.
+        """
         try:
             worker = self._workers[slot] = self._workers[slot] or Worker(self._execute)
-            if self._is_stopped:  # before it was among the workers, so that ``stop`` has not seen it
+            if self._is_closed:  # before it was among the workers, so that ``close`` has not seen it
                 worker.end()
             result = worker.make(order, self._timeout)
+            is_broken = result.state == "failed" and order.device != "cpu"  # some errors of a device stay
+            if is_broken or result.state == "oom":
+                self._end(slot)
         except TimeoutError:
             self._end(slot)
             result = RunResult("failed", f"timed out after {self._timeout:g} s")
             result.seconds["total"] = self._timeout or 0.0
         except BrokenProcessPool:
-            result = self._after_death(slot, kills)
+            code = self._end(slot, grace=1.0)
+            result = RunResult("failed", f"the worker process died (exit code {code})")
+            if code < 0 or self._is_closed:
+                result = Lost("failed", f"the worker process died (killed by signal {-code})")
         except Exception as error:  # no process to be had, or one that cannot take the function or the order
             self._end(slot)
             result = outcome(error, order.device)
-        is_broken = result.state == "failed" and order.device != "cpu"  # some errors of a device stay
-        if is_broken or result.state == "oom":
-            self._end(slot)
-        result.device, result.environment = order.device, describe(order.device, self.threads)
+        result.environment = describe(order.device, self.threads)
         return result
 
-    def _after_death(self, slot: int, kills: int) -> RunResult:
-        """What comes of a run whose process has died; the system had killed so many before."""
-        code = self._end(slot, grace=1.0)
-        if code == KILLED and kills_for_memory() > kills:
-            return RunResult("oom", "the system killed the worker for want of memory")
-        if code < 0 or self._is_stopped:
-            return Lost("failed", f"the worker process died (killed by signal {-code})")
-        return RunResult("failed", f"the worker process died (exit code {code})")
-
     def _end(self, slot: int, grace: float = 0.0) -> int:
-        """End a slot's worker, whose next run starts a new one; returns its exit code."""
+        """End a slot's worker; returns its exit code."""
         worker, self._workers[slot] = self._workers[slot], None
         return 0 if worker is None else worker.end(grace)
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """End every process, also in the middle of a run."""
-        self._is_stopped = True
+        self._is_closed = True
         for worker in filter(None, self._workers):
             worker.end()
         self._waiting.shutdown(cancel_futures=True)
@@ -220,31 +222,3 @@ class OwnProcess(LocalPool):
         result.environment = describe(order.device, self.threads)
         future.set_result(result)
         return future
-
-
-def kills_for_memory() -> int:
-    """How many processes the system has killed for want of memory; 0 where it does not say."""
-    count = 0
-    for source in ("/proc/vmstat", "/sys/fs/cgroup/memory.events"):
-        with suppress(OSError):
-            lines = Path(source).read_text().splitlines()
-            count += sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
-    return count
-
-
-def thread_variables(threads: int) -> AbstractContextManager[Any]:
-    """Processes started meanwhile load their numerical libraries with so many threads."""
-    return patch.dict(os.environ, dict.fromkeys(THREAD_VARIABLES, str(threads)))
-
-
-def attempt_on_node(execute: Execute, order: Order, timeout: float | None) -> RunResult:
-    """Execute an order on this machine of a cluster, in a process that dies, hangs and runs out of memory
-    alone.
-    """
-    pool = LocalPool((order.device,), order.threads)
-    with thread_variables(order.threads):
-        try:
-            pool.open(execute, timeout)
-            return pool.start(0, order).result()
-        finally:
-            pool.stop()

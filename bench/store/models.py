@@ -57,7 +57,7 @@ class Claim(Base):
 class RunningSweep(Base):
     """What a sweep is at, for other processes; it lasts as long as a claim.
 
-    ``counts`` (JSON) has its ended runs by state; runs whose time is known will have ended at ``ends``.
+    ``counts`` (JSON) has its ended runs by state; ``ends`` and ``unknown_times`` say nothing any more.
     """
 
     __tablename__ = "sweeps"
@@ -68,7 +68,7 @@ class RunningSweep(Base):
     counts: Mapped[str]
     left: Mapped[int]
     ends: Mapped[datetime | None]
-    unknown_times: Mapped[int]
+    unknown_times: Mapped[int] = mapped_column(default=0)
     until: Mapped[float]
 
 

@@ -20,7 +20,7 @@ from bench.metric_names import ACCURACY
 from bench.runner.display import Display
 from bench.runner.execution import Build
 from bench.runner.order import Execute
-from bench.runner.plan import Estimator, Step
+from bench.runner.plan import Step
 from bench.runner.run import Sweep
 from bench.runner.workers import Pool
 from bench.spec import RunSpec
@@ -282,20 +282,18 @@ def run_searches(
     width: int,
     display: Display,
     on_trial: OnTrial,
-    history: Iterable[Stored] = (),
     execute: Execute = execute,
     build: Build = build_federation,
 ) -> Searches:
     """Run every search to the end of its budget, and write the record of each as it ends.
 
-    ``width`` trials of each are made side by side. ``history`` says what runs take, beside those of the
-    ``database``.
+    ``width`` trials of each are made side by side.
 
     Raises:
         RequestError: as ``opened_searches`` and ``Sweep.run``.
         KeyboardInterrupt: as ``Sweep.run``. The same request goes on.
     """
-    going, timings = opened_searches(database, tunings, width)
+    going, _ = opened_searches(database, tunings, width)
     searches = Searches(going, {}, home, on_trial)
     outcome = Sweep(
         searches.next_steps([*going]),
@@ -303,7 +301,6 @@ def run_searches(
         roots,
         pool,
         display,
-        Estimator([*history, *timings], pool.devices[0]),
         execute,
         build,
         home=home,

@@ -29,7 +29,7 @@ def test_a_dry_run_says_what_comes_with_the_suite(bench: Bench) -> None:
     assert plan["unknown_times"] == 0
     for run in plan["runs"]:  # of the same kind, on the machine that made what is shipped
         assert 0.2 < run["seconds"] / shipped[run["spec_hash"]] < 5
-    assert f"{len(hashes)} runs of these come with the suite" in bench(command).out
+    assert f"{len(hashes)} of these come with the suite" in bench(command).out
 
 
 def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:

@@ -1,15 +1,12 @@
 """Stand-ins for a run's execution; light to import, as every worker process does."""
 
 import errno
-import gc
 import hashlib
 import json
 import os
 import signal
-import sqlite3
 import sys
 import time
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,13 +39,6 @@ def instant(order: Order) -> RunResult:
     return outcome(order.spec)
 
 
-def by_other_code(order: Order) -> RunResult:
-    """Made by code that the sweep itself has not."""
-    result = outcome(order.spec)
-    result.code = Code(7, 8, "edited")
-    return result
-
-
 def chatty(order: Order) -> RunResult:
     """Prints before it ends."""
     print("so much to say")
@@ -75,21 +65,13 @@ def faulty(order: Order) -> RunResult:
 
 
 def told(order: Order) -> RunResult:
-    """Reports the threads and device it was given, and the environment it finds."""
+    """Reports the threads it was given, the environment it finds, and code that the sweep itself has not."""
     result = outcome(order.spec)
+    result.code = Code(7, 8, "edited")
     result.peak_memory = order.threads
     result.bytes_up = int(os.environ["OMP_NUM_THREADS"])
     result.bytes_down = int(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)
     result.device = order.device
-    return result
-
-
-def frozen(order: Order) -> RunResult:
-    """A real run, and how much garbage collection passes by afterwards."""
-    from bench.runner.execution import execute
-
-    result = execute(order)
-    result.bytes_up = gc.get_freeze_count()
     return result
 
 
@@ -98,8 +80,7 @@ def scripted(order: Order) -> RunResult:
 
     A key of the script is ``METHOD CLIENTS SEED``, or ``*`` for every other run; its value a list with
     a word for each attempt, the last one for all that follow: ``done``, ``done SECONDS``, ``oom``,
-    ``signal NUMBER``, ``exit CODE``, ``after KEY`` (done once that run is stored), ``hang``, ``leave``,
-    ``disk`` or ``raise``.
+    ``signal NUMBER``, ``exit CODE``, ``hang``, ``leave``, ``disk`` or ``raise``.
     Every attempt leaves a line in ``attempts/KEY``.
     """
     folder, spec = Path(order.roots[0]), order.spec
@@ -124,10 +105,6 @@ def scripted(order: Order) -> RunResult:
         case "hang":
             while True:
                 time.sleep(60)
-        case "after":
-            while not _is_stored(folder, value):
-                time.sleep(0.02)
-            value = ""
         case "leave":
             sys.exit("left")
         case "disk":
@@ -139,12 +116,6 @@ def scripted(order: Order) -> RunResult:
     time.sleep(float(value or 0))
     (folder / "ended" / key).write_text(str(time.monotonic()))
     return result
-
-
-def _is_stored(folder: Path, key: str) -> bool:
-    with closing(sqlite3.connect(folder / "bench.db")) as raw:
-        query = "SELECT 1 FROM runs WHERE method || ' ' || clients || ' ' || seed = ?"
-        return raw.execute(query, (key,)).fetchone() is not None
 
 
 @dataclass

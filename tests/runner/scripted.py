@@ -14,7 +14,7 @@ from bench.grids import Planned
 from bench.runner.display import Display
 from bench.runner.execution import Build
 from bench.runner.order import Execute
-from bench.runner.plan import Estimator, Step, make_plan
+from bench.runner.plan import Step, make_plan
 from bench.runner.policy import Level
 from bench.runner.run import Outcome, Sweep
 from bench.runner.workers import Pool
@@ -59,7 +59,6 @@ class Scripted:
             (self.folder,),
             pool or cpu(2),
             Display(Console(file=self.out, width=200)),
-            Estimator(stored_runs(self.url).values(), "cpu"),
             execute,
             build,
             self.folder,

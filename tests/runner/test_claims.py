@@ -3,7 +3,6 @@
 After each, what is stored equals what an undisturbed sweep stores, once each, and no process is left.
 """
 
-import json
 import os
 import threading
 from collections import Counter
@@ -19,12 +18,12 @@ from processes import wait_for
 from scripted import Scripted
 from stored_runs import save
 
-from bench.cli.runs import status
 from bench.engine.states import State
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
 from bench.runner import claims, fingerprint, run
-from bench.runner.claims import LEASE, Claims, sweeps
+from bench.runner.claims import LEASE, Claims
+from bench.runner.display import status
 from bench.store import Store, connect, open_store
 from bench.store.store import now
 
@@ -121,30 +120,20 @@ def test_a_database_is_waited_for_no_longer_than_it_makes_sense(
 # What sweeps say of themselves ----------------------------------------------------------------------
 
 
-def test_a_running_sweep_is_seen_and_watched_to_its_end(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_running_sweep_is_seen(tmp_path: Path) -> None:
     work = Scripted(tmp_path)
-    status(db=work.url)
-    assert capsys.readouterr().out == "no sweep is running\n"
+    assert status(work.url) == "no sweep is running"
     planned = expand(grid(methods=("local",), seeds=tuple(range(6))))
     thread = threading.Thread(target=work.sweep, args=(planned, {"*": ["done 2"]}))
     thread.start()
-    wait_for(lambda: sweeps(work.url) and sweeps(work.url)[0]["counts"].get("done", 0) >= 1)
-    status(db=work.url, as_json=True)
-    (sweep,) = json.loads(capsys.readouterr().out)
-    assert (sweep["pid"], sweep["total"], sweep["jobs"]) == (os.getpid(), 6, 2)
-    assert sweep["database"] == str(tmp_path / "bench.db")
-    assert sweep["running"]
-    assert {run["device"] for run in sweep["running"]} == {"cpu"}
-    assert sweep["ends"] is not None, "runs take half a second by their own account"
-    status(db=work.url, watch=True)
-    watched = capsys.readouterr().out
+    wait_for(lambda: "  cpu: " in status(work.url))
+    first, second, *_, last = status(work.url).splitlines()
     thread.join()
-    assert f"sweep {os.getpid()} on" in watched
-    assert "of 6 runs ended" in watched
-    assert "  cpu: " in watched
-    assert watched.endswith("no sweep is running\n")
+    assert first.startswith(f"sweep {os.getpid()} on")
+    assert f" into {tmp_path / 'bench.db'}, for " in first
+    assert "of 6 runs ended: " in second
+    assert last.startswith("  cpu: local cora non-overlapping 3 seed ")
+    assert status(work.url) == "no sweep is running"
 
 
 def test_sweeps_of_other_machines_are_seen_and_dead_ones_are_not(tmp_path: Path) -> None:
@@ -153,8 +142,10 @@ def test_sweeps_of_other_machines_are_seen_and_dead_ones_are_not(tmp_path: Path)
     first, second = expand(grid(methods=("local",), seeds=(0, 1)))
 
     def progress() -> dict[str, Any]:
-        counts = {"done": 3}
-        return {"jobs": 2, "total": 7, "counts": counts, "left": 2, "ends": None, "unknown_times": 4}
+        return {"jobs": 2, "total": 7, "counts": {"done": 3}, "left": 2}
+
+    def running() -> list[str]:
+        return [line.split(",")[0].strip() for line in status(work.url).splitlines() if line[:2] == "  "]
 
     with open_store(work.url, create=True) as store:
         here, elsewhere, dead = (Claims(store, progress=progress) for _ in range(3))
@@ -165,12 +156,10 @@ def test_sweeps_of_other_machines_are_seen_and_dead_ones_are_not(tmp_path: Path)
         for claims, spec_hash in ((here, first.spec.hash), (elsewhere, "b"), (dead, "c"), (expired, "d")):
             assert claims.take(spec_hash, f"run {spec_hash[0]}", "cpu")
         assert here.take(second.spec.hash, "second", "cuda:1")
-        seen = {sweep["host"]: sweep for sweep in sweeps(work.url)}
-        assert seen.keys() == {host, f"else{host}"}
-        assert [run["device"] for run in seen[host]["running"]] == ["cpu", "cuda:1"]
-        assert (seen[host]["total"], seen[host]["counts"], seen[host]["ends"]) == (7, {"done": 3}, None)
+        assert running() == [f"cpu: run {first.spec.hash[0]}", "cuda:1: second", "cpu: run b"]
+        assert status(work.url).count("3 of 7 runs ended: 3 done\n") == 2
         here.drop(first.spec.hash)
-        assert [run["run"] for sweep in sweeps(work.url) for run in sweep["running"]] == ["second", "run b"]
+        assert running() == ["cuda:1: second", "cpu: run b"]
         save(store, second.spec, outcome(second.spec), started=now())
         elsewhere.__exit__()
-        assert [sweep["running"] for sweep in sweeps(work.url)] == [[]]
+        assert running() == []

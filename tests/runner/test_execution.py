@@ -10,6 +10,7 @@ import pytest
 import torch
 from toy_federations import random_federation, tiny_federation
 
+from bench.engine.checkpoint import Checkpoint
 from bench.engine.result import RunResult
 from bench.engine.states import FAILURES
 from bench.errors import NoDataError, NotApplicableError
@@ -18,21 +19,27 @@ from bench.federation.identity import federation_hash
 from bench.federation.types import Federation
 from bench.resolve import resolve
 from bench.runner import fingerprint
-from bench.runner.execution import build_all, execute, run_checkpoint
+from bench.runner.execution import build_all, execute
 from bench.runner.order import Order, attempt
 
 MAJORITY = resolve("cora", "non-overlapping", 3, "majority", 0)
 LOCAL = resolve("cora", "non-overlapping", 3, "local", 0, {"protocol.rounds": 2})
 
 
-def test_a_checkpoint_is_of_one_kind_of_device_and_so_many_threads(tmp_path: Path) -> None:
-    federation = build(*LOCAL.federation_key)
+def test_a_checkpoint_is_of_one_kind_of_device_and_so_many_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[Checkpoint] = []
 
     def identity(device: str, threads: int) -> str:
-        checkpoint = run_checkpoint(federation, Order(LOCAL, (), device, threads, checkpoint=tmp_path))
-        assert checkpoint is not None
-        return checkpoint.identity
+        def run(*arguments: Any) -> RunResult:
+            taken.append(arguments[4])
+            return RunResult("done")
 
+        execute(Order(LOCAL, (), device, threads, checkpoint=tmp_path), run=run)
+        return taken[-1].identity
+
+    monkeypatch.setattr(torch.cuda, "init", lambda: None)
     assert identity("cuda:0", 1) == identity("cuda:1", 1), "one GPU or the other"
     assert len({identity("cpu", 1), identity("cpu", 2), identity("cuda:0", 1)}) == 3
 

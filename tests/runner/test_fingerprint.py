@@ -1,7 +1,6 @@
 """Which code makes a run, by its sources."""
 
 import importlib
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 from fake_runs import stored
 
 from bench import registry
-from bench.engine.methods import METHODS
 from bench.grids import Planned
 from bench.own_sources import sources
 from bench.runner import fingerprint
@@ -134,18 +132,3 @@ def test_a_run_counts_as_changed_with_a_module_that_its_plug_in_takes_a_number_f
         write(number)
         (step,) = make_plan([Planned(spec, spec.method)], {spec.hash: row}, lambda dataset: "")
         assert (step.status, step.changed) == ("done", expected)
-
-
-@pytest.mark.usefixtures("plugins")
-def test_plug_ins_of_one_file_name_have_sources_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files = [tmp_path / name / "own.py" for name in ("one", "other")]
-    for file in files:
-        file.parent.mkdir()
-        name = file.parent.name
-        file.write_text(f"from bench.methods.local import Local\n\nclass Own(Local):\n    name = '{name}'\n")
-    monkeypatch.setenv(registry.PLUGINS, os.pathsep.join(map(str, files)))
-    registry.forget()
-    one, other = (METHODS.named(file.parent.name) for file in files)
-    assert sources(one) != sources(other)

@@ -12,26 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_execute import by_other_code, instant, told, told_elsewhere
+from fake_execute import instant, told, told_elsewhere
 from fake_runs import FakeFederation, cpu, grid, no_citeseer
 from processes import wait_for, workers_below
 from scripted import Scripted
-from sqlalchemy import Executable, create_engine, insert, update
+from sqlalchemy import update
 from stored_runs import done, save
 
 from bench.engine.methods import METHODS
 from bench.engine.states import FAILURES
 from bench.errors import NoDataError, RequestError
 from bench.grids import Planned, expand
-from bench.resolve import resolve
-from bench.runner import fingerprint, workers
-from bench.runner.claims import Claims, sweeps
+from bench.runner import fingerprint
+from bench.runner.claims import Claims
+from bench.runner.display import status
 from bench.runner.plan import Step
 from bench.runner.run import Outcome
 from bench.runner.workers import LocalPool
 from bench.store import Store, open_store
-from bench.store.models import ImportedBundle, Run
-from bench.store.store import now
+from bench.store.models import Run
 
 
 @pytest.fixture
@@ -68,7 +67,8 @@ ENDS = [
 def test_every_way_in_which_a_run_can_end(work: Scripted) -> None:
     """One sweep, each run of a kind of its own; what has not ended well is done by the next."""
     clients = range(3, 3 + len(ENDS))
-    methods = ["fedavg" if tries == ["raise"] else "local" for tries, *_ in ENDS]  # three would hold one back
+    # Three failures before the first success would hold a method back, and either worker may be the slower.
+    methods = ["fedavg" if tries in (["raise"], ["leave"]) else "local" for tries, *_ in ENDS]
     planned = [
         local_runs(0, method=method, clients=(k,))[0] for method, k in zip(methods, clients, strict=True)
     ]
@@ -88,7 +88,7 @@ def test_every_way_in_which_a_run_can_end(work: Scripted) -> None:
         log = work.folder / "logs" / f"{row['spec_hash']}.log"
         assert log.exists() == (state in FAILURES), "only failed runs leave a log"
         if log.exists():
-            assert log.read_text().startswith("output of attempt 1\n")
+            assert log.read_text().startswith(f"output of attempt {len(shrinks)}\n"), "of the last try"
             assert row["traceback"].endswith(f"log: logs/{log.name} in BENCH_HOME\n")
     assert "raise ValueError" in work.stored()[keys[1]]["traceback"]
     assert work.stored()[keys[-1]]["peak_memory"] > 10 * 2**20
@@ -114,39 +114,13 @@ def test_a_run_that_hangs_is_stopped_and_the_rest_goes_on(work: Scripted) -> Non
     assert len(work.attempts("local 3 1")) == 1
 
 
-def overlaps(work: Scripted, attempt: dict[str, float], ended: float, other: str) -> bool:
-    return work.attempts(other)[0]["began"] < ended and work.ended(other) > attempt["began"]
-
-
-def test_a_kind_of_run_that_ran_out_of_memory_is_alone_from_then_on(work: Scripted) -> None:
+def test_a_run_that_ran_out_of_memory_is_tried_again_alone(work: Scripted) -> None:
     script = {"local 3 0": ["oom", "oom", "done 0.3"], "local 3 1": ["done 0.5"], "local 3 2": ["done 0.2"]}
     assert work.sweep(local_runs(0, 1, 2), script).counts == {"done": 3}
     tries = work.attempts("local 3 0")
     for other in ("local 3 1", "local 3 2"):
-        assert not overlaps(work, tries[1], work.ended("local 3 0"), other), "the second and third try"
-    assert not overlaps(work, work.attempts("local 3 2")[0], work.ended("local 3 2"), "local 3 1")
-
-
-@pytest.mark.slow
-def test_a_run_that_must_be_alone_on_its_node_waits_for_no_other_node(work: Scripted) -> None:
-    script = {"local 3 0": ["done 6"], "local 3 1": ["oom", "done"]}
-    slots = cpu(2, elsewhere=True)
-    assert work.sweep(local_runs(0, 1), script, slots).counts == {"done": 2}
-    assert work.attempts("local 3 1")[1]["began"] < work.ended("local 3 0")
-
-
-@pytest.mark.slow
-def test_a_kill_by_the_system_for_want_of_memory_is_out_of_memory(
-    work: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kills = iter(range(1000))
-    monkeypatch.setattr(workers, "kills_for_memory", lambda: next(kills))
-    script = {"local 3 0": ["signal 9", "signal 9", "done"], "local 3 1": ["signal 9"]}
-    script["local 3 2"] = ["signal 15"]  # no want of memory, whatever the counter says
-    assert work.sweep(local_runs(0, 1, 2), script).counts == {"done": 1, "oom": 1, "failed": 1}
-    row = work.stored()["local 3 1"]
-    assert row["reason"].startswith("the system killed the worker for want of memory; tried 4 times")
-    assert work.stored()["local 3 2"]["state"] == "failed"
+        began, ended = work.attempts(other)[0]["began"], work.ended(other)
+        assert began > work.ended("local 3 0") or ended < tries[1]["began"]
 
 
 @pytest.mark.slow
@@ -188,14 +162,10 @@ def test_nothing_that_says_nothing_replaces_a_result(work: Scripted, monkeypatch
     fingerprint.code.cache_clear()
 
 
-def test_what_made_a_run_is_what_its_worker_had(work: Scripted) -> None:
+def test_workers_are_told_device_and_threads_and_say_which_code_they_have(
+    work: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Files may be edited while a sweep lasts; a new worker has what is there then."""
-    assert work.sweep(local_runs(0), execute=by_other_code).counts == {"done": 1}
-    row = work.stored()["local 3 0"]
-    assert (row["method_numerics"], row["engine_numerics"], row["source_hash"]) == (7, 8, "edited")
-
-
-def test_workers_are_told_device_and_threads(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
     assert work.sweep(local_runs(0), pool=LocalPool(("cpu",), 2), execute=told).ran == 1
@@ -205,6 +175,7 @@ def test_workers_are_told_device_and_threads(work: Scripted, monkeypatch: pytest
     assert (row["device"], row["peak_memory"]) == ("cpu", 2), "the threads passed to the run"
     assert row["bytes_up"] == 2, "OMP_NUM_THREADS of the worker"
     assert row["bytes_down"] == 1, "an interrupt must reach the parent alone"
+    assert (row["method_numerics"], row["engine_numerics"], row["source_hash"]) == (7, 8, "edited")
 
 
 def test_another_machine_is_told_sources_and_whole_paths(
@@ -229,19 +200,10 @@ def test_a_sweep_does_not_mix_clients(work: Scripted) -> None:
             work.sweep(planned, build=other_federation)
     assert work.stored().keys() == {"local 3 0"}, "nothing is written"
     assert work.sweep(local_runs(0, clients=(4,)), build=other_federation).counts == {"done": 1}
-    change(work.url, update(Run).values(source_hash="earlier"))
+    with open_store(work.url, create=True) as store, store.transaction() as session:
+        session.execute(update(Run).values(source_hash="earlier"))
     again = work.sweep(local_runs(0), rerun="changed", build=other_federation)
     assert again.counts == {"done": 1}, "what is made again may be on others"
-    row = {"id": 1, "name": "theirs", "source": "", "hash": "h", "imported": now(), "sample": "{}"}
-    bundle = insert(ImportedBundle).values(**row, state="unverified")
-    change(work.url, bundle, update(Run).values(bundle_id=1))
-    assert work.sweep(local_runs(1), build=other_federation).counts == {"done": 1}, "others' runs may, too"
-
-
-def change(url: str, *statements: Executable) -> None:
-    with create_engine(url).begin() as connection:
-        for statement in statements:
-            connection.execute(statement)
 
 
 # Other sweeps, and what follows ---------------------------------------------------------------------
@@ -290,29 +252,6 @@ def store_like_this_code(store: Store, run: Planned, seconds: float) -> None:
 SIX = local_runs(*range(6))
 
 
-def test_the_first_failure_stops_the_sweep_and_what_runs_is_kept(work: Scripted) -> None:
-    script = {"local 3 0": ["raise"], "local 3 1": ["after local 3 0"]}
-    result = work.sweep(SIX, script, max_failures=1)
-    assert result.counts == {"failed": 1, "done": 1, "missing": 4}
-    assert (result.left, result.failed) == ({"stopped after 1 failed": 4}, 1)
-    assert begun(work) == {"local 3 0", "local 3 1"}
-    assert "4 left: stopped after 1 failed" in work.lines
-
-
-def test_nothing_starts_that_would_end_after_the_budget(work: Scripted) -> None:
-    spec = resolve("cora", "non-overlapping", 3, "local", 99)
-    with open_store(work.url, create=True) as store:
-        store_like_this_code(store, Planned(spec, "local"), 3600)
-    both = expand(grid(methods=("local", "fedavg"), seeds=(0, 1)))
-    assert work.sweep(both, budget=1e-9).ran == 0, "it is used up"
-    result = work.sweep(both, budget=1800)
-    # Runs of fedavg, whose time is unknown, may start; local is known to take an hour.
-    assert result.counts == {"missing": 2, "done": 2}
-    assert begun(work) == {"fedavg 3 0", "fedavg 3 1"}
-    assert (result.left, result.failed) == ({"not to be done within the budget of 0.5 h": 2}, 0)
-    assert work.sweep(both, budget=7200).counts == {"done": 4}
-
-
 def test_a_method_whose_first_three_runs_fail_is_held_back(work: Scripted) -> None:
     planned = expand(grid(methods=("local", "fedavg"), seeds=(0,), clients=(3, 4, 5, 6, 7)))
     # fedavg succeeds once, which holds nothing back.
@@ -351,8 +290,7 @@ def test_one_interrupt_finishes_and_stores_what_runs(work: Scripted) -> None:
     assert any("running to be finished and stored; Ctrl-C again stops now" in line for line in work.lines)
     kept = work.stored().keys()
     assert kept == begun(work), "every run that had begun is stored"
-    assert f"{6 - len(kept)} left: interrupted" in work.lines
-    assert sweeps(work.url) == []
+    assert status(work.url) == "no sweep is running"
     assert not workers_below(os.getpid())
     assert work.sweep(SIX).ran == 6 - len(kept)
     assert [len(work.attempts(key)) for key in work.stored()] == [1] * 6, "what was stored is not run again"
@@ -373,4 +311,4 @@ def test_two_interrupts_or_a_request_to_terminate_stop_at_once(
         work.sweep(SIX, {"*": ["hang"]})
     assert not workers_below(os.getpid())
     assert work.stored() == {}
-    assert sweeps(work.url) == []
+    assert status(work.url) == "no sweep is running"

@@ -14,7 +14,7 @@ from stored_runs import MemoryStore
 from bench import registry
 from bench.errors import RequestError
 from bench.resolve import parse_overrides, resolve
-from bench.runner.run_details import cell, command, run_detail, run_list
+from bench.runner.run_details import cell, chosen_runs, command, run_detail, run_list
 from bench.selection import RULES
 from bench.studies.shipped import merged
 
@@ -105,7 +105,7 @@ def test_areas_under_the_roc_curve_are_no_accuracies() -> None:
     }
     spec = resolve("cora", "non-overlapping", 3, "local", 0)
     run = fake.add_run(spec, [80, 90, 100], roc_auc=areas)  # of 100 each
-    (row,) = run_list(fake, fake.runs())
+    (row,) = run_list(chosen_runs(fake, {}))
     assert row["test"] == 90.0
     reading = run_detail(fake, run)["accuracy"]["trained test best_val"]
     assert reading == {"mean": 0.9, "std": pytest.approx(0.1), "min": 0.8}
@@ -115,7 +115,8 @@ def test_areas_under_the_roc_curve_are_no_accuracies() -> None:
     ("name", "message"),
     [
         ("cora", "expected a run's id or DATASET/SCENARIO/CLIENTS/METHOD"),
-        ("cora/non-overlapping/10/fedproxx", f"did you mean '{NAME}'"),
+        ("cora/non-overlapping/10/fedproxx", "did you mean 'fedprox'"),
+        ("cora/non-overlapping/11/fedprox", "no run of the cell"),
     ],
 )
 def test_names_that_are_no_cell(name: str, message: str) -> None:
