@@ -18,10 +18,6 @@ from bench.errors import RequestError
 CHANNELS = (1, 3)
 """Channels that pictures have."""
 
-SHOWN = 5
-"""Labels that a sentence names."""
-
-
 SORTS: dict[Family, type[Data]] = {"graph": Graph, "hypergraph": Hypergraph, "images": Images}
 """What the data sets of a family are read as."""
 
@@ -68,9 +64,7 @@ def of_torch_geometric(data: Any, is_whole: bool = False) -> tuple[Graph, list[s
         RequestError: it is no graph with one kind of nodes and one label a node, or as ``made_right``.
     """
     if hasattr(data, "node_types"):
-        raise RequestError(
-            "it has several kinds of nodes or edges: only graphs of one kind can be shared out"
-        )
+        raise RequestError("it has several kinds of nodes or edges: expected one of each")
     for name, what in (("x", "features"), ("y", "labels"), ("edge_index", "edges")):
         if getattr(data, name, None) is None:
             raise RequestError(f"its nodes have no {what} ('{name}')")
@@ -80,10 +74,8 @@ def of_torch_geometric(data: Any, is_whole: bool = False) -> tuple[Graph, list[s
     graph, done = made_right(Graph(data.x, data.y, data.edge_index, 0), "graph")
     assert isinstance(graph, Graph)
     part = graph if is_whole else largest_component(graph)
-    if len(part.labels) < nodes:
-        done.append(
-            f"{nodes - len(part.labels)} of {nodes} nodes are outside the largest component: left out"
-        )
+    if count := nodes - len(part.labels):
+        done.append(f"{count} of {nodes} nodes are outside the largest component: left out")
     return part, done
 
 
@@ -139,10 +131,9 @@ def _check_sample(population: Any, positions: Any, labels: NDArray[np.int64]) ->
     """Clients of a sample are drawn from the labels of its population."""
     if population is None and positions is None:
         return
-    if population is None or positions is None or not np.array_equal(population[positions], labels):
-        raise RequestError("expected the positions of all images in a population that has their labels there")
-    if (np.diff(positions) <= 0).any():
-        raise RequestError("expected ascending positions of the images in their population")
+    is_there = population is not None and positions is not None and (np.diff(positions) > 0).all()
+    if not (is_there and np.array_equal(population[positions], labels)):
+        raise RequestError("expected ascending positions in a population that has the images' labels there")
 
 
 def _check_hyperedges(lists: Ragged, nodes: int, least: int, multisets: bool) -> None:
@@ -180,8 +171,7 @@ def _labels(values: Any, classes: int, done: list[str]) -> tuple[NDArray[np.int6
     if len(names) < 2:
         raise RequestError(f"all {len(labels)} items have one label: there is nothing to learn")
     if labels.dtype.kind not in "iu" or not np.array_equal(names, np.arange(len(names))):
-        shown = ", ".join(map(str, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
-        done.append(f"labels {shown} are classes 0 to {len(names) - 1}")
+        done.append(f"labels {names[0]} to {names[-1]} are classes 0 to {len(names) - 1}")
     return numbers.astype(np.int64), len(names)
 
 
@@ -198,15 +188,9 @@ def _edges(values: Any, nodes: int, done: list[str]) -> NDArray[np.int64]:
         source, target = pairs[:, strays[0]].tolist()
         raise RequestError(f"edge {strays[0]} joins {source} and {target}, but nodes are 0 to {nodes - 1}")
     edges = undirected(pairs, nodes)
-    source, target = pairs.astype(np.int64)
-    loops = int((source == target).sum())
-    directed = np.unique((source * nodes + target)[source != target])
-    counts = {
-        "loops left out": loops,
-        "repeats left out": pairs.shape[1] - loops - len(directed),
-        "edges in one direction, made both": edges.shape[1] - len(directed),
-    }
-    done += [f"{count} {words}" for words, count in counts.items() if count]
+    if edges.shape != pairs.shape:
+        counts = f"{pairs.shape[1]} edges became {edges.shape[1]}"
+        done.append(f"{counts}: both directions of each, without loops and repeats")
     return edges
 
 

@@ -87,7 +87,7 @@ def test_what_was_done_is_said_with_its_count() -> None:
         "graph",
     )
     text = "; ".join(done)
-    for part in ("float64", "a, b", "1 loops", "1 repeats", "3 edges"):
+    for part in ("float64", "a to b", "5 edges became 6"):
         assert part in text
 
 
@@ -144,10 +144,8 @@ def hypergraph(*lists: list[int]) -> Hypergraph:
         (hypergraph([0, 1, 2], [1, 3], [2, 0, 1]), "hyperedge 2 has the members of an earlier one"),
         (images(PIXELS.astype(np.float32)), "0 to 255 as uint8, got float32"),
         (images(labels=[0, 1, 1]), "got 3 for 2"),
-        (images(population=[0, 1, 0, 1]), "expected the positions"),
-        (images(positions=[0, 1]), "expected the positions"),
-        (images(population=[0, 1, 0, 1], positions=[3, 0]), "expected the positions"),
-        (images(population=[0, 1, 0, 1], positions=[0, 2]), "expected the positions"),
+        (images(population=[0, 1, 0, 1]), "expected ascending positions"),
+        (images(population=[0, 1, 0, 1], positions=[0, 2]), "expected ascending positions"),
         (images(labels=[1, 0], population=[0, 1, 0, 1], positions=[3, 0]), "ascending"),
     ],
 )

@@ -12,7 +12,7 @@ from cyclopts.validators import Number
 from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say, table
-from bench.errors import NoDataError, RequestError
+from bench.errors import NoDataError
 
 app = App(name="data", help="Fetch, check and describe the data sets, and exchange their clients.")
 
@@ -47,12 +47,15 @@ def verify(*, dataset: options.OneDataset | None = None, data_root: options.Data
     sources = Sources(paths.data_roots(data_root), download=False)
     count = 0
     for kind in [DATASETS.named(dataset)] if dataset else DATASETS.all().values():
-        if not any(sources.at_hand(file) for file in kind.files):
-            print(f"-        {kind.name}: {kind.whereabouts(sources)}")
-            continue
-        for state, text in sources.verify(kind.files):
-            print(f"{state:<8} {text}")
-            count += state == "wrong"
+        archives = [file.archive for file in kind.files if file.archive]
+        for file in dict.fromkeys((*kind.files, *archives)):
+            path = sources.locate(file)
+            if path is None:
+                continue
+            problem = file.mismatch(path)
+            count += bool(problem)
+            state = "wrong" if problem else "ok" if file.checksum else "no sum"
+            print(f"{state:<8} {path}{f': {problem}' if problem else ''}")
     return 1 if count else 0
 
 
@@ -74,11 +77,9 @@ def stats(
 
     Args:
         dataset: One data set; default: every data set, those not at hand with a line that says so.
-        scenario: options.OneScenario of the clients, with --dataset; default: those of the papers' tables.
-        clients: Number of clients, with --dataset; default: those of the papers' tables.
+        scenario: Scenario of the clients; default: those of the papers' tables.
+        clients: Number of clients; default: those of the papers' tables.
     """
-    if dataset is None and (scenario or clients):
-        raise RequestError("expected --dataset beside --scenario and --clients: they are of one data set")
     roots = paths.data_roots(data_root)
 
     from bench.dataset import DATASETS
@@ -102,40 +103,9 @@ def stats(
         if entry.missing_reason:
             say(f"{entry.dataset}: {entry.missing_reason}", screen)
         elif not as_json:
-            screen.print(table([*texts], texts.values.tolist(), {*texts} - words, words, entry.title, gap=1))
+            screen.print(table([*texts], texts.values.tolist(), {*texts} - words, words, entry.title))
             for note in entry.notes:
                 say(note, screen)
-
-
-@app.command
-def classes(
-    *,
-    dataset: options.OneDataset,
-    scenario: options.Scenarios = (),
-    clients: options.OneClientCount = 20,
-    out: Path = Path("report"),
-    data_root: options.DataRoot = None,
-) -> None:
-    """Draw what every client has of each class, a panel a scenario; of a sample, the complete set's clients.
-
-    Nothing is downloaded.
-
-    Args:
-        dataset: A data set of images.
-        scenario: Scenarios, with their numbers; default: all of the data set.
-        out: Folder for the figure (PDF, PNG) and its numbers (CSV).
-    """
-    from bench.dataset import DATASETS
-    from bench.federation.prepared import prepare
-    from bench.figures.charts import class_figure
-    from bench.figures.drawing import save
-
-    scenarios = scenario or DATASETS.named(dataset).scenarios
-    figure = class_figure(prepare(dataset, paths.data_roots(data_root), download=False), scenarios, clients)
-    out.mkdir(parents=True, exist_ok=True)
-    print(figure.caption)
-    for path in save(figure, out):
-        print(path)
 
 
 @app.command(name="export")
@@ -159,8 +129,6 @@ def export_clients(
     from bench.federation.build import build
     from bench.federation.exchange import export_federation
 
-    if file.suffix != ".npz":
-        raise RequestError(f"{file}: expected a name that ends in .npz, which is what is written")
     protocol = DATASETS.named(dataset).protocol
     seed = protocol.partition_seed if partition_seed is None else partition_seed
     roots = paths.data_roots(data_root)

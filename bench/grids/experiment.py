@@ -94,11 +94,6 @@ class ExperimentFile(Grid):
     def _either_way(self) -> Self:
         if bool(self.columns) != bool(self.lines) or bool(self.lines) == bool(self.settings):
             raise ValueError("expected columns and lines, or settings and methods")
-        if not self.methods and any(setting.methods is None for setting in self.settings):
-            raise ValueError("the key 'methods' is missing")
-        for place, line in enumerate(self.parts):
-            if line in self.parts[:place]:
-                raise ValueError(f"a line stands twice: {line.title or line.method}")
         return self
 
     @property

@@ -14,14 +14,14 @@ from bench.grids.experiment import ExperimentFile
 from bench.grids.grid import Grid, combinations
 
 
-def grid_names() -> list[str]:
-    """Names of the grids that come with the suite."""
-    return sorted(_files_by_name())
-
-
 def _files_by_name() -> dict[str, Path]:
     """The files of the suite's studies."""
     return {file.stem: file for file in Path(str(files("bench.reports"))).glob("*/experiments/*.toml")}
+
+
+def grid_names() -> list[str]:
+    """Names of the grids that come with the suite."""
+    return sorted(_files_by_name())
 
 
 def grid_name(file: object) -> str:
@@ -47,19 +47,15 @@ def read_grid(name_or_path: str) -> tuple[str, str]:
         return grids[name_or_path].read_text(encoding="utf-8"), grids[name_or_path].parents[1].name
     if path.suffix != ".toml" and len(path.parts) == 1:
         raise unknown("grid", name_or_path, grids)
-    try:
-        return path.read_text(encoding="utf-8"), ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"grid file {name_or_path}: {error}; 'bench grids' lists names") from None
+    return path.read_text(encoding="utf-8"), ""
 
 
 def parse_grid(text: str, name: str, study: str = "") -> Grid:
     """A grid from TOML text; ``name`` is for messages."""
     grid = parse_experiment(text, name).grid(study)
-    columns = zip(*(combination[:4] for combination in combinations(grid)), strict=True)
-    for key, column in zip(("dataset", "scenario", "clients", "method"), columns, strict=True):
-        known_names = set(map(str, column))
-        for index, override in enumerate(grid.override):
+    columns = [{str(value) for value in column} for column in zip(*combinations(grid), strict=True)]
+    for index, override in enumerate(grid.override):
+        for key, known_names in zip(("dataset", "scenario", "clients", "method"), columns, strict=False):
             for value in map(str, getattr(override.match, key) or ()):
                 if value not in known_names:
                     raise unknown(f"override.{index}.match.{key} of grid {name}:", value, known_names)
@@ -70,12 +66,10 @@ def parse_experiment(text: str, name: str) -> ExperimentFile:
     """An experiment's file from TOML text."""
     try:
         # By way of JSON, whose lists and tables a strict model takes for tuples and data classes.
-        tree = json.dumps(tomllib.loads(text), default=str)
-    except ValueError as error:  # of TOML, or of a number with more digits than Python reads
-        raise RequestError(f"grid {name} is not valid TOML: {error}") from None
-    try:
-        return ExperimentFile.model_validate_json(tree)
+        return ExperimentFile.model_validate_json(json.dumps(tomllib.loads(text), default=str))
     except ValidationError as error:  # of several ways to read a part the deepest error says most
         detail = max(error.errors(), key=lambda detail: len(detail["loc"]))
         place = ".".join(map(str, detail["loc"]))
         raise RequestError(f"grid {name}: {place}: {detail['msg']}") from None
+    except ValueError as error:
+        raise RequestError(f"grid {name} is not valid TOML: {error}") from None

@@ -86,10 +86,6 @@ def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:
         (f"{CORA} -k 100000", "100000"),
         (f"{CORA} -k 99 --set protocol.split=[1,49,50]", "to train on"),
         (f"{CORA} -s published -k 30", "expected 5 clients"),
-        (
-            "sweep -d cifar10 -m fedhgn",
-            "fedhgn runs on hypergraph and graph data, not on images data",
-        ),
         (f"{CORA} --db mysql://x/y", "sqlite:///PATH"),
         (f"{CORA} --devices tpu", "--devices"),
         (f"{CORA} --save-models --backend ray", "--save-models"),
