@@ -42,14 +42,12 @@ class _Part(BaseModel):
 class Protocol(_Part):
     """Rounds, local epochs and how the clients' data are drawn.
 
-    ``partition_seed`` draws the partition and the split; the run's own seed does not, so that
-    runs over seeds share their clients as in the papers. ``split`` gives the shares of training,
-    validation and test items in percent. ``initial``: every client starts from its ``own``
-    random model or all from one ``common`` model. ``evaluate``: once a ``round`` after local
-    training, or after every local ``epoch`` as FedHGN's released checkpoint rule needs.
-    ``participation`` is the share of clients that train in a round; 1, where all do, is absent from
-    the canonical form. ``metric`` of validation items chooses the round: the accuracy (absent from the
-    canonical form), or the area under the ROC curve of two classes.
+    ``partition_seed`` draws the partition and the split; the run's own seed does not, so that runs over seeds
+    share their clients as in the papers. ``split`` gives the shares of training, validation and test items in
+    percent. ``initial``: every client starts from its ``own`` random model or all from one ``common`` model.
+    ``evaluate``: once a ``round`` after local training, or after every local ``epoch`` as FedHGN's released
+    checkpoint rule needs. ``participation`` is the share of clients that train in a round. ``metric`` of
+    validation items chooses the round; the area under the ROC curve is of two classes.
     """
 
     rounds: Count = 100
@@ -69,9 +67,9 @@ class Protocol(_Part):
 class ClientSettings(_Part):
     """The client's model and optimiser, the same for every method until tuned.
 
-    ``batch_size`` None means one full-batch step an epoch. ``dropout`` is rounded to a multiple of
-    1/256 (see ``bench.nn.randomness``). ``optimizer_state``: every client's optimiser goes on from its
-    last round (``keep``, absent from the canonical form) or starts anew in every round (``reset``).
+    ``batch_size`` None means one full-batch step an epoch. ``dropout`` is rounded to a multiple of 1/256 (see
+    ``bench.nn.randomness``). ``optimizer_state``: every client's optimiser goes on from its last round
+    (``keep``) or starts anew in every round (``reset``).
     """
 
     model: str = "gcn"
@@ -87,11 +85,10 @@ class ClientSettings(_Part):
 class Attack(_Part):
     """Some clients send something else than they should.
 
-    ``ratio`` is the share of clients, drawn from the run's seed, whose messages the engine replaces:
-    by one Gaussian number in every place (``same``) or by independent ones (``gaussian``), of
-    standard deviation ``tau``, drawn anew for every client and message (FedSheafHN, Section 4.6).
-    ``target`` is what of a message: the ``extras`` that come with a model (absent from the canonical
-    form), the ``model`` itself, or ``all``.
+    ``ratio`` is the share of clients, drawn from the run's seed, whose messages the engine replaces: by one
+    Gaussian number in every place (``same``) or by independent ones (``gaussian``), of standard deviation
+    ``tau``, drawn anew for every client and message (FedSheafHN, Section 4.6). ``target`` is what of a
+    message: the ``extras`` that come with a model, the ``model`` itself, or ``all``.
     """
 
     kind: Literal["same", "gaussian"] = "same"

@@ -85,16 +85,13 @@ def check_gpu(*, devices: str = "cuda") -> int:
         print("no GPU here: torch sees no CUDA device, and nothing was checked")
         return 0
     check_device(devices)
-    rows, count = [], 0
-    with console(errors=True).status("starting") as progress:
-        for finding, seconds in examine(devices):
-            count += finding.well is False
-            state = {True: "ok", False: "not ok", None: "-"}[finding.well]
-            rows.append((finding.part, finding.subject, finding.text, state, f"{seconds:.1f}"))
-            progress.update(f"{len(rows)} checked, the last: {finding.part}, {finding.subject}: {state}")
+    rows = []
+    for finding, seconds in examine(devices):
+        state = {True: "ok", False: "not ok", None: "-"}[finding.well]
+        rows.append((finding.part, finding.subject, finding.text, state, f"{seconds:.1f}"))
     say(f"{torch.cuda.get_device_name(devices)}, torch {torch.__version__}")
     console().print(table(("part", "of", "what was seen", "", "seconds"), rows, right={"seconds"}))
-    return 1 if count else 0
+    return 1 if any(state == "not ok" for *_, state, _ in rows) else 0
 
 
 def doctor() -> int:
@@ -114,11 +111,9 @@ def doctor() -> int:
 def speed(
     *,
     dataset: options.OneDataset = "cora",
-    scenario: options.OneScenario | None = None,
     clients: options.ClientCounts = (),
     method: options.Methods = (),
     rounds: int = 9,
-    settings: options.Settings = (),
     threads: options.Count | None = None,
     devices: str = "cpu",
     as_json: options.AsJson = False,
@@ -127,29 +122,26 @@ def speed(
 
     Args:
         dataset: Data set.
-        scenario: The data set's first scenario by default.
         clients: Numbers of clients; 10,50,100 by default, 20 on images.
         method: Methods, by default FedAvg; or 'all' for every one, beside FedAvg in turns and without the
             reference.
         rounds: Rounds measured, after two to warm up; the median is reported.
-        settings: A setting, such as protocol.local_epochs=1; may be given several times.
         threads: Threads of one process; all cores by default.
         devices: cpu, or a GPU such as cuda or cuda:1.
     """
     from bench.dataset import DATASETS
-    from bench.resolve import parse_overrides
     from bench.timing.speed import apart, cases, measure
 
     check_device(devices, "cpu")
     data = DATASETS.named(dataset)
-    scenario = scenario or data.scenarios[0]
+    scenario = data.scenarios[0]
     work: Callable[[Case], Row] = partial(
         measure,
         rounds=rounds,
         roots=data_roots(),
         device=devices,
         threads=threads or os.cpu_count() or 1,
-        overrides=parse_overrides(settings),
+        overrides={},
     )
     records = []
     for case in cases(dataset, scenario, clients, method):

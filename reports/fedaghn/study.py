@@ -51,11 +51,7 @@ class FedAGHN(Study):
         "cifar100-sample": "CIFAR-100 sample",
         "tiny-imagenet-sample": "Tiny-ImageNet sample",
     }
-    remarks = (
-        "FedAvg and FedProx are read from the received model, all others after local training.",
-        "Samples a class and client (Appendix Fig. 1) are drawn by 'bench data classes -d cifar10-sample -s "
-        "dirichlet0.1-released -s dirichlet0.2-released -s dirichlet0.5-released'.",
-    )
+    remarks = ("FedAvg and FedProx are read from the received model, all others after local training.",)
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
         """Three (appendix C.3), on one partition."""
