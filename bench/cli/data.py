@@ -73,7 +73,7 @@ def stats(
     Graphs: counts are means over clients (edges in both directions), clustering is the mean local
     coefficient, heterogeneity the median Jensen-Shannon distance between two clients' classes. Hypergraphs,
     and graphs with hyperedges: hyperedges with members at two or more clients, and edges between clients,
-    over several partitions. Images: images and classes of clients in every scenario of the data set.
+    over several partitions.
 
     Args:
         dataset: One data set; default: every data set, those not at hand with a line that says so.
@@ -83,29 +83,30 @@ def stats(
     roots = paths.data_roots(data_root)
 
     from bench.dataset import DATASETS
-    from bench.studies.dataset_tables import dataset_tables  # with the studies: they describe the tables
+    from bench.studies.dataset_tables import dataset_tables, texts  # with the studies
     from bench.studies.study import STUDIES
 
-    descriptions = {
-        study.data_table.at(scenario, clients): study.published
-        for study in STUDIES.all().values()
-        if study.data_table
-    }
-    names = [dataset] if dataset else list(DATASETS.all())
-    tables = [entry for name in names for entry in dataset_tables(name, descriptions, roots)]
-    if dataset and tables[0].missing_reason:
-        raise NoDataError(f"{dataset}: {tables[0].missing_reason}")
+    studies = [study for study in STUDIES.all().values() if study.data_table]
+    described = [(study.data_table.at(scenario, clients), study.published) for study in studies]
+    screen, records = console(100, errors=as_json), []
+    for kind in [DATASETS.named(dataset)] if dataset else DATASETS.all().values():
+        try:
+            found = dataset_tables(kind, described, roots)
+        except NoDataError as error:
+            if dataset:
+                raise
+            say(str(error), screen)
+            continue
+        for description, rows in found:
+            records += rows.astype(object).where(rows.notna(), None).to_dict("records")
+            if not as_json:
+                shown, words = texts(rows), {"clients", "quantity"}
+                title = f"{kind.title} ({kind.name})"
+                screen.print(table([*shown], shown.values.tolist(), {*shown} - words, words, title))
+                for note in description.notes:
+                    say(note, screen)
     if as_json:
-        print(json.dumps([row for entry in tables for row in entry.records], indent=1))
-    screen = console(100, errors=as_json)
-    for entry in tables:
-        texts, words = entry.texts, {"clients", "quantity"}
-        if entry.missing_reason:
-            say(f"{entry.dataset}: {entry.missing_reason}", screen)
-        elif not as_json:
-            screen.print(table([*texts], texts.values.tolist(), {*texts} - words, words, entry.title))
-            for note in entry.notes:
-                say(note, screen)
+        print(json.dumps(records, indent=1))
 
 
 @app.command(name="export")

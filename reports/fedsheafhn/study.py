@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
+from itertools import product
 from typing import Any, ClassVar
 
-from bench.studies.dataset_tables import ClientMeans
+from bench.studies.dataset_tables import DataTable
 from bench.studies.experiment import read_study
 from bench.studies.published import Published, PublishedRuns
 from bench.studies.settings import Column, Reading, Settings
@@ -93,16 +94,11 @@ class FedSheafHN(Study):
     grids = ("paper_tables", "quickstart")
     split_grids = ("published_splits",)
     lines, experiments, claims = read_study(files(__package__), MEASURES)
-    data_table = ClientMeans(
+    data_table = DataTable(
         "fedsheafhn_final",
-        settings=(
-            ("published", 10),
-            ("published", 20),
-            ("published-overlapping", 30),
-            ("published-overlapping", 50),
-        ),
-        split=(20.0, 40.0, 40.0),
+        {"graph": (*product(["published"], (10, 20)), *product(["published-overlapping"], (30, 50)))},
         scenarios=SCENARIOS,
+        split=(20.0, 40.0, 40.0),
     )
     primary = Reading("trained", "best_val")
     readings = (Reading("trained", "best_test"), Reading("received", "best_val"))
