@@ -29,10 +29,9 @@ WAIT = 8.0
 class RawFile:
     """A raw file: its path below a data root, its checksum, and where it can be downloaded.
 
-    ``also`` lists other paths that users have it at, which other data sets may share. It comes
-    either from ``url`` or as the ``member`` of an ``archive``, itself a raw file. Without
-    ``sha256`` its ``md5`` is checked; a file without either has no published checksum of its own,
-    only its archive has.
+    ``also`` lists other paths that users have it at, which other data sets may share. It comes either from
+    ``url`` or as the ``member`` of an ``archive``, itself a raw file. Without ``sha256`` its ``md5`` is
+    checked; a file without either has no published checksum of its own, only its archive has.
     """
 
     path: str

@@ -81,7 +81,7 @@ def grids(name: str | None = None, /) -> None:
         name: A grid or a TOML file; default: a line for each.
     """
     from bench.grids import expand, grid_names, load_grid
-    from bench.grids.files import read_grid
+    from bench.grids.experiment import read_grid
 
     if name is None:
         loaded = {name: load_grid(name) for name in grid_names()}

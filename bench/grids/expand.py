@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
-from bench.grids.files import load_grid
+from bench.grids.experiment import load_grid
 from bench.grids.grid import MODEL, PARTITION_SEED, Grid, Setting, combinations
 from bench.resolve import Overrides, resolve
 from bench.spec import RunSpec, run_name

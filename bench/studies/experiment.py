@@ -16,8 +16,7 @@ from pydantic.dataclasses import dataclass
 
 from bench.errors import RequestError, first_problem
 from bench.grids import Filters, expand, load_grid, plan
-from bench.grids.experiment import ExperimentFile, Line, Point
-from bench.grids.files import grid_name, parse_experiment
+from bench.grids.experiment import ExperimentFile, Line, Point, grid_name, parse_experiment
 from bench.grids.grid import ColumnMatch, combinations
 from bench.studies.claims import Claims, read_claims
 from bench.studies.measures import MEASURES, Measure, NamedMeasure

@@ -10,7 +10,7 @@ from bench.dataset import DATASETS, Dataset
 from bench.engine.methods import METHODS
 from bench.federation.scenarios import forms
 from bench.grids import expand, grid_names, load_grid
-from bench.grids.files import read_grid
+from bench.grids.experiment import read_grid
 from bench.sources import RawFile
 
 from .conftest import Bench

@@ -8,7 +8,7 @@ import pytest
 from bench.errors import RequestError
 from bench.grids import Filters, Grid, expand, grid_names, load_grid
 from bench.grids.expand import ad_hoc
-from bench.grids.files import parse_grid
+from bench.grids.experiment import parse_grid
 
 SMALL = """
 title = "small"
