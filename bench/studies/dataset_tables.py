@@ -83,8 +83,6 @@ class DataTable:
 def _measured(table: DataTable, prepared_data: Prepared, sources: Sources) -> Iterator[Statistic]:
     """All numbers of a data set; none where the paper has no such statistics of such data."""
     data = prepared_data.data
-    if prepared_data.dataset.family not in table.settings:
-        return
     if table.partitions and data.hyperedges is not None:
         yield from _hyperedge_counts(table, prepared_data, data, sources)
     elif not table.partitions and data.hyperedges is None:

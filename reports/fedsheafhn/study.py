@@ -29,9 +29,6 @@ ROUNDS = {
 LOCAL_EPOCHS = dict(zip(DATASETS, (3, 3, 15, 10, 10, 10), strict=True))
 """Local epochs of the final version; the earlier one lists none."""
 
-TAKEOVER = "published value taken over from the FED-PUB paper (20/40/40 split, 3 runs)"
-"""Why a cell is no target: it equals FED-PUB's table digit for digit, and so has its protocol."""
-
 ALL_FEDERATIONS = frozenset((dataset, clients) for dataset in DATASETS for clients in (10, 20, 30, 50))
 
 FOREIGN_VALUES: Mapping[tuple[str, str], frozenset[tuple[str, int]]] = {
@@ -59,10 +56,6 @@ def is_foreign(target: Published, column: Column) -> bool:
     return (column.dataset, column.clients) in FOREIGN_VALUES.get((target.paper, target.method), frozenset())
 
 
-CALIBRATION = "the printed value of Local has chosen learning rate, local epochs and rounds"
-"""Why a value is no target: the setting is the one whose Local is nearest to it."""
-
-
 def fed_pub_protocol(dataset: str) -> dict[str, Any]:
     """The protocol behind FED-PUB's tables; its release states rounds and local epochs, of Cora alone."""
     protocol = {
@@ -71,11 +64,6 @@ def fed_pub_protocol(dataset: str) -> dict[str, Any]:
         "client.weight_decay": 1e-6,
     }
     return protocol | ({"protocol.rounds": 100, "protocol.local_epochs": 1} if dataset == "cora" else {})
-
-
-def is_calibrated(target: Published, column: Column) -> bool:
-    """Whether the settings of runs on FED-PUB's own clients were chosen by this value."""
-    return target.method == "local" and column.dataset != "cora" and column.scenario.startswith("published")
 
 
 SCENARIOS = {
@@ -141,8 +129,10 @@ class FedSheafHN(Study):
         if not is_foreign(target, column):
             return ""
         if settings.get("protocol.split") != fed_pub_protocol(column.dataset)["protocol.split"]:
-            return TAKEOVER
-        return CALIBRATION if is_calibrated(target, column) else ""
+            return "published value taken over from the FED-PUB paper (20/40/40 split, 3 runs)"
+        if target.method == "local" and column.dataset != "cora" and column.scenario.startswith("published"):
+            return "the printed value of Local has chosen learning rate, local epochs and rounds"
+        return ""
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
         """Rounds, local epochs (final version only) and split of section 4.1; FED-PUB's for its values."""

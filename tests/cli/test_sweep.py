@@ -98,19 +98,6 @@ def test_a_wrong_request_writes_no_database(home: Path, bench: Bench, words: str
     assert not (home / "bench.db").exists()
 
 
-def test_a_grid_of_a_study_that_does_not_exist_is_refused(home: Path, bench: Bench, tmp_path: Path) -> None:
-    file = tmp_path / "grid.toml"
-    file.write_text(
-        'title = ""\nstudy = "fedsheafhm"\nmethods = ["local"]\nseeds = [0]\n'
-        '[[settings]]\ndatasets = ["cora"]\nscenario = "non-overlapping"\nclients = [3]\n'
-    )
-    for command in (f"sweep --grid {file}", f"tune --grid {file} --dry-run"):
-        ended = bench(command)
-        assert ended.refused
-        assert "did you mean 'fedsheafhn'" in ended.err
-        assert not home.exists()
-
-
 @pytest.mark.parametrize("words", ["runs list", "db upgrade"])
 def test_reading_without_a_database(home: Path, bench: Bench, words: str) -> None:
     ended = bench(words)
