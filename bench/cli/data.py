@@ -107,37 +107,6 @@ def stats(
                 say(note, screen)
 
 
-@app.command
-def classes(
-    *,
-    dataset: options.OneDataset,
-    scenario: options.Scenarios = (),
-    clients: options.OneClientCount = 20,
-    out: Path = Path("report"),
-    data_root: options.DataRoot = None,
-) -> None:
-    """Draw what every client has of each class, a panel a scenario; of a sample, the complete set's clients.
-
-    Nothing is downloaded.
-
-    Args:
-        dataset: A data set of images.
-        scenario: Scenarios, with their numbers; default: all of the data set.
-        out: Folder for the figure (PDF, PNG) and its numbers (CSV).
-    """
-    from bench.dataset import DATASETS
-    from bench.federation.prepared import prepare
-    from bench.figures.charts import class_figure
-    from bench.figures.drawing import save
-
-    scenarios = scenario or DATASETS.named(dataset).scenarios
-    figure = class_figure(prepare(dataset, paths.data_roots(data_root), download=False), scenarios, clients)
-    out.mkdir(parents=True, exist_ok=True)
-    print(figure.caption)
-    for path in save(figure, out):
-        print(path)
-
-
 @app.command(name="export")
 def export_clients(
     file: Path,
