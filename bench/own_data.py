@@ -35,23 +35,16 @@ def made_right(data: Data, family: Family) -> tuple[Data, list[str]]:
     if not isinstance(data, SORTS[family]):
         raise RequestError(f"expected {SORTS[family].__name__}, got {type(data).__name__}")
     done: list[str] = []
-    labels, classes = _labels(data.labels, data.classes, done)
-    arrays: dict[str, Any] = {"labels": labels, "classes": classes}
+    arrays: dict[str, Any] = {}
     if isinstance(data, Images):
         arrays["pixels"] = items = _pixels(data.pixels, done)
     else:
         arrays["features"] = items = _features(data.features, done)
-    if len(labels) != items.shape[0]:
-        raise RequestError(f"expected a label for every item, got {len(labels):,} for {items.shape[0]:,}")
-    if isinstance(data, Images):
-        _check_sample(data.population, data.positions, labels)
-    elif data.hyperedges is not None:
-        is_multiset = isinstance(data, Hypergraph) and data.multisets
-        # An isolated node's neighbourhood is itself.
-        least = 2 if isinstance(data, Hypergraph) else 1
-        _check_hyperedges(data.hyperedges, len(labels), least, is_multiset)
+    arrays["labels"], arrays["classes"] = _labels(data.labels, data.classes, items.shape[0], done)
+    if not isinstance(data, Images) and data.hyperedges is not None:
+        _check_members(data.hyperedges, items.shape[0])
     if isinstance(data, Graph):
-        arrays["edges"] = _edges(data.edges, len(labels), done)
+        arrays["edges"] = _edges(data.edges, items.shape[0], done)
     return replace(data, **arrays), done
 
 
@@ -65,17 +58,11 @@ def of_torch_geometric(data: Any, is_whole: bool = False) -> tuple[Graph, list[s
     """
     if hasattr(data, "node_types"):
         raise RequestError("it has several kinds of nodes or edges: expected one of each")
-    for name, what in (("x", "features"), ("y", "labels"), ("edge_index", "edges")):
-        if getattr(data, name, None) is None:
-            raise RequestError(f"its nodes have no {what} ('{name}')")
-    nodes = int(data.num_nodes)
-    if len(data.y) != nodes:
-        raise RequestError(f"it has {len(data.y)} labels for {nodes} nodes: it is no data set of nodes")
     graph, done = made_right(Graph(data.x, data.y, data.edge_index, 0), "graph")
     assert isinstance(graph, Graph)
     part = graph if is_whole else largest_component(graph)
-    if count := nodes - len(part.labels):
-        done.append(f"{count} of {nodes} nodes are outside the largest component: left out")
+    if count := len(graph.labels) - len(part.labels):
+        done.append(f"{count} of {len(graph.labels)} nodes are outside the largest component: left out")
     return part, done
 
 
@@ -127,37 +114,22 @@ def _pixels(values: Any, done: list[str]) -> NDArray[np.uint8]:
     return pixels
 
 
-def _check_sample(population: Any, positions: Any, labels: NDArray[np.int64]) -> None:
-    """Clients of a sample are drawn from the labels of its population."""
-    if population is None and positions is None:
-        return
-    is_there = population is not None and positions is not None and (np.diff(positions) > 0).all()
-    if not (is_there and np.array_equal(population[positions], labels)):
-        raise RequestError("expected ascending positions in a population that has the images' labels there")
+def _check_members(hyperedges: Ragged, nodes: int) -> None:
+    strays = np.flatnonzero((hyperedges.values < 0) | (hyperedges.values >= nodes))
+    if len(strays):
+        number = np.searchsorted(hyperedges.offsets, strays[0], side="right") - 1
+        raise RequestError(f"hyperedge {number} has a member outside 0 to {nodes - 1}")
 
 
-def _check_hyperedges(lists: Ragged, nodes: int, least: int, multisets: bool) -> None:
-    """Expected are distinct sets, or multisets, of ``least`` or more nodes."""
-    known: dict[tuple[int, ...], int] = {}
-    for number in range(len(lists)):
-        members = tuple(sorted(lists[number].tolist()))
-        if len(members) < least:
-            raise RequestError(f"hyperedge {number} has fewer than {least} members")
-        if not 0 <= members[0] <= members[-1] < nodes:
-            raise RequestError(f"hyperedge {number} has a member outside 0 to {nodes - 1}")
-        if not multisets and len(set(members)) < len(members):
-            raise RequestError(f"hyperedge {number} names a member twice")
-        if known.setdefault(members, number) != number:
-            raise RequestError(f"hyperedge {number} has the members of an earlier one")
-
-
-def _labels(values: Any, classes: int, done: list[str]) -> tuple[NDArray[np.int64], int]:
+def _labels(values: Any, classes: int, count: int, done: list[str]) -> tuple[NDArray[np.int64], int]:
     """Labels 0 to ``classes`` - 1. Labels that are so already stay, also where a class has no item."""
     labels = _array(values)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise RequestError(f"expected one label an item, got labels of the shape {tuple(labels.shape)}")
+    if len(labels) != count:
+        raise RequestError(f"expected a label for every item, got {len(labels):,} for {count:,}")
     if labels.dtype.kind == "f":
         strays = np.flatnonzero(~(labels == np.floor(labels)))
         if len(strays):
