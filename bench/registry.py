@@ -16,6 +16,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -132,6 +133,7 @@ def forget() -> None:
     _find.cache_clear()
 
 
+@dataclass(eq=False)
 class Kind(Generic[T]):
     """What can be added to the suite by a class: the concrete subclasses of ``base`` by name.
 
@@ -140,12 +142,13 @@ class Kind(Generic[T]):
     imported before the first is asked for.
     """
 
-    def __init__(self, word: str, group: str, package: str, base: str) -> None:
-        self.word = word
-        self.group = group
-        self.package = package
-        self.base = base
-        self.added: dict[str, type[T]] = {}
+    word: str
+    group: str
+    package: str
+    base: str
+    added: dict[str, type[T]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
         _KINDS.append(self)
 
     def add(self, member: type[T]) -> None:

@@ -1,4 +1,4 @@
-"""``bench data``: fetching, checking and describing data sets, and exchanging their clients."""
+"""``bench data``: fetching and describing data sets, and exchanging their clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.cli import options
 from bench.cli.output import console, say, table
 from bench.errors import NoDataError
 
-app = App(name="data", help="Fetch, check and describe the data sets, and exchange their clients.")
+app = App(name="data", help="Fetch and describe the data sets, and exchange their clients.")
 
 PartitionSeed = Annotated[
     int | None, Parameter(validator=Number(gte=0), help="Default: the data set's, or that of a file.")
@@ -27,7 +27,10 @@ Split = Annotated[
 
 @app.command
 def fetch(*, dataset: options.OneDataset, data_root: options.DataRoot = None) -> None:
-    """Download the raw files of a data set that are not at hand, into BENCH_HOME/data."""
+    """Check the raw files of a data set by their published sums; download those that are not at hand.
+
+    Downloads go into BENCH_HOME/data.
+    """
     from bench.dataset import DATASETS
     from bench.sources import Sources
 
@@ -36,27 +39,6 @@ def fetch(*, dataset: options.OneDataset, data_root: options.DataRoot = None) ->
         print(f"{dataset}: {kind.whereabouts(sources)}, nothing to fetch")
     for path in sources.get_all(kind.files):
         print(path)
-
-
-@app.command
-def verify(*, dataset: options.OneDataset | None = None, data_root: options.DataRoot = None) -> int:
-    """Check the raw files at hand, of one data set or all, by published sums; exit code 1 if one is wrong."""
-    from bench.dataset import DATASETS
-    from bench.sources import Sources
-
-    sources = Sources(paths.data_roots(data_root), download=False)
-    count = 0
-    for kind in [DATASETS.named(dataset)] if dataset else DATASETS.all().values():
-        archives = [file.archive for file in kind.files if file.archive]
-        for file in dict.fromkeys((*kind.files, *archives)):
-            path = sources.locate(file)
-            if path is None:
-                continue
-            problem = file.mismatch(path)
-            count += bool(problem)
-            state = "wrong" if problem else "ok" if file.checksum else "no sum"
-            print(f"{state:<8} {path}{f': {problem}' if problem else ''}")
-    return 1 if count else 0
 
 
 @app.command

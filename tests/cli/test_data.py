@@ -38,22 +38,16 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "root"
 
 
-def test_verify_reports_each_file_at_hand_and_fails_when_one_is_wrong(root: Path, bench: Bench) -> None:
-    (root / "set" / "a.txt").write_text("a")
-    assert bench(f"data verify --data-root {root}") == (0, f"ok       {root}/set/a.txt\n", "")
-    (root / "set" / "b.txt").write_text("not b")
-    code, out, _ = bench(f"data verify -d toy --data-root {root}")
-    assert code == 1
-    assert out.splitlines()[1].startswith(f"wrong    {root}/set/b.txt")
-    assert "expected md5 92eb5ffee6ae2fec3ad71c777531578f" in out
-
-
-def test_fetch_prints_the_paths_or_says_what_is_missing(root: Path, bench: Bench) -> None:
+def test_fetch_prints_the_paths_or_says_what_is_missing_or_wrong(root: Path, bench: Bench) -> None:
     (root / "set" / "a.txt").write_text("a")
     assert "missing set/b.txt" in bench(f"data fetch -d toy --data-root {root}").err
     (root / "set" / "b.txt").write_text("b")
     out = bench(f"data fetch --dataset toy --data-root {root}").out
     assert out.split() == [f"{root}/set/a.txt", f"{root}/set/b.txt"]
+    (root / "set" / "b.txt").write_text("not b")
+    wrong = bench(f"data fetch -d toy --data-root {root}")
+    assert wrong.refused
+    assert "expected md5 92eb5ffee6ae2fec3ad71c777531578f" in wrong.err
     assert bench("data fetch -d core").out.startswith("core: embedded")
 
 
