@@ -68,8 +68,11 @@ def stats(
     from bench.studies.dataset_tables import dataset_tables, texts  # with the studies
     from bench.studies.study import STUDIES
 
-    studies = [study for study in STUDIES.all().values() if study.data_table]
-    described = [(study.data_table.at(scenario, clients), study.published) for study in studies]
+    described = [
+        (study.data_table.at(scenario, clients), study.published)
+        for study in STUDIES.all().values()
+        if study.data_table
+    ]
     screen, records = console(100, errors=as_json), []
     for kind in [DATASETS.named(dataset)] if dataset else DATASETS.all().values():
         try:
