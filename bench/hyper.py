@@ -16,12 +16,11 @@ class HyperParameters(BaseModel):
     @classmethod
     def search_space(cls) -> dict[str, list[Any]]:
         """Values to try for each tunable hyper-parameter."""
-        extras = {name: info.json_schema_extra for name, info in cls.model_fields.items()}
-        return {
-            name: list(extra["search"])  # type: ignore[arg-type]
-            for name, extra in extras.items()
-            if isinstance(extra, dict)
-        }
+        space: dict[str, list[Any]] = {}
+        for name, info in cls.model_fields.items():
+            if isinstance(info.json_schema_extra, dict):
+                space[name] = list(info.json_schema_extra["search"])  # type: ignore[arg-type]
+        return space
 
     @classmethod
     def meaning(cls, name: str) -> str:

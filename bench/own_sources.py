@@ -36,8 +36,8 @@ def sources(kind: type) -> frozenset[str]:
         file = queue.pop()
         if file in hashes:
             continue
-        content = file.read_text(encoding="utf-8")
-        hashes[file] = sha256(f"{file.name}\0{content}")
+        content = file.read_bytes()
+        hashes[file] = sha256(file.name.encode() + b"\0" + content)
         for level, name in _imports(content):
             folders = [root] if name.split(".")[0] == package else own_folders
             queue += _files(name, [file.parents[level - 1]] if level else folders)
@@ -49,7 +49,7 @@ def _is_installed(folder: Path) -> bool:
     return folder.is_relative_to(Path(os.__file__).parent) or folder.name in INSTALLED
 
 
-def _imports(content: str) -> Iterator[tuple[int, str]]:
+def _imports(content: bytes) -> Iterator[tuple[int, str]]:
     """What import statements name, and how many dots stand before it."""
     for node in ast.walk(ast.parse(content)):
         if isinstance(node, ast.Import):
