@@ -40,16 +40,11 @@ def first_problem(error: ValidationError, section: str = "", with_input: bool = 
     return f"{place}: {detail['msg']}" + (f", got {detail['input']!r}" if with_input else "")
 
 
-LISTED = {
-    "method": "bench methods",
-    "dataset": "bench datasets",
-    "scenario": "bench scenarios",
-    "grid": "bench grids",
-}
-"""The command that lists all of a kind."""
+LISTS = ("method", "dataset", "scenario", "grid")
+"""Kinds that have a command which lists all: ``bench methods``."""
 
-FEW, NEAREST = 12, 5
-"""So many names an error lists; of more it lists so many."""
+FEW = 12
+"""An error lists up to so many names."""
 
 
 def unknown(kind: str, name: str, names: Iterable[str]) -> RequestError:
@@ -58,11 +53,8 @@ def unknown(kind: str, name: str, names: Iterable[str]) -> RequestError:
     matches = difflib.get_close_matches(name, options, n=1)
     if matches:
         hint = f"did you mean '{matches[0]}'?"
-    elif len(options) <= FEW:
-        hint = f"there is {', '.join(options) or 'none'}"
     else:
-        nearest = difflib.get_close_matches(name, options, n=NEAREST, cutoff=0.0)
-        hint = f"there is {', '.join(nearest)} and {len(options) - len(nearest)} more"
-    if len(options) > FEW and kind in LISTED:
-        hint += f" ('{LISTED[kind]}' lists all)"
+        hint = f"there is {', '.join(options[:FEW]) or 'none'}{', ...' if len(options) > FEW else ''}"
+    if len(options) > FEW and kind in LISTS:
+        hint += f" ('bench {kind}s' lists all)"
     return RequestError(f"unknown {kind} '{name}': {hint}")

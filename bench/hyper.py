@@ -18,9 +18,8 @@ class HyperParameters(BaseModel):
         """Values to try for each tunable hyper-parameter."""
         space: dict[str, list[Any]] = {}
         for name, info in cls.model_fields.items():
-            schema_extra = info.json_schema_extra
-            if isinstance(schema_extra, dict) and "search" in schema_extra:
-                space[name] = list(schema_extra["search"])  # type: ignore[arg-type]
+            if isinstance(info.json_schema_extra, dict):
+                space[name] = list(info.json_schema_extra["search"])  # type: ignore[arg-type]
         return space
 
     @classmethod
@@ -31,10 +30,10 @@ class HyperParameters(BaseModel):
 
 
 def added(default: Any, **limits: Any) -> Any:
-    """A hyper-parameter that is absent from a spec at its default.
+    """A setting that is absent from a spec at its default.
 
-    For one that earlier versions of a method did not have, so that the hashes of stored runs stay, and
-    for one whose default is None, since a spec holds no null.
+    For one that earlier versions did not have, so that the hashes of stored runs stay, and for a
+    hyper-parameter whose default is None, since a spec holds no null.
     """
     return Field(default, exclude_if=lambda value: value == default, **limits)
 

@@ -18,10 +18,6 @@ from bench.errors import RequestError
 CHANNELS = (1, 3)
 """Channels that pictures have."""
 
-SHOWN = 5
-"""Labels that a sentence names."""
-
-
 SORTS: dict[Family, type[Data]] = {"graph": Graph, "hypergraph": Hypergraph, "images": Images}
 """What the data sets of a family are read as."""
 
@@ -39,23 +35,16 @@ def made_right(data: Data, family: Family) -> tuple[Data, list[str]]:
     if not isinstance(data, SORTS[family]):
         raise RequestError(f"expected {SORTS[family].__name__}, got {type(data).__name__}")
     done: list[str] = []
-    labels, classes = _labels(data.labels, data.classes, done)
-    arrays: dict[str, Any] = {"labels": labels, "classes": classes}
+    arrays: dict[str, Any] = {}
     if isinstance(data, Images):
         arrays["pixels"] = items = _pixels(data.pixels, done)
     else:
         arrays["features"] = items = _features(data.features, done)
-    if len(labels) != items.shape[0]:
-        raise RequestError(f"expected a label for every item, got {len(labels):,} for {items.shape[0]:,}")
-    if isinstance(data, Images):
-        _check_sample(data.population, data.positions, labels)
-    elif data.hyperedges is not None:
-        is_multiset = isinstance(data, Hypergraph) and data.multisets
-        # An isolated node's neighbourhood is itself.
-        least = 2 if isinstance(data, Hypergraph) else 1
-        _check_hyperedges(data.hyperedges, len(labels), least, is_multiset)
+    arrays["labels"], arrays["classes"] = _labels(data.labels, data.classes, items.shape[0], done)
+    if not isinstance(data, Images) and data.hyperedges is not None:
+        _check_members(data.hyperedges, items.shape[0])
     if isinstance(data, Graph):
-        arrays["edges"] = _edges(data.edges, len(labels), done)
+        arrays["edges"] = _edges(data.edges, items.shape[0], done)
     return replace(data, **arrays), done
 
 
@@ -68,22 +57,12 @@ def of_torch_geometric(data: Any, is_whole: bool = False) -> tuple[Graph, list[s
         RequestError: it is no graph with one kind of nodes and one label a node, or as ``made_right``.
     """
     if hasattr(data, "node_types"):
-        raise RequestError(
-            "it has several kinds of nodes or edges: only graphs of one kind can be shared out"
-        )
-    for name, what in (("x", "features"), ("y", "labels"), ("edge_index", "edges")):
-        if getattr(data, name, None) is None:
-            raise RequestError(f"its nodes have no {what} ('{name}')")
-    nodes = int(data.num_nodes)
-    if len(data.y) != nodes:
-        raise RequestError(f"it has {len(data.y)} labels for {nodes} nodes: it is no data set of nodes")
+        raise RequestError("it has several kinds of nodes or edges: expected one of each")
     graph, done = made_right(Graph(data.x, data.y, data.edge_index, 0), "graph")
     assert isinstance(graph, Graph)
     part = graph if is_whole else largest_component(graph)
-    if len(part.labels) < nodes:
-        done.append(
-            f"{nodes - len(part.labels)} of {nodes} nodes are outside the largest component: left out"
-        )
+    if count := len(graph.labels) - len(part.labels):
+        done.append(f"{count} of {len(graph.labels)} nodes are outside the largest component: left out")
     return part, done
 
 
@@ -135,38 +114,22 @@ def _pixels(values: Any, done: list[str]) -> NDArray[np.uint8]:
     return pixels
 
 
-def _check_sample(population: Any, positions: Any, labels: NDArray[np.int64]) -> None:
-    """Clients of a sample are drawn from the labels of its population."""
-    if population is None and positions is None:
-        return
-    if population is None or positions is None or not np.array_equal(population[positions], labels):
-        raise RequestError("expected the positions of all images in a population that has their labels there")
-    if (np.diff(positions) <= 0).any():
-        raise RequestError("expected ascending positions of the images in their population")
+def _check_members(hyperedges: Ragged, nodes: int) -> None:
+    strays = np.flatnonzero((hyperedges.values < 0) | (hyperedges.values >= nodes))
+    if len(strays):
+        number = np.searchsorted(hyperedges.offsets, strays[0], side="right") - 1
+        raise RequestError(f"hyperedge {number} has a member outside 0 to {nodes - 1}")
 
 
-def _check_hyperedges(lists: Ragged, nodes: int, least: int, multisets: bool) -> None:
-    """Expected are distinct sets, or multisets, of ``least`` or more nodes."""
-    known: dict[tuple[int, ...], int] = {}
-    for number in range(len(lists)):
-        members = tuple(sorted(lists[number].tolist()))
-        if len(members) < least:
-            raise RequestError(f"hyperedge {number} has fewer than {least} members")
-        if not 0 <= members[0] <= members[-1] < nodes:
-            raise RequestError(f"hyperedge {number} has a member outside 0 to {nodes - 1}")
-        if not multisets and len(set(members)) < len(members):
-            raise RequestError(f"hyperedge {number} names a member twice")
-        if known.setdefault(members, number) != number:
-            raise RequestError(f"hyperedge {number} has the members of an earlier one")
-
-
-def _labels(values: Any, classes: int, done: list[str]) -> tuple[NDArray[np.int64], int]:
+def _labels(values: Any, classes: int, count: int, done: list[str]) -> tuple[NDArray[np.int64], int]:
     """Labels 0 to ``classes`` - 1. Labels that are so already stay, also where a class has no item."""
     labels = _array(values)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise RequestError(f"expected one label an item, got labels of the shape {tuple(labels.shape)}")
+    if len(labels) != count:
+        raise RequestError(f"expected a label for every item, got {len(labels):,} for {count:,}")
     if labels.dtype.kind == "f":
         strays = np.flatnonzero(~(labels == np.floor(labels)))
         if len(strays):
@@ -180,8 +143,7 @@ def _labels(values: Any, classes: int, done: list[str]) -> tuple[NDArray[np.int6
     if len(names) < 2:
         raise RequestError(f"all {len(labels)} items have one label: there is nothing to learn")
     if labels.dtype.kind not in "iu" or not np.array_equal(names, np.arange(len(names))):
-        shown = ", ".join(map(str, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
-        done.append(f"labels {shown} are classes 0 to {len(names) - 1}")
+        done.append(f"labels {names[0]} to {names[-1]} are classes 0 to {len(names) - 1}")
     return numbers.astype(np.int64), len(names)
 
 
@@ -198,15 +160,9 @@ def _edges(values: Any, nodes: int, done: list[str]) -> NDArray[np.int64]:
         source, target = pairs[:, strays[0]].tolist()
         raise RequestError(f"edge {strays[0]} joins {source} and {target}, but nodes are 0 to {nodes - 1}")
     edges = undirected(pairs, nodes)
-    source, target = pairs.astype(np.int64)
-    loops = int((source == target).sum())
-    directed = np.unique((source * nodes + target)[source != target])
-    counts = {
-        "loops left out": loops,
-        "repeats left out": pairs.shape[1] - loops - len(directed),
-        "edges in one direction, made both": edges.shape[1] - len(directed),
-    }
-    done += [f"{count} {words}" for words, count in counts.items() if count]
+    if edges.shape != pairs.shape:
+        counts = f"{pairs.shape[1]} edges became {edges.shape[1]}"
+        done.append(f"{counts}: both directions of each, without loops and repeats")
     return edges
 
 

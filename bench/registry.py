@@ -12,38 +12,32 @@ import importlib
 import inspect
 import os
 import pkgutil
-import re
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
 from functools import cache
-from importlib.machinery import SourceFileLoader
 from importlib.metadata import entry_points
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from bench.errors import NotApplicableError, RequestError, unknown
+from bench.errors import RequestError, unknown
 
 T = TypeVar("T")
 
 PLUGINS = "BENCH_PLUGINS"
 """Environment variable: Python files with such classes, separated as in ``PATH``."""
 
-NAME = re.compile(r"\w[\w.-]*")
-"""What a class may be called: names are parts of paths, of addresses and of what options take."""
-
 _KINDS: list[Kind[Any]] = []
 """Those that have been declared so far."""
 
 
-def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
+def plugin(path: Path) -> ModuleType:
     """A Python file as a module, run once; one that cannot be run is a ``RequestError``.
 
-    The file can import what lies in its folder, where no other module has the name. ``named_by`` is what the
-    user named it by.
+    The file can import what lies in its folder, where no other module has the name.
     """
     path = path.resolve()
     name = f"bench_plugin_{path.stem}"
@@ -51,47 +45,20 @@ def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
         name += "_"  # a file of this name in another folder
     if name in sys.modules:
         return sys.modules[name]
-    if path.suffix != ".py" or not path.is_file():
-        raise RequestError(f"{named_by}: expected a Python file, got {path}")
-    loader = SourceFileLoader(name, str(path))
-    spec = spec_from_loader(name, loader)
-    assert spec is not None
-    module = module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[name] = module = ModuleType(name)
+    module.__file__ = str(path)
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     try:
         with redirect_stdout(sys.stderr):  # what it prints is no part of what a command prints
-            # Not by its bytecode, which is known by the second and size of a source that is being edited.
-            exec(loader.source_to_code(path.read_bytes(), str(path)), vars(module))
+            exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise RequestError(f"{path.name} cannot be imported: {_in_a_line(error, path)}") from error
+        steps = traceback.extract_tb(error.__traceback__)
+        lines = "".join(f" in line {step.lineno}" for step in steps if step.filename == str(path))
+        problem = f"cannot be imported: {type(error).__name__}{lines}: {error}"
+        raise RequestError(f"{path.name} {problem}") from error
     return module
-
-
-def _in_a_line(error: BaseException, path: Path) -> str:
-    """An error's kind, the last line of a file at which it passed through that, and its message."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
-    line_text = f" in line {lines[-1]}" if lines else ""  # none if the file could not be parsed
-    return f"{type(error).__name__}{line_text}: {' '.join(str(error).split())}"
-
-
-@contextmanager
-def blaming(kind: type) -> Iterator[None]:
-    """Around what runs the code of a class: what a plug-in raises is a ``RequestError`` with its name. Errors
-    of the suite's own classes stay what they are.
-    """
-    try:
-        yield
-    except (RequestError, NotApplicableError):
-        raise
-    except Exception as error:
-        if kind.__module__.startswith("bench."):
-            raise
-        file = Path(getattr(sys.modules[kind.__module__], "__file__", None) or "a notebook")
-        raise RequestError(f"{kind.__name__} of {file.name}: {_in_a_line(error, file)}") from error
 
 
 def add_plugin(path: Path) -> ModuleType:
@@ -102,7 +69,7 @@ def add_plugin(path: Path) -> ModuleType:
     for kind in _KINDS:
         for member in kind.all().values():
             module = sys.modules[member.__module__]
-            if Path(str(module.__file__)).resolve() == path:
+            if Path(getattr(module, "__file__", "")).resolve() == path:
                 return module
     module = plugin(path)
     os.environ[PLUGINS] = os.pathsep.join([*plugin_files(), str(path)])
@@ -127,12 +94,11 @@ def _sources(kind: Kind[Any]) -> Iterator[tuple[ModuleType | type, str]]:
         origin = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
         try:
             source = entry.load()
-        except (Exception, SystemExit) as error:
-            problem = f"cannot be imported: {_in_a_line(error, Path())}"
-            raise RequestError(f"entry point {entry.name} of {origin} {problem}") from error
+        except Exception as error:
+            raise RequestError(f"{origin} cannot be imported: {type(error).__name__}: {error}") from error
         yield source, origin
     for file in plugin_files():
-        yield plugin(Path(file), PLUGINS), file
+        yield plugin(Path(file)), file
     for member in kind.added.values():
         yield member, "a notebook"
 
@@ -151,12 +117,9 @@ def _find(kind: Kind[Any]) -> dict[str, tuple[type[Any], str]]:
             name = vars(member).get("name")
             if name is None:
                 continue
-            title = f"{kind.word} {member.__name__} of {origin or source.__name__}"
-            if not (isinstance(name, str) and NAME.fullmatch(name)):
-                expected = "text of letters, digits, '_', '-' and '.'"
-                raise RequestError(f"{title}: its name has to be {expected}, got {name!r}")
             missing_names = [f"'{attribute}'" for attribute in declared if not hasattr(member, attribute)]
             if missing_names:
+                title = f"{kind.word} {member.__name__} of {origin or source.__name__}"
                 raise RequestError(f"{title} lacks {', '.join(missing_names)}: {base.__name__} explains them")
             first, _ = entries.setdefault(name, (member, origin))
             if first is not member:
@@ -170,6 +133,7 @@ def forget() -> None:
     _find.cache_clear()
 
 
+@dataclass(eq=False)
 class Kind(Generic[T]):
     """What can be added to the suite by a class: the concrete subclasses of ``base`` by name.
 
@@ -178,12 +142,13 @@ class Kind(Generic[T]):
     imported before the first is asked for.
     """
 
-    def __init__(self, word: str, group: str, package: str, base: str) -> None:
-        self.word = word
-        self.group = group
-        self.package = package
-        self.base = base
-        self.added: dict[str, type[T]] = {}
+    word: str
+    group: str
+    package: str
+    base: str
+    added: dict[str, type[T]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
         _KINDS.append(self)
 
     def add(self, member: type[T]) -> None:

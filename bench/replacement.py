@@ -45,20 +45,17 @@ def replacing_folder(out: Path) -> Iterator[Path]:
     """A new folder that takes the place of ``out`` in the end; nothing changes if anything fails."""
     check_replaceable(out)
     place = out.resolve()
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory("", f".{place.name}.", place.parent, ignore_cleanup_errors=True) as workspace:
-            folder = Path(workspace, "new")
-            folder.mkdir()
-            yield folder
-            old_folder = Path(workspace, "old")
-            if place.exists():
-                place.rename(old_folder)
-            try:
-                folder.rename(place)
-            except OSError:
-                if old_folder.exists():
-                    old_folder.rename(place)
-                raise
-    except OSError as error:
-        raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory("", f".{place.name}.", place.parent, ignore_cleanup_errors=True) as workspace:
+        folder = Path(workspace, "new")
+        folder.mkdir()
+        yield folder
+        old_folder = Path(workspace, "old")
+        if place.exists():
+            place.rename(old_folder)
+        try:
+            folder.rename(place)
+        except OSError:
+            if old_folder.exists():
+                old_folder.rename(place)
+            raise

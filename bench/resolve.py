@@ -18,7 +18,7 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError, first_problem, unknown
 from bench.federation import scenarios
 from bench.federation.splits import check_split
-from bench.spec import LAST_SEED, MOST, SECTIONS, Attack, ClientSettings, Newcomers, Protocol, RunSpec
+from bench.spec import SECTIONS, Attack, ClientSettings, Newcomers, Protocol, RunSpec
 
 if TYPE_CHECKING:
     from bench.engine.method import Method  # with torch, which names do without
@@ -60,14 +60,6 @@ def _section(model: type[BaseModel], defaults: Mapping[str, Any], section: str, 
         raise RequestError(first_problem(error, section, with_input=True)) from None
 
 
-def check_sections(overrides: Overrides) -> None:
-    """Refuse overrides of sections that do not exist."""
-    for key in overrides:
-        head = key.partition(".")[0]
-        if head not in SECTIONS:
-            raise unknown(f"section of the key '{key}':", head, SECTIONS)
-
-
 def _client_part(model: type[Part], section: str, clients: int, overrides: Overrides) -> Part | None:
     """An attack or newcomers; None where they are no clients."""
     part: Part = _section(model, {}, section, overrides)
@@ -101,39 +93,40 @@ def resolve(
     from bench.nn.models import check_model  # torch: what only reads names does without
 
     overrides = overrides or {}
-    check_sections(overrides)
+    for key in overrides:
+        section = key.partition(".")[0]
+        if section not in SECTIONS:
+            raise unknown(f"section of the key '{key}':", section, SECTIONS)
     data = DATASETS.named(dataset)
     kind = METHODS.named(method)
     hyper = _section(kind.Hyper, default_hyper(data, kind), "method", overrides)
     protocol = _section(Protocol, {**data.protocol.model_dump(), **kind.protocol}, "protocol", overrides)
     if not kind.trains:
         protocol = protocol.model_copy(update={"rounds": 1})
-    if not 1 <= clients <= MOST:
-        raise RequestError(f"clients: expected at least 1 and at most {MOST}, got {clients}")
-    if not 0 <= seed <= LAST_SEED:
-        raise RequestError(f"seed: expected 0 to {LAST_SEED}, got {seed}")
     scenarios.find(scenario, dataset, data.family)
     check_split(protocol.split)
     method_client = kind.client if data.family in kind.families else {}  # elsewhere the run is not applicable
     settings = _section(ClientSettings, {**data.client.model_dump(), **method_client}, "client", overrides)
     check_model(settings, dataset, data.family)
-    attack = _client_part(Attack, "attack", clients, overrides)
-    newcomers = _client_part(Newcomers, "newcomers", clients, overrides)
-    if attack and newcomers:
+    try:
+        spec = RunSpec(
+            dataset=dataset,
+            scenario=scenario,
+            clients=clients,
+            method=kind.reads or kind.name,
+            seed=seed,
+            protocol=protocol,
+            client=settings,
+            hyper=hyper.model_dump(),
+            attack=_client_part(Attack, "attack", clients, overrides),
+            newcomers=_client_part(Newcomers, "newcomers", clients, overrides),
+        )
+    except ValidationError as error:
+        raise RequestError(first_problem(error, with_input=True)) from None
+    if spec.attack and spec.newcomers:
         raise RequestError("attack and newcomers are two experiments: set the ratio of one of them to 0")
-    trained_clients = clients - (newcomers.count(clients) if newcomers else 0)
+    trained_clients = clients - (spec.newcomers.count(clients) if spec.newcomers else 0)
     if protocol.participants(trained_clients) < 1:
         share = f"{protocol.participation:g} of {trained_clients} clients"
         raise RequestError(f"protocol.participation: {share} is not one client")
-    return RunSpec(
-        dataset=dataset,
-        scenario=scenario,
-        clients=clients,
-        method=kind.reads or kind.name,
-        seed=seed,
-        protocol=protocol,
-        client=settings,
-        hyper=hyper.model_dump(),
-        attack=attack,
-        newcomers=newcomers,
-    )
+    return spec

@@ -7,13 +7,11 @@ import os
 import shutil
 import tarfile
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from http.client import HTTPException
 from pathlib import Path
-from typing import IO
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
@@ -31,10 +29,9 @@ WAIT = 8.0
 class RawFile:
     """A raw file: its path below a data root, its checksum, and where it can be downloaded.
 
-    ``also`` lists other paths that users have it at, which other data sets may share. It comes
-    either from ``url`` or as the ``member`` of an ``archive``, itself a raw file. Without
-    ``sha256`` its ``md5`` is checked; a file without either has no published checksum of its own,
-    only its archive has.
+    ``also`` lists other paths that users have it at, which other data sets may share. It comes either from
+    ``url`` or as the ``member`` of an ``archive``, itself a raw file. Without ``sha256`` its ``md5`` is
+    checked; a file without either has no published checksum of its own, only its archive has.
     """
 
     path: str
@@ -57,7 +54,8 @@ class RawFile:
         if self.checksum is None:
             return ""
         algorithm, expected = self.checksum
-        found = digest(path, algorithm)
+        status = path.stat()
+        found = _digest(path.absolute(), algorithm, status.st_size, status.st_mtime_ns)
         return "" if found == expected else f"expected {algorithm} {expected}, found {found}"
 
     def check(self, path: Path) -> Path:
@@ -70,17 +68,13 @@ class RawFile:
         return path
 
 
-def digest(path: Path, algorithm: str) -> str:
-    """The file's hash, hexadecimal; computed once as long as its size and time stay the same."""
-    status = path.stat()
-    return _digest(str(path.absolute()), algorithm, status.st_size, status.st_mtime_ns)
-
-
 @cache
-def _digest(path: str, algorithm: str, *_: int) -> str:
+def _digest(path: Path, algorithm: str, *_: int) -> str:
+    """A file's hash, computed once as long as its size and time stay the same."""
     with open(path, "rb") as content:
-        new_hash = partial(hashlib.new, algorithm, usedforsecurity=False)
-        return hashlib.file_digest(content, new_hash).hexdigest()
+        return hashlib.file_digest(
+            content, partial(hashlib.new, algorithm, usedforsecurity=False)
+        ).hexdigest()
 
 
 class Sources:
@@ -94,47 +88,29 @@ class Sources:
         self.roots = tuple(dict.fromkeys((*roots, self.store)))
         self.download = download
 
-    def locate(self, file: RawFile) -> tuple[Path, Path] | None:
-        """The data root that has the file, and the file's path there.
+    def locate(self, file: RawFile) -> Path | None:
+        """The file's path in the first data root that has it.
 
         What lies at ``file.path`` is found whatever its checksum, so that a wrong one is
         reported; what lies at another path may be another data set and counts only if it fits.
         """
         for root in self.roots:
             if os.path.isfile(root / file.path):  # False, not an error, where the folder is barred
-                return root, root / file.path
+                return root / file.path
             for path in (root / name for name in file.also):
                 if os.path.isfile(path) and not file.mismatch(path):
-                    return root, path
+                    return path
         return None
 
-    def at_hand(self, file: RawFile) -> tuple[Path, Path] | None:
-        """``locate`` of the file or else of the archive that holds it."""
+    def at_hand(self, file: RawFile) -> Path | None:
+        """The path of the file, or else of the archive that holds it."""
         return self.locate(file) or (self.locate(file.archive) if file.archive else None)
 
     def whereabouts(self, files: Sequence[RawFile]) -> str:
-        """Where some files are at hand, in words; ``not at hand`` where none is, or that none is needed."""
+        """``at hand`` or ``not at hand``; of a data set without raw files ``embedded``."""
         if not files:
-            return "no raw files"
-        found_roots = [place[0] for file in files if (place := self.at_hand(file))]
-        if not found_roots:
-            return "not at hand"
-        share = "" if len(found_roots) == len(files) else f"{len(found_roots)} of {len(files)} files "
-        return f"{share}in {', '.join(map(str, dict.fromkeys(found_roots)))}"
-
-    def verify(self, files: Sequence[RawFile]) -> Iterator[tuple[str, str]]:
-        """Each of some files, and their archives, that is at hand: ``ok``, ``no sum`` or ``wrong``, and its
-        path or what is wrong with it; ``missing`` where it is not, nor its archive.
-        """
-        archives = [file.archive for file in files if file.archive]
-        for file in dict.fromkeys((*files, *archives)):
-            place = self.locate(file)
-            if place is not None:
-                problem = file.mismatch(place[1])
-                state = "wrong" if problem else "ok" if file.checksum else "no sum"
-                yield state, f"{place[1]}: {problem}" if problem else str(place[1])
-            elif self.at_hand(file) is None and file not in archives:
-                yield "missing", file.path
+            return "embedded"
+        return "at hand" if all(self.at_hand(file) for file in files) else "not at hand"
 
     def get(self, file: RawFile) -> Path:
         """Path of the checked file, downloaded if need be; raises as ``get_all``."""
@@ -159,9 +135,9 @@ class Sources:
         return [self._checked_path(file) for file in files]
 
     def _checked_path(self, file: RawFile) -> Path:
-        place = self.locate(file)
-        assert place is not None, file.path
-        return file.check(place[1])
+        path = self.locate(file)
+        assert path is not None, file.path
+        return file.check(path)
 
     def _obtain(self, file: RawFile) -> None:
         """Download the file, or unpack it from its archive, into ``BENCH_HOME/data``.
@@ -199,11 +175,11 @@ def _download(file: RawFile, target: Path) -> None:
 
 def _unpack(archive: Path, member: str, target: Path) -> None:
     """Write a member of a zip or tar archive into a file."""
-    with ExitStack() as stack:
-        packed: IO[bytes] | None
-        if zipfile.is_zipfile(archive):
-            packed = stack.enter_context(zipfile.ZipFile(archive)).open(member)
-        else:
-            packed = stack.enter_context(tarfile.open(archive)).extractfile(member)
-        assert packed is not None, member
-        shutil.copyfileobj(packed, stack.enter_context(target.open("wb")))
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as zipped, zipped.open(member) as packed, target.open("wb") as content:
+            shutil.copyfileobj(packed, content)
+    else:
+        with tarfile.open(archive) as tarred, target.open("wb") as content:
+            packed_file = tarred.extractfile(member)
+            assert packed_file is not None, member
+            shutil.copyfileobj(packed_file, content)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bench.errors import unknown
+from bench.hyper import added
 
 MOST = 2**31 - 1
 LAST_SEED = 2**63 - 1
@@ -35,11 +35,6 @@ SECTIONS = {
 """Section of a dotted key (``method.mu``) -> the part of a spec that it sets."""
 
 
-def _is_default(default: object) -> Callable[[object], bool]:
-    """Whether a value is the default of a setting that specs of earlier versions do not have."""
-    return lambda value: value == default
-
-
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
 
@@ -47,14 +42,12 @@ class _Part(BaseModel):
 class Protocol(_Part):
     """Rounds, local epochs and how the clients' data are drawn.
 
-    ``partition_seed`` draws the partition and the split; the run's own seed does not, so that
-    runs over seeds share their clients as in the papers. ``split`` gives the shares of training,
-    validation and test items in percent. ``initial``: every client starts from its ``own``
-    random model or all from one ``common`` model. ``evaluate``: once a ``round`` after local
-    training, or after every local ``epoch`` as FedHGN's released checkpoint rule needs.
-    ``participation`` is the share of clients that train in a round; 1, where all do, is absent from
-    the canonical form. ``metric`` of validation items chooses the round: the accuracy (absent from the
-    canonical form), or the area under the ROC curve of two classes.
+    ``partition_seed`` draws the partition and the split; the run's own seed does not, so that runs over seeds
+    share their clients as in the papers. ``split`` gives the shares of training, validation and test items in
+    percent. ``initial``: every client starts from its ``own`` random model or all from one ``common`` model.
+    ``evaluate``: once a ``round`` after local training, or after every local ``epoch`` as FedHGN's released
+    checkpoint rule needs. ``participation`` is the share of clients that train in a round. ``metric`` of
+    validation items chooses the round; the area under the ROC curve is of two classes.
     """
 
     rounds: Count = 100
@@ -63,8 +56,8 @@ class Protocol(_Part):
     split: tuple[float, float, float] = (40.0, 30.0, 30.0)
     initial: Literal["own", "common"] = "own"
     evaluate: Literal["round", "epoch"] = "round"
-    participation: Annotated[float, Field(gt=0, le=1, exclude_if=_is_default(1.0))] = 1.0
-    metric: Annotated[Literal["accuracy", "roc_auc"], Field(exclude_if=_is_default("accuracy"))] = "accuracy"
+    participation: Annotated[float, Field(gt=0, le=1)] = added(1.0)
+    metric: Literal["accuracy", "roc_auc"] = added("accuracy")
 
     def participants(self, clients: int) -> int:
         """Number of clients that train in a round, among so many."""
@@ -74,9 +67,9 @@ class Protocol(_Part):
 class ClientSettings(_Part):
     """The client's model and optimiser, the same for every method until tuned.
 
-    ``batch_size`` None means one full-batch step an epoch. ``dropout`` is rounded to a multiple of
-    1/256 (see ``bench.nn.randomness``). ``optimizer_state``: every client's optimiser goes on from its
-    last round (``keep``, absent from the canonical form) or starts anew in every round (``reset``).
+    ``batch_size`` None means one full-batch step an epoch. ``dropout`` is rounded to a multiple of 1/256 (see
+    ``bench.nn.randomness``). ``optimizer_state``: every client's optimiser goes on from its last round
+    (``keep``) or starts anew in every round (``reset``).
     """
 
     model: str = "gcn"
@@ -86,23 +79,22 @@ class ClientSettings(_Part):
     learning_rate: Annotated[float, Field(gt=0)] = 0.01
     weight_decay: Annotated[float, Field(ge=0)] = 5e-4
     batch_size: Count | None = None
-    optimizer_state: Annotated[Literal["keep", "reset"], Field(exclude_if=_is_default("keep"))] = "keep"
+    optimizer_state: Literal["keep", "reset"] = added("keep")
 
 
 class Attack(_Part):
     """Some clients send something else than they should.
 
-    ``ratio`` is the share of clients, drawn from the run's seed, whose messages the engine replaces:
-    by one Gaussian number in every place (``same``) or by independent ones (``gaussian``), of
-    standard deviation ``tau``, drawn anew for every client and message (FedSheafHN, Section 4.6).
-    ``target`` is what of a message: the ``extras`` that come with a model (absent from the canonical
-    form), the ``model`` itself, or ``all``.
+    ``ratio`` is the share of clients, drawn from the run's seed, whose messages the engine replaces: by one
+    Gaussian number in every place (``same``) or by independent ones (``gaussian``), of standard deviation
+    ``tau``, drawn anew for every client and message (FedSheafHN, Section 4.6). ``target`` is what of a
+    message: the ``extras`` that come with a model, the ``model`` itself, or ``all``.
     """
 
     kind: Literal["same", "gaussian"] = "same"
     ratio: Annotated[float, Field(ge=0, lt=1)] = 0.0
     tau: Annotated[float, Field(gt=0)] = 5.0
-    target: Annotated[Literal["extras", "model", "all"], Field(exclude_if=_is_default("extras"))] = "extras"
+    target: Literal["extras", "model", "all"] = added("extras")
 
     def count(self, clients: int) -> int:
         """Number of malicious clients among so many."""
@@ -167,8 +159,7 @@ class RunSpec(_Part):
 
     def hashes(self, seeds: Iterable[int], partition_per_seed: bool = False) -> tuple[str, ...]:
         """The hash with each of other seeds, which draw the partition, too, if asked for."""
-        tree = self.tree()
-        hashes = []
+        tree, hashes = self.tree(), []
         for seed in seeds:
             tree["seed"] = seed
             if partition_per_seed:
@@ -209,14 +200,11 @@ class RunSpec(_Part):
         Hyper-parameters are taken as they are: what a method allows is known to its ``Hyper`` alone.
 
         Raises:
-            RequestError: there is no such section.
-            ValidationError: there is no such key in it, or the value is not allowed.
+            ValidationError: there is no such key, or the value is not allowed.
         """
         tree = self.tree()
         for key, value in settings.items():
             section, _, name = key.partition(".")
-            if section not in SECTIONS:
-                raise unknown(f"section of the key '{key}':", section, SECTIONS)
             tree.setdefault(SECTIONS[section], {})[name] = value
         return RunSpec.model_validate(tree)
 
@@ -257,9 +245,5 @@ def canonical_json(tree: Mapping[str, Any]) -> str:
 def difference(spec: RunSpec, other_spec: RunSpec) -> dict[str, tuple[Any, Any]]:
     """The settings in which two specs differ: dotted key -> both values, None where one has no such key."""
     settings, other_settings = spec.settings(), other_spec.settings()
-    keys = dict.fromkeys([*settings, *other_settings])
-    return {
-        key: (settings.get(key), other_settings.get(key))
-        for key in keys
-        if key not in settings or key not in other_settings or settings[key] != other_settings[key]
-    }
+    pairs = {key: (settings.get(key), other_settings.get(key)) for key in (settings | other_settings)}
+    return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}

@@ -1,9 +1,8 @@
 """Random streams, each keyed by what it is for.
 
-Nothing draws from a global generator. A stream is named by the run's seed and a key such as
-``("dropout", client, round)``; streams with different keys are independent, so the order in which
-clients are handled, the size of a block, the number of workers or a new method cannot change what
-another stream yields.
+Nothing draws from a global generator. A stream is named by the run's seed and a key such as ``("dropout",
+client, round)``; streams with different keys are independent, so the order in which clients are handled, the
+size of a block, the number of workers or a new method cannot change what another stream yields.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def test_an_earlier_folder_stays_where_the_new_one_cannot_be_written(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(RequestError, match="No space left"):
+    with pytest.raises(OSError, match="No space left"):
         write_models(tmp_path / "models", spec, result, kept)
     monkeypatch.undo()
     assert {path.name: path.read_bytes() for path in (tmp_path / "models").iterdir()} == before

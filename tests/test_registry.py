@@ -12,7 +12,7 @@ from bench import registry
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
-from bench.registry import PLUGINS, blaming, plugin
+from bench.registry import PLUGINS, plugin
 
 METHOD = '''
 from bench.engine.method import Method
@@ -40,20 +40,6 @@ def use(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(PLUGINS, os.fspath(file))
     registry.forget()
     return file
-
-
-@pytest.mark.parametrize("name", ['"../../elsewhere"', '"two words"', '""', "5", "None or 5.0"])
-def test_a_name_is_a_word(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = use(tmp_path, METHOD.replace('"own"', name), monkeypatch)
-    with pytest.raises(RequestError) as error:
-        METHODS.all()
-    assert "Own" in str(error.value)
-    assert file.name in str(error.value)
-
-
-def test_names_of_the_suite_are_words_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(tmp_path, METHOD.replace('"own"', '"own-0.1_x"'), monkeypatch)
-    assert {"own-0.1_x", "fedavg"} <= METHODS.all().keys()
 
 
 def test_two_plug_ins_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,23 +97,3 @@ def test_what_a_plug_in_prints_is_no_output_of_a_command(
     file.write_text('print("hello")\n')
     plugin(file)
     assert capsys.readouterr() == ("", "hello\n")
-
-
-def test_an_error_of_a_plug_in_names_class_file_and_line(tmp_path: Path) -> None:
-    file = tmp_path / "broken.py"
-    file.write_text("class Broken:\n    def draw(self):\n        return {}['oops']\n")
-    kind = plugin(file).Broken
-    with (
-        pytest.raises(RequestError, match=r"Broken of broken\.py: KeyError in line 3: 'oops'"),
-        blaming(kind),
-    ):
-        kind().draw()
-
-
-def test_errors_of_the_suite_and_refusals_stay_what_they_are(tmp_path: Path) -> None:
-    file = tmp_path / "fine.py"
-    file.write_text("class Fine:\n    pass\n")
-    with pytest.raises(RequestError, match=r"^too many clients$"), blaming(plugin(file).Fine):
-        raise RequestError("too many clients")
-    with pytest.raises(KeyError), blaming(METHODS.named("fedavg")):
-        raise KeyError("a defect of the suite shows its trace")

@@ -85,7 +85,7 @@ def test_methods_that_train_nothing_run_one_round() -> None:
     [
         ({"dataset": "croa"}, ["dataset", "'croa'", "'cora'"]),
         ({"method": "fedag"}, ["method", "'fedag'", "'fedavg'"]),
-        ({"clients": 0}, ["clients", "at least 1", "0"]),
+        ({"clients": 0}, ["clients", "equal to 1", "0"]),
         ({"seed": -2}, ["seed", "-2"]),
         ({"overrides": {"protocol.rounds": 2**63}}, ["protocol.rounds", str(2**63)]),
         ({"overrides": {"protocol.round": 3}}, ["protocol.round", "'rounds'"]),
@@ -162,10 +162,7 @@ def test_unknown_names_list_what_there_is() -> None:
     assert "fedavg, local" in far
     many = [f"method{letter}" for letter in "abcdefghijklmnop"]
     assert "methodb" not in str(unknown("method", "methoda_", many)), "a near name alone is enough"
-    assert "bench methods" in str(unknown("method", "methoda_", many))
-    far_of_many = str(unknown("method", "foo", many))
-    assert "and 11 more ('bench methods' lists all)" in far_of_many
-    assert sum(name in far_of_many for name in many) == 5
+    assert "methodl, ... ('bench methods' lists all)" in str(unknown("method", "foo", many))
     assert "did you mean" not in str(unknown("method", "gradmix", ["fedpub_gradient"]))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -50,12 +50,12 @@ def check_method(file: Path) -> int:
                 say(f"{name} ({file.name}) on {family} data")
             is_repeated = finding.problem in problems
             grid = Table.grid(padding=(0, 1))  # further lines of a text stand below its first one
-            mark = "  mend" if finding.problem else "  ok  "
+            mark = "  mend" if finding.problem else "  ok"
             grid.add_row(mark, Text(f"{finding.rule}: the same" if is_repeated else finding.rule))
             if finding.problem and not is_repeated:
-                grid.add_row(" " * 8, Text(finding.problem))
-            problems += [finding.problem] if finding.problem else []
+                grid.add_row("", Text(finding.problem))
             console().print(grid)
+            problems += [finding.problem] if finding.problem else []
     say(f"{len(problems)} to mend" if problems else "every rule is kept")
     return 1 if problems else 0
 
@@ -85,16 +85,13 @@ def check_gpu(*, devices: str = "cuda") -> int:
         print("no GPU here: torch sees no CUDA device, and nothing was checked")
         return 0
     check_device(devices)
-    rows, count = [], 0
-    with console(errors=True).status("starting") as progress:
-        for finding, seconds in examine(devices):
-            count += finding.well is False
-            state = {True: "ok", False: "not ok", None: "-"}[finding.well]
-            rows.append((finding.part, finding.subject, finding.text, state, f"{seconds:.1f}"))
-            progress.update(f"{len(rows)} checked, the last: {finding.part}, {finding.subject}: {state}")
+    rows = []
+    for finding, seconds in examine(devices):
+        state = {True: "ok", False: "not ok", None: "-"}[finding.well]
+        rows.append((finding.part, finding.subject, finding.text, state, f"{seconds:.1f}"))
     say(f"{torch.cuda.get_device_name(devices)}, torch {torch.__version__}")
     console().print(table(("part", "of", "what was seen", "", "seconds"), rows, right={"seconds"}))
-    return 1 if count else 0
+    return 1 if any(state == "not ok" for *_, state, _ in rows) else 0
 
 
 def doctor() -> int:
@@ -103,10 +100,10 @@ def doctor() -> int:
 
     signs = list(examine())
     grid = Table.grid(padding=(0, 2))
-    for topic, state, text in signs:
-        grid.add_row(state, topic, text)
+    for sign in signs:
+        grid.add_row(*sign)
     Screen(markup=False, highlight=False).print(grid)
-    count = sum(state == "fix" for _, state, _ in signs)
+    count = sum(state == "fix" for state, _, _ in signs)
     print(f"{count} to fix" if count else "nothing to fix")
     return 1 if count else 0
 
@@ -114,69 +111,53 @@ def doctor() -> int:
 def speed(
     *,
     dataset: options.OneDataset = "cora",
-    scenario: options.OneScenario | None = None,
     clients: options.ClientCounts = (),
     method: options.Methods = (),
     rounds: int = 9,
-    settings: options.Settings = (),
     threads: options.Count | None = None,
     devices: str = "cpu",
-    out: Path | None = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Measure seconds a round, on graphs against a sequential reference.
 
     Args:
         dataset: Data set.
-        scenario: The data set's first scenario by default.
         clients: Numbers of clients; 10,50,100 by default, 20 on images.
         method: Methods, by default FedAvg; or 'all' for every one, beside FedAvg in turns and without the
             reference.
         rounds: Rounds measured, after two to warm up; the median is reported.
-        settings: A setting, such as protocol.local_epochs=1; may be given several times.
         threads: Threads of one process; all cores by default.
         devices: cpu, or a GPU such as cuda or cuda:1.
-        out: Also write the rows to this file, as JSON.
     """
     from bench.dataset import DATASETS
-    from bench.resolve import parse_overrides
     from bench.timing.speed import apart, cases, measure
 
     check_device(devices, "cpu")
     data = DATASETS.named(dataset)
-    scenario = scenario or data.scenarios[0]
+    scenario = data.scenarios[0]
     work: Callable[[Case], Row] = partial(
         measure,
         rounds=rounds,
         roots=data_roots(),
         device=devices,
         threads=threads or os.cpu_count() or 1,
-        overrides=parse_overrides(settings),
+        overrides={},
     )
-    records: list[dict[str, Any]] = []
-    reasons: dict[str, None] = {}
+    records = []
     for case in cases(dataset, scenario, clients, method):
         try:
-            row = apart(work, case)
+            records.append(asdict(apart(work, case)))
         except NotApplicableError as error:  # what is measured of the others is kept
-            reasons[f"not measured: {error}"] = None
-            continue
-        records.append(asdict(row))
-        if method == ("all",):  # minutes a line where a method trains a generator first
-            print(row, file=sys.stderr)
+            print(f"bench: not measured: {error}", file=sys.stderr)
     if not records:
-        raise RequestError(next(iter(reasons)))
-    for reason in () if method == ("all",) else reasons:
-        print(f"bench: {reason}", file=sys.stderr)
-    text = json.dumps(records, indent=1)
+        raise RequestError("no method could be measured")
     if as_json:
-        print(text)
+        print(json.dumps(records, indent=1))
+        return
     headings = [name.replace("_", " ") for name in records[0]]
     lines = [
         [f"{value:.4g}" if isinstance(value, float) else value for value in record.values()]
         for record in records
     ]
     numbers, title = {*headings} - {"dataset", "method", "model"}, f"{data.title}, {scenario}"
-    console(140, errors=as_json).print(table(headings, lines, right=numbers, title=title))
-    if out:
-        out.write_text(text + "\n")
+    console(140).print(table(headings, lines, right=numbers, title=title))

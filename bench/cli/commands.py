@@ -35,7 +35,7 @@ for name, place, summary in (
     ("check-method", "checks:check_method", "Check your own method file, and say what to mend."),
     ("check-gpu", "checks:check_gpu", "Run on a GPU what only a GPU can show."),
     ("doctor", "checks:doctor", "Report the environment and say what to fix."),
-    ("data", "data:app", "Fetch, check and describe data sets, and exchange their clients."),
+    ("data", "data:app", "Fetch and describe data sets, and exchange their clients."),
     ("db", "results:database", "Check or back up the database, or bring its schema up to date."),
     ("speed", "checks:speed", "Measure seconds a round, or of whole runs."),
 ):

@@ -83,18 +83,12 @@ def compare(
     whole_plan = [*plan, *make_plan(others, rows, data_at_hand(roots))]
     slots = choose(machine.devices, machine.jobs, machine.threads, len(to_run(whole_plan)))
     estimator = Estimator(rows.values(), slots.devices[0])
-    count = sum(step.changed for step in plan)
-    if count:
+    if count := sum(step.changed for step in plan):
         reason = f"its code, or the engine's, has changed since {display.runs(count)}"
         say(f"{reason}: to be made again", screen)
-    for owner, steps in (("it", plan), ("other methods", whole_plan[len(plan) :])):
-        if steps:
-            to_do = "nothing to run, all are stored"
-            if to_run(steps):
-                to_do = display.to_do(steps, estimator, len(slots.devices))
-            say(f"{display.runs(len(steps))} of {owner}: {to_do}", screen)
+    say(display.summary(whole_plan, estimator, len(slots.devices)), screen)
     if others:
-        screen.print(display.table(whole_plan[len(plan) :], estimator))
+        screen.print(display.table(whole_plan, estimator))
     if dry_run:
         return 0
     outcome = Sweep(whole_plan, database, roots, slots, Display(screen), home=paths.home()).run()

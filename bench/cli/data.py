@@ -1,4 +1,4 @@
-"""``bench data``: fetching, checking and describing data sets, and exchanging their clients."""
+"""``bench data``: fetching and describing data sets, and exchanging their clients."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cyclopts.validators import Number
 from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say, table
-from bench.errors import NoDataError, RequestError
+from bench.errors import NoDataError
 
-app = App(name="data", help="Fetch, check and describe the data sets, and exchange their clients.")
+app = App(name="data", help="Fetch and describe the data sets, and exchange their clients.")
 
 PartitionSeed = Annotated[
     int | None, Parameter(validator=Number(gte=0), help="Default: the data set's, or that of a file.")
@@ -27,7 +27,10 @@ Split = Annotated[
 
 @app.command
 def fetch(*, dataset: options.OneDataset, data_root: options.DataRoot = None) -> None:
-    """Download the raw files of a data set that are not at hand, into BENCH_HOME/data."""
+    """Check the raw files of a data set by their published sums; download those that are not at hand.
+
+    Downloads go into BENCH_HOME/data.
+    """
     from bench.dataset import DATASETS
     from bench.sources import Sources
 
@@ -36,24 +39,6 @@ def fetch(*, dataset: options.OneDataset, data_root: options.DataRoot = None) ->
         print(f"{dataset}: {kind.whereabouts(sources)}, nothing to fetch")
     for path in sources.get_all(kind.files):
         print(path)
-
-
-@app.command
-def verify(*, dataset: options.OneDataset | None = None, data_root: options.DataRoot = None) -> int:
-    """Check the raw files at hand, of one data set or all, by published sums; exit code 1 if one is wrong."""
-    from bench.dataset import DATASETS
-    from bench.sources import Sources
-
-    sources = Sources(paths.data_roots(data_root), download=False)
-    count = 0
-    for kind in [DATASETS.named(dataset)] if dataset else DATASETS.all().values():
-        if not any(sources.at_hand(file) for file in kind.files):
-            print(f"-        {kind.name}: {kind.whereabouts(sources)}")
-            continue
-        for state, text in sources.verify(kind.files):
-            print(f"{state:<8} {text}")
-            count += state == "wrong"
-    return 1 if count else 0
 
 
 @app.command
@@ -70,72 +55,43 @@ def stats(
     Graphs: counts are means over clients (edges in both directions), clustering is the mean local
     coefficient, heterogeneity the median Jensen-Shannon distance between two clients' classes. Hypergraphs,
     and graphs with hyperedges: hyperedges with members at two or more clients, and edges between clients,
-    over several partitions. Images: images and classes of clients in every scenario of the data set.
+    over several partitions.
 
     Args:
         dataset: One data set; default: every data set, those not at hand with a line that says so.
-        scenario: options.OneScenario of the clients, with --dataset; default: those of the papers' tables.
-        clients: Number of clients, with --dataset; default: those of the papers' tables.
+        scenario: Scenario of the clients; default: those of the papers' tables.
+        clients: Number of clients; default: those of the papers' tables.
     """
-    if dataset is None and (scenario or clients):
-        raise RequestError("expected --dataset beside --scenario and --clients: they are of one data set")
     roots = paths.data_roots(data_root)
 
     from bench.dataset import DATASETS
-    from bench.studies.dataset_tables import dataset_tables  # with the studies: they describe the tables
+    from bench.studies.dataset_tables import dataset_tables, texts  # with the studies
     from bench.studies.study import STUDIES
 
-    descriptions = {
-        study.data_table.at(scenario, clients): study.published
+    described = [
+        (study.data_table.at(scenario, clients), study.published)
         for study in STUDIES.all().values()
         if study.data_table
-    }
-    names = [dataset] if dataset else list(DATASETS.all())
-    tables = [entry for name in names for entry in dataset_tables(name, descriptions, roots)]
-    if dataset and tables[0].missing_reason:
-        raise NoDataError(f"{dataset}: {tables[0].missing_reason}")
+    ]
+    screen, records = console(100, errors=as_json), []
+    for kind in [DATASETS.named(dataset)] if dataset else DATASETS.all().values():
+        try:
+            found = dataset_tables(kind, described, roots)
+        except NoDataError as error:
+            if dataset:
+                raise
+            say(str(error), screen)
+            continue
+        for description, rows in found:
+            records += rows.astype(object).where(rows.notna(), None).to_dict("records")
+            if not as_json:
+                shown, words = texts(rows), {"clients", "quantity"}
+                title = f"{kind.title} ({kind.name})"
+                screen.print(table([*shown], shown.values.tolist(), {*shown} - words, words, title))
+                for note in description.notes:
+                    say(note, screen)
     if as_json:
-        print(json.dumps([row for entry in tables for row in entry.records], indent=1))
-    screen = console(100, errors=as_json)
-    for entry in tables:
-        texts, words = entry.texts, {"clients", "quantity"}
-        if entry.missing_reason:
-            say(f"{entry.dataset}: {entry.missing_reason}", screen)
-        elif not as_json:
-            screen.print(table([*texts], texts.values.tolist(), {*texts} - words, words, entry.title, gap=1))
-            for note in entry.notes:
-                say(note, screen)
-
-
-@app.command
-def classes(
-    *,
-    dataset: options.OneDataset,
-    scenario: options.Scenarios = (),
-    clients: options.OneClientCount = 20,
-    out: Path = Path("report"),
-    data_root: options.DataRoot = None,
-) -> None:
-    """Draw what every client has of each class, a panel a scenario; of a sample, the complete set's clients.
-
-    Nothing is downloaded.
-
-    Args:
-        dataset: A data set of images.
-        scenario: Scenarios, with their numbers; default: all of the data set.
-        out: Folder for the figure (PDF, PNG) and its numbers (CSV).
-    """
-    from bench.dataset import DATASETS
-    from bench.federation.prepared import prepare
-    from bench.figures.charts import class_figure
-    from bench.figures.drawing import save
-
-    scenarios = scenario or DATASETS.named(dataset).scenarios
-    figure = class_figure(prepare(dataset, paths.data_roots(data_root), download=False), scenarios, clients)
-    out.mkdir(parents=True, exist_ok=True)
-    print(figure.caption)
-    for path in save(figure, out):
-        print(path)
+        print(json.dumps(records, indent=1))
 
 
 @app.command(name="export")
@@ -159,8 +115,6 @@ def export_clients(
     from bench.federation.build import build
     from bench.federation.exchange import export_federation
 
-    if file.suffix != ".npz":
-        raise RequestError(f"{file}: expected a name that ends in .npz, which is what is written")
     protocol = DATASETS.named(dataset).protocol
     seed = protocol.partition_seed if partition_seed is None else partition_seed
     roots = paths.data_roots(data_root)

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 def _words(kind: Any, tokens: Sequence[Token]) -> tuple[Any, ...]:
-    """Names, or numbers if the type says so, of an option that may be given several times, or with commas
-    between words; one that is given twice counts once.
-    """
+    """Names or numbers of an option, given several times or with commas; one given twice counts once."""
     element, _ = get_args(kind)
     return tuple(dict.fromkeys(element(word) for token in tokens for word in token.value.split(",")))
 
@@ -38,7 +36,6 @@ def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
 
 
 def _several(*names: str, **more: Any) -> Parameter:
-    """An option that may be given several times."""
     return Parameter(name=names, negative="", show_default=False, **more)
 
 
@@ -62,13 +59,11 @@ Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 AsJson = Annotated[Flag, Parameter(name="--json", help="Print JSON on standard output.")]
 DATABASE_HELP = "Database URL; default: sqlite:///BENCH_HOME/bench.db."
 Database = Annotated[str | None, Parameter(name="--db", help=DATABASE_HELP)]
-DataRoot = Annotated[Path | None, Parameter(name="--data-root", help="Folder searched first for raw files.")]
-OWN_HELP = "Only the database: leave out the results that come with the suite."
-Own = Annotated[Flag, Parameter(name="--own", help=OWN_HELP)]
-SHIPPED_HELP = "Only the results that come with the suite, without the database."
-Shipped = Annotated[Flag, Parameter(name="--shipped", help=SHIPPED_HELP)]
+DataRoot = Annotated[Path | None, Parameter(help="Folder searched first for raw files.")]
+Own = Annotated[Flag, Parameter(help="Only the database: leave out the results that come with the suite.")]
+Shipped = Annotated[Flag, Parameter(help="Only the results that come with the suite, without the database.")]
 METRIC_HELP = "What clients are scored by; verdicts are of accuracy alone. roc_auc is of two classes."
-ByMetric = Annotated[Metric, Parameter(name="--metric", help=METRIC_HELP)]
+ByMetric = Annotated[Metric, Parameter(help=METRIC_HELP)]
 
 
 @Parameter(name="*")
@@ -95,8 +90,7 @@ class FederationFilters:
         """The same for the runs of a grid."""
         from bench.grids import Filters
 
-        method, seed = getattr(self, "method", ()), getattr(self, "seed", ())
-        return Filters(self.dataset, self.scenario, self.clients, method, seed)
+        return Filters(*vars(self).values())
 
 
 @Parameter(name="*")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -12,28 +13,18 @@ from rich.text import Text
 
 def table(
     columns: Sequence[str],
-    rows: Iterable[Sequence[object]] | Mapping[str, Iterable[Sequence[object]]],
+    rows: Iterable[Sequence[object]],
     right: Collection[str] = (),
     whole: Collection[str] = (),
-    title: str = "",
-    gap: int = 2,
+    title: str | None = None,
 ) -> Table:
-    """A table of texts, ``gap`` blanks apart; rows by heading are set below their headings. Columns named
-    ``right`` are set to the right, those named ``whole`` keep on one line.
-    """
-    grid = Table(box=SIMPLE_HEAD, padding=(0, gap - 1, 0, 0), pad_edge=False)
-    grid.title, grid.title_justify = title or None, "left"
+    """A table of texts. Columns named ``right`` are set to the right, those named ``whole`` keep one line."""
+    grid = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left")
     for column in columns:
-        grid.add_column(column, overflow="fold", no_wrap=column in whole)
-        grid.columns[-1].justify = "right" if column in right else "left"
-    groups = rows if isinstance(rows, Mapping) else {"": rows}
-    for heading, members in groups.items():
-        if heading:
-            if grid.row_count:
-                grid.add_row()
-            grid.add_row(Text(heading, style="bold"))
-        for row in members:
-            grid.add_row(*("" if entry is None else Text(str(entry)) for entry in row))
+        justify: Literal["left", "right"] = "right" if column in right else "left"
+        grid.add_column(column, justify=justify, overflow="fold", no_wrap=column in whole)
+    for row in rows:
+        grid.add_row(*("" if entry is None else Text(str(entry)) for entry in row))
     return grid
 
 

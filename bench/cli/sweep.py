@@ -57,12 +57,10 @@ def sweep(
     from bench.runner.run import Sweep, opened_pool
     from bench.store import bundle
     from bench.store.store import stored_runs
-    from bench.studies.study import check_study
     from bench.tune.apply import tuned
 
     choice = filters.of_grid()
     base = requested_grid(grid, choice)
-    check_study(base)
     runs = expand(base, choice, parse_overrides(settings))
     if use_tuned:
         runs = tuned(runs)

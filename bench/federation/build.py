@@ -23,7 +23,6 @@ from bench.federation.scenario import Assignment, Split
 from bench.federation.splits import check_split
 from bench.federation.types import TRAIN, Federation
 from bench.paths import home
-from bench.registry import blaming
 from bench.spec import LAST_SEED, FederationKey
 
 FORMAT = 1
@@ -113,10 +112,9 @@ def federate(
         return federation
     provenance = {"made": "drawn", "partition_seed": partition_seed, "split": list(split)}
     provenance |= {"data": prepared.checksum, "numpy": np.__version__, **options}
-    with blaming(type(recipe)):
-        assignment = recipe.draw(prepared.data, clients, partition_seed, split)
-        recipe.check(prepared.data, assignment)
-        federation = assemble(prepared, scenario, assignment, provenance)
+    assignment = recipe.draw(prepared.data, clients, partition_seed, split)
+    recipe.check(prepared.data, assignment)
+    federation = assemble(prepared, scenario, assignment, provenance)
     check_training(federation)
     keep(drawn_path, federation)
     return federation

@@ -72,20 +72,6 @@ def graph_statistics(federation: Federation) -> dict[str, float | None]:
     }
 
 
-def image_statistics(federation: Federation) -> dict[str, float | None]:
-    """Mean, fewest and most images of a client, mean number of its classes, and the heterogeneity."""
-    labels = [client.labels for client in federation.clients]
-    counts = class_counts(labels, federation.classes)
-    sizes = counts.sum(axis=1)
-    return {
-        "images": float(sizes.mean()),
-        "fewest": float(sizes.min()),
-        "most": float(sizes.max()),
-        "classes": float((counts > 0).sum(axis=1).mean()),
-        "heterogeneity": heterogeneity(labels, federation.classes),
-    }
-
-
 def holders(ids: Sequence[NDArray[np.int64]], nodes: int) -> NDArray[np.int64]:
     """Which client holds each node ``[nodes]``, where ``ids`` share out all nodes."""
     holder = np.empty(nodes, np.int64)

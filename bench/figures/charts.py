@@ -1,4 +1,4 @@
-"""The figures of an experiment and of what clients hold: which frame each of them shows."""
+"""The figures of an experiment: which frame each of them shows."""
 
 from __future__ import annotations
 
@@ -12,18 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.data import Images
-from bench.errors import RequestError
-from bench.federation import scenarios
-from bench.federation.images import ImageScenario
-from bench.federation.prepared import Prepared
-from bench.federation.statistics import class_counts
 from bench.figures import style
-from bench.figures.panels import ACCURACY, Figure, Mark, Panel
+from bench.figures.panels import Figure, Mark, Panel
 from bench.frames.graded_cells import COLUMNS, Results
-from bench.frames.stored_runs import WHERE, rows_of
+from bench.frames.stored_runs import WHERE, parts_of, rows_of
 from bench.grids.grid import PARTITION_SEED
-from bench.metric_names import ACCURACY as BY_ACCURACY
+from bench.metric_names import ACCURACY
 from bench.statistics.summary import with_intervals
 from bench.studies.experiment import Experiment
 from bench.studies.measures import Measure
@@ -38,9 +32,6 @@ PAGE = 6
 ROUNDED = 9
 """Decimals of a difference: equal ones stay in the order of clients."""
 
-LOSS = "loss"
-"""Name under which a run keeps its training loss by round."""
-
 ARTEFACT = "collaboration"
 """Name under which a method keeps its last collaboration matrix: ``[clients, clients]``, or
 ``[layers, clients, clients]`` where it has one a layer."""
@@ -48,15 +39,12 @@ ARTEFACT = "collaboration"
 SMALL_DRAWINGS = (
     " Below, every method has a drawing of its own, with its last value above it and the others in grey."
 )
-BAND = "line: mean over seeds, band or bar: 95 % interval of the mean (Student's t, of three seeds or more)."
+BAND = "line: mean over seeds, band: 95 % interval of the mean (Student's t, of three seeds or more)."
 OUTLIERS = "The axis need not show first rounds, nor curves far from the others."
 
 INTERVAL = ["n", "mean", "std", "low", "high"]
-KEY_COLUMNS = ["line_number", "mean", "is_ranked", "is_competitor", "is_proposed", "is_baseline"]
-LINE = ["panel", "line_number", "place", "stage", *WHERE, "method", "is_ranked"]
+LINE = ["panel", "line_number", "place", *WHERE, "method", "is_ranked"]
 """Columns that say which line a row is of."""
-
-PLACES = ["place", "line_number", "column_number", "reads", "point_object", "line_object"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +92,9 @@ class Shown:
         is_ranked, is_own      as its ``Line`` says
         is_competitor          no reference that trains nothing
         """
+        places = ["place", "line_number", "column_number", "reads", "point_object", "line_object"]
         rows = self.cells.loc[self.cells["comparison_number"] == 0, list(COLUMNS)]
-        rows = rows.merge(self.results.places[PLACES], on="place")
+        rows = rows.merge(self.results.places[places], on="place")
         is_first = rows["point_object"].map(lambda point: point == self.experiment.points[0])
         rows = rows.assign(
             panel=rows["column_number"],
@@ -127,12 +116,12 @@ class Shown:
         rows = self.rows
         return rows[rows["is_main"] & rows["is_plain"] & (rows["n"] > 0)]
 
-    def members(self, lines: pd.DataFrame, stage: str = "trained") -> Members:
-        """The runs with numbers of these lines."""
+    def members(self, lines: pd.DataFrame, stage: str = "trained", rule: str = "") -> Members:
+        """The runs with numbers of these lines; what their clients score only by a ``rule``."""
         members = self.results.members
         rows = members[members["is_done"] & members["place"].isin(lines["place"])]
-        nothing = pd.DataFrame()  # asked for no accuracies
-        return Members(rows, self.results.source, BY_ACCURACY, stage, "last", nothing, self.results.settings)
+        test = self.results.clients_at(stage, rule) if rule else pd.DataFrame()
+        return Members(rows, self.results.source, ACCURACY, stage, rule, test, self.results.settings)
 
     def reading(self, measure: Measure | None = None) -> str:
         """Stage and rule of a measure, or of the primary comparison."""
@@ -143,24 +132,20 @@ class Shown:
         """How clients are averaged."""
         return AVERAGES[self.study.average]
 
-    def title_of(self, row: Any) -> str:
-        """The title of a row's column."""
-        return self.study.column_title(Column(row.dataset, row.scenario, row.clients))
-
     def panels(
-        self, kind: str, data: pd.DataFrame, columns: Sequence[str], lines: pd.DataFrame, **options: Any
+        self, kind: str, data: pd.DataFrame, columns: Sequence[str], means: pd.DataFrame, **options: Any
     ) -> list[Panel]:
-        """A panel a column of ``data``, whose frame has the ``columns`` beside where a line is measured. The
-        means of ``lines`` say which of them matter.
+        """A panel a column of ``data``, whose frame has the ``columns`` beside where a line is measured.
+        ``means`` say which lines matter.
         """
-        panels, means = [], lines[["panel", *KEY_COLUMNS]]
-        for number, rows in data.groupby("panel", sort=False):
-            title = self.title_of(rows.iloc[0])
+        panels = []
+        for number, rows in parts_of(data, "panel"):
+            first = rows.iloc[0]
+            title = self.study.column_title(Column(first["dataset"], first["scenario"], first["clients"]))
             keys = key_lines(means[means["panel"] == number])
             marks = [replace(self.marks[line], key=line in keys) for line in rows["line_number"].unique()]
             frame = rows[[*WHERE, "method", *columns]].reset_index(drop=True)
-            frame = frame.rename(columns={"x": options.get("x", "x")})
-            panels.append(Panel(kind, title, frame, tuple(marks), options))
+            panels.append(Panel(kind, title, frame, tuple(marks), **options))
         return panels
 
     def figures(self, name: str, quantity: str, caption: str, panels: Sequence[Panel]) -> list[Figure]:
@@ -192,7 +177,7 @@ def key_lines(lines: pd.DataFrame) -> set[int]:
     """The numbers of the lines that matter among some of a column: the best of all that compete, of those of
     the method that the study proposes, and of those of its baseline.
     """
-    lines = lines[KEY_COLUMNS].dropna(subset="mean").sort_values("mean", ascending=False, kind="stable")
+    lines = lines.dropna(subset="mean").sort_values("mean", ascending=False, kind="stable")
     competes = lines["is_ranked"] & lines["is_competitor"]
     groups = [lines.loc[one, "line_number"] for one in (competes, lines["is_proposed"], lines["is_baseline"])]
     return {int(group.iloc[0]) for group in groups if len(group)}
@@ -205,16 +190,16 @@ def heading_of(quantity: str, panels: Sequence[Panel]) -> str:
     data = pd.concat([panel.data for panel in panels])
     if "n" not in data:
         return f"{quantity}: mean over seeds"
+    words = []
     measured = data[data["n"] > 0]
-    if measured.empty:
-        return f"{quantity}: published values where nothing was run"
-    low, high = int(measured["n"].min()), int(measured["n"].max())
-    seeds = f"{low} to {high} seeds" if high > low else f"{high} seeds"
-    words = [f"mean of {seeds}" if high > 1 else "1 seed"]
+    if len(measured):
+        low, high = measured["n"].min(), measured["n"].max()
+        seeds = f"{low} to {high} seeds" if high > low else f"{high} seeds"
+        words.append(f"mean of {seeds}" if high > 1 else "1 seed")
     if "low" in data and measured["low"].notna().any():
         words.append("95 % interval")
     if len(measured) < len(data):
-        words.append("beside published values")
+        words.append("beside published values" if words else "published values where nothing was run")
     return f"{quantity}: {', '.join(words)}"
 
 
@@ -224,31 +209,25 @@ def _capital(text: str) -> str:
 
 def lines(shown: Shown) -> list[Figure]:
     """The first measure of every line beside its published value, also in columns of which nothing was run
-    unless that is so in all of them.
+    unless that is so in all of them. Nobody knows the interval of a published value: it has the deviation
+    that is printed.
     """
-    rows = shown.rows[shown.rows["is_main"]]
-    if not shown.rows["place"].isin(shown.results.members["place"]).any():
+    if not (shown.rows["runs"] > 0).any():
         return []
+    rows = shown.rows[shown.rows["is_main"]]
     measured = with_intervals(rows[rows["n"] > 0]).assign(kind="measured")
-    data = pd.concat([measured, _published(rows).assign(kind="published")])
-    data = data.sort_values(["panel", "line_number"], kind="stable")
-    panels = shown.panels("pairs", data, ["kind", *INTERVAL], rows)
+    printed = rows[rows["published_mean"].notna()]
+    mean, std = printed["published_mean"], printed["published_std"]
+    printed = printed.assign(kind="published", n=0, mean=mean, std=std, low=mean - std, high=mean + std)
+    data = pd.concat([measured, printed]).sort_values(["panel", "line_number"], kind="stable")
     measure = shown.measures[0]
     caption = (
         f"{measure.meaning.capitalize()}: {shown.reading(measure)}, {shown.average}; filled: measured mean "
         "over seeds, open: published, alone where nothing was run; bar: 95 % interval of the measured mean, "
         "of three seeds or more, and the standard deviation that is printed with a published one."
     )
+    panels = shown.panels("pairs", data, ["kind", *INTERVAL], rows)
     return shown.figures("lines", _capital(measure.meaning), caption, panels)
-
-
-def _published(rows: pd.DataFrame) -> pd.DataFrame:
-    """The published values of rows in the place of what is measured: of no run, with the deviation that is
-    printed, as nobody knows their interval.
-    """
-    printed = rows[rows["published_mean"].notna()]
-    mean, std = printed["published_mean"], printed["published_std"]
-    return printed.assign(n=0, mean=mean, std=std, low=mean - std, high=mean + std)
 
 
 def curves(shown: Shown, name: str, axis: str) -> list[Figure]:
@@ -259,78 +238,55 @@ def curves(shown: Shown, name: str, axis: str) -> list[Figure]:
     """
     primary, by_epoch = shown.study.primary.stage, name == "epochs"
     parts = [shown.lines[:0].assign(x=0.0)]
-    for stage, lines in shown.lines.groupby("stage"):
-        stage = primary if by_epoch else str(stage)
+    for line_stage, lines in parts_of(shown.lines, "stage"):
+        stage = primary if by_epoch else line_stage
         members = shown.members(lines, stage)
-        stored = members.curves()
-        stored["place"] = stored["member"].map(members.rows["place"])
-        for place, rows in _over_seeds(stored).groupby("place"):
-            settings = shown.results.settings[int(str(place))]
+        by_member = members.curves()
+        by_member["place"] = by_member["member"].map(members.rows["place"])
+        by_row = by_member.groupby(["place", "row"])["value"].agg(n="count", mean="mean", std="std")
+        for place, rows in parts_of(with_intervals(by_row.reset_index()), "place"):
+            settings = shown.results.settings[place]
             x = rows["row"]
             if by_epoch:
-                x = pd.Series(epochs_at(settings, x.to_numpy().astype(np.int64)), x.index)
+                x = pd.Series(epochs_at(settings, x.to_numpy()), x.index)
             elif stage == "trained" and settings.get("protocol.evaluate") == "epoch":
                 x = x / int(settings["protocol.local_epochs"])
             parts.append(lines[LINE].merge(rows.assign(x=x), on="place"))
-    all_lines = pd.concat(parts).sort_values(["panel", "line_number"], kind="stable")
+    data = pd.concat(parts).sort_values(["panel", "line_number"], kind="stable")
+    data = data.rename(columns={"x": axis})
+    columns = [axis, *INTERVAL]
+    panels = shown.panels(
+        "curves", _with_guests(data, axis), columns, shown.lines, x=axis, x_label=_capital(axis)
+    )
+    for panel in panels:
+        if (panel.data[axis] % 1 == 0).all():
+            panel.data[axis] = panel.data[axis].astype(int)
     steps = "local epochs, those before the first round counted" if by_epoch else "round"
     others = "" if by_epoch else ", but for lines that are read at another"
     caption = (
         f"Test accuracy of {STAGES[primary]} by {steps} (stage {primary}{others}; no rule: all are shown), "
         f"{shown.average}; {BAND} {OUTLIERS}"
     )
-    return shown.figures(name, f"Test accuracy by {axis}", caption, _curve_panels(shown, axis, all_lines))
+    return shown.figures(name, f"Test accuracy by {axis}", caption, panels)
 
 
-def losses(shown: Shown) -> list[Figure]:
-    """Training loss by round; there is none of a method that trains nothing."""
-    members = shown.members(shown.lines)
-    kept = members.artefacts(LOSS)
-    kept = kept[[bool(np.isfinite(loss).all()) for loss in kept]]
-    if kept.empty:
-        return []
-    values = kept.rename("value").rename_axis("member").reset_index().explode("value", ignore_index=True)
-    values["row"] = values.groupby("member").cumcount() + 1
-    values["place"] = values["member"].map(members.rows["place"])
-    by_round = shown.lines[LINE].merge(_over_seeds(values.astype({"value": float})), on="place")
-    panels = _curve_panels(shown, "round", by_round.assign(x=by_round["row"]), "Training loss")
-    caption = (
-        "Training loss by round: cross-entropy on the clients' training nodes before each local step, mean "
-        f"over clients and the round's local epochs (no stage or rule plays a part); {BAND} {OUTLIERS}"
-    )
-    return shown.figures("loss", "Training loss by round", caption, panels)
-
-
-def _over_seeds(values: pd.DataFrame) -> pd.DataFrame:
-    """Mean, deviation and interval of the rows that all members of a place have, by place and row."""
-    by_row = values.groupby(["place", "row"])["value"].agg(n="count", mean="mean", std="std").reset_index()
-    members = values.groupby("place")["member"].nunique()
-    return with_intervals(by_row[by_row["n"] == by_row["place"].map(members)])
-
-
-def _curve_panels(shown: Shown, axis: str, curves: pd.DataFrame, y_label: str = ACCURACY) -> list[Panel]:
-    """A panel a column of curves over rounds or epochs ``x``.
+def _with_guests(curves: pd.DataFrame, axis: str) -> pd.DataFrame:
+    """Curves over rounds or epochs by panel.
 
     Lines that compete with none and have but one client, such as a model of all data, are drawn beside the
     others on the same data, as far as those go; a column of such lines alone has no panel then.
     """
-    is_guest = (curves["clients"] == 1) & ~curves["is_ranked"]
     parts = [curves[:0]]
-    for number, rows in curves.groupby("panel"):
+    for number, rows in parts_of(curves, "panel"):
         first = rows.iloc[0]
         same_data = (curves["dataset"] == first["dataset"]) & (curves["scenario"] == first["scenario"])
-        if first["clients"] > 1:
-            guests = curves[is_guest & same_data & ~curves["method"].isin(rows["method"])]
-            guests = guests[guests["x"] <= rows["x"].max()]
-            parts += [rows, guests.assign(panel=number)]
-        elif rows["is_ranked"].any() or (curves.loc[same_data, "clients"] == 1).all():
-            parts.append(rows)
-    options = {"x": axis, "x_label": axis.capitalize(), "y_label": y_label}
-    panels = shown.panels("curves", pd.concat(parts), ["x", *INTERVAL], shown.lines, **options)
-    for panel in panels:
-        if (panel.data[axis] % 1 == 0).all():
-            panel.data[axis] = panel.data[axis].astype(int)
-    return panels
+        others = curves[same_data & (curves["clients"] > 1)]
+        guests = curves[same_data & (curves["clients"] == 1) & ~curves["is_ranked"]]
+        if first["clients"] == 1 and len(others) and not rows["is_ranked"].any():
+            continue
+        is_new = ~guests["method"].isin(rows["method"]) & (guests[axis] <= rows[axis].max())
+        parts += [rows, guests[is_new].assign(panel=number)]
+    return pd.concat(parts)
 
 
 def differences(shown: Shown) -> list[Figure]:
@@ -343,32 +299,34 @@ def differences(shown: Shown) -> list[Figure]:
     baseline = shown.study.title_of(shown.study.baseline)
     lines = shown.lines[shown.lines["is_competitor"] & shown.lines["is_own"] & ~shown.lines["is_baseline"]]
     parts = []
-    for (stage, rule), part in lines.groupby(["stage", "rule"]):
-        members = replace(shown.members(part), test=shown.results.clients_at(str(stage), str(rule)))
-        alone = members.baseline_clients[["member", "client", "value"]]
-        pairs = members.clients.merge(alone, on=["member", "client"], suffixes=("", "_alone"))
+    for (stage, rule), part in parts_of(lines, ["stage", "rule"]):
+        members = shown.members(part, stage, rule)
+        pairs = members.clients.merge(
+            members.baseline_clients, on=["member", "client"], suffixes=("", "_alone")
+        )
         parts.append(pairs.join(members.rows[["place", "seed"]], on="member"))
     pairs = pd.concat(parts) if parts else lines
     if pairs.empty:
         return []
     settings = shown.results.settings
-    is_apart = pd.Series([settings[place].get(PARTITION_SEED) == PER_SEED for place in pairs["place"]])
+    is_apart = np.array([settings[place].get(PARTITION_SEED) == PER_SEED for place in pairs["place"]])
     pairs = pairs.assign(
-        seed=pairs["seed"].where(is_apart.to_numpy(bool), -1),
+        seed=pairs["seed"].where(is_apart, -1),
         difference=(100.0 * (pairs["value"] - pairs["value_alone"])).round(ROUNDED),
     )
     means = pairs.groupby(["place", "seed", "client"])["difference"].mean().reset_index()
     means = means.sort_values(["place", "difference"], kind="stable")
     by_place = means.groupby("place")["difference"]
-    names, seeds = means["client"].astype(str), means["seed"].astype(str)
+    names = means["client"].astype(str)
     means = means.assign(
-        client=names.where(means["seed"] < 0, names + " of seed " + seeds),
+        client=names.where(means["seed"] < 0, names + " of seed " + means["seed"].astype(str)),
         share=100.0 * (by_place.cumcount() + 0.5) / by_place.transform("size"),
     )
-    data = lines[LINE].merge(means.drop(columns="seed"), on="place")
-    how = {"x": "share", "y": "difference", "is_robust": False, "level": 0.0}
-    labels = {"x_label": "Clients, most hurt first (%)", "y_label": f"Points above {baseline}"}
-    panels = shown.panels("curves", data, ["client", "share", "difference"], shown.lines, **how, **labels)
+    data = lines[LINE].merge(means, on="place")
+    columns = ["client", "share", "difference"]
+    options = {"x": "share", "x_label": "Clients, most hurt first (%)", "y": "difference", "level": 0.0}
+    options["y_label"] = f"Points above {baseline}"
+    panels = shown.panels("curves", data, columns, shown.lines, **options)
     caption = (
         f"Every client's test accuracy minus its own under {baseline} with the same seed and partition, mean "
         f"over seeds that share a partition, sorted for each method by itself: {shown.reading()}; below 0: "
@@ -378,73 +336,19 @@ def differences(shown: Shown) -> list[Figure]:
     return shown.figures("differences", quantity, caption, panels)
 
 
-def costs(shown: Shown, name: str, label: str, meaning: str) -> list[Figure]:
-    """Accuracy against the column ``name`` of the cells, a cost, with the Pareto front."""
-    lines = shown.lines[shown.lines["is_competitor"]]
-    data = with_intervals(lines.dropna(subset=name))
-    by_panel = data.groupby("panel")[name]
-    data = data[(by_panel.transform("size") > 1) & (by_panel.transform("max") > 0)]
-    fronts = [_pareto_front(part[name], part["mean"]) for _, part in data.groupby("panel")]
-    data = data.assign(front=pd.concat(fronts) if fronts else 0)
-    columns = ["n", "mean", "std", name, "low", "high", "front"]
-    panels = shown.panels("costs", data, columns, lines, x=name, x_label=label)
-    caption = (
-        f"Test accuracy against {meaning}: {shown.reading()}, {shown.average}; point: mean accuracy over "
-        "seeds, bar: 95 % interval of it, of three seeds or more; grey line: Pareto front, the best accuracy "
-        "at no more cost; grey dots: of many methods those without a name."
-    )
-    return shown.figures(name, f"Test accuracy against {label[0].lower()}{label[1:]}", caption, panels)
-
-
-def _pareto_front(costs: pd.Series[float], means: pd.Series[float]) -> pd.Series[int]:
-    """1 for points that no other one beats: none is as accurate at less cost, or better at no more."""
-    best = means.groupby(costs).max()  # by rising cost
-    is_better = best > best.cummax().shift(fill_value=-np.inf)
-    return (costs.map(is_better) & (means == costs.map(best))).astype(int)
-
-
 def points(shown: Shown) -> list[Figure]:
-    """Every measure along the experiment's points, a figure each."""
+    """Every measure along the experiment's points, a figure each, of lines with two points or more."""
     axis = shown.experiment.axis
     figures: list[Figure] = []
     for measure in shown.measures:
-        data = _along(shown.rows[(shown.rows["measure"] == measure.name) & (shown.rows["n"] > 0)])
-        panels = shown.panels("curves", data, ["x", *INTERVAL], data, x=axis, x_label=axis.capitalize())
+        rows = shown.rows
+        rows = rows[(rows["measure"] == measure.name) & (rows["n"] > 0) & rows["x"].notna()]
+        rows = rows[rows.groupby(["panel", "line_number"])["x"].transform("size") > 1]
+        data = with_intervals(rows).rename(columns={"x": axis})
+        panels = shown.panels("curves", data, [axis, *INTERVAL], data, x=axis, x_label=_capital(axis))
         caption = f"{measure.meaning.capitalize()}: {shown.reading(measure)}, {shown.average}; {BAND}"
         figures += shown.figures(measure.name, f"{_capital(measure.meaning)} by {axis}", caption, panels)
     return figures
-
-
-def measures(shown: Shown) -> list[Figure]:
-    """All measures of the first one's metric along the experiment's points, a panel each, beside published
-    values.
-    """
-    axis = shown.experiment.axis
-    ticks = tuple((point.x, point.label) for point in shown.experiment.points if point.x is not None)
-    options = {"x": axis, "x_label": axis.capitalize(), "y_label": "", "ticks": ticks}
-    panels = []
-    for measure in [one for one in shown.measures if one.metric == shown.measures[0].metric]:
-        rows = shown.rows[shown.rows["measure"] == measure.name]
-        measured, printed = _along(rows[rows["n"] > 0]), _along(_published(rows))
-        printed = printed[printed["panel"].isin(measured["panel"])]
-        printed = printed.assign(method=printed["method"] + " (published)")
-        data = pd.concat([measured, printed]).sort_values(["panel", "line_number"], kind="stable")
-        for panel in shown.panels("curves", data, ["x", *INTERVAL, "measure"], shown.lines, **options):
-            marks = list(panel.marks)
-            for mark in panel.marks:
-                if (method := f"{mark.method} (published)") in panel.parts:
-                    look = replace(mark.look, dashes=style.DASHES[-1])
-                    marks.append(Mark(method, f"{mark.label}, published", look))
-            panels.append(replace(panel, title=measure.title, marks=tuple(marks)))
-    columns = "; ".join(map(shown.title_of, rows_of(shown.rows.drop_duplicates("panel"))))
-    caption = f"Every measure by {axis}, {columns}; {BAND} Dotted: published."
-    return shown.figures("measures", f"Every measure by {axis}", caption, panels)
-
-
-def _along(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows at the experiment's points, of lines with two of them or more."""
-    rows = rows[rows["x"].notna()]
-    return with_intervals(rows[rows.groupby(["panel", "line_number"])["x"].transform("size") > 1])
 
 
 def collaboration(shown: Shown) -> list[Figure]:
@@ -482,28 +386,13 @@ DRAWINGS: dict[str, Callable[[Shown], list[Figure]]] = {
     "lines": lines,
     "convergence": partial(curves, name="convergence", axis="round"),
     "differences": differences,
-    "megabytes": partial(
-        costs,
-        name="megabytes",
-        label="Megabytes exchanged",
-        meaning="the megabytes that a run exchanges in both directions, mean over seeds",
-    ),
-    "seconds": partial(
-        costs,
-        name="seconds",
-        label="Seconds",
-        meaning="the seconds that a run takes, median over seeds, evaluation included (machines may be "
-        "shared, and differ between runs)",
-    ),
     "collaboration": collaboration,
     "points": points,
-    "measures": measures,
     "epochs": partial(curves, name="epochs", axis="local epochs"),
-    "loss": losses,
 }
 """How each of ``bench.studies.experiment.FIGURES`` is drawn."""
 
-MAIN = ("convergence", "differences", "megabytes", "seconds", "collaboration")
+MAIN = ("convergence", "differences", "collaboration")
 """Figures of a main table."""
 
 
@@ -513,34 +402,7 @@ def figures(results: Results, study: Study, experiment: Experiment, cells: pd.Da
     ``cells`` are the experiment's selected rows of the cells frame.
     """
     shown = Shown(study, experiment, results, cells)
-    of_cells = ("lines", "points", "measures")  # need no runs under the usual settings
+    of_cells = ("lines", "points")  # need no runs under the usual settings
     for name in experiment.figures or (MAIN if experiment.main else ()):
         if len(shown.lines) or name in of_cells:
             yield from DRAWINGS[name](shown)
-
-
-def class_figure(prepared_data: Prepared, names: Sequence[str], clients: int) -> Figure:
-    """How many items of each class every client has, for every scenario of these names, drawn with the data
-    set's own partition seed.
-
-    Raises:
-        RequestError: the data are no images, or a scenario is unknown, not one of images, or cannot give that
-            many clients.
-    """
-    kind, data = prepared_data.dataset, prepared_data.data
-    if not isinstance(data, Images):
-        raise RequestError(f"data set {kind.name}: expected images, whose clients are drawn by labels alone")
-    labels = data.labels if data.population is None else data.population
-    panels = []
-    for name in names:
-        scenario = scenarios.parse(name)
-        if not isinstance(scenario, ImageScenario):
-            raise RequestError(f"scenario '{name}': expected one of images")
-        shares = scenario.shares(labels, clients, kind.protocol.partition_seed)
-        counts = np.asarray(class_counts([labels[share] for share in shares], data.classes))
-        client, number = np.indices(counts.shape)
-        place = {"dataset": kind.name, "scenario": name, "clients": clients}
-        values = {"client": client.ravel(), "class": number.ravel(), "items": counts.ravel()}
-        panels.append(Panel("classes", f"{kind.title}, {name}", pd.DataFrame({**place, **values})))
-    caption = "Items of each class that every client has of the complete data set; every panel has its scale."
-    return Figure(f"{kind.name}_classes", caption, panels, "Items of each class by client")

@@ -10,7 +10,7 @@ import signal
 import textwrap
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -21,27 +21,22 @@ from tempfile import TemporaryDirectory
 from unicodedata import east_asian_width
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
-from matplotlib.figure import SubFigure
+from PIL import Image
 
 from bench.figures import style
-from bench.figures.panels import KINDS, ROW_LABEL, Figure, Panel, draw_curves, draw_small_drawings
+from bench.figures.panels import KINDS, Figure, Panel, draw_curves, draw_small_multiples
 
 DPI = 150
 
 LEAST_WIDTH = 5.0
 """Inches that a figure's title needs."""
 
-WIDE, LARGE, SMALL = 7.4, 3.1, 1.1
-"""Inches of a figure with a small drawing for every curve: its width, the height of the large drawing, and
-that of a row of small ones.
-"""
-
-LETTER = 0.056
-"""Inches that a letter of a row's label takes on average."""
+WIDE, LARGE, SMALL = 7.4, 3.2, 1.1
+"""Inches of a figure of many curves: its width, and the heights of the large drawing and a small one."""
 
 MANY = 12
 """Figures for which starting further processes pays."""
@@ -53,72 +48,58 @@ KEPT_DAYS = 60
 def wrapped(text: str, width: float, size: float) -> str:
     """A text in lines of about so many inches at a font size in points; wide signs count twice."""
     share_wide = sum(east_asian_width(sign) in "WF" for sign in text) / max(len(text), 1)
-    room = width * 72 / (0.58 * size * (1 + share_wide))
+    room = max(10, int(width * 72 / (0.58 * size * (1 + share_wide))))
     lines = text.replace(" %", "\N{NO-BREAK SPACE}%").split("\n")
-    return "\n".join(textwrap.fill(line, max(10, int(room))) for line in lines)
+    return "\n".join(textwrap.fill(line, room) for line in lines)
 
 
 def draw(figure: Figure) -> Canvas:
     """The figure on a canvas, which lays it out when it is saved."""
     first = figure.panels[0]
-    canvas = _with_small_drawings(first) if first.is_crowded else _side_by_side(figure.panels)
-    width = canvas.get_figwidth()
-    canvas.suptitle(wrapped(figure.title, width - 0.2, 10), x=0.1 / width, ha="left")
-    return canvas
-
-
-def _side_by_side(panels: Sequence[Panel]) -> Canvas:
-    kind = KINDS[panels[0].kind]
-    across = min(len(panels), kind.across)
-    rows = [panels[start : start + across] for start in range(0, len(panels), across)]
-    most_marks = [max(len(panel.marks) for panel in row) for row in rows]
-    heights = [kind.height + kind.per_row * marks for marks in most_marks]
-    size = max(across * kind.width, LEAST_WIDTH), sum(heights) + 0.7
-    canvas = Canvas(figsize=size, dpi=DPI, layout="constrained")
-    # Below the title, which a legend of the whole figure would cover.
-    body = canvas.add_subfigure(canvas.add_gridspec(1, 1)[0])
-    grid = body.subplots(len(rows), across, squeeze=False, gridspec_kw={"height_ratios": heights})
-    for row, places, marks in zip(rows, grid, most_marks, strict=True):
-        for panel, axes in zip_longest(row, places):
-            if panel is None:
-                axes.remove()
-                continue
-            kind.draw(axes, panel, **panel.options)
-            longest = max((len(mark.label) for mark in panel.marks), default=0)
-            beside = LETTER * min(longest, ROW_LABEL) if kind.per_row else 0.0
-            axes.set_title(wrapped(panel.title, kind.width - max(0.4, beside), 8.5))
-            if kind.per_row:  # rows are as high as those of the panel beside
-                axes.set_ylim(bottom=0.4 - marks)
-    _add_legend(body)
-    return canvas
-
-
-def _add_legend(body: SubFigure) -> None:
-    """A legend above all panels, with every label once."""
-    handles: dict[str, Artist] = {}
-    for axes in body.axes:
+    canvas = _with_small_multiples(first) if first.is_crowded else _side_by_side(figure)
+    handles = {}
+    for axes in canvas.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    if handles:
-        across = int(body.bbox.width / DPI / (0.06 * max(map(len, handles)) + 0.5))
-        columns = min(max(across, 1), len(handles))
-        body.legend(list(handles.values()), list(handles), loc="outside upper left", ncols=columns)
+    width = canvas.get_figwidth()
+    title = wrapped(figure.title, width - 0.2, 10)
+    across = int(width / (0.06 * max(map(len, handles), default=0) + 0.5))
+    legend = {"loc": "outside upper left", "ncols": max(1, min(across, len(handles)))}
+    # The title is the legend's: another would be covered by it.
+    canvas.legend([*handles.values()], [*handles], title=title, title_fontsize=10, alignment="left", **legend)
+    return canvas
 
 
-def _with_small_drawings(panel: Panel) -> Canvas:
+def _side_by_side(figure: Figure) -> Canvas:
+    """All panels, each with axes of its own."""
+    kind = KINDS[figure.panels[0].kind]
+    across = min(len(figure.panels), kind.across)
+    rows = math.ceil(len(figure.panels) / across)
+    most_marks = max(len(panel.marks) for panel in figure.panels)
+    size = max(across * kind.width, LEAST_WIDTH), rows * (kind.height + kind.per_row * most_marks) + 0.7
+    canvas = Canvas(figsize=size, dpi=DPI, layout="constrained")
+    for axes, panel in zip_longest(canvas.subplots(rows, across, squeeze=False).flat, figure.panels):
+        if panel is None:
+            axes.remove()
+            continue
+        kind.draw(axes, panel)
+        axes.set_title(wrapped(panel.title, kind.width * (0.6 if kind.per_row else 0.9), 8.5))
+        if kind.per_row:
+            axes.set_ylim(0.4 - most_marks, 0.6)
+    return canvas
+
+
+def _with_small_multiples(panel: Panel) -> Canvas:
     """Many curves: one drawing of those that matter, and below it every method before all others in grey."""
     count = len(panel.marks)
     columns = min((5, 4, 6), key=lambda columns: -count % columns)
-    heights = LARGE, SMALL * math.ceil(count / columns) + 0.3
-    canvas = Canvas(figsize=(WIDE, sum(heights) + 0.3), dpi=DPI, layout="constrained")
-    grid = canvas.add_gridspec(2, 1, height_ratios=heights)
-    above, below = canvas.add_subfigure(grid[0]), canvas.add_subfigure(grid[1])
-    large = above.subplots()
-    draw_curves(large, panel, shown=[mark for mark in panel.marks if mark.key], **panel.options)
+    heights = LARGE, SMALL * math.ceil(count / columns) + 0.2
+    canvas = Canvas(figsize=(WIDE, sum(heights) + 0.5), dpi=DPI, layout="constrained")
+    large, small = canvas.subplots(2, 1, height_ratios=heights)
+    draw_curves(large, panel)
     large.set_title(panel.title)
-    _add_legend(above)
     titles = [wrapped(mark.label, 0.6 * WIDE / columns, 7) for mark in panel.marks]
-    draw_small_drawings(below.subplots(), panel, large, columns, titles)
+    draw_small_multiples(small, panel, large, columns, titles)
     return canvas
 
 
@@ -139,7 +120,7 @@ class Drawings:
                 folder.mkdir(parents=True, exist_ok=True)
                 TemporaryDirectory(dir=folder).cleanup()
                 self._folder = folder
-        self._stems: dict[Figure, Path] = {}
+        self._begun: dict[Figure, tuple[Path, bytes]] = {}
         self._queue: list[tuple[Figure, list[str], Path, tuple[str, ...]]] = []
         self._pool: ProcessPoolExecutor | None = None
         self._jobs: list[Future[None]] = []
@@ -154,10 +135,14 @@ class Drawings:
 
     def begin(self, figure: Figure) -> None:
         """Have a figure drawn, as soon as there are enough for further processes."""
-        if figure in self._stems:
+        if figure in self._begun:
             return
-        words = _words(figure)
-        stem = self._stems[figure] = self._folder / _digest(figure, words)
+        rows = pd.concat([panel.data for panel in figure.panels], ignore_index=True)
+        csv = rows.to_csv(index=False, float_format="%.4f", lineterminator="\n").encode()
+        words = repr((figure.title, [(panel, len(panel.data)) for panel in figure.panels]))
+        digest = hashlib.sha256(b"\0".join([_version(), words.encode(), csv])).hexdigest()
+        stem = self._folder / digest
+        self._begun[figure] = stem, csv
         if not all(stem.with_suffix(kind).is_file() for kind in self._kinds):
             self._queue.append((figure, style.families(words), stem, self._kinds))
         if self._workers > 1 and (self._pool or len(self._queue) >= MANY):
@@ -167,7 +152,7 @@ class Drawings:
             self._jobs += [self._pool.submit(_draw_files, *job) for job in self._queue]
             self._queue.clear()
 
-    def save(self, stems: Mapping[Figure, Path]) -> list[Path]:
+    def save(self, stems: Mapping[Figure, Path]) -> None:
         """Write ``STEM.png`` and ``STEM.csv`` of figures, and ``STEM.pdf`` if asked; equal figures give equal
         bytes. Drawings that no report showed for long are forgotten.
         """
@@ -178,62 +163,39 @@ class Drawings:
         self._queue.clear()
         for running in self._jobs:
             running.result()
-        written = []
         for figure, stem in stems.items():
             stem.parent.mkdir(parents=True, exist_ok=True)
+            drawn, csv = self._begun[figure]
             for kind in self._kinds:
-                drawing = self._stems[figure].with_suffix(kind)
-                os.utime(drawing)
-                written.append(shutil.copyfile(drawing, Path(f"{stem}{kind}")))
-            written.append(Path(f"{stem}.csv"))
-            written[-1].write_bytes(_csv(figure))
+                os.utime(drawn.with_suffix(kind))
+                shutil.copyfile(drawn.with_suffix(kind), f"{stem}{kind}")
+            Path(f"{stem}.csv").write_bytes(csv)
         oldest = time.time() - KEPT_DAYS * 24 * 3600
         for path in self._folder.iterdir():
             if path.stat().st_mtime < oldest:
                 path.unlink(missing_ok=True)
-        return written
 
 
-def save(figure: Figure, folder: Path) -> list[Path]:
-    """Write ``NAME.png``, ``NAME.pdf`` and ``NAME.csv`` into a folder."""
-    with Drawings(pdf=True) as drawings:
-        return drawings.save({figure: folder / figure.name})
-
-
-def _draw_files(figure: Figure, fonts: Sequence[str], stem: Path, kinds: Sequence[str]) -> None:
+def _draw_files(figure: Figure, fonts: list[str], stem: Path, kinds: tuple[str, ...]) -> None:
     with mpl.rc_context(rc={**style.RC, "font.family": fonts}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # said once, by ``style.families``
         canvas = draw(figure)
         for kind in kinds:
             part = stem.with_suffix(f".{os.getpid()}.part")
             if kind == ".png":
-                # Not by savefig, which draws a figure with a layout twice.
-                FigureCanvasAgg(canvas).print_png(part, pil_kwargs={"compress_level": 4})
+                agg = FigureCanvasAgg(canvas)
+                agg.draw()  # not savefig, which lays a figure out twice
+                # 16 levels of each colour do for edges, and make the file half as large.
+                pixels = np.asarray(agg.buffer_rgba())[..., :3].astype(np.uint16)
+                image = Image.fromarray(((pixels + 8) // 17 * 17).astype(np.uint8))
+                image.save(part, "png", dpi=(DPI, DPI), compress_level=4)
             else:
                 canvas.savefig(part, format="pdf", metadata={"CreationDate": None})  # equal ones, equal bytes
             part.replace(stem.with_suffix(kind))  # at once: another report may read the same folder
 
 
-def _csv(figure: Figure) -> bytes:
-    data = pd.concat([panel.data for panel in figure.panels], ignore_index=True)
-    return data.to_csv(index=False, float_format="%.4f", lineterminator="\n").encode()
-
-
-def _words(figure: Figure) -> str:
-    """All that a drawing depends on beside its rows, what is written on it included."""
-    panels = [
-        (panel.kind, panel.title, len(panel.data), panel.marks, panel.options) for panel in figure.panels
-    ]
-    return repr((figure.title, panels))
-
-
-def _digest(figure: Figure, words: str) -> str:
-    """A hash over all that a drawing depends on: its rows, kind and words, this code and matplotlib."""
-    parts = [_version(), words.encode(), _csv(figure)]
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()
-
-
 @cache
 def _version() -> bytes:
+    """What a drawing depends on beside the figure: this code and matplotlib."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
     return b"\0".join([mpl.__version__.encode(), *(path.read_bytes() for path in sources)])

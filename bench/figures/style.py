@@ -51,6 +51,8 @@ RC: Any = {
     "axes.axisbelow": True,
     "grid.color": "0.92",
     "grid.linewidth": 0.6,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4,
     "lines.markeredgecolor": "white",
     "lines.markeredgewidth": 0.6,
     "xtick.labelsize": 7,

@@ -206,7 +206,7 @@ def collect(
     if metric != ACCURACY:
         done = results.done_runs["run"].tolist()
         known = client_rows(source, done, metric, "trained", "test", "last")
-        check_kept(metric, len(done), len(done) - known["run"].nunique())
+        check_kept(metric, done, known)
     readings = readings_of(cells)
     values = measured(results, readings[readings["state"] == ""], measures)
     numbers = values.groupby(VALUE)["value"].agg(n="count", mean="mean", std="std").reset_index()

@@ -68,7 +68,7 @@ def whole_frame(
     if rows.empty:  # then ``matching`` says which readings there are
         rows = client_rows(source, runs, metric, rule=asked["rule"] if name == "curves" else None)
     if metric != ACCURACY:
-        check_kept(metric, len(runs), len(runs) - rows["run"].nunique())
+        check_kept(metric, runs, rows)
     if name == "curves":
         parts = [
             curves_by_run(source, rows[rows["split"] == split], split).assign(split=split)

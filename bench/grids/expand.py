@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
-from bench.grids.files import load_grid
+from bench.grids.experiment import load_grid
 from bench.grids.grid import MODEL, PARTITION_SEED, Grid, Setting, combinations
-from bench.resolve import Overrides, check_sections, resolve
+from bench.resolve import Overrides, resolve
 from bench.spec import RunSpec, run_name
 
 
@@ -57,16 +57,10 @@ def requested_grid(name_or_path: str | None, filters: Filters) -> Grid:
 
 def ad_hoc(filters: Filters) -> Grid:
     """The grid that options alone describe: data sets and methods. The rest has defaults: the first scenario
-    of each data set, 10 clients, seed 0. A method that runs on none of the data is a ``RequestError``.
+    of each data set, 10 clients, seed 0.
     """
     if not (filters.datasets and filters.methods):
-        gap = "no method" if filters.datasets else "no data set" if filters.methods else "neither"
-        raise RequestError(f"expected --grid NAME, or a data set and a method (-d cora -m fedavg), got {gap}")
-    families = {DATASETS.named(name).family for name in filters.datasets}
-    for name in filters.methods:
-        if families.isdisjoint(METHODS.named(name).families):
-            runs_on = f"{name} runs on {' and '.join(METHODS.named(name).families)} data"
-            raise RequestError(f"{runs_on}, not on {', '.join(sorted(families))} data: see 'bench methods'")
+        raise RequestError("expected --grid NAME, or a data set and a method: -d cora -m fedavg")
     settings = tuple(
         Setting(datasets=(dataset,), scenario=scenario, clients=filters.clients or (10,))
         for dataset in filters.datasets
@@ -82,34 +76,37 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
     hyper-parameter; at least one must. A filter that matches nothing in the grid, an unknown name or key and
     a wrong value are a ``RequestError``.
     """
-    filters = filters or Filters()
-    chosen_combinations = all_combinations = list(combinations(grid))
-    choices = (filters.datasets, filters.scenarios, filters.clients, filters.methods)
-    columns = ("dataset", "scenario", "number of clients", "method")
-    for place, (column, choice) in enumerate(zip(columns, choices, strict=True)):
+    filters, overrides = filters or Filters(), overrides or {}
+    chosen = all_combinations = list(combinations(grid))
+    choices = {
+        "dataset": filters.datasets,
+        "scenario": filters.scenarios,
+        "number of clients": filters.clients,
+        "method": filters.methods,
+    }
+    for place, (column, choice) in enumerate(choices.items()):
         grid_values = {str(combination[place]) for combination in all_combinations}
         for value in map(str, choice):
             if value not in grid_values:
                 raise unknown(f"{column} in this grid:", value, grid_values)
-        if choice:
-            chosen_combinations = [each for each in chosen_combinations if each[place] in choice]
-    if not chosen_combinations:
+        chosen = [each for each in chosen if not choice or each[place] in choice]
+    if not chosen:
         raise RequestError("no run of the grid matches all filters together: leave one of them away")
-    overrides = dict(overrides or {})
-    check_sections(overrides)
-    methods = sorted({method for *_, method, _ in chosen_combinations})
-    hyper_names = set().union(*map(_hyper_names, methods))
+    methods = sorted({method for *_, method, _ in chosen})
+    hyper_keys = set().union(*map(_hyper_keys, methods))
     for key in overrides:
-        if key.startswith("method.") and key.removeprefix("method.") not in hyper_names:
-            raise unknown(f"key '{key}' for {', '.join(methods)}:", key.removeprefix("method."), hyper_names)
+        if key.startswith("method.") and key not in hyper_keys:
+            raise unknown(f"key for {', '.join(methods)}:", key, hyper_keys)
     first_seed, *seeds = dict.fromkeys(filters.seeds or grid.seeds)
-    runs = [plan(grid, *combination, first_seed, overrides) for combination in chosen_combinations]
+    runs = [plan(grid, *combination, first_seed, overrides) for combination in chosen]
     runs = list({(run.names, run.spec.hash): run for run in runs}.values())
     return runs + [_with_seed(grid, run, seed, overrides) for seed in seeds for run in runs]
 
 
-def _hyper_names(method: str) -> set[str]:
-    return set(METHODS.all()[method].Hyper.model_fields) if method in METHODS.all() else set()
+def _hyper_keys(method: str) -> set[str]:
+    """A method's hyper-parameters as keys; none of one that does not exist, which ``resolve`` refuses."""
+    kind = METHODS.all().get(method)
+    return {f"method.{name}" for name in kind.Hyper.model_fields} if kind else set()
 
 
 def plan(
@@ -134,21 +131,17 @@ def plan(
     values |= variant
     if grid.partition_per_seed:
         values[PARTITION_SEED] = seed
-    hyper_names = _hyper_names(method)
-    values |= {
-        key: value
-        for key, value in (overrides or {}).items()
-        if not key.startswith("method.") or key.removeprefix("method.") in hyper_names
-    }
+    hyper_keys = _hyper_keys(method)
+    for key, value in (overrides or {}).items():
+        if not key.startswith("method.") or key in hyper_keys:
+            values[key] = value
     variant_text = ", ".join(f"{key}={value}" for key, value in variant.items())
     try:
-        spec = resolve(dataset, scenario, clients, method, seed, values)
+        return Planned(resolve(dataset, scenario, clients, method, seed, values), method, variant_text)
     except RequestError as error:
-        if not grid.title:  # of options alone, which name no two methods' settings
+        if not grid.title:  # of options alone
             raise
-        settings_text = f" with {variant_text}" if variant_text else ""
-        raise RequestError(f"grid '{grid.title}', {method} on {dataset}{settings_text}: {error}") from None
-    return Planned(spec, method, variant_text)
+        raise RequestError(f"grid '{grid.title}', {method} on {dataset} {variant_text}: {error}") from None
 
 
 def _with_seed(grid: Grid, run: Planned, seed: int, overrides: Overrides) -> Planned:

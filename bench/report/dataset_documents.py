@@ -1,4 +1,4 @@
-"""A study's tables of data sets as a document: published statistics beside measured ones, with verdicts.
+"""The statistics of data sets that a study's papers print beside those that come with the suite.
 
 The measured ones are those of ``results/dataset_statistics.json``, which ``bench data stats --json`` prints.
 """
@@ -9,17 +9,18 @@ import json
 import math
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
-import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
 from bench.frames.verdicts import LEVEL, STATES
 from bench.report.document import Document
 from bench.report.table import listing
-from bench.studies.dataset_tables import SHARES, WHOLE, published_statistics, settings
+from bench.studies.dataset_tables import PRINTED, WHOLE, published_statistics, texts
 from bench.studies.study import Study
+
+SHARES = ("clustering", "heterogeneity", "training_ratio")
+"""Quantities that are no counts."""
 
 CLOSE = 0.02
 """Share by which a statistic of drawn clients may be off where only one draw was measured."""
@@ -36,59 +37,64 @@ RECORD += ["published", "verdict"]
 """Columns of the CSV file."""
 
 
-def judged(rows: pd.DataFrame, partitions: int) -> list[str]:
-    """The verdicts on statistics, empty without a published value; a deviation is of ``partitions`` draws."""
-    difference = (rows["measured"] - rows["published"]).to_numpy(float)
-    unit = rows["quantity"].isin(SHARES).map({True: 1e-3, False: 1.0}).to_numpy(float)
-    tolerance = CLOSE * rows["published"].abs().where(rows["scenario"] != WHOLE[0], 0.0)
-    if partitions > 1:
-        quantile = float(stdtrit(partitions - 1, (1 + LEVEL) / 2))
-        one_more = quantile * rows["deviation"].astype(float) * math.sqrt(1 + 1 / partitions)
-        tolerance = one_more.fillna(tolerance)
-    conditions: list[Any] = [
-        rows["published"].isna(),
-        rows["measured"].isna(),
-        abs(difference) <= unit / 2 * (1 + 1e-9),
-        abs(difference) <= tolerance.to_numpy(float),
-        difference > 0,
-    ]
-    names: list[Any] = ["", STATES["no_data"], "reproduced", "compatible", "above"]
-    return [str(name) for name in np.select(conditions, names, "below")]
-
-
 @cache
 def shipped_statistics() -> pd.DataFrame:
     """The measured statistics that come with the suite, a frame of ``bench.studies.dataset_tables``."""
-    rows = json.loads((files("bench.results") / "dataset_statistics.json").read_text(encoding="utf-8"))
-    return pd.DataFrame(rows)
+    file = files("bench.results") / "dataset_statistics.json"
+    return pd.DataFrame(json.loads(file.read_text(encoding="utf-8")))
+
+
+def judged_statistics(study: Study) -> pd.DataFrame:
+    """The statistics that a study's papers print, a row each: the columns of measured ones, table, verdict.
+
+    There is none of a study that describes no data sets.
+    """
+    table = study.data_table
+    if table is None:
+        return pd.DataFrame()
+    values = pd.concat([published_statistics(paper, study.published) for paper in study.papers])
+    measured = shipped_statistics()
+    measured = table.printed(measured[measured["paper"] == table.paper]).drop_duplicates(PRINTED)
+    rows = measured.drop(columns=["published", "paper"]).merge(values, on=PRINTED, how="right")
+    for name in ("dataset", "scenario"):
+        rows[name] = rows[name].fillna(rows[f"printed_{name}"])
+    return rows.assign(verdict=verdicts(rows, table.partitions))
+
+
+def verdicts(rows: pd.DataFrame, partitions: int) -> pd.Series[str]:
+    """The verdicts on statistics; a deviation is of ``partitions`` draws."""
+    difference = (rows["measured"] - rows["published"]).astype(float)
+    half_unit = rows["quantity"].isin(SHARES).map({True: 0.5e-3, False: 0.5}) * (1 + 1e-9)
+    tolerance = CLOSE * rows["published"].abs().where(rows["scenario"] != WHOLE[0], 0.0)
+    if partitions:
+        quantile = float(stdtrit(partitions - 1, (1 + LEVEL) / 2))
+        one_more = quantile * rows["deviation"].astype(float) * math.sqrt(1 + 1 / partitions)
+        tolerance = one_more.fillna(tolerance)
+    verdict = pd.Series("below", rows.index).mask(difference > 0, "above")
+    verdict = verdict.mask(difference.abs() <= tolerance, "compatible")
+    verdict = verdict.mask(difference.abs() <= half_unit, "reproduced")
+    return verdict.mask(rows["measured"].isna(), STATES["no_data"])
 
 
 def dataset_document(study: Study) -> Document | None:
     """The document of a study that describes its data sets; None of one whose papers print no statistics."""
-    description = study.data_table
-    if description is None:
+    rows = judged_statistics(study)
+    if rows.empty:
         return None
-    values = pd.concat([published_statistics(paper, study.published) for paper in study.papers])
-    if values.empty:
-        return None
-    measured = shipped_statistics()
-    rows = description.beside(measured[measured["paper"] == description.paper], values, "right")
-    rows["verdict"] = judged(rows, description.partitions)
-    titles, quantities = rows["dataset"].map(study.title_of), rows["quantity"].str.replace("_", " ")
-    labels = titles + ", " + settings(rows) + ", " + quantities
-    texts = rows[["measured", "published", "verdict"]].set_index(labels.rename("Statistic"))
+    words = texts(rows)
+    labels = rows["dataset"].map(study.title_of) + ", " + words["clients"] + ", " + words["quantity"]
+    shown = rows.set_index(labels.rename("Statistic"))
     views = []
-    for paper, table in dict.fromkeys(zip(rows["paper"], rows["table"], strict=True)):
-        is_here = (rows["paper"] == paper) & (rows["table"] == table)
-        title = f"{study.paper_title(paper)}, {table}"
-        forms = {"measured": ",.5g", "published": ",.5g"}
-        views.append(
-            listing(f"{paper}_{table}".lower().replace(" ", "_"), title, texts[is_here.to_numpy()], forms)
-        )
+    forms = {"measured": ",.5g", "published": ",.5g"}
+    for (paper, table), part in shown.groupby(["paper", "table"], sort=False):
+        name = f"{paper}_{table}".lower().replace(" ", "_")
+        title = f"{study.paper_title(str(paper))}, {table}"
+        views.append(listing(name, title, part[["measured", "published", "verdict"]], forms))
+    is_whole = rows["printed_scenario"] == WHOLE[0]
     record = rows.assign(
         dataset=rows["printed_dataset"],
         scenario=rows["printed_scenario"],
-        clients=rows["clients"].astype(str).mask(rows["printed_scenario"] == WHOLE[0], ""),
+        clients=rows["clients"].astype(str).mask(is_whole, ""),
     )
     return Document(
         study,

@@ -171,7 +171,7 @@ def _figure(ranking: Ranking) -> Figure:
         f"Mean ranks over {tasks} with 95 % intervals, 1 is the best; methods of one group are not told "
         "apart by the paired tests."
     )
-    panel = Panel("ranks", "", data, marks, {"task_count": count})
+    panel = Panel("ranks", "", data, marks)
     return Figure(f"{study.name}_ranking_ranks", caption, (panel,), f"{study.title}: mean rank over {tasks}")
 
 

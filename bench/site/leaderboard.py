@@ -12,7 +12,7 @@ import pandas as pd
 
 from bench import __version__
 from bench.csv_files import write_csv
-from bench.dataset import DATASETS, Dataset
+from bench.dataset import DATASETS
 from bench.engine.method import Method
 from bench.frames.graded_cells import WRITTEN, Results, collect
 from bench.frames.ranking import RANKS, Ranking, rank
@@ -20,7 +20,7 @@ from bench.frames.verdicts import STATES
 from bench.metric_names import TITLES
 from bench.replacement import replacing_folder
 from bench.report import score
-from bench.report.dataset_documents import LEGEND, judged, shipped_statistics
+from bench.report.dataset_documents import LEGEND, judged_statistics
 from bench.report.document import Score
 from bench.report.grades import GRADES
 from bench.report.ranking import by_dataset, leaders, pairs_record
@@ -38,7 +38,7 @@ from bench.site.folder import board_page, dataset_page, method_page, pairs_file,
 from bench.site.methods import about, other_runs
 from bench.site.templating import Pages, records
 from bench.store.tables import Tables
-from bench.studies.dataset_tables import PRINTED, DatasetTable, published_statistics
+from bench.studies.dataset_tables import PRINTED, texts
 from bench.studies.study import Study
 from bench.studies.wording import signed, with_std
 
@@ -277,6 +277,7 @@ def _write_methods(
 def _write_datasets(pages: Pages, results: Results, sections: Sequence[Section]) -> dict[str, str]:
     """The pages of all data sets that a board or a run has; their titles by name."""
     names = sorted({name for section in sections for name in section.boards} | {*results.runs["dataset"]})
+    statistics = [(section.about, judged_statistics(section.about)) for section in sections]
     for name in names:
         kind = DATASETS.all().get(name)
         pages.write(
@@ -286,38 +287,25 @@ def _write_datasets(pages: Pages, results: Results, sections: Sequence[Section])
             title=dataset_title(name),
             kind=kind,
             boards=[(one.about, one.boards[name]) for one in sections if name in one.boards],
-            tables=list(_statistics(name, kind, [section.about for section in sections])),
+            tables=list(_statistics(name, statistics)),
             legend=LEGEND,
         )
     return {name: dataset_title(name) for name in names}
 
 
 def _statistics(
-    name: str, kind: type[Dataset] | None, studies: Sequence[Study]
-) -> Iterator[tuple[str, DatasetTable, Sequence[str]]]:
+    name: str, statistics: Iterable[tuple[Study, pd.DataFrame]]
+) -> Iterator[tuple[str, pd.DataFrame, Sequence[str], list[str]]]:
     """What the studies' papers print of a data set, beside the statistics that come with the suite: title of
-    the paper, table, and the verdicts of its rows.
+    the paper, texts of the rows, notes, and the verdicts of the rows.
     """
-    shipped = shipped_statistics()
-    for study in studies:
-        description = study.data_table
-        if description is None:
-            continue
-        measured = shipped[(shipped["paper"] == description.paper) & (shipped["dataset"] == name)]
-        paper_name = description.names.get(name, name)
-        values = published_statistics(description.paper, study.published)
-        values = values[values["printed_dataset"] == paper_name]
-        if measured.empty and name not in description.names and paper_name in description.names.values():
-            continue  # the paper's data set of this name is another one here
-        rows = description.beside(measured, values)
-        is_beside = values.set_index(PRINTED).index.isin(rows.set_index(PRINTED).index)
-        missing = values[~is_beside].drop_duplicates(PRINTED, keep="last")
-        rows = pd.concat([rows, description.beside(measured[:0], missing, "right")])
-        rows = rows.dropna(subset=["measured", "published"], how="all")
-        if len(rows):
-            remarks = tuple(description.remarks(kind.family) if kind else ())
-            table = DatasetTable(name, dataset_title(name), rows, remarks)
-            yield study.paper_title(description.paper), table, judged(rows, description.partitions)
+    for study, rows in statistics:
+        if study.data_table and len(rows):
+            paper = study.data_table.paper
+            shown = rows[(rows["paper"] == paper) & (rows["dataset"] == name)].drop_duplicates(PRINTED)
+            if len(shown):
+                notes = study.data_table.notes
+                yield study.paper_title(paper), texts(shown), notes, shown["verdict"].tolist()
 
 
 def _boards_by_run(entries: Iterable[Row]) -> dict[str, list[dict[str, str]]]:

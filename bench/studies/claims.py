@@ -12,7 +12,7 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 
 from bench.grids.grid import ColumnMatch
 from bench.statistics.summary import Interval
-from bench.studies.measures import MEASURES, Measure, NamedMeasure
+from bench.studies.measures import Measure, NamedMeasure
 
 ABOVE: Interval = (0.0, math.inf)
 """The range of a difference whose first side is the higher one."""
@@ -21,21 +21,18 @@ ABOVE: Interval = (0.0, math.inf)
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True)
 class Claim:
-    """``first`` less ``second`` lies in ``range``, at every place of the ``tables`` in the columns ``only``.
+    """``first`` less ``second`` lies in ``range``, at every place: a column of some tables at a point.
 
-    Lines go by their titles; of several the mean is compared or, with ``each``, the lowest of the first
-    with the highest of the second. Without a second line the first itself lies in the range. A place is a
-    column at a point; with ``points`` a column alone, where the first lines are read at the one point and the
-    second at the other. With ``second_clients`` the second lines are read in the column of so many clients.
-    ``most`` asks for more than half of the places, ``average`` for the mean over those that were measured.
-
-    Without a ``measure`` accuracies are compared as the study reads them, paired by client and seed; else
-    one number a run, paired by seed. With ``relative`` the difference is in percent of the second. With
-    ``exact`` the numbers have no spread, and the ends of the range belong to it.
-
-    ``tables`` and ``reduced`` are names of experiments, each of which has all of the lines; the latter are
-    read where none of the former was run.
-    ``source`` says where the paper has it.
+    - ``first`` and ``second`` are titles of lines, of which the mean is compared; with ``each`` the lowest of
+      the first and the highest of the second. Without a second the first itself lies in the range.
+    - ``tables`` and ``reduced`` are names of experiments with all these lines; the latter are read where none
+      of the former was run. ``source`` says where the paper has it.
+    - ``only`` are the columns that are meant. With ``points`` the first is read at the one point, the second
+      at the other, with ``second_clients`` the second in the column of so many clients.
+    - ``most`` asks for more than half of the places, ``average`` for the mean over those measured.
+    - Accuracies are compared client by client and seed by seed; a ``measure``, one number a run, by seed.
+    - With ``relative`` the difference is in percent of the second. With ``exact`` the numbers have no spread,
+      and the ends of the range belong to it.
     """
 
     text: str
@@ -67,19 +64,11 @@ class Claims:
     remarks: tuple[str, ...] = ()
 
 
-def read_claims(
-    folder: Traversable, names: Iterable[str], measures: Iterable[Measure] = ()
-) -> tuple[Claims, ...]:
-    """The lists of claims in the files ``NAME.toml`` of a folder; ``measures`` are the study's own, which
-    files call by name.
-
-    Raises:
-        RequestError: a claim names a measure that there is not.
-        ValidationError: a file has an unknown field, or a value of another kind.
-    """
-    by_name = {measure.name: measure for measure in (*MEASURES, *measures)}
+def read_claims(folder: Traversable, names: Iterable[str], measures: Iterable[Measure]) -> tuple[Claims, ...]:
+    """The lists of claims in the files ``NAME.toml`` of a folder, which call measures by their names."""
+    adapter, by_name = TypeAdapter(Claims), {measure.name: measure for measure in measures}
     lists = []
     for name in names:
         content = tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
-        lists.append(TypeAdapter(Claims).validate_python({"name": name, **content}, context=by_name))
+        lists.append(adapter.validate_python({"name": name, **content}, context=by_name))
     return tuple(lists)

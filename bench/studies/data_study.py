@@ -19,17 +19,13 @@ def data_study(dataset: str, columns: Iterable[Column], methods: Collection[str]
 
     A method that is not installed has no line of the study's; the table finds its runs all the same.
     """
-    title = DATASETS.named(dataset).title if dataset in DATASETS.all() else dataset
-    lines = tuple(Line(name, kind.title) for name, kind in METHODS.all().items() if name in methods)
-    table = Experiment(
-        "runs", "All methods", (Comparison("measured"),), main=True, columns=tuple(sorted(columns))
-    )
+    beside, places = (Comparison("measured"),), tuple(sorted(columns))
     content = {
         "name": dataset,
-        "title": title,
+        "title": DATASETS.all()[dataset].title if dataset in DATASETS.all() else dataset,
         "grids": (),
-        "lines": lines,
-        "experiments": (table,),
+        "lines": tuple(Line(name, kind.title) for name, kind in METHODS.all().items() if name in methods),
+        "experiments": (Experiment("runs", "All methods", beside, main=True, columns=places),),
         "primary": Reading("trained", "best_val"),
         "readings": (Reading("received", "best_val"),),
     }
@@ -45,7 +41,7 @@ def with_data_studies(
     for dataset in datasets:
         rows = runs[runs["dataset"] == dataset]
         if dataset not in known and not rows.empty:
-            places = rows[["dataset", "scenario", "clients"]].drop_duplicates()
-            columns = [Column(*place) for place in places.itertuples(index=False, name=None)]
+            places = zip(rows["dataset"], rows["scenario"], rows["clients"], strict=True)
+            columns = {Column(*place) for place in places}
             found[dataset] = data_study(dataset, columns, set(rows["method"]))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from importlib.resources.abc import Traversable
@@ -16,25 +16,13 @@ from pydantic.dataclasses import dataclass
 
 from bench.errors import RequestError, first_problem
 from bench.grids import Filters, expand, load_grid, plan
-from bench.grids.experiment import ExperimentFile, Line, Point
-from bench.grids.files import grid_name, parse_experiment
+from bench.grids.experiment import Line, Point, grid_name, parse_experiment
 from bench.grids.grid import ColumnMatch, combinations
 from bench.studies.claims import Claims, read_claims
 from bench.studies.measures import MEASURES, Measure, NamedMeasure
 from bench.studies.settings import Column, Settings, settings_of
 
-Figure = Literal[
-    "lines",
-    "convergence",
-    "differences",
-    "megabytes",
-    "seconds",
-    "collaboration",
-    "points",
-    "measures",
-    "epochs",
-    "loss",
-]
+Figure = Literal["lines", "convergence", "differences", "collaboration", "points", "epochs"]
 FIGURES: tuple[Figure, ...] = get_args(Figure)
 """What an experiment may have drawn; ``bench.figures.charts`` says how."""
 
@@ -74,18 +62,19 @@ Place = tuple[Column, Line, Point]
 class Experiment:
     """A table of lines by columns and points under one or more measures, beside published values.
 
-    Its runs are exactly those that ``grid`` plans, by their hashes. A ``main`` table without ``lines`` shows
-    whatever runs of its ``columns`` the database holds: in the study's lines those of the usual settings, and
-    in lines of their own other settings and other methods.
-
-    Without ``measures`` it has the study's. Cells stand beside the first of ``comparisons``, and again
-    beside each further one that prints a value. With ``ranked`` its lines compete
-    as those of a main table do. ``reduced`` says what of the papers' protocol is less here: then no value is
-    a target, and the order of the lines alone is compared. Its verdicts stand in for those of values that no
-    earlier table can judge unless it is ``apart``, under settings that are not the study's usual ones.
-    ``axis`` names the points' ``x``, ``figures`` what is drawn, of ``FIGURES``. ``guests`` are lines of
-    methods that the grid does not name: they run in every setting in which it runs the method ``host``. A
-    file says which of its columns a table shows by ``only``.
+    - ``comparisons``: cells stand beside the first, and again beside each further one that prints a value.
+    - ``measures``: without any those of the study.
+    - ``grid`` plans its runs, which are known by their hashes.
+    - ``main``: the table shows, without ``lines``, whatever runs of its ``columns`` the database holds: those
+      of the usual settings in the study's lines, all others in lines of their own.
+    - ``ranked``: its lines compete as those of a main table do.
+    - ``reduced`` says what of the papers' protocol is less here: then no value is a target, and the order of
+      the lines alone is compared.
+    - ``apart``: its settings are not the study's usual ones, and its verdicts stand in for no value that no
+      earlier table can judge.
+    - ``only``: the columns of its file that the table shows.
+    - ``axis`` names the points' ``x``, ``figures`` what is drawn, of ``FIGURES``.
+    - ``guests`` are lines of methods that the grid does not name: they run wherever it runs ``host``.
     """
 
     name: str
@@ -122,6 +111,11 @@ class Experiment:
         """The lines, and the guests after them."""
         return (*self.lines, *self.guests)
 
+    @property
+    def targets(self) -> list[Target]:
+        """The published tables that its cells are set beside."""
+        return [target for comparison in self.comparisons for target in comparison.targets]
+
     @cached_property
     def runs(self) -> dict[Place, PlannedCell]:
         """The planned runs by column, line and point; only where the grid plans some."""
@@ -142,11 +136,9 @@ class Experiment:
                 variant = {**line.settings, **point.settings}
                 spec = plan(grid, *where, line.runs, variant, grid.seeds[0]).spec
                 if spec.hash in planned_hashes:
-                    cells[column, line, point] = PlannedCell(
-                        settings_of(spec, grid.partition_per_seed),
-                        grid.seeds,
-                        spec.hashes(grid.seeds, grid.partition_per_seed),
-                    )
+                    per_seed = grid.partition_per_seed
+                    hashes = spec.hashes(grid.seeds, per_seed)
+                    cells[column, line, point] = PlannedCell(settings_of(spec, per_seed), grid.seeds, hashes)
         return cells
 
     @property
@@ -170,12 +162,30 @@ def read(
         RequestError: a file is not valid.
     """
     rows = {line.method: line for line in lines}
-    measures_by_name = {measure.name: measure for measure in (*MEASURES, *measures)}
-    return tuple(
-        experiment
-        for name in names
-        for experiment in _tables(folder / f"{name}.toml", name, rows, measures_by_name)
-    )
+    known_measures = {measure.name: measure for measure in (*MEASURES, *measures)}
+    experiments = []
+    for name in names:
+        place = folder / f"{name}.toml"
+        file = parse_experiment(place.read_text(encoding="utf-8"), name)
+        planned = list(combinations(file.grid("")))
+        columns = dict.fromkeys(Column(*names[:3]) for names in planned)
+        own = [rows.get(line, Line(line)) if isinstance(line, str) else line for line in file.lines]
+        # Without lines there is one for every method and variant.
+        own = own or [*dict.fromkeys(Line(method, settings=variant) for *_, method, variant in planned)]
+        for part in file.tables:
+            try:
+                # By way of JSON: of Python's own values, strict types take no dictionary for a dataclass.
+                text = json.dumps({"name": name, **part, "grid": grid_name(place)}, default=str)
+                table = TypeAdapter(Experiment).validate_json(text, context=known_measures)
+            except ValidationError as error:
+                raise RequestError(f"experiment {name}: tables: {first_problem(error)}") from None
+            shown = [each for each in columns if table.only.has(each.dataset, each.scenario, each.clients)]
+            if table.competes:  # the columns of a data set stand together
+                datasets = dict.fromkeys(column.dataset for column in shown)
+                shown = [column for name in datasets for column in shown if column.dataset == name]
+            lines = () if table.main else tuple(own)
+            experiments.append(replace(table, columns=tuple(shown), lines=lines, points=file.points))
+    return tuple(experiments)
 
 
 def read_study(
@@ -187,44 +197,5 @@ def read_study(
     content = tomllib.loads((folder / "study.toml").read_text(encoding="utf-8"))
     lines = TypeAdapter(tuple[Line, ...]).validate_json(json.dumps(content["lines"]))
     experiments = read(folder / "experiments", content["experiments"], lines, measures)
-    return lines, experiments, read_claims(folder / "claims", content.get("claims", ()), measures)
-
-
-def _tables(
-    place: Traversable, name: str, rows: Mapping[str, Line], measures: Mapping[str, Measure]
-) -> Iterator[Experiment]:
-    file = parse_experiment(place.read_text(encoding="utf-8"), name)
-    lines = tuple(rows.get(line, Line(line)) if isinstance(line, str) else line for line in file.lines)
-    for part in file.tables:
-        try:
-            # By way of JSON: of Python's own values, strict types take no dictionary for a dataclass.
-            text = json.dumps({"name": name, **part, "grid": grid_name(place)}, default=str)
-            table = TypeAdapter(Experiment).validate_json(text, context=measures)
-        except ValidationError as error:
-            raise RequestError(f"experiment {name}: tables: {first_problem(error)}") from None
-        yield replace(
-            table,
-            columns=_columns(file, table),
-            lines=() if table.main else lines or _variants(file),
-            points=file.points,
-        )
-
-
-def _columns(file: ExperimentFile, table: Experiment) -> tuple[Column, ...]:
-    """The columns that a table shows; of one that compares methods those of a data set stand together."""
-    places = dict.fromkeys(names[:3] for names in combinations(file.grid("")))
-    columns = [Column(*names) for names in places if table.only.has(*names)]
-    datasets = list(dict.fromkeys(column.dataset for column in columns))
-    if table.competes:
-        columns.sort(key=lambda column: datasets.index(column.dataset))
-    return tuple(columns)
-
-
-def _variants(file: ExperimentFile) -> tuple[Line, ...]:
-    """A line for every method and variant of a file without lines."""
-    lines = []
-    for *_, method, variant in combinations(file.grid("")):
-        line = Line(method, settings=variant)
-        if line not in lines:
-            lines.append(line)
-    return tuple(lines)
+    claims = read_claims(folder / "claims", content.get("claims", ()), (*MEASURES, *measures))
+    return lines, experiments, claims

@@ -28,11 +28,14 @@ MIXED = "collaboration_by_round"
 class Measure:
     """One number a run, which ``of`` gives for all members at once, of those that have one.
 
-    ``metric`` is its name in the published numbers, which have it under the setting ``printed``; ``title`` is
-    a column heading, ``meaning`` goes into the caption. ``reading`` None takes the study's primary one.
-    ``ranked`` marks the highest and the second. An extra measure is another reading of the experiment's first
-    one. ``not_comparable_reason`` says why no published value is a target for it. ``by_reading`` is False
-    where stage and rule play no part.
+    title        a column heading
+    meaning      goes into the caption
+    metric       its name in the published numbers, which have it under the setting ``printed``
+    reading      None: the study's primary one
+    ranked       the highest and the second are marked
+    is_extra     it is another reading of the experiment's first measure
+    by_reading   False where stage and rule play no part
+    not_comparable_reason   why no published value is a target for it
     """
 
     name: str
@@ -73,7 +76,7 @@ def _clients_below_baseline(members: Members) -> pd.Series[float]:
     return (pairs["value"] < pairs["value_alone"]).groupby(pairs["member"]).sum().astype(float)
 
 
-def _all_megabytes(members: Members) -> pd.Series[float]:
+def _megabytes(members: Members) -> pd.Series[float]:
     return (members.rows["bytes_up"] + members.rows["bytes_down"]) / 1e6
 
 
@@ -95,16 +98,10 @@ def measure_of_metric(measure: Measure, metric: Metric) -> Measure | None:
     return replace(measure, name=name, meaning=meaning, metric=metric)
 
 
-def accuracy_under(reading: Reading, name: str = "", title: str = "", meaning: str = TEST.meaning) -> Measure:
-    """Test accuracy under another reading than the primary one, by which it is named without a name."""
-    return replace(
-        TEST,
-        name=name or f"{reading.stage}_{reading.rule}",
-        title=title or f"{reading.stage}, {reading.rule}",
-        meaning=meaning,
-        reading=reading,
-        is_extra=True,
-    )
+def accuracy_under(reading: Reading) -> Measure:
+    """Test accuracy under another reading than the primary one, by which it is named."""
+    name, title = f"{reading.stage}_{reading.rule}", f"{reading.stage}, {reading.rule}"
+    return replace(TEST, name=name, title=title, reading=reading, is_extra=True)
 
 
 STD_OVER_CLIENTS = Measure(
@@ -137,7 +134,7 @@ TOTAL_MEGABYTES = Measure(
     "total_megabytes",
     "MB in all",
     "megabytes that clients and server exchange in a run, both directions, training included",
-    _all_megabytes,
+    _megabytes,
     metric="total_megabytes",
     digits=1,
     by_reading=False,
@@ -160,20 +157,17 @@ MEASURES = (
         metric="validation_accuracy",
         ranked=True,
     ),
-    accuracy_under(
-        Reading("trained", "best_test"),
-        "best_test",
-        "Test, best test round",
-        "test accuracy at the round where it is best, which looks at test data",
+    replace(
+        accuracy_under(Reading("trained", "best_test")),
+        name="best_test",
+        title="Test, best test round",
+        meaning="test accuracy at the round where it is best, which looks at test data",
     ),
-    accuracy_under(
-        Reading("received", "best_val"), "received", "Test, received", "test accuracy of the received model"
-    ),
-    accuracy_under(
-        Reading("trained", "client_best_val"),
-        "client_best_val",
-        "Test, each client's best round",
-        "test accuracy with every client's model of its own best validation round",
+    replace(
+        accuracy_under(Reading("received", "best_val")),
+        name="received",
+        title="Test, received",
+        meaning="test accuracy of the received model",
     ),
     STD_OVER_CLIENTS,
     BELOW_BASELINE,
@@ -193,7 +187,7 @@ MEASURES = (
         "total_megabytes_coded",
         "MB in all, coded",
         "the same with the exchanges before training as non-zeros",
-        lambda members: _all_megabytes(members) - _saved_megabytes(members),
+        lambda members: _megabytes(members) - _saved_megabytes(members),
         metric="total_megabytes_coded",
         digits=1,
         by_reading=False,

@@ -5,7 +5,7 @@ A member is a run in a cell: a run that several tables show is a member of each.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -77,22 +77,13 @@ def curves_by_run(source: Tables, clients: pd.DataFrame, split: str) -> pd.DataF
     )
 
 
-def check_kept(metric: Metric, runs: int, missing_runs: int) -> str:
-    """How many of so many finished runs lack a metric, in a sentence; empty where none does.
-
-    Raises:
-        RequestError: all of them.
-    """
-    if not missing_runs:
-        return ""
-    reason = "older runs keep no counts by class"
-    if metric == ROC_AUC:
-        reason = "only data sets of two classes have one, and of these older runs keep none"
-    text = f"{missing_runs:,} of {runs:,} finished runs have no {TITLES[metric]}: {reason}"
-    text += "; 'bench sweep --grid NAME' makes shipped ones again, with --rerun changed your own"
-    if missing_runs == runs:
-        raise RequestError(f"--metric {metric}: {text}")
-    return f"{text}."
+def check_kept(metric: Metric, runs: Collection[int], kept: pd.DataFrame) -> None:
+    """Raises ``RequestError`` where no client of the finished ``runs`` is scored by a metric."""
+    if runs and kept.empty:
+        raise RequestError(
+            f"--metric {metric}: no finished run has {TITLES[metric]}: older runs and other data sets lack "
+            "it; 'bench sweep --grid NAME' makes shipped runs again, with --rerun changed your own"
+        )
 
 
 def accuracy_by_run(clients: pd.DataFrame) -> pd.DataFrame:
@@ -179,12 +170,18 @@ class Members:
         return pd.Series(arrays, self.rows.index, dtype=object).dropna()
 
     def best_rounds(self) -> pd.Series[int]:
-        """The row of the curve, from 0, that ``best_val`` reads, by member, where that can be told."""
-        runs = sorted(self.rows["run"].unique().tolist())
-        read = self.test
-        if self.rule != "best_val":
-            read = client_rows(self.source, runs, ACCURACY, self.stage, "test", "best_val")
-        found = best_rounds(self.source, runs, self.stage, read)
+        """The row of the curve, from 0, that the rule reads, by member: the one row with the counts that it
+        reads of every client. Where several have these, it can't be told.
+        """
+        curves = self.source.curves(self.rows["run"].unique().tolist(), "test")
+        found = {}
+        for run, rows in self.test[self.test["run"].isin(self.rows["run"])].groupby("run"):
+            if (run, self.stage) not in curves:
+                continue
+            counts = np.rint((rows["value"] * rows["samples"]).to_numpy())
+            is_read = (curves[run, self.stage][:, rows["client"].to_numpy()] == counts).all(axis=1)
+            if is_read.sum() == 1:
+                found[run] = int(is_read.argmax())
         return self.rows["run"].map(found).dropna().astype(int)
 
     def setting(self, key: str, default: object = None) -> pd.Series[Any]:
@@ -192,31 +189,3 @@ class Members:
         return self.rows["place"].map(
             {place: values.get(key, default) for place, values in self.settings.items()}
         )
-
-
-def best_rounds(source: Tables, runs: Sequence[int], stage: str, read: pd.DataFrame) -> dict[int, int]:
-    """Run -> the row of its curve, from 0, that the rule ``best_val`` reads; only where that can be told.
-
-    ``read`` are the rows of clients by that rule on the test split.
-
-    Bundles keep the curve of the test split alone: there it is the one row with the counts that the rule
-    reads of every client.
-    """
-    by_validation, by_test = source.curves(runs, "val"), source.curves(runs, "test")
-    with_validation = [run for run in runs if (run, stage) in by_validation]
-    validation_rows = client_rows(source, with_validation, ACCURACY, stage, "val", "last")
-    validation = dict(list(validation_rows.groupby("run")))
-    test = dict(list(read[read["run"].isin(runs)].groupby("run")))
-    found: dict[int, int] = {}
-    for run in runs:
-        if run in validation:
-            rows = validation[run]
-            shares = by_validation[run, stage][:, rows["client"].to_numpy()] / rows["samples"].to_numpy()
-            found[run] = int(shares.mean(axis=1).argmax())
-        elif (run, stage) in by_test and run in test:
-            rows = test[run]
-            counts = np.rint((rows["value"] * rows["samples"]).to_numpy())
-            is_read = (by_test[run, stage][:, rows["client"].to_numpy()] == counts).all(axis=1)
-            if is_read.sum() == 1:
-                found[run] = int(is_read.argmax())
-    return found

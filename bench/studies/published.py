@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from bench.errors import RequestError, unknown
 
@@ -65,24 +66,21 @@ def published(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
     papers = sorted(file.stem for file in folder.glob("*.csv"))
     if paper not in papers:
         raise unknown("paper", paper, papers)
-    file = folder / f"{paper}.csv"
+    lines = (folder / f"{paper}.csv").read_text(encoding="utf-8").splitlines()
     values: list[Published] = []
     try:
-        values.extend(map(_value, csv.DictReader(file.read_text(encoding="utf-8").splitlines())))
+        values.extend(map(_value, csv.DictReader(lines)))
     except (KeyError, ValueError, ArithmeticError) as error:
-        raise RequestError(f"published numbers {file.name}: line {len(values) + 2}: {error}") from None
+        raise RequestError(f"published numbers {paper}.csv: line {len(values) + 2}: {error}") from None
     return tuple(values)
 
 
 def _value(row: dict[str, str]) -> Published:
     is_share = row["metric"] == "accuracy" and row["unit"] == "fraction"
     factor = 100 if is_share else 1
-    numbers = {
-        "clients": int(row["clients"]) if row["clients"] else None,
-        # Decimal: 0.5353 becomes 53.53 and not 53.529999999999994
-        "mean": float(Decimal(row["mean"]) * factor) if row["mean"] else None,
-        "std": float(Decimal(row["std"]) * factor) if row["std"] else None,
-        "unit": "percent" if is_share else row["unit"],
-    }
-    texts = {name: row[name] for name in COLUMNS if name not in numbers}
-    return Published(**texts, **numbers)  # type: ignore[arg-type]
+    # Decimal: 0.5353 becomes 53.53 and not 53.529999999999994
+    mean, std = (float(Decimal(row[name]) * factor) if row[name] else None for name in ("mean", "std"))
+    clients = int(row["clients"]) if row["clients"] else None
+    unit = "percent" if is_share else row["unit"]
+    values: dict[str, Any] = {name: row[name] for name in COLUMNS}
+    return Published(**{**values, "clients": clients, "mean": mean, "std": std, "unit": unit})

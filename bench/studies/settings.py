@@ -47,10 +47,6 @@ class Column:
     scenario: str
     clients: int
 
-    def description(self, dataset: str) -> str:
-        """``Cora, non-overlapping, 10 clients``, by the data set's title."""
-        return f"{dataset}, {self.scenario}, {self.clients} client{'s' if self.clients > 1 else ''}"
-
 
 Settings = Mapping[str, Any]
 """Dotted key as in ``--set`` (``protocol.rounds``, ``method.mu``) -> value."""

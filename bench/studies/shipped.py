@@ -37,17 +37,16 @@ class SeveralTables(Tables):
         """``runs`` are those that are taken, with ``origin`` and ``place``, the number of their source."""
         self._sources = sources
         is_own = runs["origin"] == OWN
-        last_own = int(runs.loc[is_own, "id"].max()) if is_own.any() else 0
+        last_own = runs["id"].where(is_own, 0).max()
         ids = runs["id"].where(is_own, last_own + (~is_own).cumsum()).tolist()
         self._home = dict(zip(ids, zip(runs["place"], runs["id"], strict=True), strict=True))
-        parts = [source.table("environments").assign(place=place) for place, source in enumerate(sources)]
-        rows = pd.concat(parts)[["id", "hash", "description", "place"]]
-        environments = rows.drop(columns="place").drop_duplicates("hash", ignore_index=True)
+        rows = pd.concat([one.table("environments").assign(place=n) for n, one in enumerate(sources)])
+        hash_of = rows.set_index(["place", "id"])["hash"]
+        environments = rows.drop_duplicates("hash", ignore_index=True)[["id", "hash", "description"]]
         environments["id"] = environments.index + 1
-        new_ids = rows["hash"].map(environments.set_index("hash")["id"])
-        new_id = dict(zip(zip(rows["place"], rows["id"], strict=True), new_ids, strict=True))
-        keys = zip(runs["place"], runs["environment_id"], strict=True)
-        runs = runs.drop(columns="place").assign(id=ids, environment_id=[new_id[key] for key in keys])
+        hashes = hash_of.loc[pd.MultiIndex.from_frame(runs[["place", "environment_id"]])]
+        environment_ids = hashes.map(environments.set_index("hash")["id"]).to_numpy()
+        runs = runs.drop(columns="place").assign(id=ids, environment_id=environment_ids)
         # Reports take many small parts of this frame: of plain objects that takes a third of the time.
         texts: list[str] = runs.select_dtypes("string").columns.tolist()
         partitions = pd.concat([source.table("partitions") for source in sources])
@@ -118,34 +117,27 @@ def _is_shown(runs: pd.DataFrame) -> pd.Series[bool]:
 def opened_results(
     url: str | None, own: bool, folder: Path = SHIPPED, shipped: bool = False
 ) -> Iterator[Tables]:
-    """The database at ``url`` (None: the default one, which may be missing) and the shipped bundles, those of
-    ``folder``; with ``own`` the database alone, with ``shipped`` the bundles alone.
+    """The database at ``url`` (None: the default one, which may be missing) and the bundles in ``folder``;
+    with ``own`` the database alone, with ``shipped`` the bundles alone.
 
-    A database that is named or alone must exist. A shipped bundle that is damaged is left out with a warning
-    on standard error.
+    A bundle that is damaged is left out with a warning on standard error.
 
     Raises:
-        RequestError: a named database that cannot be read, one of searches, nothing to read, or ``shipped``
-            with a database.
+        RequestError: a named database that cannot be read, one of searches, or nothing to read.
     """
     if shipped and (own or url):
         raise RequestError("--shipped shows what comes with the suite alone: leave --own and --db away")
     # Of a shipped bundle no more is checked than that its files are those that were shipped.
-    read, damage_errors = ([], []) if own else read_bundles(folder, trusted=True)
-    bundles = [(bundle.name, bundle) for bundle in read]
-    database = Database(url or paths.default_database())
-    without_database = shipped or (url is None and database.empty())
-    if without_database and damage_errors and not bundles:
-        raise damage_errors[0]
+    bundles, damage_errors = ([], []) if own else read_bundles(folder, trusted=True)
     for error in damage_errors:
         print(f"bench: warning: left out: {error}", file=sys.stderr)
-    if without_database and bundles:
-        yield merged(None, bundles)
+    named = [(bundle.name, bundle) for bundle in bundles]
+    address = url or paths.default_database()
+    database = Database(address)
+    if named and (shipped or (url is None and database.empty())):
+        yield merged(None, named)
         return
-    with open_store(url or paths.default_database(), create=False) as store:
+    with open_store(address, create=False) as store:
         if not store.runs(state="searched").empty:
-            raise RequestError(
-                f"{database.name} is a database of searches, whose runs have no number of a test item: name "
-                "another one"
-            )
-        yield merged(store, bundles)
+            raise RequestError(f"{database.name} is a database of searches, which read no test item")
+        yield merged(store, named)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,9 +11,8 @@ from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import unknown
 from bench.grids.experiment import Line
-from bench.grids.grid import Grid
 from bench.registry import Kind
-from bench.studies.claims import Claim, Claims
+from bench.studies.claims import Claims
 from bench.studies.dataset_tables import DataTable
 from bench.studies.experiment import Experiment
 from bench.studies.measures import TEST, Measure, accuracy_under
@@ -25,22 +23,25 @@ from bench.studies.settings import Average, Column, Reading, Settings, differenc
 class Study:
     """A paper's experiments, measured beside published.
 
-    A subclass with a ``name`` of its own in ``reports/`` is found by the registry. ``primary`` is
-    the comparison that verdicts rest on, fixed before looking at numbers; ``readings`` are shown
-    beside it in main tables. ``lines`` are those of the main tables; they also say how their methods
-    are named, here and in the published numbers. ``grids`` plan the usual settings of their cells,
-    ``split_grids`` draws of the split alone on the papers' own parts.
+    A subclass with a ``name`` of its own in ``reports/`` is found by the registry.
 
-    ``average`` says how clients are averaged. ``baseline`` is the method that clients would use alone;
-    ``control`` the one that learns nothing; ``references`` are methods that compete with no other and have no
-    rank. ``margin`` is how many points off a mean still counts as the published one. ``datasets`` and
-    ``scenarios`` map the suite's names to the published ones, ``paper_titles`` papers to names that readers
-    know, ``titles`` data sets and methods to others than their own. ``remarks`` go into every caption.
-    ``claims`` are lists of what it says in words. ``data_table`` describes the paper's statistics of its data
-    sets. ``proposed`` is the method that the paper proposes: figures show it in a colour of its own.
-    ``shared_protocol`` says that most papers of the field report on its clients, so that its boards come
-    first. ``published`` is the folder with the papers' numbers, ``PAPER.csv`` each (see
-    ``bench.studies.published.COLUMNS``).
+    - ``grids`` plan the usual settings of the main tables' cells, ``split_grids`` draws of the split alone on
+      the papers' own parts.
+    - ``lines`` are rows of the main tables; they name their methods, here and in the published numbers.
+    - ``primary`` is the reading that verdicts rest on, fixed before looking at numbers; ``readings`` are
+      shown beside it in main tables.
+    - ``average`` says how clients are averaged.
+    - ``baseline`` is the method that clients would use alone, ``control`` the one that learns nothing;
+      ``references`` compete with no other method and have no rank.
+    - ``proposed`` is the method that the paper proposes: figures show it in a colour of its own.
+    - ``margin`` is how many points off a mean still counts as the published one.
+    - ``datasets`` and ``scenarios`` map the suite's names to the published ones, ``titles`` data sets and
+      methods, ``paper_titles`` papers to names that readers know.
+    - ``remarks`` go into every caption, ``claims`` are lists of what the paper says in words.
+    - ``data_table`` describes the paper's statistics of its data sets.
+    - ``shared_protocol``: most papers of the field report on its clients, so its boards come first.
+    - ``published`` is the folder with the papers' numbers, ``PAPER.csv`` each, of the columns
+      ``bench.studies.published.COLUMNS``.
     """
 
     name: ClassVar[str]
@@ -87,13 +88,7 @@ class Study:
     @property
     def papers(self) -> tuple[str, ...]:
         """The papers whose tables its cells are set beside."""
-        targets = (
-            target
-            for table in self.experiments
-            for comparison in table.comparisons
-            for target in comparison.targets
-        )
-        return tuple(dict.fromkeys(target.paper for target in targets))
+        return tuple(dict.fromkeys(target.paper for table in self.experiments for target in table.targets))
 
     def row(self, line: Line) -> Line:
         """The main tables' line of a line's method, which knows its name in the published numbers."""
@@ -122,8 +117,7 @@ class Study:
 
     @cached_property
     def _titles(self) -> dict[str, str]:
-        titles = {name: data.title for name, data in DATASETS.all().items()}
-        titles |= {name: method.title for name, method in METHODS.all().items()}
+        titles = {name: kind.title for name, kind in [*DATASETS.all().items(), *METHODS.all().items()]}
         titles |= {line.method: line.title for line in self.lines if line.title}
         return {**titles, **self.titles}
 
@@ -133,7 +127,8 @@ class Study:
 
     def column_title(self, column: Column) -> str:
         """A column in full: ``Cora, non-overlapping, 10 clients``."""
-        return column.description(self.title_of(column.dataset))
+        plural = "s" if column.clients > 1 else ""
+        return f"{self.title_of(column.dataset)}, {column.scenario}, {column.clients} client{plural}"
 
     def line_title(self, line: Line) -> str:
         """A line's name: its title, without one its method's, with the settings that tell it apart."""
@@ -145,67 +140,39 @@ class Study:
 STUDIES: Kind[Study] = Kind("study", "bench.reports", "bench.reports", "bench.studies.study:Study")
 
 
-def check_study(grid: Grid) -> None:
-    """Raises ``RequestError`` if a grid names a study that does not exist: no report would have its runs."""
-    if grid.study:
-        STUDIES.named(grid.study)
-
-
-Check = tuple[str, Iterable[str], Collection[str]]
-"""Where names stand, the names, and the names that there are."""
-
-
 def plans_of(studies: Mapping[str, Study | type[Study]]) -> dict[str, tuple[Experiment, ...]]:
     """Every experiment of studies by their names.
 
     Raises:
-        RequestError: a study names a method, published table or measured table that there is not, or a claim
-            is about lines that its tables do not have.
+        RequestError: a study names a method, a published table, an experiment or a line that there is not.
     """
     for study in studies.values():
-        one = study() if isinstance(study, type) else study
-        for where, names, known_names in chain(_methods(one), _targets(one), _claims(one)):
+        for where, names, known_names in _named(study() if isinstance(study, type) else study):
             for name in names:
                 if name not in known_names:
-                    raise unknown(where, name, known_names)
+                    raise unknown(f"{where} of study {study.name}:", name, known_names)
     return {name: study.experiments for name, study in studies.items()}
 
 
-def _methods(study: Study) -> Iterator[Check]:
+def _named(study: Study) -> Iterator[tuple[str, Iterable[str], Collection[str]]]:
+    """What a study names: where, the names, and the names that there are."""
     methods = set(METHODS.all())
-    of_lines = methods | {line.method for line in study.lines}
-    yield f"method in 'lines' of study {study.name}:", [line.runs for line in study.lines], methods
-    for place in ("control", "baseline", "proposed"):
-        names = filter(None, [getattr(study, place)])
-        yield f"method in '{place}' of study {study.name}:", names, of_lines
-    yield f"method in 'references' of study {study.name}:", study.references, of_lines
-
-
-def _targets(study: Study) -> Iterator[Check]:
-    for experiment in study.experiments:
-        for comparison in experiment.comparisons:
-            for target in comparison.targets:
-                tables = {value.table for value in published(target.paper, study.published)}
-                place = f"experiment {experiment.name} of study {study.name}"
-                yield f"table of {target.paper}.csv in {place}:", [target.table], tables
-
-
-def _claims(study: Study) -> Iterator[Check]:
-    tables = {experiment.name: experiment for experiment in study.experiments}
-    for claim in [claim for claims in study.claims for claim in claims.claims]:
-        names = (*claim.tables, *claim.reduced)
-        yield f"table in the claim '{claim.text}':", names, tables
-        for name in names:
-            yield f"line of {name} in the claim '{claim.text}':", *_lines(study, claim, tables[name])
-
-
-def _lines(study: Study, claim: Claim, table: Experiment) -> tuple[list[str], set[str]]:
-    """The lines that a claim names, and those of a table: a main table may have one of every method, and of
-    settings, in brackets, that are not known yet.
-    """
-    titles = {study.line_title(line) for line in (study.lines if table.finds else table.all_lines)}
-    names = sorted({*claim.first, *claim.second} - titles)
-    if table.main:
-        titles |= set(map(study.title_of, METHODS.all()))
-        names = [name.partition(" [")[0] for name in names]
-    return names, titles
+    yield "method in 'lines'", [line.runs for line in study.lines], methods
+    named = [study.baseline, study.control, *study.references, *filter(None, [study.proposed])]
+    yield (
+        "a reference, baseline, control or proposed method",
+        named,
+        methods | {line.method for line in study.lines},
+    )
+    tables = {table.name: table for table in study.experiments}
+    titles = set(map(study.title_of, methods))
+    for table in tables.values():
+        for target in table.targets:
+            printed = {value.table for value in published(target.paper, study.published)}
+            yield f"table of {target.paper} in experiment {table.name}", [target.table], printed
+        titles |= {study.line_title(line) for line in (study.lines if table.finds else table.all_lines)}
+    for claim in (claim for claims in study.claims for claim in claims.claims):
+        yield f"table in the claim '{claim.text}'", (*claim.tables, *claim.reduced), tables
+        lines = {*claim.first, *claim.second} - titles
+        # A main table may have lines of settings, in brackets, that are not known yet.
+        yield f"line in the claim '{claim.text}'", [line.partition(" [")[0] for line in sorted(lines)], titles

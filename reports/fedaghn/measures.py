@@ -13,10 +13,7 @@ from bench.studies.members import Members
 STAGES = {"First": None, "Prior": 6, "Middle": 2, "Final": 1}
 """Stage -> the part of the best round at which it is; First is the first round that depends on data."""
 
-EACH_SIDE = 3
-"""Modules that are shallow, and that are deep."""
-
-LAYERS = {"all": slice(None), "shallow": slice(EACH_SIDE), "deep": slice(-EACH_SIDE, None)}
+LAYERS = {"all": slice(None), "shallow": slice(3), "deep": slice(-3, None)}
 """Name of some layers -> which they are."""
 
 PAIRS = {

@@ -6,16 +6,12 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, ClassVar
 
-from bench.studies.dataset_tables import ClientMeans
 from bench.studies.experiment import read_study
 from bench.studies.published import Published, PublishedRuns
 from bench.studies.settings import Column, Reading
 from bench.studies.study import Study
 
 from .measures import MEASURES
-
-PAPER = "fedaghn"
-
 
 ROUNDS = {"cifar100_resnet18": 80, "tinyimagenet_resnet18": 40}
 """Rounds by the published name of a data set; 200 for all others (appendix C.3)."""
@@ -31,7 +27,6 @@ class FedAGHN(Study):
     lines, experiments, claims = read_study(files(__package__), MEASURES)
     primary = Reading("trained", "best_val")
     readings = (Reading("trained", "client_best_val"),)
-    data_table = ClientMeans(PAPER, clients=20, family="images")
     datasets: ClassVar[Mapping[str, str]] = {
         "cifar10-sample": "cifar10",
         "cifar100-sample": "cifar100",
@@ -51,11 +46,7 @@ class FedAGHN(Study):
         "cifar100-sample": "CIFAR-100 sample",
         "tiny-imagenet-sample": "Tiny-ImageNet sample",
     }
-    remarks = (
-        "FedAvg and FedProx are read from the received model, all others after local training.",
-        "Samples a class and client (Appendix Fig. 1) are drawn by 'bench data classes -d cifar10-sample -s "
-        "dirichlet0.1-released -s dirichlet0.2-released -s dirichlet0.5-released'.",
-    )
+    remarks = ("FedAvg and FedProx are read from the received model, all others after local training.",)
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
         """Three (appendix C.3), on one partition."""

@@ -70,14 +70,11 @@ NEWCOMERS_RECEIVED = replace(
     reading=Reading("received", "last"),
 )
 
-TRAINED_CLIENTS = "trained_clients"
-"""Name under which a run with newcomers keeps ``bench.engine.newcomers.last_shares``."""
-
 
 def _of_trained_clients(members: Members) -> pd.Series[float]:
-    return (
-        members.artefacts(TRAINED_CLIENTS).map(lambda shares: 100.0 * float(np.nanmean(shares))).astype(float)
-    )
+    """From what a run with newcomers keeps of ``bench.engine.newcomers.last_shares``."""
+    shares = members.artefacts("trained_clients")
+    return shares.map(lambda values: 100.0 * float(np.nanmean(values))).astype(float)
 
 
 OF_TRAINED_CLIENTS = Measure(

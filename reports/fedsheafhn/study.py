@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
+from itertools import product
 from typing import Any, ClassVar
 
-from bench.studies.dataset_tables import ClientMeans
+from bench.studies.dataset_tables import DataTable
 from bench.studies.experiment import read_study
 from bench.studies.published import Published, PublishedRuns
 from bench.studies.settings import Column, Reading, Settings
@@ -27,9 +28,6 @@ ROUNDS = {
 
 LOCAL_EPOCHS = dict(zip(DATASETS, (3, 3, 15, 10, 10, 10), strict=True))
 """Local epochs of the final version; the earlier one lists none."""
-
-TAKEOVER = "published value taken over from the FED-PUB paper (20/40/40 split, 3 runs)"
-"""Why a cell is no target: it equals FED-PUB's table digit for digit, and so has its protocol."""
 
 ALL_FEDERATIONS = frozenset((dataset, clients) for dataset in DATASETS for clients in (10, 20, 30, 50))
 
@@ -58,10 +56,6 @@ def is_foreign(target: Published, column: Column) -> bool:
     return (column.dataset, column.clients) in FOREIGN_VALUES.get((target.paper, target.method), frozenset())
 
 
-CALIBRATION = "the printed value of Local has chosen learning rate, local epochs and rounds"
-"""Why a value is no target: the setting is the one whose Local is nearest to it."""
-
-
 def fed_pub_protocol(dataset: str) -> dict[str, Any]:
     """The protocol behind FED-PUB's tables; its release states rounds and local epochs, of Cora alone."""
     protocol = {
@@ -70,11 +64,6 @@ def fed_pub_protocol(dataset: str) -> dict[str, Any]:
         "client.weight_decay": 1e-6,
     }
     return protocol | ({"protocol.rounds": 100, "protocol.local_epochs": 1} if dataset == "cora" else {})
-
-
-def is_calibrated(target: Published, column: Column) -> bool:
-    """Whether the settings of runs on FED-PUB's own clients were chosen by this value."""
-    return target.method == "local" and column.dataset != "cora" and column.scenario.startswith("published")
 
 
 SCENARIOS = {
@@ -93,16 +82,11 @@ class FedSheafHN(Study):
     grids = ("paper_tables", "quickstart")
     split_grids = ("published_splits",)
     lines, experiments, claims = read_study(files(__package__), MEASURES)
-    data_table = ClientMeans(
+    data_table = DataTable(
         "fedsheafhn_final",
-        settings=(
-            ("published", 10),
-            ("published", 20),
-            ("published-overlapping", 30),
-            ("published-overlapping", 50),
-        ),
-        split=(20.0, 40.0, 40.0),
+        {"graph": (*product(["published"], (10, 20)), *product(["published-overlapping"], (30, 50)))},
         scenarios=SCENARIOS,
+        split=(20.0, 40.0, 40.0),
     )
     primary = Reading("trained", "best_val")
     readings = (Reading("trained", "best_test"), Reading("received", "best_val"))
@@ -145,8 +129,10 @@ class FedSheafHN(Study):
         if not is_foreign(target, column):
             return ""
         if settings.get("protocol.split") != fed_pub_protocol(column.dataset)["protocol.split"]:
-            return TAKEOVER
-        return CALIBRATION if is_calibrated(target, column) else ""
+            return "published value taken over from the FED-PUB paper (20/40/40 split, 3 runs)"
+        if target.method == "local" and column.dataset != "cora" and column.scenario.startswith("published"):
+            return "the printed value of Local has chosen learning rate, local epochs and rounds"
+        return ""
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
         """Rounds, local epochs (final version only) and split of section 4.1; FED-PUB's for its values."""

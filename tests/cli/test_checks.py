@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -34,42 +35,6 @@ class Own(FedAvg):
 
 '''
 
-WRONG = {
-    "in_place": (
-        """
-    def update(self, clients, received, message):
-        trained = clients.fit(received)
-        for name in received:
-            received[name].clone()
-        self.model["head.bias"].add_(1.0)
-        return self.upload(trained)
-""",
-        ["head.bias of the received model was changed in place"],
-    ),
-    "guesses": (
-        """
-    def logits(self, models, batch):
-        return super().logits({name: value * 0 for name, value in models.items()}, batch)
-""",
-        ["trained model is right for"],
-    ),
-    "numbers": (
-        """
-    def aggregate(self, participants, received, upload):
-        self.model = {name: value[0] for name, value in upload.model.items()}
-""",
-        ["another order of clients gives other numbers"],
-    ),
-    "crashes": (
-        """
-    def aggregate(self, participants, received, upload):
-        raise ValueError("no such\\nthing")
-""",
-        ["ValueError in own_crashes.py, line", "no such thing"],
-    ),
-}
-
-
 pytestmark = pytest.mark.usefixtures("plugins")
 
 
@@ -81,38 +46,23 @@ def test_the_example_keeps_every_rule(bench: Bench) -> None:
     assert len(EXAMPLE.read_text().splitlines()) <= 60
 
 
-@pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_wrong_is_said(wrong: str, tmp_path: Path, bench: Bench) -> None:
-    body, problems = WRONG[wrong]
-    file = tmp_path / f"own_{wrong}.py"
-    file.write_text(HEAD.format(name=f"own_{wrong}") + body)
-    ended = bench(f"check-method {file}")
-    assert ended.code == 1
-    for problem in problems:
-        assert problem in " ".join(ended.out.split()), ended.out
-
-
-def test_a_problem_of_many_rules_is_said_once(
-    tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_wrong_is_said_once(tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     file = tmp_path / "own_once.py"
-    body = "\n    def setup_server(self):\n        raise ValueError('the only problem')\n"
+    body = "\n    def setup_server(self):\n        raise ValueError('the only\\nproblem')\n"
     file.write_text(HEAD.format(name="own_once") + body)
-    out = bench(f"check-method {file}").out
-    families = out.count(" data\n")
-    assert " ".join(out.split()).count("the only problem") == families
-    assert out.count("the same") > 5 * families
+    code, out, _ = bench(f"check-method {file}")
+    words = " ".join(out.split())
+    assert code == 1
+    assert re.search(r"ValueError in own_once.py, line \d+", words)
+    assert words.count("the only problem") == 1
+    assert out.count("the same") > 5
     assert max(map(len, out.splitlines())) < 60 + len(str(file.name))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "x = 1\nimport no_such_module\n",
-            "own.py cannot be imported: ModuleNotFoundError in line 2: No module",
-        ),
         ("import sys\nsys.exit(3)\n", "own.py cannot be imported: SystemExit in line 2: 3"),
         ("from bench.methods.fedavg import FedAvg\n", "holds no method"),
         (
@@ -129,13 +79,6 @@ def test_a_file_that_cannot_be_checked_is_refused(
     ended = bench(f"check-method {file}")
     assert ended.refused
     assert message in ended.err
-
-
-def test_another_kind_of_file_is_refused(tmp_path: Path, bench: Bench) -> None:
-    (tmp_path / "own.txt").write_text("x = 1\n")
-    ended = bench(f"check-method {tmp_path / 'own.txt'}")
-    assert ended.refused
-    assert ended.err == f"bench: FILE: expected a Python file, got {tmp_path / 'own.txt'}\n"
 
 
 # bench speed --------------------------------------------------------------------------------------
@@ -166,12 +109,10 @@ def test_what_is_measured_stays_where_another_method_cannot_run(
 
 
 @pytest.mark.slow
-def test_rounds_are_timed_in_the_scenario_that_is_asked_for(bench: Bench) -> None:
-    ended = bench("speed --threads 1 -d cora -s overlapping -k 10 -m fedavg --rounds 1 --json")
-    (row,) = json.loads(ended.out)
-    assert row["seconds_per_round"] > 0
-    assert "overlapping" in ended.err
-    assert "non-overlapping" not in ended.err
+def test_rounds_are_timed(bench: Bench) -> None:
+    out = bench("speed --threads 1 -d cora -k 10 -m fedavg --rounds 1").out
+    assert "Cora, non-overlapping" in out
+    assert "fedavg" in out
 
 
 @pytest.mark.usefixtures("circle")
@@ -179,11 +120,8 @@ def test_rounds_are_timed_in_the_scenario_that_is_asked_for(bench: Bench) -> Non
     ("request_", "reason"),
     [
         ("-m nope", "unknown method 'nope'"),
-        ("-s nope", "unknown scenario 'nope'"),
         ("--devices tpu", "unknown device 'tpu'"),
         ("-d circle -m fedavg -k 2 --rounds 5", "which has 6; got 5"),
-        ("-d circle -m fedsheafhn -k 2 --rounds 1", "not on hypergraph"),
-        ("-d circle -s overlapping -k 5", "use label-dirichlet"),
     ],
 )
 def test_a_wrong_request_for_speed_is_one_line(

@@ -130,7 +130,7 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
     assert len(to_run(swept[0])) == 2
     lines = ended.out.splitlines()
     assert "its code, or the engine's, has changed since 1 run: to be made again" in lines
-    assert any(line.startswith("2 runs of it: 2 to run, time ") for line in lines)
+    assert any(line.startswith("2 runs: 1 done, 1 missing; 2 to run, time ") for line in lines)
     assert "fedsheafhn/ranking/pairs.csv has all pairs" in " ".join(lines[-3:])
     assert max(map(len, lines)) <= 80
     pairs = (tmp_path / "out" / "fedsheafhn/ranking/pairs.csv").read_text().splitlines()
@@ -266,7 +266,7 @@ def test_a_dry_run_says_what_is_missing_and_writes_nothing(
     monkeypatch.setattr("bench.contract.checks.check", lambda method: iter(()))
     ended = bench(f"compare {EXAMPLE} -d cora,citeseer -k 10 --seed 0-1 --dry-run --out {tmp_path / 'out'}")
     assert ended.code == 0
-    assert "4 runs of it" in ended.out
+    assert "4 runs: 4 missing" in ended.out
     assert not list(tmp_path.iterdir())
 
 

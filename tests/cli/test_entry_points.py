@@ -82,25 +82,19 @@ def test_what_a_package_adds_is_found_and_named(packages: Path, bench: Bench) ->
     registry.forget()
     install(packages, OWN, *(kind.group for kind in KINDS))
     added = [set(kind.all()) - names for kind, names in zip(KINDS, before, strict=True)]
-    assert added == [
-        {"made_up_method"},
-        {"made-up-data"},
-        {"made-up-clients"},
-        {"made_up_model"},
-        {"made_up_study"},
-    ]
+    names = ["made_up_method", "made-up-data", "made-up-clients", "made_up_model", "made_up_study"]
+    assert added == [{name} for name in names]
     code, out, _ = bench("doctor")
     out = " ".join(out.split())
     assert code == 0
-    for line in ("method made_up_method", "dataset made-up-data", "scenario made-up-clients"):
-        assert f"ok plug-ins {line} from made-up-package 1.5" in out
-    assert "ok plug-ins study made_up_study from made-up-package 1.5" in out
+    for kind, name in zip(KINDS, names, strict=True):
+        assert f"ok plugins {kind.word} {name} from made-up-package 1.5" in out
     assert out.count(" from made-up-package") == len(KINDS)  # not what its module merely imports
 
 
 def test_a_package_that_cannot_be_imported_is_named_in_one_line(packages: Path, bench: Bench) -> None:
     install(packages, "raise ValueError('two\\nlines')\n", "bench.methods")
-    message = "entry point ours of made-up-package 1.5 cannot be imported: ValueError: two lines"
+    message = "made-up-package 1.5 cannot be imported: ValueError: two lines"
     code, _, error = bench("sweep -d cora -m local --dry-run")
     assert (code, error) == (2, f"bench: {message}\n")
     code, out, _ = bench("doctor")

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from bench.report.document import Report
+from bench.errors import RequestError
 from bench.report.request import Request
 from bench.runner.run import Outcome, Sweep
-from bench.site.folder import Contents
-from bench.store import open_store
 
 from .conftest import Bench
 
@@ -39,27 +37,15 @@ def test_what_is_said_of_a_sweep_reaches_it(
 def test_a_report_gets_what_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bench: Bench
 ) -> None:
-    asked: list[Any] = []
-
-    def compose(source: Any, request: Request, studies: Any, **_: Any) -> Report:
-        asked.append(request)
-        return Report(())
-
-    def write(report: Report, out: Path, *further: Any) -> Contents:
-        asked.append(out)
-        return Contents("", [])
+    def compose(source: Any, request: Request, *_: Any, **__: Any) -> None:
+        raise RequestError(repr(request))
 
     monkeypatch.setattr("bench.report.report.compose", compose)
-    monkeypatch.setattr("bench.site.documents.write", write)
     words = "--study fedhgn -d cora -d citeseer -s overlapping -k 8 -m local -m fedavg --grid robust"
-    url = f"sqlite:///{tmp_path / 'own.db'}"
-    with open_store(url, create=True):
-        pass
-    assert bench("report", words, f"--out {tmp_path / 'out'} --db {url} --own").code == 0
     wanted = Request(
         ("fedhgn",), ("cora", "citeseer"), ("overlapping",), (8,), ("local", "fedavg"), grid="robust"
     )
-    assert asked == [wanted, tmp_path / "out"]
+    assert bench("report", words, f"--out {tmp_path / 'out'} --shipped").err == f"bench: {wanted!r}\n"
 
 
 @pytest.mark.parametrize(

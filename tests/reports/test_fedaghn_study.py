@@ -1,7 +1,6 @@
 """FedAGHN's study: its collaboration weights, its published cells, and the runs of its grids."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,9 +14,8 @@ from bench.report.captions import caption_of, fine_print_of
 from bench.report.score import judged_once
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedaghn.measures import shares, stage_round
-from bench.store.bundle import Bundle, write_bundle
 from bench.store.tables import Tables
-from bench.studies.members import best_rounds, client_rows
+from bench.studies.members import Members, client_rows
 from bench.studies.published import published
 from bench.studies.settings import Column
 
@@ -53,7 +51,7 @@ def layered(rounds: int, layers: int) -> np.ndarray:
     return own[..., None, None] * eye + (1 - own[..., None, None]) * (1 - eye) / 19
 
 
-def database(best: int, weights: np.ndarray, alike: Sequence[int] = ()) -> MemoryStore:
+def database(best: int, weights: np.ndarray, alike: Sequence[int] = (12,)) -> MemoryStore:
     """One run of FedAGHN in the reduced case study whose best validation round is ``best``.
 
     On the test split it has as many right after the rounds that are ``alike``, and fewer after all others.
@@ -75,21 +73,17 @@ def database(best: int, weights: np.ndarray, alike: Sequence[int] = ()) -> Memor
     return made
 
 
-def best_round(source: Tables, run: int, stage: str = "trained") -> int | None:
-    read = client_rows(source, [run], "accuracy", stage, "test", "best_val")
-    return best_rounds(source, [run], stage, read).get(run)
+def best_rounds(source: Tables, stage: str) -> list[int]:
+    rows = pd.DataFrame({"run": source.runs()["id"]})
+    read = client_rows(source, rows["run"], "accuracy", stage, "test", "best_val")
+    return Members(rows, source, "accuracy", stage, "best_val", read, {}).best_rounds().tolist()
 
 
-@pytest.mark.parametrize(("alike", "found"), [((12,), 12), ((3, 12), None)])
-def test_without_a_validation_curve_the_best_round_is_the_only_one_with_its_counts(
-    alike: tuple[int, ...], found: int | None, tmp_path: Path
-) -> None:
-    own = database(12, layered(20, 6), alike)
-    write_bundle(own, own.runs(), tmp_path / "bundle")
-    bundle = Bundle(tmp_path / "bundle")
-    assert best_round(bundle, 1) == found
-    assert best_round(bundle, 1, "received") is None  # all rounds have the same counts
-    assert best_round(own, 1) == 12
+@pytest.mark.parametrize(("alike", "found"), [((12,), [12]), ((3, 12), [])])
+def test_the_best_round_is_the_only_one_with_its_counts(alike: tuple[int, ...], found: list[int]) -> None:
+    source = database(12, layered(20, 6), alike)
+    assert best_rounds(source, "trained") == found
+    assert best_rounds(source, "received") == []  # all rounds have the same counts
 
 
 def test_a_caption_of_many_measures_is_short_and_the_notes_say_what_they_are() -> None:

@@ -9,7 +9,6 @@ import study_cells
 from stored_runs import MemoryStore
 from study_cells import cells_of, figures_of, one, printed_beside, unrelated
 
-from bench.figures.drawing import draw
 from bench.frames.graded_cells import collect
 from bench.reports.fedhgn import FedHGN
 from bench.spec import RunSpec
@@ -105,27 +104,6 @@ def test_a_model_of_all_data_is_drawn_beside_the_others_as_far_as_they_go() -> N
     assert panel.data.groupby("method").size().to_dict() == {"fedhgn": 600, "global_hgnn": 600}
     own = panel.data[panel.data["method"] == "fedhgn"]
     assert own["local epochs"].tolist() == list(range(1, 601))  # an evaluation an epoch
-
-
-def test_training_loss_is_drawn_by_round() -> None:
-    database = MemoryStore()
-    column = Column("coraca", "label-dirichlet", 6)
-    fall = np.linspace(1.9, 0.4, 200)
-    for seed, loss in ((0, fall), (1, fall + 0.2), (2, np.full(200, np.nan))):
-        made = spec("fedhgn_convergence", "fedhgn", seed, column)
-        database.add_run(made, [50] * 6, artefacts={"loss": loss})
-    _, figure = figures_of(FedHGN, "convergence", database)
-    assert "mean over clients" in figure.caption
-    (panel,) = figure.panels
-    rows = panel.data
-    assert rows["round"].tolist() == list(range(1, 201))
-    assert set(zip(rows["method"], rows["n"], strict=True)) == {("fedhgn", 2)}  # the third was not finite
-    assert rows["mean"].tolist() == pytest.approx(fall + 0.1)
-    assert rows["std"].tolist() == pytest.approx([0.1 * 2**0.5] * 200)
-    (axes, *_) = draw(figure).axes
-    assert axes.get_ylabel() == "Training loss"
-    assert 0 <= axes.get_ylim()[0] < 0.5  # the mean ends at 0.5
-    assert axes.get_ylim()[1] < 3
 
 
 def test_the_table_of_repeats_stands_beside_every_value_of_dblp4k() -> None:

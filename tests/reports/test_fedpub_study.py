@@ -91,12 +91,9 @@ def test_committed_runs_stand_beside_ours_client_by_client_and_round_by_round() 
         assert cell.std == pytest.approx(100 / 94 / 2**0.5)
     ended = one(by_round, method="fedaux", point="Round 40", measure="by_round_trained")
     assert ended.n == 0  # the curve ends before
-    (figure,) = figures_of(FedPubProtocol, "committed_rounds", database)
-    trained, _ = figure.panels
-    markers = trained.data[trained.data["n"] == 0].groupby("method")["mean"].apply(list).to_dict()
-    rounds = [27.7, 50.6, 65.1, 65.2, 64.7, 75.2, 79.2, 80.6, 81.2, 81.3]
-    assert markers["fedaux (published)"] == rounds
-    assert trained.data.loc[trained.data["method"] == "fedaux", "round"].tolist() == [1, 5, 10, 20, 30]
+    trained, _ = figures_of(FedPubProtocol, "committed_rounds", database)
+    rows = trained.panels[0].data
+    assert rows.loc[rows["method"] == "fedaux", "round"].tolist() == [1, 5, 10, 20, 30]
 
 
 def test_the_committed_clients_are_ours_in_their_order() -> None:

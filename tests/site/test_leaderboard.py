@@ -19,7 +19,7 @@ from bench.reports.fedsheafhn import FedSheafHN
 from bench.site.folder import dataset_page, method_page
 from bench.site.leaderboard import build
 from bench.store import open_store
-from bench.studies.dataset_tables import settings
+from bench.studies.dataset_tables import texts
 from bench.studies.shipped import merged
 
 
@@ -121,7 +121,8 @@ def test_measured_statistics_stand_beside_published_ones_with_a_verdict(cora: Pa
     rows = {(row["Clients"], row["Quantity"]): row for row in records(cora.tables[0])}
     shipped = shipped_statistics().dropna(subset=["measured", "published"])
     shipped = shipped[(shipped["paper"] == "fedsheafhn_final") & (shipped["dataset"] == "cora")]
-    places = zip(settings(shipped), shipped["quantity"].str.replace("_", " "), strict=True)
+    words = texts(shipped)
+    places = zip(words["clients"], words["quantity"], strict=True)
     measured = dict(zip(places, shipped.to_dict("records"), strict=True))
     assert set(rows) == set(measured)
     for place, row in measured.items():

@@ -63,7 +63,7 @@ def test_runs_that_lack_a_metric() -> None:
     older = MemoryStore()
     older.add_run(resolve("cora", "non-overlapping", 10, "local", 0), [70, 80])
     for metric in ("macro_f1", "roc_auc"):
-        with pytest.raises(RequestError, match=r"1 of 1 .* 'bench sweep --grid NAME' .*--rerun changed"):
+        with pytest.raises(RequestError, match=r"no finished run .*'bench sweep --grid NAME'"):
             whole_frame("clients", older, metric)
-    with pytest.raises(RequestError, match="5 of 5"):
+    with pytest.raises(RequestError, match="no finished run"):
         whole_frame("clients", database(), "roc_auc")

@@ -212,7 +212,9 @@ def test_own_runs_stand_beside_shipped_ones(measured: Path, tmp_path: Path) -> N
         assert report_of(source, tmp_path / "out", study=PlannedToy).shipped == 2
 
 
-def test_nothing_to_show_is_one_line(measured: Path, tmp_path: Path) -> None:
+def test_nothing_to_show_is_one_line(
+    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def refusal(url: str | None = None, own: bool = False) -> str:
         with pytest.raises(RequestError) as error:
             cells(measured, url, own)
@@ -224,7 +226,8 @@ def test_nothing_to_show_is_one_line(measured: Path, tmp_path: Path) -> None:
         cells(measured, own=True, shown=True)
     assert "run 'bench sweep' first" in refusal(f"sqlite:///{tmp_path / 'none.db'}")
     (measured / "first" / "curves.parquet").unlink()
-    assert "curves.parquet" in refusal()
+    assert "no database at" in refusal()
+    assert "curves.parquet" in capsys.readouterr().err
     shutil.rmtree(measured)
     assert "no database at" in refusal()
 

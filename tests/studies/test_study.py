@@ -44,24 +44,27 @@ SIDES = ("FedProx",), ("Local", "FedAvg")
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        ("control", "majoritty", "'control' of study other: 'majoritty': did you mean 'majority'?"),
-        ("baseline", "majoritty", "'baseline' of study other"),
-        ("proposed", "majoritty", "'proposed' of study other"),
-        ("references", ("local", "majoritty"), "'references' of study other"),
+        ("control", "majoritty", "control or proposed method of study other: 'majoritty': did you mean"),
+        ("proposed", "majoritty", "'majoritty': did you mean 'majority'?"),
+        ("references", ("local", "majoritty"), "'majoritty': did you mean 'majority'?"),
         ("lines", (*LINES, Line("majoritty", "Majority")), "'lines' of study other"),
         ("lines", (*LINES, Line("constant", "Majority", reads="majoritty")), "'lines' of study other"),
         (
             "experiments",
             beside(Target("toy", "Table I")),
-            "table of toy.csv in experiment table1 of study other: 'Table I': did you",
+            "table of toy in experiment table1 of study other: 'Table I': did you",
         ),
         ("experiments", beside(Target("toyy", "Table 1")), "paper 'toyy': did you mean 'toy'"),
-        ("claims", about(*SIDES, ("tabel1",), text="it wins"), "table in the claim 'it wins': 'tabel1': did"),
+        (
+            "claims",
+            about(*SIDES, ("tabel1",), text="it wins"),
+            "table in the claim 'it wins' of study other: 'tabel1': did",
+        ),
         ("claims", about(*SIDES, ("table1",), ("tabel2",)), "'tabel2': did you mean 'table2'"),
         (
             "claims",
             about(("FedProxx",), ("Local",), ("table1",)),
-            "line of table1 in the claim '': 'FedProxx'",
+            "line in the claim '' of study other: 'FedProxx'",
         ),
         ("claims", about(("FedProx",), ("Lokal",), ("table1",)), "'Lokal': did you mean 'Local'"),
         (
