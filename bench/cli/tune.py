@@ -63,45 +63,45 @@ def tune(
     requests, reasons = tunings(runs, trials, seeds)
     home = paths.home()
     database = db or f"sqlite:///{home / 'tuning.db'}"
-    notes = console(errors=as_json)
-
+    searches, timings = opened_searches(database, requests, batch)
     if optuna is not None:
-        searches, _ = opened_searches(database, requests, batch)
         proposals.export([(search.tuning, search.trials) for search in searches], optuna)
         print(optuna)
         return 0
     history = stored_runs(paths.default_database()).values()
+    notes = console(errors=as_json)
     with opened_pool(machines, len(requests) * trials * len(seeds), home) as pool:
+        estimator = plan.Estimator([*history, *timings], pool.devices[0])
         if dry_run:
-            searches, timings = opened_searches(database, requests, batch)
-            estimator = plan.Estimator([*history, *timings], pool.devices[0])
             data_gap = plan.data_at_hand(roots)
-            rows = [show.row(each, estimator, data_gap(each.tuning.spec.dataset)) for each in searches]
+            rows = [show.standing(one, estimator, data_gap(one.tuning.spec.dataset)) for one in searches]
             if as_json:
-                tree = {"searches": rows, "skipped": reasons, "slots": len(pool.devices)}
-                print(json.dumps(tree, indent=1))
+                print(json.dumps({"searches": [row._asdict() for row in rows], "skipped": reasons}, indent=1))
                 return 0
-            console(120).print(show.table(rows))
+            for row in rows:
+                say(show.standing_line(row), notes)
             for name, reason in reasons.items():
                 say(f"left out: {name}: {reason}", notes)
             say(show.cost(rows, len(pool.devices), batch * len(seeds)), notes)
             return 0
         result = run_searches(
-            requests,
+            searches,
             database,
             home,
             roots,
             pool,
-            batch,
             display.Display(notes, only_notes=True),  # trials have lines of their own
+            estimator,
             lambda *trial: say(show.line(*trial), notes),
-            history,
         )
-    if as_json:
-        print(json.dumps(show.outcome_json(result), indent=1))
-    else:
-        for record, _ in result.records:
+    finished = []
+    for record, path in result.records:
+        shown = record.model_dump(include={"winner", "default_validation", "budget", "used"})
+        finished.append({"search": record.study, "file": str(path), **shown})
+        if not as_json:
             say(show.result(record), notes)
+    if as_json:
+        print(json.dumps({"finished": finished, "failed": result.failed}, indent=1))
     for title, reason in result.failed.items():
         say(f"{title}: no winner: {reason}", notes)
     return 1 if result.failed else 0

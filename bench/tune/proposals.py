@@ -69,17 +69,9 @@ def _distributions(tuning: Tuning) -> dict[str, BaseDistribution]:
 
 
 def export(searches: Sequence[tuple[Tuning, Sequence[Trial]]], path: Path) -> None:
-    """Write searches as a journal of the library, which ``optuna-dashboard`` opens.
-
-    Raises:
-        RequestError: no search has a trial, or the file exists.
-    """
-    if not any(trials for _, trials in searches):
-        raise RequestError("--optuna: no search has a trial yet: run bench tune first, without --optuna")
+    """Write searches into a new file, as a journal of the library, which ``optuna-dashboard`` opens."""
     if path.exists():
         raise RequestError(f"--optuna expects a new file, got {path}")
-    path.parent.mkdir(parents=True, exist_ok=True)
     storage = JournalStorage(JournalFileBackend(str(path)))
     for tuning, trials in searches:
-        if trials:
-            rebuilt(tuning, trials, storage)
+        rebuilt(tuning, trials, storage)

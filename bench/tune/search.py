@@ -34,9 +34,6 @@ from bench.tune.tuning import STAGE, Tuning, numerics
 EPSILON = 1e-6
 """Client epochs that are nothing but rounding."""
 
-HOPELESS = ("not_applicable", "no_data")
-"""States of a run of a search that can have no number."""
-
 
 class TrialRun(NamedTuple):
     """A stored run, with the mean validation accuracy over clients of the trained model at its best round.
@@ -69,16 +66,17 @@ class Search:
         self.runs: dict[int, dict[int, TrialRun]] = {}  # by the configuration's number in the space, by seed
         self._width = width
 
-    def take(self, spec: RunSpec, run: TrialRun, clients: str) -> None:
-        """Take a stored run into account, if it is one of the search."""
+    def take(self, spec: RunSpec, run: TrialRun, clients: str) -> bool:
+        """Take a stored run into account; False if it is none of the search."""
         place = self.tuning.place_of(spec)
         if place is None:
-            return
-        if run.state in HOPELESS:
+            return False
+        if run.state in ("not_applicable", "no_data"):  # data may be there by the next call
             self.hopeless = run.reason if run.state == "not_applicable" or self.pending else ""
-            return
-        self.clients = clients or self.clients
-        self.runs.setdefault(place, {})[spec.seed] = run
+        else:
+            self.clients = clients or self.clients
+            self.runs.setdefault(place, {})[spec.seed] = run
+        return True
 
     def look(self) -> list[Trial]:
         """Look where the search stands now; returned are the trials that have ended since the last look."""
@@ -90,15 +88,15 @@ class Search:
         batch = [default]
         while batch:
             self._try_out(batch)
+            room, self.ended = self._room()
             if self.to_run:
+                self.ended = ""
                 break
             batch, queue = queue[: self._width], queue[self._width :]
-            size = self._size()
+            size = min(self._width, room)
             if len(batch) < size:
                 proposals = [place for place in propose(tuning, self.trials, size) if place not in batch]
                 batch += proposals[: size - len(batch)]
-        else:
-            self.ended = self._used_up()
         return [trial for trial in self.trials if trial.parameters not in known]
 
     def _try_out(self, batch: Sequence[int]) -> None:
@@ -116,34 +114,19 @@ class Search:
     def _epochs_left(self) -> float:
         return self.tuning.budget - client_epochs(self.trials)
 
-    def _trials_left(self) -> int:
-        """For how many trials as dear as the dearest so far, or a plain one, client epochs are left."""
-        dearest = max([self.tuning.run_epochs, *(trial.client_epochs for trial in self.trials)])
-        return int((self._epochs_left() + EPSILON) // dearest)
-
-    def _used_up(self) -> str:
-        """The part of the budget that is used up; empty where the search goes on."""
-        if len(self.trials) >= self.tuning.trials:
-            return "trials"
-        if self._trials_left() < 1:
-            return "client epochs"
-        return "space" if len(self.trials) >= len(self.tuning.configurations) else ""
-
-    def _size(self) -> int:
-        """How many trials may come next side by side."""
-        if self._used_up():
-            return 0
-        most_trials = min(self.tuning.trials, len(self.tuning.configurations))
-        return min(self._width, self._trials_left(), most_trials - len(self.trials))
-
-    def check_total(self) -> None:
-        """Raises ``RequestError`` where more trials are stored than are asked for."""
-        count, asked = len(self.runs), self.tuning.trials
-        if count > asked:
-            problem = (
-                f"{count} trials are done, and --trials is a total: expected {count} or more, got {asked}"
-            )
-            raise RequestError(f"{self.tuning.title}: {problem}")
+    def _room(self) -> tuple[int, str]:
+        """How many trials may follow that are as dear as the dearest so far, or a plain one; if none may, the
+        part of the budget that is used up.
+        """
+        tuning, count = self.tuning, len(self.trials)
+        dearest = max([tuning.run_epochs, *(trial.client_epochs for trial in self.trials)])
+        rooms = {
+            "trials": tuning.trials - count,
+            "client epochs": int((self._epochs_left() + EPSILON) // dearest),
+            "space": len(tuning.configurations) - count,
+        }
+        smallest = min(rooms, key=rooms.__getitem__)
+        return rooms[smallest], smallest if rooms[smallest] < 1 else ""
 
     def steps(self) -> list[Step]:
         """The runs that come next and were not asked for before."""
@@ -179,38 +162,33 @@ def _trial(tuning: Tuning, number: int, place: int, runs: Sequence[TrialRun], sh
 
 
 def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | None = None) -> None:
-    """Give searches their stored runs, or those of some spec hashes.
-
-    Raises:
-        RequestError: runs are by code of other numerics.
+    """Give searches their stored runs, or those of some spec hashes; ones by code of other numerics are a
+    ``RequestError``.
     """
     filters = {} if hashes is None else {"spec_hash": list(hashes)}
-    cells = {(search.tuning.spec.method, search.tuning.spec.dataset) for search in searches}
-    frame = store.runs(**filters, method=sorted({method for method, _ in cells}))
+    frame = store.runs(**filters, method=sorted({search.tuning.spec.method for search in searches}))
     scores = store.client_results(frame["id"], stage=STAGE, split="val", rule="best_val", metric=ACCURACY)
     means = scores.groupby("run_id")["value"].mean().to_dict()
     epochs = store.artefacts(frame["id"], CLIENT_EPOCHS)
     for row in frame.to_dict("records"):
         spec = RunSpec.model_validate_json(row["spec"])
         made_by = {"method": row["method_numerics"], "engine": row["engine_numerics"]}
-        if (spec.method, spec.dataset) in cells and made_by != numerics(spec.method):
-            raise RequestError(
-                f"{spec.method} {spec.dataset}: its trials in {store.name} are by code of other numerics "
-                f"({made_by}, now {numerics(spec.method)}); name another --db"
-            )
         used = float(epochs[row["id"]]) if row["id"] in epochs else None
         ending = (row["state"], row["reason"], means.get(row["id"]), used, row["seconds_total"])
         for search in searches:
-            search.take(spec, TrialRun(row["id"], *ending), row["partition_hash"])
+            is_its = search.take(spec, TrialRun(row["id"], *ending), row["partition_hash"])
+            if is_its and made_by != numerics(spec.method):
+                gap = f"its trials in {store.name} are by code of other numerics; name another --db"
+                raise RequestError(f"{search.tuning.title}: {gap}")
 
 
 def opened_searches(
     database: str, tunings: Sequence[Tuning], width: int
 ) -> tuple[list[Search], list[Stored]]:
-    """The searches as they are stored, and what their runs took.
+    """The searches as they are stored, of which ``width`` trials are made side by side, and every stored run.
 
     Raises:
-        RequestError: as ``read`` and ``Search.check_total``; the database holds runs that are reported.
+        RequestError: as ``read``; more trials are stored than asked for, or runs that are reported.
     """
     searches = [Search(tuning, width) for tuning in tunings]
     history = list(stored_runs(database, searches=True).values())
@@ -219,7 +197,10 @@ def opened_searches(
             read(store, searches)
     for search in searches:
         search.look()
-        search.check_total()
+        count, asked = len(search.runs), search.tuning.trials
+        if count > asked:
+            problem = f"{count} trials are done, and --trials is a total: expected {count} or more"
+            raise RequestError(f"{search.tuning.title}: {problem}, got {asked}")
     return searches, history
 
 
@@ -231,22 +212,21 @@ OnTrial = Callable[[Search, Trial], None]
 
 @dataclass
 class Searches:
-    """The searches of a request: those that go on, why others have no winner, and the records of those that
-    have one with their files.
+    """The searches of a request: those that go on, the records of those that have a winner with their files,
+    and why others have none.
     """
 
     going: list[Search]
-    failed: dict[str, str]
     home: Path
     on_trial: OnTrial
     records: list[tuple[Record, Path]] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
 
     def follow(self, store: Store, states: Mapping[str, str]) -> list[Step]:
         """What else is to run, given the states of ended runs by spec hash."""
         searches = [search for search in self.going if search.pending & states.keys()]
-        if not searches:
-            return []
-        read(store, searches, set().union(*(search.pending & states.keys() for search in searches)))
+        if searches:
+            read(store, searches, set().union(*(search.pending & states.keys() for search in searches)))
         for search in searches:
             search.pending -= states.keys()
             for new_trial in search.look():
@@ -274,42 +254,26 @@ class Searches:
 
 
 def run_searches(
-    tunings: Sequence[Tuning],
+    going: Sequence[Search],
     database: str,
     home: Path,
     roots: tuple[Path, ...],
     pool: Pool,
-    width: int,
     display: Display,
+    estimator: Estimator,
     on_trial: OnTrial,
-    history: Iterable[Stored] = (),
     execute: Execute = execute,
     build: Build = build_federation,
 ) -> Searches:
-    """Run every search to the end of its budget, and write the record of each as it ends.
-
-    ``width`` trials of each are made side by side. ``history`` says what runs take, beside those of the
-    ``database``.
-
-    Raises:
-        RequestError: as ``opened_searches`` and ``Sweep.run``.
-        KeyboardInterrupt: as ``Sweep.run``. The same request goes on.
+    """Run searches of ``opened_searches`` to the end of their budgets, and write the record of each as it
+    ends. Raises as ``Sweep.run``; the same request goes on.
     """
-    going, timings = opened_searches(database, tunings, width)
-    searches = Searches(going, {}, home, on_trial)
-    outcome = Sweep(
-        searches.next_steps([*going]),
-        database,
-        roots,
-        pool,
-        display,
-        Estimator([*history, *timings], pool.devices[0]),
-        execute,
-        build,
-        home=home,
-        follow_up=searches.follow,
-    ).run()
-    reason = "; ".join(outcome.left) or "its runs were lost"
-    for search in going:
+    searches = Searches([*going], home, on_trial)
+    plan, follow = searches.next_steps(going), searches.follow
+    sweep = Sweep(
+        plan, database, roots, pool, display, estimator, execute, build, home=home, follow_up=follow
+    )
+    reason = "; ".join(sweep.run().left) or "its runs were lost"
+    for search in searches.going:
         searches.failed[search.tuning.title] = f"{reason}; the same command goes on"
     return searches

@@ -37,7 +37,7 @@ def test_the_space_is_numbered_with_the_last_parameter_fastest() -> None:
 def test_the_dashboard_reads_what_is_exported(tmp_path: Path) -> None:
     search = tuning(trials=16)
     where = go_on(search)
-    path = tmp_path / "new" / "searches.log"
+    path = tmp_path / "searches.log"
     export([(search, where.trials)], path)
     storage = JournalStorage(JournalFileBackend(str(path)))
     (name,) = optuna.get_all_study_names(storage)
