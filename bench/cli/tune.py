@@ -20,7 +20,6 @@ def tune(
     db: str | None = None,
     data_root: options.DataRoot = None,
     machines: options.Machines = options.LOCAL,
-    batch: options.Count = 1,
     dry_run: options.Flag = False,
     optuna: Path | None = None,
     as_json: options.AsJson = False,
@@ -37,7 +36,6 @@ def tune(
         trials: Trials of a search in total; with rounds, local epochs and seeds it gives the client epochs.
         settings: A setting that is not tuned, such as protocol.rounds=8; may be given several times.
         db: Database of the searches' runs, none that are reported; default: sqlite:///BENCH_HOME/tuning.db.
-        batch: Trials of a search side by side. More of them fill a larger machine, and take another way.
         dry_run: Print the searches, how far they are and how long the rest takes, and run nothing.
         optuna: File for the trials that are done, for optuna-dashboard; nothing is run.
     """
@@ -63,7 +61,7 @@ def tune(
     requests, reasons = tunings(runs, trials, seeds)
     home = paths.home()
     database = db or f"sqlite:///{home / 'tuning.db'}"
-    searches, timings = opened_searches(database, requests, batch)
+    searches, timings = opened_searches(database, requests)
     if optuna is not None:
         proposals.export([(search.tuning, search.trials) for search in searches], optuna)
         print(optuna)
@@ -79,10 +77,10 @@ def tune(
                 print(json.dumps({"searches": [row._asdict() for row in rows], "skipped": reasons}, indent=1))
                 return 0
             for row in rows:
-                say(show.standing_line(row), notes)
+                say(str(row), notes)
             for name, reason in reasons.items():
                 say(f"left out: {name}: {reason}", notes)
-            say(show.cost(rows, len(pool.devices), batch * len(seeds)), notes)
+            say(show.cost(rows, len(pool.devices), len(seeds)), notes)
             return 0
         result = run_searches(
             searches,

@@ -1,9 +1,8 @@
 """Where searches stand, by their stored runs, and searches run to the end of their budgets.
 
-Nothing of a search is kept but its runs. A trial is a configuration, run with every seed of the search.
-Trials come in batches: the default configuration alone, then as many as were asked for side by side. A batch
-is proposed by the trials of the batches before alone. So neither what runs beside nor how long a run takes
-decides anything, and a search that was stopped takes the same way again.
+Nothing of a search is kept but its runs. A trial is a configuration, run with every seed of the search. The
+default configuration comes first; every other one is proposed by the trials before. So neither what runs
+beside nor how long a run takes decides anything, and a search that was stopped takes the same way again.
 """
 
 from __future__ import annotations
@@ -49,13 +48,13 @@ class TrialRun(NamedTuple):
 
 
 class Search:
-    """One search with its stored runs, of which ``width`` trials are made side by side.
+    """One search with its stored runs.
 
     ``trials`` are those that have ended, ``to_run`` the runs that come next, ``ended`` the part of the budget
     that is used up, ``hopeless`` why there can be no number. ``clients`` is the hash of the runs' federation.
     """
 
-    def __init__(self, tuning: Tuning, width: int) -> None:
+    def __init__(self, tuning: Tuning) -> None:
         self.tuning = tuning
         self.clients = ""
         self.trials: list[Trial] = []
@@ -64,7 +63,6 @@ class Search:
         self.hopeless = ""
         self.pending: set[str] = set()  # spec hashes of runs that were asked for
         self.runs: dict[int, dict[int, TrialRun]] = {}  # by the configuration's number in the space, by seed
-        self._width = width
 
     def take(self, spec: RunSpec, run: TrialRun, clients: str) -> bool:
         """Take a stored run into account; False if it is none of the search."""
@@ -80,53 +78,39 @@ class Search:
 
     def look(self) -> list[Trial]:
         """Look where the search stands now; returned are the trials that have ended since the last look."""
-        tuning, known = self.tuning, [trial.parameters for trial in self.trials]
-        default = tuning.configurations.index(tuning.default)
+        known, default = len(self.trials), self.tuning.configurations.index(self.tuning.default)
         first_ids = {place: min(run.id for run in runs.values()) for place, runs in self.runs.items()}
-        queue = [place for place in sorted(first_ids, key=first_ids.__getitem__) if place != default]
-        self.trials, self.to_run, self.ended = [], [], ""
-        batch = [default]
-        while batch:
-            self._try_out(batch)
-            room, self.ended = self._room()
+        places = [place for place in sorted(first_ids, key=first_ids.__getitem__) if place != default]
+        self.trials, self.to_run = [], []
+        for place in (default, *places):
+            self._try_out(place)
             if self.to_run:
-                self.ended = ""
                 break
-            batch, queue = queue[: self._width], queue[self._width :]
-            size = min(self._width, room)
-            if len(batch) < size:
-                proposals = [place for place in propose(tuning, self.trials, size) if place not in batch]
-                batch += proposals[: size - len(batch)]
-        return [trial for trial in self.trials if trial.parameters not in known]
+        self.ended = "" if self.to_run else self._used_up()
+        if not self.to_run and not self.ended:
+            self._try_out(propose(self.tuning, self.trials))
+        return self.trials[known:]
 
-    def _try_out(self, batch: Sequence[int]) -> None:
-        """Add the trials of a batch that have ended, and what is to run of the others."""
-        share = self._epochs_left() / len(batch)
-        for place in sorted(batch):
-            runs = self.runs.get(place, {})
-            specs = self.tuning.specs(self.tuning.configurations[place])
-            missing_specs = [spec for spec in specs if spec.seed not in runs]
-            self.to_run += missing_specs
-            if not missing_specs:
-                seed_runs = [runs[seed] for seed in self.tuning.seeds]
-                self.trials.append(_trial(self.tuning, len(self.trials), place, seed_runs, share))
+    def _try_out(self, place: int) -> None:
+        """Add the trial of a configuration if it has ended, else what is to run of it."""
+        runs = self.runs.get(place, {})
+        specs = self.tuning.specs(self.tuning.configurations[place])
+        self.to_run = [spec for spec in specs if spec.seed not in runs]
+        if not self.to_run:
+            seed_runs = [runs[seed] for seed in self.tuning.seeds]
+            self.trials.append(_trial(self.tuning, len(self.trials), place, seed_runs, self._epochs_left()))
 
     def _epochs_left(self) -> float:
         return self.tuning.budget - client_epochs(self.trials)
 
-    def _room(self) -> tuple[int, str]:
-        """How many trials may follow that are as dear as the dearest so far, or a plain one; if none may, the
-        part of the budget that is used up.
-        """
-        tuning, count = self.tuning, len(self.trials)
-        dearest = max([tuning.run_epochs, *(trial.client_epochs for trial in self.trials)])
-        rooms = {
-            "trials": tuning.trials - count,
-            "client epochs": int((self._epochs_left() + EPSILON) // dearest),
-            "space": len(tuning.configurations) - count,
-        }
-        smallest = min(rooms, key=rooms.__getitem__)
-        return rooms[smallest], smallest if rooms[smallest] < 1 else ""
+    def _used_up(self) -> str:
+        """The part of the budget that allows no other trial as dear as the dearest so far, or a plain one."""
+        dearest = max([self.tuning.run_epochs, *(trial.client_epochs for trial in self.trials)])
+        if len(self.trials) >= self.tuning.trials:
+            return "trials"
+        if self._epochs_left() + EPSILON < dearest:
+            return "client epochs"
+        return "space" if len(self.trials) >= len(self.tuning.configurations) else ""
 
     def steps(self) -> list[Step]:
         """The runs that come next and were not asked for before."""
@@ -135,19 +119,17 @@ class Search:
         return [Step(Planned(spec, spec.method), "missing", to_run=True) for spec in specs]
 
 
-def _trial(tuning: Tuning, number: int, place: int, runs: Sequence[TrialRun], share: float) -> Trial:
-    """A trial of these runs. One that has used more than its share of the client epochs is cut: it has no
-    number.
-    """
+def _trial(tuning: Tuning, number: int, place: int, runs: Sequence[TrialRun], left: float) -> Trial:
+    """A trial of these runs. One that has used more client epochs than were left is cut: it has no number."""
     usual = tuning.run_epochs / len(tuning.seeds)  # of a run that cannot say what it used
     epochs = sum(usual if run.client_epochs is None else run.client_epochs for run in runs)
     failed_run = next((run for run in runs if run.state != "searched"), None)
     state, validation, reason = "complete", None, ""
     if failed_run is not None:
         state, reason = failed_run.state, failed_run.reason
-    elif epochs > share + EPSILON:
+    elif epochs > left + EPSILON:
         state = "cut"
-        reason = f"it takes {epochs:,.0f} client epochs, {share:,.0f} were left: more --trials grant more"
+        reason = f"it takes {epochs:,.0f} client epochs, {left:,.0f} were left: more --trials grant more"
     else:
         validation = sum(run.validation or 0.0 for run in runs) / len(runs)
     return Trial(
@@ -155,7 +137,7 @@ def _trial(tuning: Tuning, number: int, place: int, runs: Sequence[TrialRun], sh
         parameters=tuning.configurations[place],
         state=cast(State, state),
         validation=validation,
-        client_epochs=min(epochs, share),
+        client_epochs=min(epochs, left),
         seconds=sum(run.seconds for run in runs),
         reason=reason,
     )
@@ -182,15 +164,13 @@ def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | Non
                 raise RequestError(f"{search.tuning.title}: {gap}")
 
 
-def opened_searches(
-    database: str, tunings: Sequence[Tuning], width: int
-) -> tuple[list[Search], list[Stored]]:
-    """The searches as they are stored, of which ``width`` trials are made side by side, and every stored run.
+def opened_searches(database: str, tunings: Sequence[Tuning]) -> tuple[list[Search], list[Stored]]:
+    """The searches as they are stored, and every stored run.
 
     Raises:
         RequestError: as ``read``; more trials are stored than asked for, or runs that are reported.
     """
-    searches = [Search(tuning, width) for tuning in tunings]
+    searches = [Search(tuning) for tuning in tunings]
     history = list(stored_runs(database, searches=True).values())
     if history:
         with open_store(database, create=False) as store:

@@ -28,6 +28,13 @@ class Standing(NamedTuple):
     ended: str
     lacking: str
 
+    def __str__(self) -> str:
+        epochs = f"{self.client_epochs:,.0f} of {self.client_epochs_asked:,.0f} client epochs"
+        time = "time unknown" if self.seconds is None else duration(self.seconds)
+        state = self.lacking or (f"done: {self.ended} used up" if self.ended else f"to do, {time}")
+        best = percent(self.best_validation)
+        return f"{self.search}: {self.trials} of {self.trials_asked} trials, {epochs}, best {best}: {state}"
+
 
 def standing(search: Search, estimator: Estimator, data_gap: str) -> Standing:
     """How far a search is by its stored runs."""
@@ -40,27 +47,15 @@ def standing(search: Search, estimator: Estimator, data_gap: str) -> Standing:
     return Standing(tuning.title, *counts, best_validation, seconds, search.ended, data_gap)
 
 
-def standing_line(row: Standing) -> str:
-    """One line on a search in a dry run."""
-    epochs = f"{row.client_epochs:,.0f} of {row.client_epochs_asked:,.0f} client epochs"
-    time = "time unknown" if row.seconds is None else duration(row.seconds)
-    state = row.lacking or (f"done: {row.ended} used up" if row.ended else f"to do, {time}")
-    trials = f"{row.trials} of {row.trials_asked} trials, {epochs}"
-    return f"{row.search}: {trials}, best {percent(row.best_validation)}: {state}"
-
-
 def cost(rows: Sequence[Standing], slots: int, at_a_time: int) -> str:
-    """How many searches are to be done, and how long that takes; so many runs of each can be made at a
-    time.
+    """How many searches are to be done, and how long those take whose time is known; so many runs of each can
+    be made at a time.
     """
     to_do = [row for row in rows if not row.ended and not row.lacking]
-    times = [row.seconds for row in to_do if row.seconds is not None]
     text = f"{len(rows)} search{'' if len(rows) == 1 else 'es'}, {len(to_do)} to do"
-    if times:
+    if times := [row.seconds for row in to_do if row.seconds is not None]:
         seconds = max(max(times) / min(slots, at_a_time), sum(times) / slots)
         text += f", {duration(seconds)} on {slots} at a time"
-    if unknown_count := len(to_do) - len(times):
-        text += f"; the time of {unknown_count} is unknown, no like run is stored"
     return text
 
 

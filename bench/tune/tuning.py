@@ -54,9 +54,8 @@ class Tuning:
 
     @property
     def run_epochs(self) -> int:
-        """Client epochs of a run after its warm-up, summed over the seeds."""
-        protocol = self.spec.protocol
-        return protocol.rounds * protocol.local_epochs * len(self.seeds)
+        """Client epochs of a trial without warm-up."""
+        return self.spec.protocol.rounds * self.spec.protocol.local_epochs * len(self.seeds)
 
     @property
     def budget(self) -> int:
@@ -139,7 +138,7 @@ def configured(spec: RunSpec, overrides: Mapping[str, Value]) -> RunSpec:
         tuned_spec = spec.with_settings(overrides)
         hyper = METHODS.named(spec.method).Hyper.model_validate(tuned_spec.hyper).model_dump()
     except ValidationError as error:
-        raise RequestError(f"{spec.method}: {first_problem(error, with_input=True)}") from None
+        raise RequestError(f"{spec.method}: {first_problem(error)}") from None
     return tuned_spec.model_copy(update={"hyper": hyper})
 
 

@@ -1,7 +1,6 @@
 """Bundles: what the database says comes back, always in the same bytes."""
 
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,8 +56,6 @@ def content(tables: Tables, hashes: list[str]) -> dict[str, pd.DataFrame]:
         rows = tables.table(name, run_id=list(names))
         if name == "curves":
             rows = rows[rows["split"] == "test"]
-        if name == "artefacts":
-            rows = rows[rows["name"] != "large"]
         found[name] = rows.assign(spec_hash=rows.pop("run_id").map(names))
     partitions = tables.table("partitions")
     found["partitions"] = partitions[partitions["hash"].isin(runs["partition_hash"])]
@@ -96,7 +93,7 @@ def test_what_ships_is_imported_and_exported_in_the_same_bytes(name: str, tmp_pa
     url = f"sqlite:///{tmp_path / 'runs.db'}"
     import_bundle(url, shipped_bundle)
     with open_store(url, create=False) as store:
-        write_bundle(store, store.runs(), tmp_path / "again", 2**20)
+        write_bundle(store, store.runs(), tmp_path / "again")
     for path in (SHIPPED / name).iterdir():
         assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
 
@@ -144,17 +141,6 @@ def test_bundles_that_ship_keep_every_rule() -> None:
 
 
 # Writing ------------------------------------------------------------------------------------------
-
-
-def test_large_arrays_are_kept_where_asked_for(tmp_path: Path) -> None:
-    weights = np.random.default_rng(0).random((40, 6, 20, 20), np.float32)
-    with opened(tmp_path / "a.db", [(spec_of(), replace(done(), artefacts={"weights": weights}))]) as store:
-        runs = store.runs()
-        write_bundle(store, runs, tmp_path / "usual")
-        write_bundle(store, runs, tmp_path / "large", 512 * 1024)
-    assert Bundle(tmp_path / "usual").artefacts([1], "weights") == {}
-    kept = Bundle(tmp_path / "large").artefacts([1], "weights")[1]
-    np.testing.assert_array_equal(kept, weights, strict=True)
 
 
 def test_only_a_bundle_is_replaced(tmp_path: Path) -> None:

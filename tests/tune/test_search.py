@@ -22,7 +22,7 @@ from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.bundle import write_bundle
 from bench.store.store import stored_runs
-from bench.tune.record import Record, client_epochs, winner_of
+from bench.tune.record import Record, winner_of
 from bench.tune.search import Searches, TrialRun, opened_searches, run_searches
 from bench.tune.tuning import Tuning
 
@@ -32,15 +32,11 @@ from .toy_tuning import EPOCHS, PLAIN, ROUNDS, any_federation, best_of, go_on, p
 SMALL = {"client.learning_rate": (0.001, 0.01), "client.dropout": (0.0, 0.5)}
 
 
-def test_the_default_comes_first_alone_then_batches_and_nothing_twice() -> None:
+def test_the_default_comes_first_and_nothing_twice() -> None:
     search = tuning(trials=30)
-    where = go_on(search, 4, most=0)
-    assert {search.place_of(spec) for spec in where.to_run} == {search.configurations.index(search.default)}
-    where = go_on(search, 4, stored=where.runs, most=2)
-    assert len(where.trials) == 1
-    assert len({search.place_of(spec) for spec in where.to_run}) == 4
-    assert len(where.to_run) == 4 * 2
-    where = go_on(search, 4, stored=where.runs)
+    where = go_on(search, most=0)
+    assert where.to_run == [*search.specs(search.default)]
+    where = go_on(search, stored=where.runs)
     assert where.ended == "trials"
     assert where.trials[0].parameters == search.default
     assert [trial.number for trial in where.trials] == list(range(30))
@@ -63,46 +59,39 @@ def test_a_trial_reaches_the_mean_over_seeds_and_uses_their_sum() -> None:
     assert trial.seconds == 3.0
 
 
-@pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize("asked", [4, 12])
-def test_a_search_that_was_stopped_goes_on_as_if_it_had_not(width: int, asked: int) -> None:
+def test_a_search_that_was_stopped_goes_on_as_if_it_had_not(asked: int) -> None:
     """Stopped after any number of runs, which end in any order, or at a smaller total: the same trials, and
     no run made twice.
     """
     search = tuning(trials=12)
-    whole = go_on(search, width)
+    whole = go_on(search)
     for stop in (1, 2, 3, 7, 16, 23):
         for seed in (1, 2):
             order = random.Random(seed)
-            stopped = go_on(tuning(trials=asked), width, most=stop, order=order)
-            where = go_on(search, width, stored=stopped.runs, order=order)
+            stopped = go_on(tuning(trials=asked), most=stop, order=order)
+            where = go_on(search, stored=stopped.runs, order=order)
             assert where.trials == whole.trials
 
 
 def test_a_warm_up_costs_trials_and_never_more_client_epochs() -> None:
-    search = tuning(trials=8)
-    for width in (1, 2, 3, 8):
-        where = go_on(search, width, play=warm)
-        # 8 plain trials grant 192 client epochs; one takes 36 with its warm-up
-        used = sum(trial.client_epochs for trial in where.trials)
-        assert used <= search.budget == 8 * PLAIN
-        assert search.budget - used < 1.5 * PLAIN, "else another trial would fit"
-        assert where.ended == "client epochs"
+    """8 plain trials grant 192 client epochs; one takes 36 with its warm-up."""
+    where = go_on(tuning(trials=8), play=warm)
+    assert [trial.client_epochs for trial in where.trials] == [1.5 * PLAIN] * 5
+    assert where.ended == "client epochs"
 
 
 def test_a_trial_that_is_dearer_than_what_is_left_for_it_is_cut() -> None:
-    """Three plain trials grant 72: the first takes 24, then two side by side may use 24 each."""
+    """Three plain trials grant 72: the first takes 24, which leaves 48 for one that takes 50."""
 
     def dear_but_default(spec: RunSpec) -> TrialRun:
-        run = plain(spec)
-        more = 0.0 if spec.client.dropout == 0.5 else 1.0
-        return TrialRun(0, "searched", "", 0.95, (run.client_epochs or 0.0) + more, 0.1)
+        is_default = spec == search.specs(search.default)[spec.seed - 1000]
+        return TrialRun(0, "searched", "", 0.5 if is_default else 0.95, 12.0 if is_default else 25.0, 0.1)
 
-    where = go_on(tuning(trials=3, space=SMALL), 2, play=dear_but_default)
-    cut = next(trial for trial in where.trials if trial.parameters["client.dropout"] == 0.0)
-    assert (cut.state, cut.validation, cut.client_epochs) == ("cut", None, 24.0)
-    assert client_epochs(where.trials) == 72.0
-    assert best_of(where).overrides["client.dropout"] == 0.5
+    search = tuning(trials=3, space=SMALL)
+    where = go_on(search, play=dear_but_default)
+    assert [(trial.state, trial.client_epochs) for trial in where.trials] == [("complete", 24), ("cut", 48)]
+    assert best_of(where).number == 0
 
 
 def test_a_budget_below_the_default_has_no_winner_and_a_larger_one_takes_its_runs() -> None:
@@ -134,7 +123,7 @@ def test_failures_are_trials() -> None:
 
 
 def test_an_exhausted_space_ends_the_search() -> None:
-    where = go_on(tuning(trials=9, space=SMALL), 3)
+    where = go_on(tuning(trials=9, space=SMALL))
     assert (len(where.trials), where.ended) == (4, "space")
 
 
@@ -147,14 +136,14 @@ def url(home: Path) -> str:
     return f"sqlite:///{home / 'tuning.db'}"
 
 
-def run(home: Path, searches: list[Tuning], width: int = 1, slots: int = 1, **changes: Any) -> Searches:
+def run(home: Path, searches: list[Tuning], slots: int = 1, **changes: Any) -> Searches:
     arguments: dict[str, Any] = {
         "on_trial": lambda *trial: None,
         "execute": toy.answer,
         "build": any_federation,
     }
     display = Display(Console(file=io.StringIO()), only_notes=True)
-    going, history = opened_searches(url(home), searches, width)
+    going, history = opened_searches(url(home), searches)
     pool, estimator = toy.Here(("cpu",) * slots, 1), Estimator(history, "cpu")
     return run_searches(going, url(home), home, (), pool, display, estimator, **arguments | changes)
 
@@ -197,11 +186,11 @@ def test_the_winner_is_the_best_by_validation_and_every_trial_is_runs(tmp_path: 
 @pytest.mark.slow
 def test_searches_beside_each_other_do_not_change_each_other(tmp_path: Path) -> None:
     searches = [tuning(method, trials=7) for method in ("local", "fedprox", "fedsheafhn")]
-    tuned = run(tmp_path, searches, width=2, slots=3)
+    tuned = run(tmp_path, searches, slots=3)
     assert len(tuned.records) == len(searches)
     for search in searches:
         record = read(tmp_path, f"{search.spec.method}-cora-non-overlapping-3.json")
-        alone = go_on(search, 2)
+        alone = go_on(search)
         assert [trial.parameters for trial in record.trials] == [trial.parameters for trial in alone.trials]
 
 

@@ -71,14 +71,13 @@ Play = Callable[[RunSpec], TrialRun]
 
 def go_on(
     search: Tuning,
-    width: int = 1,
     play: Play = plain,
     stored: dict[int, dict[int, TrialRun]] | None = None,
     most: int = 10_000,
     order: random.Random | None = None,
 ) -> Search:
     """A search driven on, at most so many runs further; side by side, runs end in any ``order``."""
-    where = Search(search, width)
+    where = Search(search)
     where.runs = {} if stored is None else stored
     where.look()
     while where.to_run and most:
