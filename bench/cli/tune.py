@@ -44,11 +44,11 @@ def tune(
     from bench.grids import expand, requested_grid
     from bench.resolve import parse_overrides
     from bench.runner import display, plan
-    from bench.runner.run import opened_pool
+    from bench.runner.run import Sweep, opened_pool
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
-    from bench.tune import proposals, show
-    from bench.tune.search import opened_searches, run_searches
+    from bench.tune import proposals, show, trial
+    from bench.tune.search import Searches, opened_searches
     from bench.tune.tuning import search_seeds, tunings
 
     seeds = search_seeds(filters.seed)
@@ -82,16 +82,19 @@ def tune(
                 say(f"left out: {name}: {reason}", notes)
             say(show.cost(rows, len(pool.devices), len(seeds)), notes)
             return 0
-        result = run_searches(
-            searches,
+        result = Searches(searches, home, lambda *ended: say(show.line(*ended), notes))
+        outcome = Sweep(
+            result.next_steps(searches),
             database,
-            home,
             roots,
             pool,
             display.Display(notes, only_notes=True),  # trials have lines of their own
             estimator,
-            lambda *trial: say(show.line(*trial), notes),
-        )
+            trial.execute,
+            home=home,
+            follow_up=result.follow,
+        ).run()
+    result.give_up(outcome.left)
     finished = []
     for record, path in result.records:
         shown = record.model_dump(include={"winner", "default_validation", "budget", "used"})

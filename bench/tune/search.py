@@ -1,4 +1,4 @@
-"""Where searches stand, by their stored runs, and searches run to the end of their budgets.
+"""Where searches stand, by their stored runs, and what a sweep is to run of them next.
 
 Nothing of a search is kept but its runs. A trial is a configuration, run with every seed of the search. The
 default configuration comes first; every other one is proposed by the trials before. So neither what runs
@@ -13,21 +13,15 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from bench.errors import RequestError
-from bench.federation.build import build as build_federation
 from bench.grids import Planned
 from bench.metric_names import ACCURACY
-from bench.runner.display import Display
-from bench.runner.execution import Build
-from bench.runner.order import Execute
-from bench.runner.plan import Estimator, Step
-from bench.runner.run import Sweep
-from bench.runner.workers import Pool
+from bench.runner.plan import Step
 from bench.spec import RunSpec
 from bench.store import Store, open_store
 from bench.store.store import Stored, stored_runs
 from bench.tune.proposals import propose
 from bench.tune.record import Record, State, Trial, client_epochs, record, winner_of, write
-from bench.tune.trial import CLIENT_EPOCHS, execute
+from bench.tune.trial import CLIENT_EPOCHS
 from bench.tune.tuning import STAGE, Tuning, numerics
 
 EPSILON = 1e-6
@@ -186,24 +180,21 @@ def opened_searches(database: str, tunings: Sequence[Tuning]) -> tuple[list[Sear
 
 # Whole searches -----------------------------------------------------------------------------------
 
-OnTrial = Callable[[Search, Trial], None]
-"""Hears of every trial that has ended."""
-
 
 @dataclass
 class Searches:
     """The searches of a request: those that go on, the records of those that have a winner with their files,
-    and why others have none.
+    and why others have none. ``on_trial`` hears of every trial that has ended.
     """
 
     going: list[Search]
     home: Path
-    on_trial: OnTrial
+    on_trial: Callable[[Search, Trial], None]
     records: list[tuple[Record, Path]] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
 
     def follow(self, store: Store, states: Mapping[str, str]) -> list[Step]:
-        """What else is to run, given the states of ended runs by spec hash."""
+        """What else a sweep is to run, given the states of ended runs by spec hash."""
         searches = [search for search in self.going if search.pending & states.keys()]
         if searches:
             read(store, searches, set().union(*(search.pending & states.keys() for search in searches)))
@@ -213,10 +204,10 @@ class Searches:
                 self.on_trial(search, new_trial)
         return self.next_steps(searches)
 
-    def next_steps(self, searches: Iterable[Search]) -> list[Step]:
+    def next_steps(self, searches: Sequence[Search]) -> list[Step]:
         """What is to run of some searches; those that have ended go on no more, and leave a record."""
         steps = []
-        for search in searches:
+        for search in [*searches]:
             title, trials = search.tuning.title, search.trials
             if not search.hopeless and not search.ended:
                 steps += search.steps()
@@ -232,28 +223,8 @@ class Searches:
                 self.records.append((result, write(self.home / "tuned", result)))
         return steps
 
-
-def run_searches(
-    going: Sequence[Search],
-    database: str,
-    home: Path,
-    roots: tuple[Path, ...],
-    pool: Pool,
-    display: Display,
-    estimator: Estimator,
-    on_trial: OnTrial,
-    execute: Execute = execute,
-    build: Build = build_federation,
-) -> Searches:
-    """Run searches of ``opened_searches`` to the end of their budgets, and write the record of each as it
-    ends. Raises as ``Sweep.run``; the same request goes on.
-    """
-    searches = Searches([*going], home, on_trial)
-    plan, follow = searches.next_steps(going), searches.follow
-    sweep = Sweep(
-        plan, database, roots, pool, display, estimator, execute, build, home=home, follow_up=follow
-    )
-    reason = "; ".join(sweep.run().left) or "its runs were lost"
-    for search in searches.going:
-        searches.failed[search.tuning.title] = f"{reason}; the same command goes on"
-    return searches
+    def give_up(self, reasons: Iterable[str]) -> None:
+        """Say of the searches that the sweep has left why they go on another time."""
+        reason = "; ".join(reasons) or "its runs were lost"
+        for search in self.going:
+            self.failed[search.tuning.title] = f"{reason}; the same command goes on"

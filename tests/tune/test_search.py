@@ -18,12 +18,13 @@ from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.runner.display import Display
 from bench.runner.order import Order
 from bench.runner.plan import Estimator
+from bench.runner.run import Sweep
 from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.bundle import write_bundle
 from bench.store.store import stored_runs
 from bench.tune.record import Record, winner_of
-from bench.tune.search import Searches, TrialRun, opened_searches, run_searches
+from bench.tune.search import Searches, TrialRun, opened_searches
 from bench.tune.tuning import Tuning
 
 from . import toy_tuning as toy
@@ -136,16 +137,22 @@ def url(home: Path) -> str:
     return f"sqlite:///{home / 'tuning.db'}"
 
 
-def run(home: Path, searches: list[Tuning], slots: int = 1, **changes: Any) -> Searches:
-    arguments: dict[str, Any] = {
-        "on_trial": lambda *trial: None,
-        "execute": toy.answer,
-        "build": any_federation,
-    }
-    display = Display(Console(file=io.StringIO()), only_notes=True)
-    going, history = opened_searches(url(home), searches)
-    pool, estimator = toy.Here(("cpu",) * slots, 1), Estimator(history, "cpu")
-    return run_searches(going, url(home), home, (), pool, display, estimator, **arguments | changes)
+def run(
+    home: Path,
+    tunings: list[Tuning],
+    slots: int = 1,
+    execute: Any = toy.answer,
+    build: Any = any_federation,
+    on_trial: Any = lambda *trial: None,
+) -> Searches:
+    going, history = opened_searches(url(home), tunings)
+    searches = Searches(going, home, on_trial)
+    steps, pool = searches.next_steps(going), toy.Here(("cpu",) * slots, 1)
+    display, estimator = Display(Console(file=io.StringIO()), only_notes=True), Estimator(history, "cpu")
+    where = {"home": home, "follow_up": searches.follow}
+    sweep = Sweep(steps, url(home), (), pool, display, estimator, execute, build, **where)
+    searches.give_up(sweep.run().left)
+    return searches
 
 
 def read(home: Path, name: str = NAME) -> Record:
