@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -143,7 +143,7 @@ def _read_manifest(folder: Path) -> tuple[Manifest, str]:
     return manifest, sha256(data)
 
 
-def _entries(entries: Iterable[Mapping[str, JsonValue]], name: str) -> pd.DataFrame:
+def _entries(entries: Sequence[Mapping[str, JsonValue]], name: str) -> pd.DataFrame:
     """A list of ``bundle.json`` as a table, whose last column is JSON."""
     *_, text = columns = ENTRIES[name]
     table = pd.DataFrame(entries, columns=columns)
@@ -269,11 +269,11 @@ def _write(tables: Tables, runs: pd.DataFrame, folder: Path) -> None:
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
 
-def _listed(table: pd.DataFrame, name: str) -> list[dict[str, Any]]:
+def _listed(table: pd.DataFrame, name: str) -> list[dict[Any, Any]]:
     """A table as a list of ``bundle.json``: the reverse of ``_entries``."""
     *_, text = columns = ENTRIES[name]
     rows = table[columns].sort_values("hash").to_dict("records")
-    return [{**row, text: json.loads(row[text])} for row in rows]
+    return [row | {text: json.loads(row[text])} for row in rows]
 
 
 def _write_table(path: Path, frame: pd.DataFrame, schema: pa.Schema) -> None:

@@ -117,16 +117,9 @@ def _rules(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, Any, str]]
     is_share = (correct / samples).fillna(value).between(0, 1) & (samples >= 1)
     is_share &= correct.isna() != value.isna()
     yield "client_results", is_share, "correct or value, from 0 to 1 of the samples"
-    of_a_client = results.groupby(["run", "split", "client", "metric"])["samples"]
-    is_complete = (of_a_client.transform("size") == len(STAGES) * len(RULES)) & correct.notna()
-    is_complete &= of_a_client.transform("nunique") == 1
-    counted = f"{ACCURACY} as counts of the same samples in every stage and rule"
-    yield "client_results", is_complete | (results["metric"] != ACCURACY), counted
 
     has_pair = curves.groupby("run")["stage"].transform("size") == len(STAGES)
     yield "curves", has_pair & (curves["split"] == CURVE_SPLIT), f"both stages of split {CURVE_SPLIT}"
-    sizes = curves["rows"] * curves["clients"]
-    yield "curves", (sizes > 0) & (sizes == curves["correct"].str.len()), "rows times clients counts"
     tests = results[(results["split"] == CURVE_SPLIT) & (results["metric"] == ACCURACY)]
     tests = tests.sort_values(["run", "stage", "rule", "client"])
     is_tested = runs.index.isin(tests["run"]) & runs.index.isin(curves["run"])

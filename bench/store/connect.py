@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from bench.errors import BusyError, RequestError
 
@@ -49,11 +49,16 @@ class Database:
             self.path = Path(path).expanduser()
             self.name = str(self.path)
             return
-        if not url.startswith(f"{DRIVER}://"):
-            raise RequestError(f"--db expects sqlite:///PATH or {DRIVER}://USER@HOST/DATABASE")
+        try:
+            self._server = make_url(url)
+            is_ours = self._server.drivername == DRIVER
+        except (ArgumentError, ValueError):  # the latter is of a port that is no number
+            is_ours = False
+        if not is_ours or "@" in (self._server.host or ""):  # the rest of a password, which is not printed
+            expected = f"sqlite:///PATH or {DRIVER}://USER@HOST/DATABASE, with %40 for an @ in a password"
+            raise RequestError(f"--db expects {expected}")
         if find_spec("psycopg") is None:
             raise RequestError("PostgreSQL needs the extra 'postgres': pip install 'pfl-bench[postgres]'")
-        self._server = make_url(url)
         self.name = self._server.render_as_string(hide_password=True)
 
     @contextmanager

@@ -198,6 +198,8 @@ def test_commands_name_the_database_without_its_password(
         ("runs.db", "expects sqlite:///PATH"),
         ("postgresql://host/x", r"or postgresql\+psycopg://"),
         ("postgresql+psycopg://me:secret@127.0.0.1:1/x", r"cannot open the"),
+        ("postgresql+psycopg://me:s@secret@127.0.0.1:1/x", "%40 for an @"),
+        ("postgresql+psycopg://me:secret@127.0.0.1:port/x", "expects"),
     ],
 )
 def test_what_is_no_database_takes_one_line(url: str, message: str) -> None:
