@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bench.resolve import resolve
 from bench.spec import Protocol, RunSpec
-from bench.tune.record import Budget, Record, Trial, Winner
-from bench.tune.tuning import Tuning, numerics, search_space
+from bench.tune.record import Record, Trial, record, winner_of
+from bench.tune.tuning import Tuning, search_space
 
 CELL = resolve("cora", "non-overlapping", 10, "fedavg", 0)
 RATE = 0.003
@@ -27,7 +27,7 @@ def study(
     configurations = [tuning.default, better, {**tuning.default, "client.dropout": 0.0}]
     reached = [0.7, 0.6, 0.5]
     reached[best] = 0.8
-    made = tuple(
+    made = [
         Trial(
             number=number,
             parameters=configurations[number],
@@ -37,21 +37,10 @@ def study(
             seconds=1.0,
         )
         for number in range(used)
-    )
-    return Record(
-        study=tuning.name,
-        cell=cell.cell_tree(),
-        clients=clients,
-        space=tuning.space,
-        seeds=tuning.seeds,
-        budget=Budget(trials=granted, client_epochs=tuning.budget),
-        used=Budget(trials=used, client_epochs=each * used),
-        numerics=numerics(tuning.spec.method),
-        packages={},
-        winner=Winner(number=best, overrides=configurations[best], validation=0.8),
-        default_validation=reached[0],
-        trials=made,
-    )
+    ]
+    winner = winner_of(made)
+    assert winner is not None
+    return record(tuning, clients, winner, made)
 
 
 def tuned_run(spec: RunSpec, seed: int = 0, partition: int | None = None) -> RunSpec:

@@ -19,8 +19,6 @@ def export(
     out: Path,
     *,
     filters: options.RunFilters = options.ALL_RUNS,
-    grid: str | None = None,
-    largest_array_kib: Annotated[int, Parameter(validator=Number(gte=0, lte=1024))] = 4,
     db: options.Database = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -30,20 +28,13 @@ def export(
 
     Args:
         out: The bundle's folder: a new one, or a bundle, which is replaced.
-        grid: Only the runs of this grid, a name or a TOML file.
-        largest_array_kib: Leave out larger arrays: collaboration weights of every round take some 200.
     """
-    from bench.grids import expand, load_grid
     from bench.runner import display
     from bench.store import bundle, open_store, tables
 
     with open_store(db or paths.default_database(), create=False) as store:
-        runs = store.runs()
-        if grid is not None:
-            hashes = {run.spec.hash for run in expand(load_grid(grid))}
-            runs = runs[runs["spec_hash"].isin(hashes)]
-        runs = tables.filter_known_runs(runs, filters.columns)
-        count = bundle.write_bundle(store, runs, out, largest_array_kib * 1024)
+        runs = tables.filter_known_runs(store.runs(), filters.columns)
+        count = bundle.write_bundle(store, runs, out)
     files = {path.name: path.stat().st_size for path in sorted(out.iterdir())}
     size = sum(files.values())
     if as_json:
@@ -174,7 +165,7 @@ def verify(
     return 0 if result == "agreed" else 1
 
 
-database = App(name="db", help="Check or back up the result database, or bring its schema up to date.")
+database = App(name="db", help="Check the result database, or bring its schema up to date.")
 
 
 @database.command
@@ -196,13 +187,3 @@ def check(*, db: options.Database = None) -> None:
     place = connect.Database(db or paths.default_database())
     migrate.check(place)
     print(f"{place.name}: schema {migrate.HEAD}, no damage found")
-
-
-@database.command
-def backup(*, out: Path, db: options.Database = None) -> None:
-    """Copy a database into a new file, as it is at one moment; sweeps may go on meanwhile."""
-    from bench.store.connect import Database
-
-    place = Database(db or paths.default_database())
-    place.backup(out)
-    print(f"{place.name}: copied to {out}, {out.stat().st_size / 2**20:.1f} MiB")

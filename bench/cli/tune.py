@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +20,6 @@ def tune(
     db: str | None = None,
     data_root: options.DataRoot = None,
     machines: options.Machines = options.LOCAL,
-    batch: options.Count = 1,
     dry_run: options.Flag = False,
     optuna: Path | None = None,
     as_json: options.AsJson = False,
@@ -38,7 +36,6 @@ def tune(
         trials: Trials of a search in total; with rounds, local epochs and seeds it gives the client epochs.
         settings: A setting that is not tuned, such as protocol.rounds=8; may be given several times.
         db: Database of the searches' runs, none that are reported; default: sqlite:///BENCH_HOME/tuning.db.
-        batch: Trials of a search side by side. More of them fill a larger machine, and take another way.
         dry_run: Print the searches, how far they are and how long the rest takes, and run nothing.
         optuna: File for the trials that are done, for optuna-dashboard; nothing is run.
     """
@@ -47,59 +44,64 @@ def tune(
     from bench.grids import expand, requested_grid
     from bench.resolve import parse_overrides
     from bench.runner import display, plan
-    from bench.runner.run import opened_pool
+    from bench.runner.run import Sweep, opened_pool
     from bench.store.store import stored_runs
-    from bench.tune import proposals, show
-    from bench.tune.search import opened_searches, run_searches
+    from bench.studies.study import check_study
+    from bench.tune import proposals, show, trial
+    from bench.tune.search import Searches, opened_searches
     from bench.tune.tuning import search_seeds, tunings
 
     seeds = search_seeds(filters.seed)
     choice = filters.of_grid()
     # One partition is tuned on, that of protocol.partition_seed, also where a grid has one a seed.
     base = requested_grid(grid, choice)
+    check_study(base)
     base = base.model_copy(update={"seeds": seeds[:1], "partition_per_seed": False})
     runs = expand(base, replace(choice, seeds=()), parse_overrides(settings))
     requests, reasons = tunings(runs, trials, seeds)
     home = paths.home()
     database = db or f"sqlite:///{home / 'tuning.db'}"
-    notes = console(errors=as_json)
-
+    searches, timings = opened_searches(database, requests)
     if optuna is not None:
-        searches, _ = opened_searches(database, requests, batch)
         proposals.export([(search.tuning, search.trials) for search in searches], optuna)
         print(optuna)
         return 0
     history = stored_runs(paths.default_database()).values()
-    with closing(opened_pool(machines, len(requests) * trials * len(seeds), home)) as pool:
-        if dry_run:
-            searches, timings = opened_searches(database, requests, batch)
-            estimator = plan.Estimator([*history, *timings], pool.devices[0])
-            data_gap = plan.data_at_hand(roots)
-            rows = [show.row(each, estimator, data_gap(each.tuning.spec.dataset)) for each in searches]
-            if as_json:
-                tree = {"searches": rows, "skipped": reasons, "slots": len(pool.devices)}
-                print(json.dumps(tree, indent=1))
-                return 0
-            console(120).print(show.table(rows))
-            for name, reason in reasons.items():
-                say(f"left out: {name}: {reason}", notes)
-            say(show.cost(rows, len(pool.devices), batch * len(seeds)), notes)
+    notes = console(errors=as_json)
+    pool = opened_pool(machines, len(requests) * trials * len(seeds), home)
+    estimator = plan.Estimator([*history, *timings], pool.devices[0])
+    if dry_run:
+        data_gap = plan.data_at_hand(roots)
+        rows = [show.standing(one, estimator, data_gap(one.tuning.spec.dataset)) for one in searches]
+        if as_json:
+            print(json.dumps({"searches": [row._asdict() for row in rows], "skipped": reasons}, indent=1))
             return 0
-        result = run_searches(
-            requests,
-            database,
-            home,
-            roots,
-            pool,
-            batch,
-            display.Display(notes, only_notes=True),  # trials have lines of their own
-            lambda *trial: say(show.line(*trial), notes),
-        )
-    if as_json:
-        print(json.dumps(show.outcome_json(result), indent=1))
-    else:
-        for record, _ in result.records:
+        for row in rows:
+            say(str(row), notes)
+        for name, reason in reasons.items():
+            say(f"left out: {name}: {reason}", notes)
+        say(show.cost(rows, len(pool.devices), len(seeds)), notes)
+        return 0
+    result = Searches(searches, home, lambda *ended: say(show.line(*ended), notes))
+    outcome = Sweep(
+        result.next_steps(searches),
+        database,
+        roots,
+        pool,
+        display.Display(notes, only_notes=True),  # trials have lines of their own
+        trial.execute,
+        home=home,
+        follow_up=result.follow,
+    ).run()
+    result.give_up(outcome.left)
+    finished = []
+    for record, path in result.records:
+        shown = record.model_dump(include={"winner", "default_validation", "budget", "used"})
+        finished.append({"search": record.study, "file": str(path), **shown})
+        if not as_json:
             say(show.result(record), notes)
+    if as_json:
+        print(json.dumps({"finished": finished, "failed": result.failed}, indent=1))
     for title, reason in result.failed.items():
         say(f"{title}: no winner: {reason}", notes)
     return 1 if result.failed else 0

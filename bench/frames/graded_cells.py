@@ -192,8 +192,8 @@ def collect(
     if usual_runs is not None:
         usual, planned_settings = usual_runs[0], {**planned_settings, **usual_runs[1]}
 
-    by_file = (winners or configurations()).by_file
-    searches = [search for file_searches in by_file.values() for search in file_searches]
+    by_cell = (winners or configurations()).by_cell
+    searches = [search for cell_searches in by_cell.values() for search in cell_searches]
     runs, run_settings = runs_frame(source, usual, planned_settings, hashes, searches)
     places, settings = places_frame(by_name, plans, runs, usual, {**planned_settings, **run_settings})
     members = members_frame(by_name, places, runs)

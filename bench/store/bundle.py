@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -20,10 +20,16 @@ from bench.replacement import replacing_folder
 from bench.spec import canonical_json, cell_of, sha256
 from bench.store.bundle_check import CURVE_SPLIT, FILES, KEYS, MANIFEST, SCHEMAS, VERSIONS, check_rows, refuse
 from bench.store.models import AXES
-from bench.store.store import Stored
-from bench.store.tables import RUN_COLUMNS, Tables, filter_runs
+from bench.store.store import RUN_VALUES, Stored
+from bench.store.tables import Tables, filter_runs
 
 TEXTS = ("stage", "split", "rule", "metric")
+
+ENTRIES = {
+    "environments": ["hash", "description"],
+    "partitions": ["hash", "dataset", "scenario", "clients", "provenance"],
+}
+"""Columns of the tables that are lists of ``bundle.json``; the last one is JSON."""
 
 SHIPPED = Path(str(files("bench.results"))) / "measured"
 """Where the bundles are that come with the suite."""
@@ -41,32 +47,17 @@ class File(_Part):
     sha256: str
 
 
-class EnvironmentEntry(_Part):
-    """Where runs were made; ``hash`` is the SHA-256 of the description's canonical JSON."""
-
-    hash: str
-    description: dict[str, JsonValue]
-
-
-class PartitionEntry(_Part):
-    """A federation that runs used and how it was made."""
-
-    hash: str
-    dataset: str
-    scenario: str
-    clients: int
-    provenance: dict[str, JsonValue]
-
-
 class Manifest(_Part):
-    """``bundle.json``. ``source`` says who made the runs and where more is to be read."""
+    """``bundle.json``. ``source`` says who made the runs and where more is to be read. Environments and
+    partitions have the columns of their tables, their texts as JSON values.
+    """
 
     format: Literal["pfl-bench bundle"]
     version: Literal[1, 2]
     source: str = ""
     files: dict[str, File]
-    environments: list[EnvironmentEntry]
-    partitions: list[PartitionEntry]
+    environments: list[dict[str, JsonValue]]
+    partitions: list[dict[str, JsonValue]]
 
 
 class Bundle(Tables):
@@ -84,8 +75,8 @@ class Bundle(Tables):
         manifest, self.hash = _read_manifest(folder)
         self.source = manifest.source
         self._files = manifest.files
-        environments = _entries(manifest.environments, EnvironmentEntry, "description")
-        partitions = _entries(manifest.partitions, PartitionEntry, "provenance")
+        environments = _entries(manifest.environments, "environments")
+        partitions = _entries(manifest.partitions, "partitions")
         if trusted:
             for file, stated in self._files.items():
                 _read_bytes(folder, file, stated)
@@ -152,9 +143,10 @@ def _read_manifest(folder: Path) -> tuple[Manifest, str]:
     return manifest, sha256(data)
 
 
-def _entries(entries: Iterable[_Part], kind: type[_Part], text: str) -> pd.DataFrame:
-    """A list of ``bundle.json`` as a table, whose column ``text`` is JSON."""
-    table = pd.DataFrame(map(dict, entries), columns=list(kind.model_fields))
+def _entries(entries: Sequence[Mapping[str, JsonValue]], name: str) -> pd.DataFrame:
+    """A list of ``bundle.json`` as a table, whose last column is JSON."""
+    *_, text = columns = ENTRIES[name]
+    table = pd.DataFrame(entries, columns=columns)
     return table.assign(**{text: table[text].map(canonical_json).astype("str")})
 
 
@@ -193,12 +185,11 @@ def _runs(runs: pd.DataFrame, environments: pd.DataFrame) -> pd.DataFrame:
         traceback="",
         bundle="",
         bundle_state="",
-        bundle_checked=pd.Series(pd.NaT, runs.index, dtype="datetime64[ns]"),
         bundle_sampled=False,
         bundle_close=False,
         environment_id=runs["environment"].map(environments.set_index("hash")["id"]).astype(np.int64),
     )
-    return runs[list(RUN_COLUMNS)]
+    return runs[list(RUN_VALUES)]
 
 
 def _from_file(name: str, rows: pd.DataFrame) -> pd.DataFrame:
@@ -218,7 +209,7 @@ def _from_file(name: str, rows: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
-def _to_file(name: str, rows: pd.DataFrame, largest_array: int | None) -> pd.DataFrame:
+def _to_file(name: str, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of a table with the columns of its file."""
     if name == "client_results":  # counts stand for the value wherever they give it exactly
         value, samples = rows["value"], rows["samples"]
@@ -226,18 +217,18 @@ def _to_file(name: str, rows: pd.DataFrame, largest_array: int | None) -> pd.Dat
         is_exact = correct / samples == value
         return rows.assign(correct=correct.where(is_exact).astype("Int64"), value=value.where(~is_exact))
     if name == "curves":
-        return rows.assign(correct=rows["counts"].map(lambda counts: np.ascontiguousarray(counts.T).ravel()))
+        return rows.assign(correct=rows["counts"].map(lambda counts: counts.T.ravel()))
     if name == "confusions":
         return rows.assign(counts=rows["counts"].map(np.ravel))
-    return rows if largest_array is None else rows[rows["data"].map(len) <= largest_array]
+    return rows
 
 
-def write_bundle(tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int | None = 4096) -> int:
+def write_bundle(tables: Tables, runs: pd.DataFrame, folder: Path) -> int:
     """Write the runs that have an outcome (``OUTCOMES``) as the bundle ``folder``; returns how many they are.
 
-    ``runs`` are rows of ``tables.runs``; arrays of more than ``largest_array`` bytes (None: any) are left
-    out. The same runs give the same bytes, whatever their ids. A bundle that stands there is replaced in one
-    step, after the new one was read back whole; a folder of anything else is a ``RequestError``.
+    ``runs`` are rows of ``tables.runs``. The same runs give the same bytes, whatever their ids. A bundle that
+    stands there is replaced in one step, after the new one was read back whole; a folder of anything else is
+    a ``RequestError``.
     """
     folder = folder.resolve()
     runs = runs[runs["state"].isin(OUTCOMES)].sort_values("spec_hash", ignore_index=True)
@@ -245,41 +236,44 @@ def write_bundle(tables: Tables, runs: pd.DataFrame, folder: Path, largest_array
         raise RequestError(f"no run to export: expected some in state {', '.join(OUTCOMES)}")
     names = {path.name for path in folder.iterdir()} if folder.exists() else set()
     if names and (names - FILES or MANIFEST not in names):
-        raise RequestError(
-            f"--out {folder}: expected a new folder, an empty one or a bundle, this one holds "
-            f"{', '.join(sorted(names))}"
-        )
+        expected = "a new folder, an empty one or a bundle"
+        raise RequestError(f"--out {folder}: expected {expected}, this one holds {', '.join(sorted(names))}")
     with replacing_folder(folder) as new_folder:
-        _write(tables, runs, new_folder, largest_array)
+        _write(tables, runs, new_folder)
         Bundle(new_folder)  # what would be refused on reading is refused before it is in place
     return len(runs)
 
 
-def _write(tables: Tables, runs: pd.DataFrame, folder: Path, largest_array: int | None) -> None:
+def _write(tables: Tables, runs: pd.DataFrame, folder: Path) -> None:
     environments, partitions = tables.table("environments"), tables.table("partitions")
     runs = runs.assign(environment=runs["environment_id"].map(environments.set_index("id")["hash"]))
     rows = {int(run): row for row, run in enumerate(runs["id"])}
-    entries = {}
+    files = {}
     for name, schema in SCHEMAS.items():
         table = runs
         if name != "runs":
             filters = {"split": CURVE_SPLIT} if name == "curves" else {}
-            table = _to_file(name, tables.table(name, run_id=list(rows), **filters), largest_array)
+            table = _to_file(name, tables.table(name, run_id=list(rows), **filters))
             table = table.assign(run=table["run_id"].map(rows)).sort_values(KEYS[name], ignore_index=True)
         path = folder / f"{name}.parquet"
         _write_table(path, table, schema)
         data = path.read_bytes()
-        entries[path.name] = {"bytes": len(data), "rows": len(table), "sha256": sha256(data)}
-    environments = environments[environments["id"].isin(runs["environment_id"])].drop(columns="id")
-    partitions = partitions[partitions["hash"].isin(runs["partition_hash"])]
-    manifest: dict[str, Any] = {"format": "pfl-bench bundle", "version": max(VERSIONS), "files": entries}
-    for name, text, table in (
-        ("environments", "description", environments),
-        ("partitions", "provenance", partitions),
-    ):
-        rows_of_table = table.sort_values("hash").to_dict("records")
-        manifest[name] = [row | {text: json.loads(row[text])} for row in rows_of_table]
+        files[path.name] = {"bytes": len(data), "rows": len(table), "sha256": sha256(data)}
+    manifest = {
+        "format": "pfl-bench bundle",
+        "version": max(VERSIONS),
+        "files": files,
+        "environments": _listed(environments[environments["hash"].isin(runs["environment"])], "environments"),
+        "partitions": _listed(partitions[partitions["hash"].isin(runs["partition_hash"])], "partitions"),
+    }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+
+
+def _listed(table: pd.DataFrame, name: str) -> list[dict[Any, Any]]:
+    """A table as a list of ``bundle.json``: the reverse of ``_entries``."""
+    *_, text = columns = ENTRIES[name]
+    rows = table[columns].sort_values("hash").to_dict("records")
+    return [row | {text: json.loads(row[text])} for row in rows]
 
 
 def _write_table(path: Path, frame: pd.DataFrame, schema: pa.Schema) -> None:

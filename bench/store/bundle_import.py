@@ -44,9 +44,8 @@ def import_bundle(url: str, bundle: Bundle) -> dict[str, int]:
         runs = runs[is_new | gives_way]
         if runs.empty:
             return counts
-        trust = {"imported": now(), "state": "unverified", "sample": "{}"}
-        row = ImportedBundle(hash=bundle.hash, name=bundle.name, source=bundle.source, **trust)
-        bundle_id = id_of(session, row)
+        origin = {"hash": bundle.hash, "name": bundle.name, "source": bundle.source, "imported": now()}
+        bundle_id = id_of(session, ImportedBundle(**origin, state="unverified", sample="{}"))
         environments = {
             number: id_of(session, Environment(hash=digest, description=text))
             for number, digest, text in bundle.table("environments").itertuples(index=False)

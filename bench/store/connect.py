@@ -16,7 +16,6 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from bench.errors import BusyError, RequestError
-from bench.replacement import replacing_file
 
 WRITES = "bench_writes"
 """Execution option: the transaction will write, and waits for other writers when it begins."""
@@ -46,8 +45,8 @@ class Database:
     def __init__(self, url: str) -> None:
         self.path: Path | None = None
         scheme, _, path = url.partition(":///")
-        if scheme == "sqlite" and path not in ("", ":memory:"):
-            self.path = Path(os.path.expanduser(path))
+        if scheme == "sqlite":
+            self.path = Path(path).expanduser()
             self.name = str(self.path)
             return
         try:
@@ -60,8 +59,7 @@ class Database:
             raise RequestError(f"--db expects {expected}")
         if find_spec("psycopg") is None:
             raise RequestError("PostgreSQL needs the extra 'postgres': pip install 'pfl-bench[postgres]'")
-        shown = self._server.difference_update_query(["password"])
-        self.name = shown.render_as_string(hide_password=True)
+        self.name = self._server.render_as_string(hide_password=True)
 
     @contextmanager
     def explained(self, action: str) -> Iterator[None]:
@@ -110,9 +108,7 @@ class Database:
             arguments = {"connect_timeout": CONNECT_SECONDS, "options": options}
             engine = create_engine(self._server, connect_args=arguments, pool_pre_ping=True, pool_size=2)
         else:
-            if write:
-                self.path.absolute().parent.mkdir(parents=True, exist_ok=True)
-            url = self._url("rwc" if write else "rw")
+            url = _file_url(self.path.absolute(), write)
             engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
 
             @event.listens_for(engine, "connect")
@@ -131,20 +127,6 @@ class Database:
 
         return engine
 
-    def _url(self, mode: str) -> URL:
-        """The file as SQLite opens it; without write access it cannot make the files that readers share."""
-        assert self.path is not None
-        path = self.path.absolute()
-        query = {"mode": mode, "uri": "true"}
-        # A file without any write bit is meant to stay as it is, even where root could write it.
-        if mode != "rwc" and not all(
-            os.access(place, os.W_OK) and place.stat().st_mode & 0o222 for place in (path, path.parent)
-        ):
-            query["mode"] = "ro"
-            if not path.with_name(f"{path.name}-wal").exists():
-                query["immutable"] = "1"
-        return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
-
     def log_ahead(self, engine: Engine) -> None:
         """Let SQLite log ahead, so that readers do not block the writer; once, before tables are made.
 
@@ -161,24 +143,23 @@ class Database:
                     raise
                 time.sleep(0.01)
 
-    def backup(self, target: Path) -> None:
-        """Copy an SQLite file, as it is at one moment, into a new file, while others write."""
-        self.check()
-        if self.path is None:
-            raise RequestError(f"database {self.name}: use pg_dump, or 'bench export' for results alone")
-        if target.exists():
-            raise RequestError(f"--out {target}: the file already exists")
-        with (
-            self.explained("copy"),
-            replacing_file(target) as temporary,
-            closing(create_engine(self._url("ro")).raw_connection()) as source,
-        ):
-            source.cursor().execute("VACUUM INTO ?", (str(temporary),))
-
 
 def writing(engine: Engine) -> Engine:
     """The same engine with transactions that hold the write lock from their start."""
     return engine.execution_options(**{WRITES: True})
+
+
+def _file_url(path: Path, write: bool) -> URL:
+    """A file as SQLite opens it; without write access it cannot make the files that readers share."""
+    query = {"mode": "rwc" if write else "rw", "uri": "true"}
+    if write:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    # A file without any write bit is meant to stay as it is, even where root could write it.
+    elif not all(os.access(place, os.W_OK) and place.stat().st_mode & 0o222 for place in (path, path.parent)):
+        query["mode"] = "ro"
+        if not path.with_name(f"{path.name}-wal").exists():
+            query["immutable"] = "1"
+    return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
 
 
 def _is_busy(error: object) -> bool:

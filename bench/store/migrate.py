@@ -19,23 +19,17 @@ HEAD = REVISIONS[-1]
 """What ``bench.store.models`` describes."""
 
 
-def current(connection: Connection, database: Database) -> str | None:
-    """The database's revision; None for one without tables. Others' tables are a ``RequestError``."""
-    tables = inspect(connection).get_table_names()
-    if not tables:
+def current(connection: Connection) -> str | None:
+    """The database's revision; None for one without tables."""
+    if not inspect(connection).get_table_names():
         return None
-    if not {"alembic_version", "runs"} <= {*tables}:
-        names = ", ".join(tables[:3])
-        raise RequestError(f"database {database.name} holds other tables ({names}): name another with --db")
     return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
 
 
-def _expect(revision: str | None, database: Database, *revisions: str | None) -> None:
+def _expect(revision: str | None, database: Database, *revisions: str) -> None:
     if revision not in revisions:
-        raise RequestError(
-            f"database {database.name} has the schema {revision}, expected {HEAD}: 'bench db upgrade' brings "
-            f"schemas from {REVISIONS[0]} on up to date, those of later versions need these"
-        )
+        problem = f"database {database.name} has the schema {revision}, expected {HEAD}"
+        raise RequestError(f"{problem}: 'bench db upgrade' brings those from {REVISIONS[0]} on up to date")
 
 
 def opened(database: Database, create: bool) -> Engine:
@@ -43,16 +37,13 @@ def opened(database: Database, create: bool) -> Engine:
     if not create:
         database.check()
     engine = database.engine(write=create)
-    try:
-        with database.explained("open"):
-            with engine.connect() as connection:
-                revision = current(connection, database)
-            _expect(revision, database, HEAD, *([None] if create else []))
-            if revision is None:
-                _upgrade(engine, database)
-    except BaseException:
-        engine.dispose()
-        raise
+    with database.explained("open"):
+        with engine.connect() as connection:
+            revision = current(connection)
+        if revision is None and create:
+            _upgrade(engine, database)
+        else:
+            _expect(revision, database, HEAD)
     return engine
 
 
@@ -67,7 +58,7 @@ def _upgrade(engine: Engine, database: Database) -> None:
     # finds the schema made.
     with writing(engine).begin() as connection:
         config.attributes["connection"] = connection
-        if current(connection, database) is None:
+        if current(connection) is None:
             Base.metadata.create_all(connection)
             command.stamp(config, "head")
         else:
@@ -78,14 +69,12 @@ def upgrade(database: Database) -> str:
     """Bring an existing database to the newest schema; returns the revision before."""
     database.check()
     engine = database.engine(write=True)
-    try:
-        with database.explained("upgrade"):
-            with engine.connect() as connection:
-                before = current(connection, database)
-            _expect(before, database, *REVISIONS)
-            _upgrade(engine, database)
-    finally:
-        engine.dispose()
+    with database.explained("upgrade"):
+        with engine.connect() as connection:
+            before = current(connection)
+        _expect(before, database, *REVISIONS)
+        _upgrade(engine, database)
+    engine.dispose()
     return str(before)
 
 
@@ -93,11 +82,8 @@ def check(database: Database) -> None:
     """Raises ``RequestError`` where a database is missing, damaged, or of another schema."""
     database.check()
     with database.reading() as connection:
-        _expect(current(connection, database), database, HEAD)
-        if database.path is None:
-            return
-        (damage,) = connection.execute(text("PRAGMA integrity_check")).first() or ("ok",)
-        orphans = connection.execute(text("PRAGMA foreign_key_check")).all()
-    if damage != "ok" or orphans:
-        problem = damage if damage != "ok" else f"{len(orphans)} rows without their run"
-        raise RequestError(f"database {database.name} is damaged: {problem}")
+        _expect(current(connection), database, HEAD)
+        if database.path is not None:
+            damage = connection.execute(text("PRAGMA integrity_check")).scalar()
+            if damage != "ok":
+                raise RequestError(f"database {database.name} is damaged: {damage}")

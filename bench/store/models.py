@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import BigInteger, Column, Double, ForeignKey, Integer, LargeBinary, MetaData, String, Table
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-from sqlalchemy.types import TypeEngine
 
 from bench.spec import RunSpec
 
@@ -41,8 +39,8 @@ class Base(DeclarativeBase):
 
 
 class Claim(Base):
-    """A run that a sweep, ``owner``, makes on ``device`` since ``since`` (UTC without a zone): no other sweep
-    starts it before ``until`` (seconds, database's clock).
+    """A run that a sweep, ``owner``, makes since ``since`` (UTC): no other sweep starts it before ``until``
+    (seconds, database's clock).
     """
 
     __tablename__ = "claims"
@@ -93,11 +91,10 @@ class Partition(Base):
 
 
 class ImportedBundle(Base):
-    """A bundle of which runs were imported. Times are UTC without a zone.
+    """A bundle of which runs were imported, by the SHA-256 of its ``bundle.json``. Times are UTC.
 
-    ``hash`` is the SHA-256 of its ``bundle.json``. ``state`` is ``unverified`` until runs of it were made
-    again here, last at ``checked``, then ``verified`` or ``contradicted``. ``sample`` (JSON) has what came of
-    them: spec hash -> finding.
+    ``state`` is ``unverified`` until runs of it were made again here, last at ``checked``, then ``verified``
+    or ``contradicted``. ``sample`` (JSON) has what came of them: spec hash -> finding.
     """
 
     __tablename__ = "bundles"
@@ -146,30 +143,30 @@ class Run(Base):
     bundle_id: Mapped[int | None] = mapped_column(ForeignKey("bundles.id"))
 
 
-def _table_of_runs(name: str, keys: str, values: Mapping[str, type[TypeEngine[Any]]], **options: Any) -> None:
+def _table_of_runs(name: str, keys: str, values: str, **options: Any) -> None:
     """A table of rows that go with their run; the run and the ``keys`` tell them apart."""
+    kinds = {"client": Integer, "value": Double, "data": LargeBinary}
     Table(
         name,
         Base.metadata,
         Column("run_id", Integer, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
-        *(Column(key, Integer if key == "client" else String, primary_key=True) for key in keys.split()),
-        *(Column(value, kind, nullable=False) for value, kind in values.items()),
+        *(Column(key, kinds.get(key, String), primary_key=True) for key in keys.split()),
+        *(Column(value, kinds.get(value, Integer), nullable=False) for value in values.split()),
         **options,
     )
 
 
-VALUE = {"value": Double, "samples": Integer}
-_table_of_runs("client_results", "client stage split rule metric", VALUE, sqlite_with_rowid=False)
+_table_of_runs("client_results", "client stage split rule metric", "value samples", sqlite_with_rowid=False)
 """One client's value of a metric, for a stage, split and selection rule."""
 
-_table_of_runs("curves", "stage split", {"rows": Integer, "clients": Integer, "data": LargeBinary})
+_table_of_runs("curves", "stage split", "rows clients data")
 """Correct predictions by row and client: zlib-compressed little-endian int32 ``[rows, clients]``."""
 
-_table_of_runs("confusions", "stage rule", {"clients": Integer, "classes": Integer, "data": LargeBinary})
+_table_of_runs("confusions", "stage rule", "clients classes data")
 """Test items by client, true and predicted class at the rounds of a rule, in the same form: none of older
 runs, nor of those with more counts than ``bench.engine.evaluation.MOST_NUMBERS``."""
 
-_table_of_runs("artefacts", "name", {"data": LargeBinary})
+_table_of_runs("artefacts", "name", "data")
 """An array that a run keeps beside its numbers, such as a collaboration matrix (NPY bytes)."""
 
 

@@ -44,11 +44,12 @@ RUN_VALUES: dict[str, ColumnElement[Any]] = {
     **{name: column for name, column in COLUMNS.items() if name != "bundle_id"},
     "bundle": func.coalesce(ImportedBundle.name, ""),
     "bundle_state": func.coalesce(ImportedBundle.state, ""),
-    "bundle_checked": ImportedBundle.__table__.columns["checked"],
     "bundle_sampled": func.coalesce(ImportedBundle.sample.contains(Run.spec_hash), False),
     "bundle_close": func.coalesce(ImportedBundle.sample.contains(Run.spec_hash + '": "close'), False),
 }
-"""``RUN_COLUMNS``, with those of the bundle that a run was imported with."""
+"""Columns of ``Tables.runs``. ``bundle`` names the bundle that a run was imported with, ``bundle_state`` is
+``unverified``, ``verified`` or ``contradicted``; both are empty for own runs. ``bundle_sampled`` says whether
+this run was made again, and ``bundle_close`` whether its numbers were close, but not equal."""
 
 CLOCKS = {
     "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
@@ -136,11 +137,10 @@ class Store(Tables):
     def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
         """As ``Tables.table``."""
         model = Base.metadata.tables[name]
-        columns: dict[str, ColumnElement[Any]] = {column.name: column for column in model.columns}
-        statement = select(model)
+        columns = RUN_VALUES if name == "runs" else dict(model.columns.items())
+        statement = select(*columns.values()).order_by(*model.primary_key)
         if name == "runs":
-            columns = RUN_VALUES
-            statement = select(*columns.values()).join_from(Run, ImportedBundle, isouter=True)
+            statement = statement.join_from(Run, ImportedBundle, isouter=True)
         long_filters = {}
         for key, values in wanted_values(filters, columns).items():
             if len(values) > MOST_VALUES:
@@ -148,16 +148,12 @@ class Store(Tables):
             else:
                 statement = statement.where(columns[key].in_(values))
         with self._reading() as connection:
-            result = connection.execute(statement.order_by(*model.primary_key))
-            rows = list(map(tuple, result))  # plain ones: pandas is slow with SQLAlchemy's
+            rows = list(map(tuple, connection.execute(statement)))  # pandas is slow with SQLAlchemy's own
         frame = pd.DataFrame(rows, columns=list(columns))
         if name in AXES:
             shapes = frame[list(AXES[name])].itertuples(index=False, name=None)
             counts = list(map(unpack_counts, frame.pop("data"), shapes))
             frame["counts"] = pd.Series(counts, dtype=object)
-        if name == "runs":
-            # Where every value is missing, the driver's type would be that of an empty column.
-            frame = frame.astype({"bundle_checked": "datetime64[ns]"})
         return filter_runs(frame, long_filters) if long_filters else frame
 
     def states(self) -> dict[str, Stored]:
@@ -176,10 +172,13 @@ class Store(Tables):
         """
         runs = self.runs(state=SETTLED, bundle="")
         is_other = ~runs["partition_hash"].isin({"", *hashes.values()}) & ~runs["spec_hash"].isin(redone)
-        for canonical, old in runs.loc[is_other, ["spec", "partition_hash"]].itertuples(index=False):
-            spec = RunSpec.model_validate_json(canonical)
-            if new := hashes.get(spec.federation_key):
-                name = run_name(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
+        for run in runs[is_other].to_dict("records"):
+            new, old = (
+                hashes.get(RunSpec.model_validate_json(run["spec"]).federation_key),
+                run["partition_hash"],
+            )
+            if new:
+                name = run_name(*(run[key] for key in ("dataset", "scenario", "clients", "method", "seed")))
                 clients = f"made on other clients ({old[:8]}) than there are now ({new[:8]})"
                 raise RequestError(f"{name} is stored, {clients}; use another --db")
 
@@ -206,12 +205,11 @@ class Store(Tables):
                 return old_run
             code = result.code or Code(0, 0, "")
             described = canonical_json(result.environment)
-            environment = Environment(hash=sha256(described), description=described)
             values = spec_columns(spec)
             values |= {name: value for name, value in vars(result).items() if name in COLUMNS}
             values |= {f"seconds_{part}": seconds for part, seconds in result.seconds.items()}
             values |= {
-                "environment_id": id_of(session, environment),
+                "environment_id": id_of(session, Environment(hash=sha256(described), description=described)),
                 "started": result.started or now(),
                 "code_version": bench.__version__,
                 "method_numerics": code.method_numerics,
@@ -274,17 +272,20 @@ def id_of(session: Session, row: Environment | ImportedBundle) -> int:
 def tables_of(result: RunResult) -> dict[str, list[dict[str, Any]]]:
     """The rows of a result by table; numbers of clients are of a run that came to its end alone."""
     arrays = {**result.artefacts, "loss": result.loss} if len(result.loss) else result.artefacts
-    artefacts = [{"name": name, "data": pack_array(array)} for name, array in arrays.items()]
+    tables = {"artefacts": [{"name": name, "data": pack_array(array)} for name, array in arrays.items()]}
     if result.state not in COMPLETE:
-        return {"artefacts": artefacts}
-    results, curves, confusions = accuracies(result), [], []
+        return tables
+    results = accuracies(result)
     for (stage, rule), areas in result.roc_auc.items():  # of the clients that have one
         results += _rows(stage, "test", rule, ROC_AUC, areas, result.samples["test"])
-    for (stage, split), counts in result.correct.items():
-        curves.append({"stage": stage, "split": split, "counts": counts})
-    for (stage, rule), counts in result.confusion.items():
-        confusions.append({"stage": stage, "rule": rule, "counts": counts})
-    return {"artefacts": artefacts, "client_results": results, "curves": curves, "confusions": confusions}
+    curves, confusions = result.correct.items(), result.confusion.items()
+    return tables | {
+        "client_results": results,
+        "curves": [{"stage": stage, "split": split, "counts": counts} for (stage, split), counts in curves],
+        "confusions": [
+            {"stage": stage, "rule": rule, "counts": counts} for (stage, rule), counts in confusions
+        ],
+    }
 
 
 def accuracies(result: RunResult) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Stored runs as seven tables, which a database and a bundle give alike.
 
 ===============  ==================================================================================
-runs             ``RUN_COLUMNS``
+runs             ``bench.store.store.RUN_VALUES``
 client_results   run_id, client, stage, split, rule, metric, value (0 to 1), samples
 curves           run_id, stage, split, rows, clients, counts: correct predictions, int32
                  ``[rows, clients]``
@@ -24,16 +24,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bench.errors import RequestError, unknown
-from bench.store.models import Run, unpack_array
-
-RUN_COLUMNS = (
-    *(column.name for column in Run.__table__.columns if column.name != "bundle_id"),
-    *("bundle", "bundle_state", "bundle_checked", "bundle_sampled", "bundle_close"),
-)
-"""Columns of ``Tables.runs``. ``bundle`` names the bundle that a run was imported with, ``bundle_state``
-is ``unverified``, ``verified`` or ``contradicted``; both are empty for own runs. ``bundle_checked`` is when
-runs of the bundle were last made again (UTC without a zone, missing if never), ``bundle_sampled`` whether
-this run was, and ``bundle_close`` whether its numbers were close, but not equal."""
+from bench.store.models import unpack_array
 
 
 class Tables(ABC):

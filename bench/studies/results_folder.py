@@ -40,7 +40,7 @@ def add_runs(new: Tables, folder: Path, studies: Mapping[str, type[Study]]) -> d
             rest = rest[~rest["spec_hash"].isin(part["spec_hash"])]
             sources, shown = [new, old], pd.concat([part, rest], ignore_index=True)
         tables = SeveralTables(sources, shown)
-        write_bundle(tables, tables.runs(), path, largest_array=None)
+        write_bundle(tables, tables.runs(), path)
         added[str(name)] = len(part)
     return added
 

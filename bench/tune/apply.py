@@ -8,15 +8,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from bench import paths
-from bench.errors import RequestError
+from bench.errors import RequestError, first_problem
 from bench.grids import Planned
 from bench.spec import RunSpec
-from bench.tune.record import Record, file_name, parse
+from bench.tune.record import Record
 from bench.tune.tuning import configured, no_search, numerics
-
-NAMED = 5
-"""Cells without a configuration that a message names."""
 
 
 @dataclass(frozen=True)
@@ -38,35 +37,39 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Configurations:
-    """Every tuned configuration at hand, by its file's name, the user's own before the suite's."""
+    """Every tuned configuration at hand, by the cell on any partition that was tuned, the user's own before
+    the suite's.
+    """
 
-    by_file: dict[str, tuple[Configuration, ...]]
+    by_cell: dict[str, list[Configuration]]
 
     def of(self, spec: RunSpec) -> Configuration | None:
         """The one for a run in its cell's default configuration, of the installed code if there is such a
         one; None where its cell was not tuned. The seed and the partition's seed may differ.
         """
-        cell = spec.cell_on_any_partition
-        winners = self.by_file.get(file_name(spec), ())
-        fitting = [winner for winner in winners if winner.record.spec.cell_on_any_partition == cell]
-        return next((winner for winner in fitting if winner.current), fitting[0] if fitting else None)
+        winners = self.by_cell.get(spec.cell_on_any_partition, [])
+        return next((winner for winner in winners if winner.current), winners[0] if winners else None)
 
 
 def configurations(home: Path | None = None, shipped: Path | None = None) -> Configurations:
-    """The files of ``BENCH_HOME/tuned`` and those that come with the suite, or of such a home and folder.
-
-    Raises:
-        RequestError: one of them is damaged.
+    """The files of ``BENCH_HOME/tuned`` and those that come with the suite, or of such a home and folder; a
+    damaged one is a ``RequestError``.
     """
-    by_file: dict[str, tuple[Configuration, ...]] = {}
+    by_cell: dict[str, list[Configuration]] = {}
     suite = shipped or files("bench.results").joinpath("tuned")
     for folder, is_own in (((home or paths.home()) / "tuned", True), (suite, False)):
         entries: Iterable[Any] = folder.iterdir() if folder.is_dir() else ()
         for entry in sorted(entries, key=lambda entry: str(entry.name)):
-            if entry.name.endswith(".json"):
-                configuration = Configuration(parse(entry.read_bytes(), entry.name), is_own)
-                by_file[entry.name] = (*by_file.get(entry.name, ()), configuration)
-    return Configurations(by_file)
+            if not entry.name.endswith(".json"):
+                continue
+            try:
+                record = Record.model_validate_json(entry.read_bytes())
+                cell = record.spec.cell_on_any_partition
+            except ValidationError as error:
+                problem = f"{first_problem(error)}; remove it or run bench tune again"
+                raise RequestError(f"tuned configuration {entry.name}: {problem}") from None
+            by_cell.setdefault(cell, []).append(Configuration(record, is_own))
+    return Configurations(by_cell)
 
 
 def tuned(planned_runs: Iterable[Planned], winners: Configurations | None = None) -> list[Planned]:
@@ -90,18 +93,12 @@ def tuned(planned_runs: Iterable[Planned], winners: Configurations | None = None
             gaps[f"{run.cell_title} ({note})" if note else run.cell_title] = None
             continue
         if run.spec.seed in winner.record.seeds:
-            raise RequestError(
-                f"--use-tuned: seed {run.spec.seed} was used to tune {run.method} on {run.spec.dataset}: "
-                "name seeds that the search has not seen"
-            )
+            problem = f"seed {run.spec.seed} was used to tune {run.method} on {run.spec.dataset}"
+            raise RequestError(f"--use-tuned: {problem}: name seeds that the search has not seen")
         is_same = winner.record.spec.federation_key == run.spec.federation_key
         tuned_on = winner.record.clients if is_same else ""
         runs.append(replace(run, spec=winner.apply(run.spec), tuned_on=tuned_on))
     if gaps:
-        names = list(gaps)
-        tail = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        raise RequestError(
-            f"--use-tuned: no tuned configuration with these settings for {', '.join(names[:NAMED])}{tail}: "
-            "run bench tune for them, or leave them out"
-        )
+        problem = f"no tuned configuration with these settings for {', '.join(gaps)}"
+        raise RequestError(f"--use-tuned: {problem}: run bench tune for them, or leave them out")
     return runs

@@ -1,4 +1,4 @@
-"""Which configurations come next: the library's estimator on a study that is rebuilt from the trials."""
+"""Which configuration comes next: the library's estimator on a study that is rebuilt from the trials."""
 
 from __future__ import annotations
 
@@ -20,31 +20,22 @@ from bench.tune.tuning import Tuning
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
-def propose(tuning: Tuning, trials: Sequence[Trial], count: int) -> list[int]:
-    """The numbers of so many configurations to try side by side, none of them tried before.
+def propose(tuning: Tuning, trials: Sequence[Trial]) -> int:
+    """The number of a configuration to try that was not tried before.
 
-    They follow from the search's name, its trials and the count. Each is suggested by the tree-structured
-    Parzen estimator, which takes those suggested just before for bad ones, or else is a random one.
+    It follows from the search's name and its trials: the suggestion of the tree-structured Parzen estimator,
+    or a random one where that was tried.
     """
     study = rebuilt(tuning, trials)
-    space = _distributions(tuning)
+    stream = streams.generator(0, "tuning", tuning.name, len(trials))
+    study.sampler = TPESampler(seed=int(stream.integers(2**32)), multivariate=True)
     number_of = tuning.configurations.index
     taken = {number_of(trial.parameters) for trial in trials}
-    proposals: list[int] = []
-    for number in range(len(trials), len(trials) + count):
-        stream = streams.generator(0, "tuning", tuning.name, number)
-        study.sampler = TPESampler(seed=int(stream.integers(2**32)), multivariate=True, constant_liar=True)
-        suggestion = study.ask(fixed_distributions=space)
-        place = number_of(suggestion.params)
-        if place in taken:
-            study.tell(suggestion, state=TrialState.FAIL)
-            free_places = [index for index in range(len(tuning.configurations)) if index not in taken]
-            place = free_places[stream.integers(len(free_places))]
-            study.enqueue_trial(tuning.configurations[place])
-            study.ask(fixed_distributions=space)
-        taken.add(place)
-        proposals.append(place)
-    return proposals
+    place = number_of(study.ask(fixed_distributions=_distributions(tuning)).params)
+    if place not in taken:
+        return place
+    free_places = [index for index in range(len(tuning.configurations)) if index not in taken]
+    return free_places[stream.integers(len(free_places))]
 
 
 def rebuilt(tuning: Tuning, trials: Iterable[Trial], storage: BaseStorage | None = None) -> optuna.Study:
@@ -52,15 +43,14 @@ def rebuilt(tuning: Tuning, trials: Iterable[Trial], storage: BaseStorage | None
     study = optuna.create_study(storage=storage, study_name=tuning.name, direction="maximize")
     for trial in trials:
         is_complete = trial.state == "complete"
-        study.add_trial(
-            create_trial(
-                state=TrialState.COMPLETE if is_complete else TrialState.FAIL,
-                value=trial.validation if is_complete else None,
-                params=dict(trial.parameters),
-                distributions=_distributions(tuning),
-                user_attrs=trial.model_dump(include={"client_epochs", "state", "reason"}),
-            )
+        ended_trial = create_trial(
+            state=TrialState.COMPLETE if is_complete else TrialState.FAIL,
+            value=trial.validation if is_complete else None,
+            params=dict(trial.parameters),
+            distributions=_distributions(tuning),
+            user_attrs=trial.model_dump(include={"client_epochs", "state", "reason"}),
         )
+        study.add_trial(ended_trial)
     return study
 
 
@@ -69,17 +59,9 @@ def _distributions(tuning: Tuning) -> dict[str, BaseDistribution]:
 
 
 def export(searches: Sequence[tuple[Tuning, Sequence[Trial]]], path: Path) -> None:
-    """Write searches as a journal of the library, which ``optuna-dashboard`` opens.
-
-    Raises:
-        RequestError: no search has a trial, or the file exists.
-    """
-    if not any(trials for _, trials in searches):
-        raise RequestError("--optuna: no search has a trial yet: run bench tune first, without --optuna")
+    """Write searches into a new file, as a journal of the library, which ``optuna-dashboard`` opens."""
     if path.exists():
         raise RequestError(f"--optuna expects a new file, got {path}")
-    path.parent.mkdir(parents=True, exist_ok=True)
     storage = JournalStorage(JournalFileBackend(str(path)))
     for tuning, trials in searches:
-        if trials:
-            rebuilt(tuning, trials, storage)
+        rebuilt(tuning, trials, storage)

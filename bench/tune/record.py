@@ -6,12 +6,11 @@ import json
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict
 
 from bench import __version__
-from bench.errors import RequestError, first_problem
 from bench.replacement import replacing_file
 from bench.spec import RunSpec
 from bench.tune.tuning import STAGE, Tuning, Value, numerics
@@ -21,13 +20,9 @@ PACKAGES = ("numpy", "optuna", "torch")
 State = Literal["complete", "pruned", "cut", "diverged", "oom", "failed"]
 """``cut``: fewer client epochs were left than it used. ``pruned`` is in records of version 0.2.0 alone."""
 
-Accuracy = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
-Amount = Annotated[float, Field(ge=0)]
-
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Trial(_Part):
@@ -35,28 +30,28 @@ class Trial(_Part):
     the seeds; None where it gave no number.
     """
 
-    number: Annotated[int, Field(ge=0)]
+    number: int
     parameters: dict[str, Value]
     state: State
-    validation: Accuracy | None
-    client_epochs: Amount
-    seconds: Amount
+    validation: float | None
+    client_epochs: float
+    seconds: float
     reason: str = ""
 
 
 class Budget(_Part):
     """Trials and client epochs."""
 
-    trials: Count
-    client_epochs: Amount
+    trials: int
+    client_epochs: float
 
 
 class Winner(_Part):
     """The configuration of best validation accuracy; the earliest of equal ones."""
 
-    number: Annotated[int, Field(ge=0)]
+    number: int
     overrides: dict[str, Value]
-    validation: Accuracy
+    validation: float
 
 
 class Record(_Part):
@@ -67,23 +62,17 @@ class Record(_Part):
     format: Literal[1] = 1
     study: str
     cell: dict[str, Any]
-    clients: Annotated[str, Field(min_length=1)]
+    clients: str
     stage: Literal["trained"] = STAGE
-    space: Annotated[dict[str, Annotated[tuple[Value, ...], Field(min_length=1)]], Field(min_length=1)]
-    seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
+    space: dict[str, tuple[Value, ...]]
+    seeds: tuple[int, ...]
     budget: Budget
     used: Budget
     numerics: dict[str, int]
     packages: dict[str, str]
     winner: Winner
-    default_validation: Accuracy | None
-    trials: Annotated[tuple[Trial, ...], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.winner != winner_of(self.trials):
-            raise ValueError("the winner is not the trial of best validation accuracy")
-        return self
+    default_validation: float | None
+    trials: tuple[Trial, ...]
 
     @property
     def spec(self) -> RunSpec:
@@ -97,14 +86,11 @@ class Record(_Part):
 
 
 def winner_of(trials: Sequence[Trial]) -> Winner | None:
-    """The trial of best validation accuracy, the first of equal ones; None where none gave a number.
-
-    A pruned trial, which was stopped by its curve, is none; in version 0.2.0 cut trials gave a number.
-    """
+    """The trial of best validation accuracy, the first of equal ones; None where none gave a number."""
     candidates = [
         Winner(number=trial.number, overrides=trial.parameters, validation=trial.validation)
         for trial in trials
-        if trial.state in ("complete", "cut") and trial.validation is not None
+        if trial.state == "complete" and trial.validation is not None
     ]
     return max(candidates, key=lambda winner: winner.validation, default=None)
 
@@ -146,20 +132,3 @@ def write(folder: Path, result: Record) -> Path:
         text = json.dumps(result.model_dump(mode="json"), indent=1) + "\n"
         temporary.write_text(text, encoding="utf-8")
     return path
-
-
-def parse(text: bytes, name: str) -> Record:
-    """A record from a file's content; ``name`` is the file's.
-
-    Raises:
-        RequestError: it is no such record, was damaged, or lies under another cell's name.
-    """
-    try:
-        result = Record.model_validate_json(text)
-        expected_name = file_name(result.spec)
-    except ValidationError as error:
-        problem = f"{first_problem(error)}; remove it or run bench tune again"
-        raise RequestError(f"tuned configuration {name}: {problem}") from None
-    if name != expected_name:
-        raise RequestError(f"tuned configuration {name}: it is that of {expected_name}; rename it")
-    return result

@@ -1,9 +1,8 @@
-"""Where searches stand, by their stored runs, and searches run to the end of their budgets.
+"""Where searches stand, by their stored runs, and what a sweep is to run of them next.
 
-Nothing of a search is kept but its runs. A trial is a configuration, run with every seed of the search.
-Trials come in batches: the default configuration alone, then as many as were asked for side by side. A batch
-is proposed by the trials of the batches before alone. So neither what runs beside nor how long a run takes
-decides anything, and a search that was stopped takes the same way again.
+Nothing of a search is kept but its runs. A trial is a configuration, run with every seed of the search. The
+default configuration comes first; every other one is proposed by the trials before. So neither what runs
+beside nor how long a run takes decides anything, and a search that was stopped takes the same way again.
 """
 
 from __future__ import annotations
@@ -14,28 +13,19 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from bench.errors import RequestError
-from bench.federation.build import build as build_federation
 from bench.grids import Planned
 from bench.metric_names import ACCURACY
-from bench.runner.display import Display
-from bench.runner.execution import Build
-from bench.runner.order import Execute
 from bench.runner.plan import Step
-from bench.runner.run import Sweep
-from bench.runner.workers import Pool
 from bench.spec import RunSpec
 from bench.store import Store, open_store
 from bench.store.store import Stored, stored_runs
 from bench.tune.proposals import propose
 from bench.tune.record import Record, State, Trial, client_epochs, record, winner_of, write
-from bench.tune.trial import CLIENT_EPOCHS, execute
+from bench.tune.trial import CLIENT_EPOCHS
 from bench.tune.tuning import STAGE, Tuning, numerics
 
 EPSILON = 1e-6
 """Client epochs that are nothing but rounding."""
-
-HOPELESS = ("not_applicable", "no_data")
-"""States of a run of a search that can have no number."""
 
 
 class TrialRun(NamedTuple):
@@ -52,13 +42,13 @@ class TrialRun(NamedTuple):
 
 
 class Search:
-    """One search with its stored runs, of which ``width`` trials are made side by side.
+    """One search with its stored runs.
 
     ``trials`` are those that have ended, ``to_run`` the runs that come next, ``ended`` the part of the budget
     that is used up, ``hopeless`` why there can be no number. ``clients`` is the hash of the runs' federation.
     """
 
-    def __init__(self, tuning: Tuning, width: int) -> None:
+    def __init__(self, tuning: Tuning) -> None:
         self.tuning = tuning
         self.clients = ""
         self.trials: list[Trial] = []
@@ -67,83 +57,54 @@ class Search:
         self.hopeless = ""
         self.pending: set[str] = set()  # spec hashes of runs that were asked for
         self.runs: dict[int, dict[int, TrialRun]] = {}  # by the configuration's number in the space, by seed
-        self._width = width
 
-    def take(self, spec: RunSpec, run: TrialRun, clients: str) -> None:
-        """Take a stored run into account, if it is one of the search."""
+    def take(self, spec: RunSpec, run: TrialRun, clients: str) -> bool:
+        """Take a stored run into account; False if it is none of the search."""
         place = self.tuning.place_of(spec)
         if place is None:
-            return
-        if run.state in HOPELESS:
+            return False
+        if run.state in ("not_applicable", "no_data"):  # data may be there by the next call
             self.hopeless = run.reason if run.state == "not_applicable" or self.pending else ""
-            return
-        self.clients = clients or self.clients
-        self.runs.setdefault(place, {})[spec.seed] = run
+        else:
+            self.clients = clients or self.clients
+            self.runs.setdefault(place, {})[spec.seed] = run
+        return True
 
     def look(self) -> list[Trial]:
         """Look where the search stands now; returned are the trials that have ended since the last look."""
-        tuning, known = self.tuning, [trial.parameters for trial in self.trials]
-        default = tuning.configurations.index(tuning.default)
+        known, default = len(self.trials), self.tuning.configurations.index(self.tuning.default)
         first_ids = {place: min(run.id for run in runs.values()) for place, runs in self.runs.items()}
-        queue = [place for place in sorted(first_ids, key=first_ids.__getitem__) if place != default]
-        self.trials, self.to_run, self.ended = [], [], ""
-        batch = [default]
-        while batch:
-            self._try_out(batch)
+        places = [place for place in sorted(first_ids, key=first_ids.__getitem__) if place != default]
+        self.trials, self.to_run = [], []
+        for place in (default, *places):
+            self._try_out(place)
             if self.to_run:
                 break
-            batch, queue = queue[: self._width], queue[self._width :]
-            size = self._size()
-            if len(batch) < size:
-                proposals = [place for place in propose(tuning, self.trials, size) if place not in batch]
-                batch += proposals[: size - len(batch)]
-        else:
-            self.ended = self._used_up()
-        return [trial for trial in self.trials if trial.parameters not in known]
+        self.ended = "" if self.to_run else self._used_up()
+        if not self.to_run and not self.ended:
+            self._try_out(propose(self.tuning, self.trials))
+        return self.trials[known:]
 
-    def _try_out(self, batch: Sequence[int]) -> None:
-        """Add the trials of a batch that have ended, and what is to run of the others."""
-        share = self._epochs_left() / len(batch)
-        for place in sorted(batch):
-            runs = self.runs.get(place, {})
-            specs = self.tuning.specs(self.tuning.configurations[place])
-            missing_specs = [spec for spec in specs if spec.seed not in runs]
-            self.to_run += missing_specs
-            if not missing_specs:
-                seed_runs = [runs[seed] for seed in self.tuning.seeds]
-                self.trials.append(_trial(self.tuning, len(self.trials), place, seed_runs, share))
+    def _try_out(self, place: int) -> None:
+        """Add the trial of a configuration if it has ended, else what is to run of it."""
+        runs = self.runs.get(place, {})
+        specs = self.tuning.specs(self.tuning.configurations[place])
+        self.to_run = [spec for spec in specs if spec.seed not in runs]
+        if not self.to_run:
+            seed_runs = [runs[seed] for seed in self.tuning.seeds]
+            self.trials.append(_trial(self.tuning, len(self.trials), place, seed_runs, self._epochs_left()))
 
     def _epochs_left(self) -> float:
         return self.tuning.budget - client_epochs(self.trials)
 
-    def _trials_left(self) -> int:
-        """For how many trials as dear as the dearest so far, or a plain one, client epochs are left."""
-        dearest = max([self.tuning.run_epochs, *(trial.client_epochs for trial in self.trials)])
-        return int((self._epochs_left() + EPSILON) // dearest)
-
     def _used_up(self) -> str:
-        """The part of the budget that is used up; empty where the search goes on."""
+        """The part of the budget that allows no other trial as dear as the dearest so far, or a plain one."""
+        dearest = max([self.tuning.run_epochs, *(trial.client_epochs for trial in self.trials)])
         if len(self.trials) >= self.tuning.trials:
             return "trials"
-        if self._trials_left() < 1:
+        if self._epochs_left() + EPSILON < dearest:
             return "client epochs"
         return "space" if len(self.trials) >= len(self.tuning.configurations) else ""
-
-    def _size(self) -> int:
-        """How many trials may come next side by side."""
-        if self._used_up():
-            return 0
-        most_trials = min(self.tuning.trials, len(self.tuning.configurations))
-        return min(self._width, self._trials_left(), most_trials - len(self.trials))
-
-    def check_total(self) -> None:
-        """Raises ``RequestError`` where more trials are stored than are asked for."""
-        count, asked = len(self.runs), self.tuning.trials
-        if count > asked:
-            problem = (
-                f"{count} trials are done, and --trials is a total: expected {count} or more, got {asked}"
-            )
-            raise RequestError(f"{self.tuning.title}: {problem}")
 
     def steps(self) -> list[Step]:
         """The runs that come next and were not asked for before."""
@@ -152,19 +113,17 @@ class Search:
         return [Step(Planned(spec, spec.method), "missing", to_run=True) for spec in specs]
 
 
-def _trial(tuning: Tuning, number: int, place: int, runs: Sequence[TrialRun], share: float) -> Trial:
-    """A trial of these runs. One that has used more than its share of the client epochs is cut: it has no
-    number.
-    """
+def _trial(tuning: Tuning, number: int, place: int, runs: Sequence[TrialRun], left: float) -> Trial:
+    """A trial of these runs. One that has used more client epochs than were left is cut: it has no number."""
     usual = tuning.run_epochs / len(tuning.seeds)  # of a run that cannot say what it used
     epochs = sum(usual if run.client_epochs is None else run.client_epochs for run in runs)
     failed_run = next((run for run in runs if run.state != "searched"), None)
     state, validation, reason = "complete", None, ""
     if failed_run is not None:
         state, reason = failed_run.state, failed_run.reason
-    elif epochs > share + EPSILON:
+    elif epochs > left + EPSILON:
         state = "cut"
-        reason = f"it takes {epochs:,.0f} client epochs, {share:,.0f} were left: more --trials grant more"
+        reason = f"it takes {epochs:,.0f} client epochs, {left:,.0f} were left: more --trials grant more"
     else:
         validation = sum(run.validation or 0.0 for run in runs) / len(runs)
     return Trial(
@@ -172,91 +131,83 @@ def _trial(tuning: Tuning, number: int, place: int, runs: Sequence[TrialRun], sh
         parameters=tuning.configurations[place],
         state=cast(State, state),
         validation=validation,
-        client_epochs=min(epochs, share),
+        client_epochs=min(epochs, left),
         seconds=sum(run.seconds for run in runs),
         reason=reason,
     )
 
 
 def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | None = None) -> None:
-    """Give searches their stored runs, or those of some spec hashes.
-
-    Raises:
-        RequestError: runs are by code of other numerics.
+    """Give searches their stored runs, or those of some spec hashes; ones by code of other numerics are a
+    ``RequestError``.
     """
     filters = {} if hashes is None else {"spec_hash": list(hashes)}
-    cells = {(search.tuning.spec.method, search.tuning.spec.dataset) for search in searches}
-    frame = store.runs(**filters, method=sorted({method for method, _ in cells}))
+    frame = store.runs(**filters, method=sorted({search.tuning.spec.method for search in searches}))
     scores = store.client_results(frame["id"], stage=STAGE, split="val", rule="best_val", metric=ACCURACY)
     means = scores.groupby("run_id")["value"].mean().to_dict()
     epochs = store.artefacts(frame["id"], CLIENT_EPOCHS)
     for row in frame.to_dict("records"):
         spec = RunSpec.model_validate_json(row["spec"])
         made_by = {"method": row["method_numerics"], "engine": row["engine_numerics"]}
-        if (spec.method, spec.dataset) in cells and made_by != numerics(spec.method):
-            raise RequestError(
-                f"{spec.method} {spec.dataset}: its trials in {store.name} are by code of other numerics "
-                f"({made_by}, now {numerics(spec.method)}); name another --db"
-            )
         used = float(epochs[row["id"]]) if row["id"] in epochs else None
         ending = (row["state"], row["reason"], means.get(row["id"]), used, row["seconds_total"])
         for search in searches:
-            search.take(spec, TrialRun(row["id"], *ending), row["partition_hash"])
+            is_its = search.take(spec, TrialRun(row["id"], *ending), row["partition_hash"])
+            if is_its and made_by != numerics(spec.method):
+                gap = f"its trials in {store.name} are by code of other numerics; name another --db"
+                raise RequestError(f"{search.tuning.title}: {gap}")
 
 
-def opened_searches(
-    database: str, tunings: Sequence[Tuning], width: int
-) -> tuple[list[Search], list[Stored]]:
-    """The searches as they are stored, and what their runs took.
+def opened_searches(database: str, tunings: Sequence[Tuning]) -> tuple[list[Search], list[Stored]]:
+    """The searches as they are stored, and every stored run.
 
     Raises:
-        RequestError: as ``read`` and ``Search.check_total``; the database holds runs that are reported.
+        RequestError: as ``read``; more trials are stored than asked for, or runs that are reported.
     """
-    searches = [Search(tuning, width) for tuning in tunings]
+    searches = [Search(tuning) for tuning in tunings]
     history = list(stored_runs(database, searches=True).values())
     if history:
         with open_store(database, create=False) as store:
             read(store, searches)
     for search in searches:
         search.look()
-        search.check_total()
+        count, asked = len(search.runs), search.tuning.trials
+        if count > asked:
+            problem = f"{count} trials are done, and --trials is a total: expected {count} or more"
+            raise RequestError(f"{search.tuning.title}: {problem}, got {asked}")
     return searches, history
 
 
 # Whole searches -----------------------------------------------------------------------------------
 
-OnTrial = Callable[[Search, Trial], None]
-"""Hears of every trial that has ended."""
-
 
 @dataclass
 class Searches:
-    """The searches of a request: those that go on, why others have no winner, and the records of those that
-    have one with their files.
+    """The searches of a request: those that go on, the records of those that have a winner with their files,
+    and why others have none. ``on_trial`` hears of every trial that has ended.
     """
 
     going: list[Search]
-    failed: dict[str, str]
     home: Path
-    on_trial: OnTrial
+    on_trial: Callable[[Search, Trial], None]
     records: list[tuple[Record, Path]] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
 
     def follow(self, store: Store, states: Mapping[str, str]) -> list[Step]:
-        """What else is to run, given the states of ended runs by spec hash."""
+        """What else a sweep is to run, given the states of ended runs by spec hash."""
         searches = [search for search in self.going if search.pending & states.keys()]
-        if not searches:
-            return []
-        read(store, searches, set().union(*(search.pending & states.keys() for search in searches)))
+        if searches:
+            read(store, searches, set().union(*(search.pending & states.keys() for search in searches)))
         for search in searches:
             search.pending -= states.keys()
             for new_trial in search.look():
                 self.on_trial(search, new_trial)
         return self.next_steps(searches)
 
-    def next_steps(self, searches: Iterable[Search]) -> list[Step]:
+    def next_steps(self, searches: Sequence[Search]) -> list[Step]:
         """What is to run of some searches; those that have ended go on no more, and leave a record."""
         steps = []
-        for search in searches:
+        for search in [*searches]:
             title, trials = search.tuning.title, search.trials
             if not search.hopeless and not search.ended:
                 steps += search.steps()
@@ -272,41 +223,8 @@ class Searches:
                 self.records.append((result, write(self.home / "tuned", result)))
         return steps
 
-
-def run_searches(
-    tunings: Sequence[Tuning],
-    database: str,
-    home: Path,
-    roots: tuple[Path, ...],
-    pool: Pool,
-    width: int,
-    display: Display,
-    on_trial: OnTrial,
-    execute: Execute = execute,
-    build: Build = build_federation,
-) -> Searches:
-    """Run every search to the end of its budget, and write the record of each as it ends.
-
-    ``width`` trials of each are made side by side.
-
-    Raises:
-        RequestError: as ``opened_searches`` and ``Sweep.run``.
-        KeyboardInterrupt: as ``Sweep.run``. The same request goes on.
-    """
-    going, _ = opened_searches(database, tunings, width)
-    searches = Searches(going, {}, home, on_trial)
-    outcome = Sweep(
-        searches.next_steps([*going]),
-        database,
-        roots,
-        pool,
-        display,
-        execute,
-        build,
-        home=home,
-        follow_up=searches.follow,
-    ).run()
-    reason = "; ".join(outcome.left) or "its runs were lost"
-    for search in going:
-        searches.failed[search.tuning.title] = f"{reason}; the same command goes on"
-    return searches
+    def give_up(self, reasons: Iterable[str]) -> None:
+        """Say of the searches that the sweep has left why they go on another time."""
+        reason = "; ".join(reasons) or "its runs were lost"
+        for search in self.going:
+            self.failed[search.tuning.title] = f"{reason}; the same command goes on"

@@ -1,94 +1,62 @@
-"""Searches as a table and lines for people, and as plain values for programs."""
+"""Searches and trials in one line each."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
+from typing import NamedTuple
 
 from bench.runner.display import duration
 from bench.runner.plan import Estimator
 from bench.tune.record import Record, Trial, client_epochs, winner_of
-from bench.tune.search import Search, Searches
+from bench.tune.search import Search
 from bench.tune.tuning import Value
 
-TEXTS = ("cell", "state")
-COLUMNS = ("cell", "space", "trials", "runs", "client epochs", "best", "time", "state")
 
-
-def row(search: Search, estimator: Estimator, data_gap: str) -> dict[str, Any]:
-    """How far a search is, as a dry run has it for programs.
-
-    ``seconds`` is what the rest takes, one run after the other; None where no like run is known. ``runs`` are
-    stored, those of trials that have not ended included, whose client epochs do not count yet. ``lacking``
-    says why its data are not at hand.
+class Standing(NamedTuple):
+    """How far a search is. ``seconds`` is what its unused client epochs take, one run after the other, by
+    runs like its default configuration; None where no such run is known. ``lacking`` says why its data are
+    not at hand.
     """
-    tuning, spec, best = search.tuning, search.tuning.spec, winner_of(search.trials)
-    return {
-        "search": tuning.name,
-        "method": spec.method,
-        "dataset": spec.dataset,
-        "scenario": spec.scenario,
-        "clients": spec.clients,
-        "space": {key: list(values) for key, values in tuning.space.items()},
-        "trials": {"done": len(search.trials), "asked": tuning.trials},
-        "runs": sum(map(len, search.runs.values())),
-        "client_epochs": {"used": client_epochs(search.trials), "asked": tuning.budget},
-        "best_validation": best.validation if best else None,
-        "seconds": _seconds_left(search, estimator),
-        "ended": search.ended,
-        "lacking": data_gap,
-    }
+
+    search: str
+    trials: int
+    trials_asked: int
+    client_epochs: float
+    client_epochs_asked: float
+    best_validation: float | None
+    seconds: float | None
+    ended: str
+    lacking: str
+
+    def __str__(self) -> str:
+        epochs = f"{self.client_epochs:,.0f} of {self.client_epochs_asked:,.0f} client epochs"
+        time = "time unknown" if self.seconds is None else duration(self.seconds)
+        state = self.lacking or (f"done: {self.ended} used up" if self.ended else f"to do, {time}")
+        best = percent(self.best_validation)
+        return f"{self.search}: {self.trials} of {self.trials_asked} trials, {epochs}, best {best}: {state}"
 
 
-def _seconds_left(search: Search, estimator: Estimator) -> float | None:
-    """The time that a search's unused client epochs take, by runs like its default configuration."""
-    tuning = search.tuning
+def standing(search: Search, estimator: Estimator, data_gap: str) -> Standing:
+    """How far a search is by its stored runs."""
+    tuning, best, used = search.tuning, winner_of(search.trials), client_epochs(search.trials)
     seconds = 0.0 if search.ended else estimator.seconds(tuning.spec)
-    if seconds is None:
-        return None
-    epochs_left = tuning.budget - client_epochs(search.trials)
-    return seconds * len(tuning.seeds) / tuning.run_epochs * epochs_left
+    if seconds is not None:
+        seconds *= len(tuning.seeds) * (tuning.budget - used) / tuning.run_epochs
+    counts = (len(search.trials), tuning.trials, used, tuning.budget)
+    best_validation = best.validation if best else None
+    return Standing(tuning.title, *counts, best_validation, seconds, search.ended, data_gap)
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """One row a search."""
-    grid = Table(box=SIMPLE_HEAD, padding=(0, 1))
-    for title in COLUMNS:
-        is_text = title in TEXTS
-        grid.add_column(title, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
-    for entry in rows:
-        seconds, trials, epochs = entry["seconds"], entry["trials"], entry["client_epochs"]
-        grid.add_row(
-            "/".join(str(entry[name]) for name in ("dataset", "scenario", "clients", "method")),
-            f"{math.prod(map(len, entry['space'].values())):,}",
-            f"{trials['done']}/{trials['asked']}",
-            f"{entry['runs']:,}",
-            f"{epochs['used']:,.0f}/{epochs['asked']:,}",
-            percent(entry["best_validation"]),
-            "unknown" if seconds is None else duration(seconds) if seconds else "-",
-            entry["lacking"] or (f"done: {entry['ended']}" if entry["ended"] else "to do"),
-        )
-    return grid
-
-
-def cost(rows: Sequence[Mapping[str, Any]], slots: int, at_a_time: int) -> str:
-    """How many searches are to be done, and how long that takes; so many runs of each can be made at a
-    time.
+def cost(rows: Sequence[Standing], slots: int, at_a_time: int) -> str:
+    """How many searches are to be done, and how long those take whose time is known; so many runs of each can
+    be made at a time.
     """
-    to_do = [entry for entry in rows if not entry["ended"] and not entry["lacking"]]
-    times = [entry["seconds"] for entry in to_do if entry["seconds"] is not None]
+    to_do = [row for row in rows if not row.ended and not row.lacking]
     text = f"{len(rows)} search{'' if len(rows) == 1 else 'es'}, {len(to_do)} to do"
-    if times:
+    if times := [row.seconds for row in to_do if row.seconds is not None]:
         seconds = max(max(times) / min(slots, at_a_time), sum(times) / slots)
         text += f", {duration(seconds)} on {slots} at a time"
-    if unknown_count := len(to_do) - len(times):
-        text += f"; the time of {unknown_count} is unknown, no like run is stored"
-    gap = slots - at_a_time * len(to_do)
-    return text + (f"; {gap} slots stay idle, a larger --batch fills them" if 0 < gap < slots else "")
+    return text
 
 
 def percent(accuracy: float | None) -> str:
@@ -118,12 +86,3 @@ def result(record: Record) -> str:
     epochs = f"{usage.client_epochs:,.0f} of {budget.client_epochs:,.0f} client epochs"
     used = f"after {usage.trials} of {budget.trials} trials and {epochs}"
     return f"{record.tuning.title}: {scores}, {used}: {settings(winner.overrides)}"
-
-
-def outcome_json(searches: Searches) -> dict[str, Any]:
-    """What a request came to, for programs."""
-    keys = {"winner", "default_validation", "budget", "used"}
-    rows = []
-    for record, path in searches.records:
-        rows.append({"search": record.study, "file": str(path), **record.model_dump(include=keys)})
-    return {"finished": rows, "failed": searches.failed}

@@ -15,7 +15,7 @@ from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, first_problem
 from bench.grids import Planned
-from bench.spec import RunSpec, canonical_json, run_name, sha256
+from bench.spec import RunSpec, canonical_json, sha256
 
 Value = bool | int | float | str
 Space = dict[str, tuple[Value, ...]]
@@ -54,9 +54,8 @@ class Tuning:
 
     @property
     def run_epochs(self) -> int:
-        """Client epochs of a run after its warm-up, summed over the seeds."""
-        protocol = self.spec.protocol
-        return protocol.rounds * protocol.local_epochs * len(self.seeds)
+        """Client epochs of a trial without warm-up."""
+        return self.spec.protocol.rounds * self.spec.protocol.local_epochs * len(self.seeds)
 
     @property
     def budget(self) -> int:
@@ -77,8 +76,7 @@ class Tuning:
     @property
     def title(self) -> str:
         """The cell in words."""
-        spec = self.spec
-        return run_name(spec.dataset, spec.scenario, spec.clients, spec.method)
+        return Planned(self.spec, self.spec.method).cell_title
 
     @cached_property
     def name(self) -> str:
@@ -110,18 +108,14 @@ def search_space(spec: RunSpec) -> Space:
     """The space of a spec's method on its data set; it holds the spec's own configuration.
 
     Client settings that are part of the method's algorithm are left alone, and so is the dropout of
-    client models that train on batches: those have none.
-
-    Raises:
-        RequestError: the method declares more than ``MOST_OWN`` tunable parameters.
+    client models that train on batches: those have none. A method of more than ``MOST_OWN`` tunable
+    parameters is a ``RequestError``.
     """
     kind = METHODS.named(spec.method)
     axes = kind.Hyper.search_space()
     if len(axes) > MOST_OWN:
-        raise RequestError(
-            f"{spec.method} declares {len(axes)} tunable parameters ({', '.join(axes)}); at most {MOST_OWN} "
-            "are tuned, so that budgets are equal: make the others plain fields"
-        )
+        problem = f"{spec.method} declares {len(axes)} tunable parameters ({', '.join(axes)})"
+        raise RequestError(f"{problem}; at most {MOST_OWN} are tuned, so that budgets are equal")
     fixed_keys = {f"client.{name}" for name in kind.client}
     if spec.client.batch_size is not None:
         fixed_keys.add("client.dropout")
@@ -137,16 +131,14 @@ def search_space(spec: RunSpec) -> Space:
 
 
 def configured(spec: RunSpec, overrides: Mapping[str, Value]) -> RunSpec:
-    """The spec with other values for some dotted keys of its client settings and its method.
-
-    Raises:
-        RequestError: an unknown key, or a value that is not allowed.
+    """The spec with other values for some dotted keys of its client settings and its method; ones that are
+    not allowed are a ``RequestError``.
     """
     try:
         tuned_spec = spec.with_settings(overrides)
         hyper = METHODS.named(spec.method).Hyper.model_validate(tuned_spec.hyper).model_dump()
     except ValidationError as error:
-        raise RequestError(f"{spec.method}: {first_problem(error, with_input=True)}") from None
+        raise RequestError(f"{spec.method}: {first_problem(error)}") from None
     return tuned_spec.model_copy(update={"hyper": hyper})
 
 
@@ -156,16 +148,10 @@ def numerics(method: str) -> dict[str, int]:
 
 
 def search_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
-    """The seeds of the search, the default ones where none are named.
-
-    Raises:
-        RequestError: a seed that is used by reports.
-    """
-    if REPORT_SEEDS.stop > min(seeds, default=REPORT_SEEDS.stop):
-        asked = ", ".join(map(str, seeds))
-        raise RequestError(
-            f"--seed expects seeds that no report uses, {REPORT_SEEDS.stop} or more, got {asked}"
-        )
+    """The seeds of the search, the default ones where none are named; reports' are a ``RequestError``."""
+    if seeds and min(seeds) < REPORT_SEEDS.stop:
+        expected = f"seeds that no report uses, {REPORT_SEEDS.stop} or more"
+        raise RequestError(f"--seed expects {expected}, got {', '.join(map(str, seeds))}")
     return tuple(seeds) or SEEDS
 
 
@@ -174,27 +160,23 @@ def tunings(
 ) -> tuple[list[Tuning], dict[str, str]]:
     """The searches of some planned runs, and the cells that have none with the reason.
 
-    A method that only reads another one's run is tuned with it.
-
-    Raises:
-        RequestError: a run under attack, with newcomers or of a grid's variant; nothing to tune.
+    A method that only reads another one's run is tuned with it. A run under attack, with newcomers or of a
+    grid's variant is a ``RequestError``, and so is nothing to tune.
     """
     by_name: dict[str, Tuning] = {}
     reasons: dict[str, str] = {}
     for run in runs:
-        reason = no_search(run)
-        if reason:
-            reasons[run.cell_title] = reason
-            continue
         spec = run.spec
-        if run.variant or spec.attack or spec.newcomers:
+        if reason := no_search(run):
+            reasons[run.cell_title] = reason
+        elif run.variant or spec.attack or spec.newcomers:
             kind = run.variant or ("an attack" if spec.attack else "newcomers")
-            problem = f"expected plain cells to tune, got one with {kind}: name another grid, or -m and -d"
-            raise RequestError(f"{run.cell_title}: {problem}")
-        tuning = Tuning(spec, search_space(spec), seeds, trials)
-        by_name.setdefault(tuning.name, tuning)
+            raise RequestError(f"{run.cell_title}: expected plain cells to tune, got one with {kind}")
+        else:
+            tuning = Tuning(spec, search_space(spec), seeds, trials)
+            by_name.setdefault(tuning.name, tuning)
     if not by_name:
-        raise RequestError(f"nothing to tune: {'; '.join(f'{n}: {reason}' for n, reason in reasons.items())}")
+        raise RequestError(f"nothing to tune: {'; '.join(reasons.values())}")
     return list(by_name.values()), reasons
 
 

@@ -38,8 +38,7 @@ def test_export_writes_what_the_filters_leave(tmp_path: Path, bench: Bench) -> N
     ("words", "message"),
     [
         ("-m locl", "unknown method among the stored runs: 'locl': did you mean 'local'?"),
-        ("--grid quickstart", "no stored run is all of what is asked for"),
-        ("--largest-array-kib 1025", "--largest-array-kib"),
+        ("-m local -s overlapping", "unknown scenario among the stored runs"),
     ],
 )
 def test_a_wrong_export_is_one_line_and_writes_nothing(
@@ -50,17 +49,6 @@ def test_a_wrong_export_is_one_line_and_writes_nothing(
     assert ended.refused
     assert message in ended.err
     assert not (tmp_path / "out").exists()
-
-
-def test_a_grid_takes_its_own_runs_alone(tmp_path: Path, bench: Bench) -> None:
-    from bench.grids import expand, load_grid
-
-    planned = next(plan.spec for plan in expand(load_grid("quickstart")))
-    url = database(tmp_path / "a.db", [(planned, RunResult("oom", reason="8 GB")), (spec_of(), done())])
-    out = tmp_path / "out"
-    code, text, _ = bench("export", "--db", url, "--out", str(out), "--grid", "quickstart")
-    assert (code, text.split(":")[1].split(",")[0]) == (0, " 1 run")
-    assert list(Bundle(out).runs()["spec_hash"]) == [planned.hash]
 
 
 @pytest.fixture

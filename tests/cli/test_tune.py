@@ -21,7 +21,7 @@ LOCAL = f"{SEARCH} --trials 2"
 
 
 def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
-    assert "1 search, 1 to do; the time of 1 is unknown" in bench(LOCAL, "--dry-run").out
+    assert bench(LOCAL, "--dry-run").out.endswith("to do, time unknown\n1 search, 1 to do\n")
     assert not home.exists(), "a dry run writes nothing"
 
     code, out, _ = bench(LOCAL)
@@ -36,8 +36,8 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
     assert outcome["failed"] == {}
 
     (row,) = json.loads(bench(LOCAL, "--dry-run --json").out)["searches"]
-    assert row["trials"] == {"done": 2, "asked": 2}
-    assert row["client_epochs"] == {"used": 24.0, "asked": 24}
+    assert (row["trials"], row["trials_asked"]) == (2, 2)
+    assert (row["client_epochs"], row["client_epochs_asked"]) == (24.0, 24)
     assert row["ended"] == "trials"
     (row,) = json.loads(bench(SEARCH, "--trials 6 --dry-run --json").out)["searches"]
     assert row["seconds"] > 0, "by the runs of the search itself"
@@ -58,7 +58,6 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
         (f"-m local {WHERE} --seed 3 --seed 1000", "--seed expects"),
         (f"-m local {WHERE} --set attack.ratio=0.4", "an attack"),
         (f"-m local {WHERE} --address here:1", "--address goes with --backend ray"),
-        (f"-m local {WHERE} --optuna drawn", "has a trial yet"),
     ],
 )
 def test_a_wrong_request_writes_nothing(home: Path, bench: Bench, words: str, message: str) -> None:
@@ -67,7 +66,6 @@ def test_a_wrong_request_writes_nothing(home: Path, bench: Bench, words: str, me
     assert message in ended.err
     assert not (home / "tuning.db").exists()
     assert not (home / "tuned").exists()
-    assert not Path("drawn").exists()
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """Bundles: what the database says comes back, always in the same bytes."""
 
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,8 +56,6 @@ def content(tables: Tables, hashes: list[str]) -> dict[str, pd.DataFrame]:
         rows = tables.table(name, run_id=list(names))
         if name == "curves":
             rows = rows[rows["split"] == "test"]
-        if name == "artefacts":
-            rows = rows[rows["name"] != "large"]
         found[name] = rows.assign(spec_hash=rows.pop("run_id").map(names))
     partitions = tables.table("partitions")
     found["partitions"] = partitions[partitions["hash"].isin(runs["partition_hash"])]
@@ -90,13 +87,31 @@ def test_a_bundle_answers_as_the_database(tmp_path: Path) -> None:
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
 
+def test_a_database_and_a_bundle_are_filtered_alike(tmp_path: Path) -> None:
+    runs = [(spec_of(seed=seed, method=method), done()) for seed in (0, 1) for method in ("local", "fedavg")]
+    with opened(tmp_path / "a.db", runs) as store:
+        write_bundle(store, store.runs(), tmp_path / "out")
+        for source in (store, Bundle(tmp_path / "out")):
+            seeds = source.runs()["seed"]
+            assert set(source.runs(method=["fedavg"], seed=seeds[seeds == 1].iloc[0])["method"]) == {"fedavg"}
+            assert sorted(source.runs(method="fedavg")["seed"]) == [0, 1]
+            assert source.runs(method=["none"]).empty
+            ids = source.runs()["id"]
+            results = source.client_results(ids[:2], stage="trained", split="val", rule="last")
+            assert len(results) == 2 * 2  # runs, clients
+            assert set(results["run_id"]) == set(ids[:2])
+            assert source.client_results([]).empty
+            with pytest.raises(RequestError, match="did you mean 'method'"):
+                source.runs(metod="local")
+
+
 @pytest.mark.parametrize("name", ["fedaghn/cifar100-sample", "fedpub/photo", "fedhgn/facebook"])
 def test_what_ships_is_imported_and_exported_in_the_same_bytes(name: str, tmp_path: Path) -> None:
     shipped_bundle = Bundle(SHIPPED / name)
     url = f"sqlite:///{tmp_path / 'runs.db'}"
     import_bundle(url, shipped_bundle)
     with open_store(url, create=False) as store:
-        write_bundle(store, store.runs(), tmp_path / "again", 2**20)
+        write_bundle(store, store.runs(), tmp_path / "again")
     for path in (SHIPPED / name).iterdir():
         assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
 
@@ -144,17 +159,6 @@ def test_bundles_that_ship_keep_every_rule() -> None:
 
 
 # Writing ------------------------------------------------------------------------------------------
-
-
-def test_large_arrays_are_kept_where_asked_for(tmp_path: Path) -> None:
-    weights = np.random.default_rng(0).random((40, 6, 20, 20), np.float32)
-    with opened(tmp_path / "a.db", [(spec_of(), replace(done(), artefacts={"weights": weights}))]) as store:
-        runs = store.runs()
-        write_bundle(store, runs, tmp_path / "usual")
-        write_bundle(store, runs, tmp_path / "large", 512 * 1024)
-    assert Bundle(tmp_path / "usual").artefacts([1], "weights") == {}
-    kept = Bundle(tmp_path / "large").artefacts([1], "weights")[1]
-    np.testing.assert_array_equal(kept, weights, strict=True)
 
 
 def test_only_a_bundle_is_replaced(tmp_path: Path) -> None:

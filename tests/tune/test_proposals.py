@@ -17,15 +17,11 @@ from .toy_tuning import go_on, tuning
 
 def test_proposals_follow_from_the_trials_and_are_new() -> None:
     search = tuning(trials=20)
-    where = go_on(search)
-    first = propose(search, where.trials[:15], 5)
-    assert propose(search, where.trials[:15], 5) == first
-    tried = {search.configurations.index(trial.parameters) for trial in where.trials[:15]}
-    assert len({*first}) == 5
-    assert not tried & {*first}
-    assert propose(search, where.trials[:15], 2) == first[:2], "a smaller batch is the beginning of it"
-    assert propose(search, where.trials[:14], 5) != first
-    assert max(first) < len(search.configurations)
+    trials = go_on(search).trials[:15]
+    first = propose(search, trials)
+    assert propose(search, trials) == first
+    assert first not in {search.configurations.index(trial.parameters) for trial in trials}
+    assert propose(search, trials[:14]) != first
 
 
 def test_the_space_is_numbered_with_the_last_parameter_fastest() -> None:
@@ -37,7 +33,7 @@ def test_the_space_is_numbered_with_the_last_parameter_fastest() -> None:
 def test_the_dashboard_reads_what_is_exported(tmp_path: Path) -> None:
     search = tuning(trials=16)
     where = go_on(search)
-    path = tmp_path / "new" / "searches.log"
+    path = tmp_path / "searches.log"
     export([(search, where.trials)], path)
     storage = JournalStorage(JournalFileBackend(str(path)))
     (name,) = optuna.get_all_study_names(storage)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import random
-import re
+import sqlite3
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,49 +12,38 @@ from typing import Any
 import pandas as pd
 import pytest
 from rich.console import Console
-from sqlalchemy import create_engine, text
 
 from bench.engine.result import RunResult
 from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.runner.display import Display
 from bench.runner.order import Order
+from bench.runner.run import Sweep
 from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.bundle import write_bundle
 from bench.store.store import stored_runs
-from bench.tune.record import Record, client_epochs, parse, winner_of
-from bench.tune.search import Searches, TrialRun, opened_searches, run_searches
+from bench.tune.record import Record, winner_of
+from bench.tune.search import Searches, TrialRun, opened_searches
 from bench.tune.tuning import Tuning
 
-from .toy_tuning import (
-    EPOCHS,
-    PLAIN,
-    ROUNDS,
-    Here,
-    answer,
-    any_federation,
-    final,
-    go_on,
-    plain,
-    room,
-    tuning,
-    warm,
-)
+from . import toy_tuning as toy
+from .toy_tuning import EPOCHS, PLAIN, ROUNDS, any_federation, best_of, go_on, plain, tuning, warm
 
 SMALL = {"client.learning_rate": (0.001, 0.01), "client.dropout": (0.0, 0.5)}
 
 
 def test_the_default_comes_first_and_nothing_twice() -> None:
     search = tuning(trials=30)
-    where = go_on(search)
+    where = go_on(search, most=0)
+    assert where.to_run == [*search.specs(search.default)]
+    where = go_on(search, stored=where.runs)
     assert where.ended == "trials"
     assert where.trials[0].parameters == search.default
     assert [trial.number for trial in where.trials] == list(range(30))
     assert len({str(trial.parameters) for trial in where.trials}) == 30
     assert {trial.state for trial in where.trials} == {"complete"}
-    best = winner_of(where.trials)
-    assert best is not None
-    assert best.validation == max(final(search.specs(trial.parameters)[0]) for trial in where.trials)
+    reached = [toy.final(search.specs(trial.parameters)[0]) for trial in where.trials]
+    assert best_of(where).validation == max(reached)
 
 
 def test_a_trial_reaches_the_mean_over_seeds_and_uses_their_sum() -> None:
@@ -70,71 +59,39 @@ def test_a_trial_reaches_the_mean_over_seeds_and_uses_their_sum() -> None:
     assert trial.seconds == 3.0
 
 
-@pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize("asked", [4, 12])
-def test_a_search_that_was_stopped_goes_on_as_if_it_had_not(width: int, asked: int) -> None:
+def test_a_search_that_was_stopped_goes_on_as_if_it_had_not(asked: int) -> None:
     """Stopped after any number of runs, which end in any order, or at a smaller total: the same trials, and
     no run made twice.
     """
     search = tuning(trials=12)
-    whole = go_on(search, width)
+    whole = go_on(search)
     for stop in (1, 2, 3, 7, 16, 23):
         for seed in (1, 2):
             order = random.Random(seed)
-            stopped = go_on(tuning(trials=asked), width, most=stop, order=order)
-            where = go_on(search, width, stored=stopped.runs, order=order)
+            stopped = go_on(tuning(trials=asked), most=stop, order=order)
+            where = go_on(search, stored=stopped.runs, order=order)
             assert where.trials == whole.trials
 
 
-def test_another_batch_takes_another_way_from_there_on() -> None:
-    search = tuning(trials=12)
-    first = go_on(search, 1, most=9)
-    known = [trial.parameters for trial in first.trials]
-    where = go_on(search, 4, stored=first.runs)
-    assert where.ended
-    every = [trial.parameters for trial in where.trials]
-    assert len(every) == 12
-    assert all(parameters in every for parameters in known), "what was run counts"
-    used = sum(trial.client_epochs for trial in where.trials)
-    assert used <= search.budget
-
-
-def test_nothing_runs_beside_the_default_and_then_a_batch_does() -> None:
-    search = tuning(trials=9)
-    where = go_on(search, 4, most=0)
-    assert {search.place_of(spec) for spec in where.to_run} == {search.configurations.index(search.default)}
-    where = go_on(search, 4, stored=where.runs, most=2)
-    assert len(where.trials) == 1
-    assert len({search.place_of(spec) for spec in where.to_run}) == 4
-    assert len(where.to_run) == 4 * 2
-
-
 def test_a_warm_up_costs_trials_and_never_more_client_epochs() -> None:
-    search = tuning(trials=8)
-    for width in (1, 2, 3, 8):
-        where = go_on(search, width, play=warm)
-        # 8 plain trials grant 192 client epochs; one takes 36 with its warm-up
-        used = sum(trial.client_epochs for trial in where.trials)
-        assert used <= search.budget == 8 * PLAIN
-        assert search.budget - used < 1.5 * PLAIN, "else another trial would fit"
-        assert where.ended == "client epochs"
+    """8 plain trials grant 192 client epochs; one takes 36 with its warm-up."""
+    where = go_on(tuning(trials=8), play=warm)
+    assert [trial.client_epochs for trial in where.trials] == [1.5 * PLAIN] * 5
+    assert where.ended == "client epochs"
 
 
 def test_a_trial_that_is_dearer_than_what_is_left_for_it_is_cut() -> None:
-    """Three plain trials grant 72: the first takes 24, then two side by side may use 24 each."""
+    """Three plain trials grant 72: the first takes 24, which leaves 48 for one that takes 50."""
 
     def dear_but_default(spec: RunSpec) -> TrialRun:
-        run = plain(spec)
-        more = 0.0 if spec.client.dropout == 0.5 else 1.0
-        return TrialRun(0, "searched", "", 0.95, (run.client_epochs or 0.0) + more, 0.1)
+        is_default = spec == search.specs(search.default)[spec.seed - 1000]
+        return TrialRun(0, "searched", "", 0.5 if is_default else 0.95, 12.0 if is_default else 25.0, 0.1)
 
-    where = go_on(tuning(trials=3, space=SMALL), 2, play=dear_but_default)
-    cut = next(trial for trial in where.trials if trial.parameters["client.dropout"] == 0.0)
-    assert (cut.state, cut.validation, cut.client_epochs) == ("cut", None, 24.0)
-    assert client_epochs(where.trials) == 72.0
-    best = winner_of(where.trials)
-    assert best is not None
-    assert best.overrides["client.dropout"] == 0.5
+    search = tuning(trials=3, space=SMALL)
+    where = go_on(search, play=dear_but_default)
+    assert [(trial.state, trial.client_epochs) for trial in where.trials] == [("complete", 24), ("cut", 48)]
+    assert best_of(where).number == 0
 
 
 def test_a_budget_below_the_default_has_no_winner_and_a_larger_one_takes_its_runs() -> None:
@@ -156,22 +113,17 @@ def test_failures_are_trials() -> None:
 
     space = {"client.learning_rate": (0.001, 0.01), "client.weight_decay": (0.0, 0.0005, 0.005)}
     where = go_on(tuning(trials=6, space=space), play=faulty)
-    by_decay = {}
-    for trial in where.trials:
-        by_decay.setdefault(trial.parameters["client.weight_decay"], []).append(trial)
-    for trial in by_decay[0.0]:
-        assert (trial.state, trial.validation, trial.client_epochs) == ("diverged", None, 10.0)
-        assert re.findall(r"\d+", trial.reason) == ["1"], "the round in which it diverged"
-    for trial in by_decay[0.005]:
-        # the seed that failed cannot say what it used: it is taken for a plain run to the end
-        assert (trial.state, trial.client_epochs) == ("failed", 2 * ROUNDS * EPOCHS)
-    best = winner_of(where.trials)
-    assert best is not None
-    assert best.overrides["client.weight_decay"] == 0.0005
+    ends = {trial.parameters["client.weight_decay"]: trial for trial in where.trials}
+    diverged, failed = ends[0.0], ends[0.005]
+    assert (diverged.state, diverged.validation, diverged.client_epochs) == ("diverged", None, 10.0)
+    assert diverged.reason == "a loss is not finite in round 1"
+    # the seed that failed cannot say what it used: it is taken for a plain run to the end
+    assert (failed.state, failed.client_epochs) == ("failed", 2 * ROUNDS * EPOCHS)
+    assert best_of(where).overrides["client.weight_decay"] == 0.0005
 
 
 def test_an_exhausted_space_ends_the_search() -> None:
-    where = go_on(tuning(trials=9, space=SMALL), 3)
+    where = go_on(tuning(trials=9, space=SMALL))
     assert (len(where.trials), where.ended) == (4, "space")
 
 
@@ -184,19 +136,26 @@ def url(home: Path) -> str:
     return f"sqlite:///{home / 'tuning.db'}"
 
 
-def run(home: Path, searches: list[Tuning], width: int = 1, slots: int = 1, **changes: Any) -> Searches:
-    arguments: dict[str, Any] = {
-        "on_trial": lambda *trial: None,
-        "execute": answer,
-        "build": any_federation,
-        **changes,
-    }
+def run(
+    home: Path,
+    tunings: list[Tuning],
+    slots: int = 1,
+    execute: Any = toy.answer,
+    build: Any = any_federation,
+    on_trial: Any = lambda *trial: None,
+) -> Searches:
+    going, _ = opened_searches(url(home), tunings)
+    searches = Searches(going, home, on_trial)
+    steps, pool = searches.next_steps(going), toy.Here(("cpu",) * slots, 1)
     display = Display(Console(file=io.StringIO()), only_notes=True)
-    return run_searches(searches, url(home), home, (), Here(("cpu",) * slots, 1), width, display, **arguments)
+    where = {"home": home, "follow_up": searches.follow}
+    sweep = Sweep(steps, url(home), (), pool, display, execute, build, **where)
+    searches.give_up(sweep.run().left)
+    return searches
 
 
 def read(home: Path, name: str = NAME) -> Record:
-    return parse((home / "tuned" / name).read_bytes(), name)
+    return Record.model_validate_json((home / "tuned" / name).read_bytes())
 
 
 def stored(home: Path) -> pd.DataFrame:
@@ -205,48 +164,39 @@ def stored(home: Path) -> pd.DataFrame:
 
 
 def test_the_winner_is_the_best_by_validation_and_every_trial_is_runs(tmp_path: Path) -> None:
-    said: list[tuple[int, int]] = []
-    tuned = run(
-        tmp_path,
-        [tuning(trials=9)],
-        on_trial=lambda where, one: said.append((len(where.trials), one.number)),
-    )
+    said: list[int] = []
+    search = tuning(trials=9)
+    tuned = run(tmp_path, [search], on_trial=lambda where, one: said.append(one.number))
     assert not tuned.failed
     assert [file for _, file in tuned.records] == [tmp_path / "tuned" / NAME]
-    record = read(tmp_path)
-    expected = go_on(tuning(trials=9))
+    record, expected = read(tmp_path), go_on(search)
     assert [trial.parameters for trial in record.trials] == [trial.parameters for trial in expected.trials]
-    assert [trial.state for trial in record.trials] == [trial.state for trial in expected.trials]
     for trial, other in zip(record.trials, expected.trials, strict=True):
         assert trial.validation == pytest.approx(other.validation, abs=1e-4)  # whole items of 10,000
-        assert trial.client_epochs == other.client_epochs
+        assert (trial.state, trial.client_epochs) == (other.state, other.client_epochs)
     assert record.winner.validation == max(trial.validation or 0 for trial in record.trials)
     assert record.budget.model_dump() == {"trials": 9, "client_epochs": 9 * PLAIN}
-    assert record.clients == "fake"
-    assert record.space == tuning(trials=9).space
-    assert said == [(count + 1, count) for count in range(9)]
+    assert (record.clients, record.space, said) == ("fake", search.space, list(range(9)))
 
     runs = stored(tmp_path)
     assert set(runs["state"]) == {"searched"}
     assert set(runs["seed"]) == {1000, 1001}
-    assert set(runs["rounds"]) <= {2, 4, ROUNDS}
     with open_store(url(tmp_path), create=False) as store:
         splits = set(store.client_results(runs["id"])["split"])
     assert splits == {"train", "val"}, "no number of a test item is stored"
     content = (tmp_path / "tuned" / NAME).read_bytes()
-    run(tmp_path, [tuning(trials=9)], execute=None)  # which could not be called
+    run(tmp_path, [search], execute=None)  # which could not be called
     assert (tmp_path / "tuned" / NAME).read_bytes() == content, "nothing was left to do"
-    assert len(stored(tmp_path)) == len(runs)
 
 
 @pytest.mark.slow
 def test_searches_beside_each_other_do_not_change_each_other(tmp_path: Path) -> None:
     searches = [tuning(method, trials=7) for method in ("local", "fedprox", "fedsheafhn")]
-    tuned = run(tmp_path, searches, width=2, slots=3)
-    assert [record.study for record, _ in tuned.records] != []
+    tuned = run(tmp_path, searches, slots=3)
+    assert len(tuned.records) == len(searches)
     for search in searches:
         record = read(tmp_path, f"{search.spec.method}-cora-non-overlapping-3.json")
-        alone = go_on(search, 2)
+        alone = go_on(search)
         assert [trial.parameters for trial in record.trials] == [trial.parameters for trial in alone.trials]
 
 
@@ -294,32 +244,21 @@ def test_data_that_are_not_to_be_had(tmp_path: Path) -> None:
     assert len(tuned.records) == 1
 
 
-def change(home: Path, statement: str) -> None:
-    engine = create_engine(url(home))
-    with engine.begin() as connection:
-        connection.execute(text(statement))
-    engine.dispose()
-
-
 @pytest.mark.parametrize(
-    ("statement", "message"),
+    ("change", "message"),
     [
-        ("update runs set method_numerics = method_numerics - 1", "code of other numerics"),
-        (
-            "update runs set partition_hash = 'another'",
-            r"other clients \(another\) than there are now \(fake\)",
-        ),
-        ("update runs set state = 'done' where id = 1", "holds runs that are reported"),
+        ("method_numerics = method_numerics - 1", "code of other numerics"),
+        ("partition_hash = 'another'", r"other clients \(another\) than there are now \(fake\)"),
+        ("state = 'done' where id = 1", "holds runs that are reported"),
     ],
 )
-def test_a_database_that_does_not_fit_is_refused(tmp_path: Path, statement: str, message: str) -> None:
+def test_a_database_that_does_not_fit_is_refused(tmp_path: Path, change: str, message: str) -> None:
     run(tmp_path, [tuning(trials=2)])
-    change(tmp_path, statement)
+    with sqlite3.connect(tmp_path / "tuning.db") as raw:
+        raw.execute(f"update runs set {change}")
+    raw.close()
     with pytest.raises(RequestError, match=message):
         run(tmp_path, [tuning(trials=4)])
-    if "partition_hash" not in statement:  # a dry run does not build the clients
-        with pytest.raises(RequestError, match=message):
-            opened_searches(url(tmp_path), [tuning(trials=4)], 1)
 
 
 def test_a_database_of_searches_serves_no_report(tmp_path: Path) -> None:
@@ -340,16 +279,14 @@ def test_a_full_disk_ends_in_one_line_and_the_same_request_goes_on(tmp_path: Pat
 
     def fill(search: Any, one: Any) -> None:
         if one.number == (1 if what == "database" else 3):
-            disk.enter_context(room(100))
+            disk.enter_context(toy.room(100))
 
     with ExitStack() as disk, pytest.raises((RequestError, OSError)) as caught:
         run(home, [tuning(trials=4)], on_trial=fill)
     assert "\n" not in str(caught.value)
     assert not list(home.glob("tuned/*.json"))
     run(home, [tuning(trials=4)])
-    assert without_seconds(read(home)) == without_seconds(read(tmp_path / "whole"))
-
-
-def without_seconds(record: Record) -> list[dict[str, Any]]:
-    """The trials without what depends on the clock."""
-    return [trial.model_dump(exclude={"seconds"}) for trial in record.trials]
+    trials, expected = read(home).trials, read(tmp_path / "whole").trials
+    assert [trial.model_copy(update={"seconds": 0.0}) for trial in trials] == [
+        trial.model_copy(update={"seconds": 0.0}) for trial in expected
+    ]

@@ -22,8 +22,7 @@ FEDERATION = random_federation()
 ROUNDS = 4
 
 
-def spec_of(method: str) -> RunSpec:
-    hyper = {"warm_up_epochs": 5} if method == "fedsheafhn" else {}
+def spec_of(method: str, **hyper: Any) -> RunSpec:
     return make_spec(method, FEDERATION, seed=1000, hyper=hyper, rounds=ROUNDS)
 
 
@@ -49,23 +48,16 @@ def test_the_score_is_the_validation_accuracy_of_the_best_round(method: str) -> 
 
 @pytest.mark.parametrize(
     ("method", "hyper", "used"),
-    [
-        ("local", {}, ROUNDS * 2),
-        ("fedsheafhn", {"warm_up_epochs": 5}, 5 + ROUNDS * 2),
-        ("flow", {}, ROUNDS * 2),
-        ("flow", {"data": "all"}, 2 * ROUNDS * 2),
-    ],
+    [("fedsheafhn", {"warm_up_epochs": 5}, 5 + ROUNDS * 2), ("flow", {"data": "all"}, 2 * ROUNDS * 2)],
 )
 def test_client_epochs_are_counted(method: str, hyper: dict[str, Any], used: int) -> None:
-    spec = spec_of(method).model_copy(update={"hyper": hyper})
-    assert run(spec).artefacts == {CLIENT_EPOCHS: pytest.approx(used, abs=1e-9)}
+    result = run(spec_of(method, **hyper))
+    assert result.artefacts == {CLIENT_EPOCHS: pytest.approx(used, abs=1e-9)}
 
 
 def test_a_run_that_diverged_says_what_it_used() -> None:
-    wild = make_spec(
-        "local", FEDERATION, seed=1000, rounds=ROUNDS, client={"optimizer": "sgd", "learning_rate": 1e30}
-    )
-    result = run(wild)
+    client = {"optimizer": "sgd", "learning_rate": 1e30}
+    result = run(make_spec("local", FEDERATION, seed=1000, rounds=ROUNDS, client=client))
     assert result.state == "diverged"
     assert 0 < float(result.artefacts[CLIENT_EPOCHS]) <= ROUNDS * 2
 

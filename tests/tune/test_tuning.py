@@ -71,10 +71,8 @@ def test_a_fourth_parameter_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_configuration_changes_what_it_names_and_nothing_else() -> None:
     spec = resolve("cora", "non-overlapping", 3, "fedprox", 7)
-    tuned_spec = configured(spec, {"client.learning_rate": 0.03, "method.mu": 0.1})
-    assert tuned_spec == resolve(
-        "cora", "non-overlapping", 3, "fedprox", 7, {"client.learning_rate": 0.03, "method.mu": 0.1}
-    )
+    overrides = {"client.learning_rate": 0.03, "method.mu": 0.1}
+    assert configured(spec, overrides) == resolve("cora", "non-overlapping", 3, "fedprox", 7, overrides)
     for wrong in ({"method.nu": 0.1}, {"method.mu": -1.0}):
         with pytest.raises(RequestError, match=r"^fedprox: \w+: "):
             configured(spec, wrong)
@@ -110,8 +108,8 @@ def test_the_search_keeps_away_from_the_seeds_of_every_grid() -> None:
             search_seeds(wrong)
 
 
-def planned(method: str) -> Planned:
-    return Planned(resolve("cora", "non-overlapping", 10, method, 1000), method)
+def planned(method: str, variant: str = "") -> Planned:
+    return Planned(resolve("cora", "non-overlapping", 10, method, 1000), method, variant)
 
 
 def test_one_search_serves_a_method_and_those_that_read_its_run() -> None:
@@ -126,22 +124,19 @@ def test_one_search_serves_a_method_and_those_that_read_its_run() -> None:
 
 def test_what_has_no_search() -> None:
     with pytest.raises(RequestError, match=r"method\.mu=0\.1"):
-        tunings([replace(planned("fedprox"), variant="method.mu=0.1")], 5, (1000,))
+        tunings([planned("fedprox", "method.mu=0.1")], 5, (1000,))
     spec = resolve("coraca", "label-dirichlet", 10, "fedsheafhn", 1000)
     with pytest.raises(RequestError, match="not on hypergraph"):
         tunings([Planned(spec, "fedsheafhn")], 5, (1000,))
 
 
 def test_the_tuning_grid_gives_every_method_of_the_study_the_same_budget() -> None:
-    grid = load_grid("tuning_fedsheafhn")
-    searches, skipped = tunings(expand(grid), 20, (1000, 1001))
+    searches, skipped = tunings(expand(load_grid("tuning_fedsheafhn")), 20, (1000, 1001))
     cells: dict[tuple[str, int], set[str]] = {}
     for search in searches:
         cells.setdefault((search.spec.dataset, search.spec.clients), set()).add(search.spec.method)
         assert search.budget == 20 * search.spec.protocol.rounds * search.spec.protocol.local_epochs * 2
-    methods = set(load_grid("paper_tables").methods)
-    assert set(cells) == {
-        (data, k) for data in load_grid("paper_tables").settings[0].datasets for k in (10, 20)
-    }
-    assert all(names == methods for names in cells.values())
-    assert all(why == "majority does not train" for why in skipped.values())
+    tables = load_grid("paper_tables")
+    assert set(cells) == {(data, k) for data in tables.settings[0].datasets for k in (10, 20)}
+    assert all(names == set(tables.methods) for names in cells.values())
+    assert set(skipped.values()) == {"majority does not train"}

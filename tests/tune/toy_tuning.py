@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 import resource
@@ -20,7 +19,7 @@ from bench.resolve import resolve
 from bench.runner.order import Order
 from bench.runner.workers import OwnProcess
 from bench.spec import RunSpec
-from bench.tune.record import Record, record, winner_of, write
+from bench.tune.record import Record, Winner, record, winner_of, write
 from bench.tune.search import Search, TrialRun
 from bench.tune.trial import without_test_items
 from bench.tune.tuning import Space, Tuning, search_space
@@ -46,18 +45,15 @@ def any_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
 def tuning(method: str = "local", trials: int = 8, space: Space | None = None, **names: Any) -> Tuning:
     """A search of few rounds on embedded data."""
     settings = {"protocol.rounds": ROUNDS, "protocol.local_epochs": EPOCHS}
-    spec = resolve(
-        names.get("dataset", "cora"), "non-overlapping", names.get("clients", 3), method, 1000, settings
-    )
+    dataset, clients = names.get("dataset", "cora"), names.get("clients", 3)
+    spec = resolve(dataset, "non-overlapping", clients, method, 1000, settings)
     return Tuning(spec, search_space(spec) if space is None else space, (1000, 1001), trials)
 
 
 def final(spec: RunSpec) -> float:
     """What a configuration reaches, on every seed."""
-    tree = spec.tree()
-    settings = {"client": tree["client"], "hyper": tree["hyper"]}
-    digest = hashlib.sha256(("d" + json.dumps(settings, sort_keys=True)).encode()).digest()
-    return 0.3 + 0.6 * int.from_bytes(digest[:4], "little") / 2**32
+    settings = json.dumps([spec.tree()["client"], spec.tree()["hyper"]], sort_keys=True)
+    return 0.3 + 0.6 * random.Random(settings).random()
 
 
 def plain(spec: RunSpec) -> TrialRun:
@@ -71,19 +67,17 @@ def warm(spec: RunSpec) -> TrialRun:
 
 
 Play = Callable[[RunSpec], TrialRun]
-Stored = dict[int, dict[int, TrialRun]]
 
 
 def go_on(
     search: Tuning,
-    width: int = 1,
     play: Play = plain,
-    stored: Stored | None = None,
+    stored: dict[int, dict[int, TrialRun]] | None = None,
     most: int = 10_000,
     order: random.Random | None = None,
 ) -> Search:
     """A search driven on, at most so many runs further; side by side, runs end in any ``order``."""
-    where = Search(search, width)
+    where = Search(search)
     where.runs = {} if stored is None else stored
     where.look()
     while where.to_run and most:
@@ -97,12 +91,16 @@ def go_on(
     return where
 
 
+def best_of(search: Search) -> Winner:
+    winner = winner_of(search.trials)
+    assert winner is not None
+    return winner
+
+
 def finished(home: Path, search: Tuning, play: Play = plain) -> Record:
     """A finished search; its record lies where the user's own do."""
-    trials = go_on(search, play=play).trials
-    winner = winner_of(trials)
-    assert winner is not None
-    result = record(search, FakeFederation.hash, winner, trials)
+    where = go_on(search, play=play)
+    result = record(search, FakeFederation.hash, best_of(where), where.trials)
     write(home / "tuned", result)
     return result
 

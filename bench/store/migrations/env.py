@@ -2,12 +2,6 @@
 
 from alembic import context
 
-from bench.store.models import Base
-
-context.configure(
-    connection=context.config.attributes["connection"],
-    target_metadata=Base.metadata,
-    render_as_batch=True,
-)
+context.configure(connection=context.config.attributes["connection"])
 with context.begin_transaction():
     context.run_migrations()
