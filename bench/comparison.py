@@ -157,7 +157,7 @@ def planned_runs(study: Study, method: str, filters: Filters, overrides: Overrid
             raise RequestError(
                 f"--set {key}: a comparison keeps the protocol and client model of the other methods; "
                 "only method.* can be set; for other settings of all methods write a grid "
-                "(docs/examples/own_grid.toml) for bench sweep --grid and bench report --grid"
+                "(docs/examples/own_grid.toml) for bench sweep --grid"
             )
     runs = []
     for dataset in dict.fromkeys(filters.datasets):

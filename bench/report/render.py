@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+import pandas as pd
+
 from bench.figures.panels import Figure
 from bench.report.document import Document
 from bench.report.grades import GRADES, MARKS, grade_look
@@ -77,45 +79,37 @@ def markdown(document: Document, figures: Mapping[Figure, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def latex_table(table: Table) -> str:
-    """A booktabs ``tabular`` of a table with one heading; best bold, second best underlined. What stands
-    beside numbers is below them: published values, then judgements.
+def latex_table(table: Table, caption: str, label: str) -> str:
+    """A table with one heading, by pandas; best bold, second best underlined. What stands beside numbers is
+    below them: published values, then judgements.
     """
     ranks = {0: "{}", 1: r"\textbf{{{}}}", 2: r"\underline{{{}}}"}
-    width = len(table.columns)
-    rows = [list(map(escape_latex, [table.stub, *table.columns]))]
-    for label, values in table.rows:
+    rows = []
+    for label_text, values in table.rows:
         numbers = [ranks[value.rank].format(escape_latex(value.text)) for value in values]
-        rows.append([escape_latex(label), *numbers])
+        rows.append([escape_latex(label_text), *numbers])
         for texts in zip(*map(_beside, values), strict=True):
-            if any(texts):
-                smaller = [rf"{{\scriptsize {escape_latex(text)}}}" if text else "" for text in texts]
-                rows.append(["", *smaller])
-    lines = [" & ".join(row) + r" \\" for row in rows]
-    lines.insert(1, r"\midrule")
-    heading = table.groups[0][0]
-    if heading:
-        over_columns = rf" & \multicolumn{{{width}}}{{c}}{{{escape_latex(heading)}}} \\"
-        lines[:0] = [over_columns, rf"\cmidrule(lr){{2-{width + 1}}}"]
-    start = rf"\begin{{tabular}}{{l{'r' * width}}}"
-    return "\n".join([start, r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"])
+            smaller = [rf"\scriptsize {escape_latex(text)}" if text else "" for text in texts]
+            rows += [["", *smaller]] if any(texts) else []
+    heads = [("", table.stub), *table.body.columns]
+    columns = pd.MultiIndex.from_tuples([tuple(map(escape_latex, head)) for head in heads])
+    body = pd.DataFrame(rows, columns=columns)
+    return (body if table.groups[0][0] else body.droplevel(0, axis=1)).to_latex(
+        index=False,
+        escape=False,
+        caption=escape_latex(caption),
+        label=label,
+        column_format="l" + "r" * table.body.shape[1],
+        multicolumn_format="c",
+    )
 
 
 def latex(document: Document) -> str:
-    r"""A document's views as ``table*`` environments, which need ``booktabs`` alone."""
-    parts = [r"% \usepackage{booktabs}"]
+    r"""A document's tables, each under one heading, which need ``booktabs`` alone."""
+    parts = ["% \\usepackage{booktabs}\n"]
     for view in document.views:
         legend = [] if document.is_statistic else [f"Below numbers: {BESIDE}."]
         caption = " ".join([f"{document.full_title}. {view.title}.", *document.caption, *legend])
-        lines = [
-            r"\begin{table*}",
-            r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
-            rf"\caption{{{escape_latex(caption)}}}",
-            rf"\label{{tab:{document.key}_{view.name}}}",
-            "\n\n\\medskip\n\n".join(map(latex_table, view.by_group())),
-            r"\end{table*}",
-        ]
-        parts.append("\n".join(lines))
-    if document.notes:
-        parts.append("\n".join(f"% {' '.join(note.split())}" for note in document.notes))
-    return "\n\n".join(parts) + "\n"
+        for number, table in enumerate(view.by_group(), 1):
+            parts.append(latex_table(table, caption, f"tab:{document.key}_{view.name}_{number}"))
+    return "\n".join(parts).replace("{table}", "{table*}")

@@ -14,16 +14,14 @@ from bench.figures.panels import Figure
 from bench.frames.graded_cells import Results, collect
 from bench.frames.ranking import rank
 from bench.frames.stored_runs import WHERE, UsualRuns, parts_of
-from bench.grids import load_grid
 from bench.metric_names import ACCURACY, TITLES
 from bench.report.claims import claim_document
 from bench.report.dataset_documents import dataset_document
 from bench.report.document import Document, DocumentCells, Part, Report
-from bench.report.ranking import leaders, ranking_document
-from bench.report.request import Request, asked_plans
+from bench.report.ranking import ranking_document
+from bench.report.request import Request
 from bench.report.score import headline, judged_once, reproduction, scores, verdict_counts
-from bench.report.spread import spread
-from bench.report.tables import document_of, verdict_map
+from bench.report.tables import document_of, spread_document, verdict_map
 from bench.report.tuned import tuned_document
 from bench.store.tables import Tables
 from bench.studies.experiment import Plans
@@ -45,12 +43,18 @@ def compose(
     Raises:
         RequestError: an empty database, an unknown name, or filters that leave nothing.
     """
-    chosen_studies = _choose(request, studies)
     all_plans = plans_of(studies)
-    plans: Plans = {study.name: all_plans[study.name] for study in chosen_studies}
+    for name in request.studies:
+        if name not in studies:
+            raise unknown("study", name, studies)
+    plans: Plans = {name: all_plans[name] for name in request.studies or studies}
     if request.grid:
-        plans = asked_plans(request.grid, chosen_studies, all_plans)
-        chosen_studies = [study for study in chosen_studies if plans[study.name]]
+        grids = {table.grid for tables in plans.values() for table in tables}
+        if request.grid not in grids:
+            raise unknown("grid of the studies' tables:", request.grid, grids)
+        asked = {name: [table for table in plans[name] if table.grid == request.grid] for name in plans}
+        plans = {name: tables for name, tables in asked.items() if tables}
+    chosen_studies = [studies[name]() for name in plans]
     results = collect(source, chosen_studies, request.metric, winners, {**all_plans, **plans}, usual_runs)
     request.check(results.cells, results.runs)
     places = results.places[request.mask(results.places)]
@@ -83,22 +87,6 @@ def compose(
     return Report(parts, shipped, unrun, _runs_outside_tables(results.runs, all_plans))
 
 
-def _choose(request: Request, studies: dict[str, type[Study]]) -> list[Study]:
-    """The studies asked for; a grid narrows them to those that it belongs to.
-
-    Raises:
-        RequestError: there is no such study.
-    """
-    names = list(request.studies or studies)
-    if request.grid and not request.studies:
-        study = load_grid(request.grid).study
-        names = [study] if study else names
-    for name in names:
-        if name not in studies:
-            raise unknown("study", name, studies)
-    return [studies[name]() for name in names]
-
-
 def _measured_share(part: Part) -> float:
     """The share of a study's published values that was measured."""
     measured = sum(score.measured for score in part.scores)
@@ -127,11 +115,11 @@ def _part(
     ranks = rank(study, results, cells) if is_compared else None
     judged = judged_once(study, cells)
     counts = verdict_counts(study, judged, request.is_whole)
-    sentences = [*headline(ranks, counts), leaders(ranks)]
+    sentences = headline(ranks, counts)
     documents.append(ranking_document(ranks, results) if ranks else None)
     if is_compared and by_accuracy:
         claims = [claim_document(study, results, cells, claim_list) for claim_list in study.claims]
-        documents += [spread(table) for table in tables if table.experiment.main]
+        documents += [spread_document(table) for table in tables if table.experiment.main]
         documents.append(tuned_document(study, results, cells))
         documents += [reproduction(study, results, cells, judged, counts), *claims]
         documents.append(dataset_document(study) if request.is_whole else None)
@@ -142,7 +130,7 @@ def _part(
         study.name,
         study.title if by_accuracy else f"{study.title}, by {TITLES[results.metric]}",
         len(_runs(shown_documents, results)),
-        [sentence for sentence in sentences if sentence],
+        sentences,
         scores(study, counts),
         ranks,
         {name: verdicts for name, verdicts in maps.items() if verdicts},
