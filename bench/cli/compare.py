@@ -114,8 +114,8 @@ def compare(
     title = f"{METHODS.named(method).title} on {datasets}"
     screen.print(rich_table(comparison.standings_table(standing, title)))
     if len(standing.own) <= TASKS_IN_FULL:
-        for row in standing.own.to_dict("records"):
-            screen.print(rich_table(comparison.others_table(standing, row)))
+        for task in standing.own["task"]:
+            screen.print(rich_table(comparison.others_table(standing, task)))
     ranking = f"{its_study.name}/ranking"
     for line in (
         *comparison.sentences(standing),

@@ -89,8 +89,7 @@ def with_runs(document: Document, results: Results) -> Document:
         (protocol,) = map(protocol_text, by_protocol)
     elif by_protocol:
         protocol = "by data set, see the notes"
-    tuned = runs[runs["search"].notna() & runs["setting"].str.startswith("tuned")]
-    searches = ", but for rows that say so" if len(tuned) else ""
+    searches = ", but for rows that say so" if runs["setting"].str.startswith("tuned").any() else ""
     clashes = _clashes(study, runs)
 
     read_as = f"Test accuracy in percent, {AVERAGES[study.average]}; {reading_text(study.primary)}."
@@ -108,7 +107,6 @@ def with_runs(document: Document, results: Results) -> Document:
     bundles = parts_of(imported, ["bundle", "bundle_state"])
     origins = [
         ("Protocol", "; ".join(texts)),
-        *_searches(tuned, results),
         ("Not the same clients, and not to be compared", "; ".join(clashes)),
         ("Environment", "; ".join(sorted({describe(json.loads(text)) for text in used} - {""}))),
         ("Imported", ", ".join(f"{name} ({len(part)} runs, {state})" for (name, state), part in bundles)),
@@ -133,26 +131,6 @@ def protocol_text(protocol: Protocol) -> str:
 def count(number: int, noun: str) -> str:
     """``1 seed``, ``2 seeds``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _searches(tuned: pd.DataFrame, results: Results) -> list[tuple[str, str]]:
-    """The marks of searches with their budgets, and whether they were on other clients."""
-    found = set()
-    tuned = tuned.assign(mark=tuned["setting"].str.split(";").str[0])
-    for (mark, number), part in parts_of(tuned, ["mark", "search"]):
-        record = results.searches[int(number)].record
-        text = (
-            f"{record.budget.trials} trials and {record.budget.client_epochs:,.0f} client epochs at most, by "
-            f"validation accuracy of seeds {', '.join(map(str, record.seeds))}"
-        )
-        if (part["partition_hash"] != record.clients).any():
-            text += (
-                f", searched on the clients {record.clients[:8]} (partition "
-                f"{record.spec.protocol.partition_seed}), reported on others, whose test items the search "
-                "may have trained or validated on"
-            )
-        found.add((f"Tuned ('{mark}')", text))
-    return sorted(found)
 
 
 def _clashes(study: Study, runs: pd.DataFrame) -> list[str]:

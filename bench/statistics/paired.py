@@ -240,15 +240,6 @@ def opposite(tests: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def common_ground(test: Mapping[Any, Any]) -> str:
-    """What there is of both methods of a test: where it is too little, the reason why there is no test."""
-    if not test["units"]:
-        return "no common seeds and partitions"
-    if test["runs"] < LEAST_RUNS_IN_COMMON:
-        return f"{test['runs']:.0f} common run"
-    return f"{test['units']} {test['unit']}{'s' if test['units'] > 1 else ''}"
-
-
 def of_one(method: str, tests: pd.DataFrame, others: Collection[str] | None = None) -> pd.DataFrame:
     """The tests of one method, itself first, with the ``others`` (None: all), with Holm's correction
     over these alone: how two of the others compare is not asked.

@@ -254,7 +254,7 @@ def test_best_is_bold_and_second_underlined() -> None:
     ]
 
 
-def test_what_stands_beside_a_number_is_in_brackets_or_below_it() -> None:
+def test_what_stands_beside_a_number_is_in_brackets() -> None:
     value = Value("90.00", "± 1.00", 1, "89.50 ± 0.20", "+0.50", "[+0.10, +0.90]", "reproduced")
     lost = Value("-", published_text="80.00", verdict="failed")
     table = table_of([("", "a"), ("", "b")], {"A": [value, lost], "B": [None, Value("1")]})
@@ -262,11 +262,8 @@ def test_what_stands_beside_a_number_is_in_brackets_or_below_it() -> None:
         r"| A | **90.00 ± 1.00** (89.50 ± 0.20, +0.50 \[+0.10, +0.90\] =) | - (80.00, failed) |",
         "| B |  | 1 |",
     ]
-    assert latex_table(table, "", "t").splitlines()[6:9] == [
-        r"A & \textbf{90.00 $\pm$ 1.00} & - \\",
-        r" & \scriptsize 89.50 $\pm$ 0.20 & \scriptsize 80.00 \\",
-        r" & \scriptsize +0.50 [+0.10, +0.90] = & \scriptsize failed \\",
-    ]
+    row = r"A & \textbf{90.00 $\pm$ 1.00} (89.50 $\pm$ 0.20) & - (80.00) \\"
+    assert row in latex_table(table, "", "t").splitlines()
 
 
 def test_wide_tables_are_cut_between_groups_and_within_wider_ones() -> None:
