@@ -276,33 +276,6 @@ def standings(comparison: Comparison) -> pd.DataFrame:
     return comparison.rows[[*TASK, "method", "title", "rank", "mean", "std", "seeds", *AHEAD]]
 
 
-def standings_table(comparison: Comparison, title: str) -> Table:
-    """One row a task, in 80 columns; the data set is named where there are several.
-
-    Better / worse count the methods that it is significantly better and worse than, of those it was tested
-    against; Below the clients below the baseline; s and MB what a run takes and exchanges.
-    """
-    ranking, own = comparison.ranking, comparison.own
-    rows = []
-    for row in own.to_dict("records"):
-        verdicts = comparison.others(row["task"])["verdict"].tolist()
-        dataset = ranking.study.title_of(row["dataset"]) if own["dataset"].nunique() > 1 else ""
-        place = " ".join(filter(None, (dataset, row["scenario"], str(row["clients"]), row["point"])))
-        rows.append(
-            {
-                "Task": place,
-                "Test": with_std(row["mean"], row["std"]),
-                "Place": f"{row['rank']}/{1 + len(verdicts)}",
-                "Better /\nworse": f"{verdicts.count('better')}/{verdicts.count('worse')} of "
-                f"{len(verdicts) - verdicts.count('no test')}",
-                f"Below\n{ranking.baseline_title}": number(row["below"], ".1f"),
-                "s": f"{row['seconds']:.1f}",
-                "MB": f"{row['megabytes']:.0f}",
-            }
-        )
-    return listing("standing", title, pd.DataFrame(rows).set_index("Task"))
-
-
 def others_table(comparison: Comparison, task: int) -> Table:
     """The method among all others of a task, the best first, in 80 columns.
 
@@ -322,13 +295,15 @@ def others_table(comparison: Comparison, task: int) -> Table:
 
 
 def sentences(comparison: Comparison) -> list[str]:
-    """What the method has over the best other one, and who it is significantly better and worse than, by
-    task; and its mean rank and the tests over several tasks.
+    """The method's place, the number of its clients below the baseline, what it has over the best other one,
+    and who it is significantly better and worse than, by task; and its mean rank over several tasks.
     """
     ranking, method = comparison.ranking, comparison.method
     lines = []
-    for task in comparison.own["task"]:
-        place, others = comparison.label(task), comparison.others(task)
+    for row in comparison.own.to_dict("records"):
+        place, others = comparison.label(row["task"]), comparison.others(row["task"])
+        below = f"{number(row['below'], '.1f')} clients below {ranking.baseline_title}"
+        lines.append(f"{place}: place {row['rank']} of {1 + len(others)}, {below}.")
         lines.append(f"{place}: {_against_best(others.iloc[0])}.")
         lines += _significant(place, others["title"], others["verdict"])
     if len(comparison.own) > 1:

@@ -12,7 +12,6 @@ import pandas as pd
 from bench.frames.graded_cells import VALUE, Results, values_of
 from bench.frames.ranking import scores_of
 from bench.frames.stored_runs import WHERE, parts_of
-from bench.frames.verdicts import STATES
 from bench.report.document import Document
 from bench.report.table import listing
 from bench.statistics.paired import LEAST_RUNS_IN_COMMON, side_by_side
@@ -46,7 +45,6 @@ def answered(study: Study, results: Results, cells: pd.DataFrame, claims: Sequen
     number      of the claim, from 0
     distance    by how much the interval lies within the claim's range
     is_reduced  the runs are those of a reduced protocol, as there are none of the whole one
-    lost        verdicts of cells that were run and have no numbers
     """
     board = cells[(cells["study"] == study.name) & (cells["comparison_number"] == 0)]
     board = board.merge(results.places[["place", "column_number", "inner"]], on="place")
@@ -62,7 +60,7 @@ def answered(study: Study, results: Results, cells: pd.DataFrame, claims: Sequen
             chosen = [_mean(chosen)]
         about = {"claim": claim.text, "is_reduced": is_reduced}
         rows += [{**place, **about, **_judged(claim, place)} for place in chosen]
-    return pd.DataFrame(rows, columns=[*PUBLIC, "number", "distance", "is_reduced", "lost"])
+    return pd.DataFrame(rows, columns=[*PUBLIC, "number", "distance", "is_reduced"])
 
 
 def _measured(places: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -104,8 +102,6 @@ def _places(
     lines_of = cells["line"].agg(lambda lines: ", ".join(dict.fromkeys(lines)))
     printed = cells["published_mean"].mean().where(cells["published_mean"].count() == cells.size())
     published = _less(printed.unstack(), sides)
-    is_lost = (sides["n"] == 0) & (sides["verdict"] != STATES["not_run"])
-    lost = sides[is_lost].groupby("row")["verdict"].agg(set)
     places = []
     for place in sides.drop_duplicates("row").sort_values("row").to_dict("records"):
         row, claim = place["row"], claims[place["number"]]
@@ -120,7 +116,6 @@ def _places(
                 "differences": units,
                 "is_of_one_run": is_of_one_run,
                 "published": published[row] if place["is_shown"] else nan,
-                "lost": lost.get(row, set()),
             }
         )
     return places
@@ -278,10 +273,10 @@ def claim_document(study: Study, results: Results, cells: pd.DataFrame, listed: 
     for number, found in parts_of(places, "number"):
         claim = listed.claims[number]
         label = f"{len(rows) + 1}. {claim.text}" + (f" ({claim.source})" if claim.source else "")
-        answer, text = UNMEASURED, ", ".join(sorted(set().union(*found["lost"])))
+        answer, text = UNMEASURED, "-"
         if (found["units"] > 0).any():
             answer, text = deciding(claim, found)["answer"], _difference_text(claim, found)
-        rows.append((label, answer, text or "not run"))
+        rows.append((label, answer, text))
     shown = pd.DataFrame(rows, columns=["Claim", "Answer", "Difference"])
     return Document(
         study,

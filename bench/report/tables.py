@@ -238,11 +238,9 @@ def spread_document(shown: DocumentCells) -> Document | None:
         caption=(),
         cells=cells,
         fine_print=(
-            f"Means over seeds. {BELOW_BASELINE.name}: number of clients whose accuracy is lower than under "
-            f"{baseline} with the same seed and partition; {WORST.name}: {WORST.meaning}; {BOTTOM.name}: "
-            f"{BOTTOM.meaning}; {STD_OVER_CLIENTS.name}: sample standard deviation over clients in points; "
-            "std: over seeds; low to high: Student's 95 % interval of the mean over seeds. Where all seeds "
-            "share one partition it holds the spread of training alone.",
+            f"{BELOW_BASELINE.name}: {BELOW_BASELINE.meaning}; {WORST.name}: {WORST.meaning}; {BOTTOM.name}: "
+            f"{BOTTOM.meaning}; low to high: Student's 95 % interval of the mean over seeds, which holds the "
+            "spread of training alone where all seeds share one partition.",
         ),
         views=(Table("below", f"Clients below {baseline}, mean over seeds", body),),
         records={"numbers": cells[[*WHERE, "method", *numbers]]},

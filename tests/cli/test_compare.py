@@ -19,7 +19,6 @@ from bench.comparison import (
     own_method,
     planned_runs,
     sentences,
-    standings_table,
     with_changed,
     with_guest,
 )
@@ -65,6 +64,7 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     assert verdicts(standing) == {"local": "better", "fedavg": "undecided"}
     assert (own["seconds"], own["megabytes"]) == (2.5, 40)
     assert sentences(standing) == [
+        "Cora, non-overlapping, 10 clients: place 1 of 3, 0.0 clients below Local.",
         "Cora, non-overlapping, 10 clients: +0.55 points against FedAvg, the best other (95 % interval "
         "-12.00 to +13.10, corrected p 0.92): undecided.",
         "Cora, non-overlapping, 10 clients: significantly better than Local.",
@@ -89,8 +89,9 @@ def test_runs_on_other_partitions_are_not_paired() -> None:
     assert verdicts(standing) == {"local": "no test"}
     assert np.isnan(own["below"])
     assert sentences(standing) == [
+        "Cora, non-overlapping, 10 clients: place 1 of 2, - clients below Local.",
         "Cora, non-overlapping, 10 clients: no seeds and partitions in common with Local, the best other: "
-        "no test."
+        "no test.",
     ]
 
 
@@ -209,8 +210,7 @@ def test_several_data_sets_are_one_comparison_and_need_a_study_of_all() -> None:
     assert differences == pytest.approx(np.array([[10.5], [12.5], [14.5], [16.5]]))
     (over_tasks,) = [line for line in sentences(standing) if "4 tasks: sig" in line]
     assert "better than Local" in over_tasks
-    labels = [label for label, _ in standings_table(standing, "").rows]
-    assert [label.split()[0] for label in labels] == ["Cora", "Cora", "CiteSeer", "CiteSeer"]
+    assert standing.own["dataset"].tolist() == ["cora", "cora", "citeseer", "citeseer"]
     with pytest.raises(RequestError, match="cora, coraca"):
         find_study(None, "cora", "coraca")
     with pytest.raises(RequestError, match="did you mean 'coraca'"):
@@ -264,7 +264,7 @@ def test_the_example_is_run_and_stands_beside_the_shipped_results(tmp_path: Path
         ended = bench(f"compare {EXAMPLE} -d cora -k 10 --seed 0 --seed 1 --out {tmp_path / 'out'}")
         printed = " ".join(ended.out.split())
         assert ended.code == 0
-        assert re.search(r" \d+/12 ", printed)  # its place among eleven methods of the study and itself
+        assert re.search(r"place \d+ of 12,", printed)  # among eleven methods of the study and itself
         # Local's five shipped seeds stand beside the two of the method.
         assert re.search(r"│ Local │ \d+ │ 8\d\.\d\d ± \d\.\d\d │ 0-4 │ [+-]\d+\.\d\d │ \w+ │", printed)
         assert re.search(r"│ Clustered averaging │ \d+ │ \d\d\.\d\d ± \d\.\d\d │ 0-1 │ - │ - │", printed)

@@ -274,7 +274,7 @@ def test_every_claim_has_its_answer_and_the_deciding_place() -> None:
     # Both places hold; 1.505 is nearer to the end of the range than 0.505.
     assert "100" in first[1]
     assert "1.505" in first[1].replace("+", "") or "1.51" in first[1]
-    assert third[1] == "not run"
+    assert third[1] == "-"
     answers_by_place = found.records["differences"]["answer"]
     assert answers_by_place[answers_by_place != UNMEASURED].tolist() == [HOLDS, HOLDS, FAILS]
     assert found.summary.startswith("1 of 3 hold")
