@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import pandas as pd
 
@@ -14,6 +14,8 @@ from bench.figures.panels import Figure
 from bench.frames.graded_cells import Results, collect
 from bench.frames.ranking import rank
 from bench.frames.stored_runs import WHERE, UsualRuns, parts_of
+from bench.grids import load_grid
+from bench.grids.grid import combinations
 from bench.metric_names import ACCURACY, TITLES
 from bench.report.claims import claim_document
 from bench.report.dataset_documents import dataset_document
@@ -49,11 +51,7 @@ def compose(
             raise unknown("study", name, studies)
     plans: Plans = {name: all_plans[name] for name in request.studies or studies}
     if request.grid:
-        grids = {table.grid for tables in plans.values() for table in tables}
-        if request.grid not in grids:
-            raise unknown("grid of the studies' tables:", request.grid, grids)
-        asked = {name: [table for table in plans[name] if table.grid == request.grid] for name in plans}
-        plans = {name: tables for name, tables in asked.items() if tables}
+        request, plans = _of_grid(request.grid, request, plans, studies)
     chosen_studies = [studies[name]() for name in plans]
     results = collect(source, chosen_studies, request.metric, winners, {**all_plans, **plans}, usual_runs)
     request.check(results.cells, results.runs)
@@ -85,6 +83,34 @@ def compose(
     runs = _runs((document for part in parts for document in part.documents), results)
     shipped = int((runs["origin"] != "").sum())
     return Report(parts, shipped, unrun, _runs_outside_tables(results.runs, all_plans))
+
+
+def _of_grid(
+    grid: str, request: Request, plans: Plans, studies: dict[str, type[Study]]
+) -> tuple[Request, Plans]:
+    """The tables of a grid; of one without tables, which says what is usual in a study's main tables, these
+    in the columns and lines that it plans.
+
+    Raises:
+        RequestError: it is a grid of no study.
+    """
+    tables_by_study = {name: [table for table in plans[name] if table.grid == grid] for name in plans}
+    if any(tables_by_study.values()):
+        return request, {name: tables for name, tables in tables_by_study.items() if tables}
+    for name, tables in plans.items():
+        if grid in studies[name].grids:
+            planned = [names[:4] for names in combinations(load_grid(grid))]
+            datasets, scenarios, clients, methods = map(set, zip(*planned, strict=True))
+            request = replace(
+                request,
+                datasets=request.datasets or tuple(datasets),
+                scenarios=request.scenarios or tuple(scenarios),
+                clients=request.clients or tuple(clients),
+                methods=request.methods
+                or tuple(line.method for line in studies[name].lines if line.runs in methods),
+            )
+            return request, {name: [table for table in tables if table.main]}
+    raise unknown("grid of the studies:", grid, {table.grid for tables in plans.values() for table in tables})
 
 
 def _measured_share(part: Part) -> float:

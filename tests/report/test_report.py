@@ -15,7 +15,6 @@ from bench.report.request import Request
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.site.documents import build
-from bench.spec import Attack
 from bench.studies.settings import Column
 
 
@@ -37,14 +36,6 @@ def filled() -> MemoryStore:
         database.add_run(spec("convergence", "local", seed), [[10, 20], [80, 81]])
         run_spec = spec("convergence", "fedsheafhn", seed)
         database.add_run(run_spec, [[50, 50 + 4 * seed], [82, 81]])
-        for kind in ("same", "gaussian"):
-            for ratio in (0.2, 0.4):
-                attack = Attack(kind=kind, ratio=ratio, tau=5.0)
-                database.add_run(
-                    spec("malicious", "fedpub", seed, attack=attack),
-                    [60, 62],
-                    artefacts={"malicious": [0, 1]},
-                )
     return database
 
 
@@ -65,21 +56,19 @@ def test_a_grids_report_is_its_experiment_alone(tmp_path: Path) -> None:
     assert {row["table"] for row in csv_rows(tmp_path / "cells.csv")} == {"Fig. 4"}
 
 
-@pytest.mark.slow
-def test_the_whole_report_holds_the_experiments_that_have_runs(tmp_path: Path) -> None:
-    built = build(filled(), Request(datasets=("cora",)), {"fedsheafhn": FedSheafHN}, tmp_path)
-    names = {document.name for document in built.documents}
-    assert {"table1", "convergence", "malicious"} <= names
-    assert "fedsheafhn server_cost" in built.unrun
-    assert {row["dataset"] for row in csv_rows(tmp_path / "cells.csv")} == {"cora"}
-    lines = {
-        (row["method"], float(row["share of malicious clients"]), float(row["mean"]))
-        for row in csv_rows(tmp_path / "fedsheafhn/malicious/accuracy.csv")
-    }
-    assert ("FED-PUB (gaussian, tau 5)", 0.2, 61.0) in lines
-    text = (tmp_path / "fedsheafhn/malicious/table.md").read_text(encoding="utf-8")
-    assert "| FED-PUB (same, tau 5), 0.2 |" in text
-    assert "not run: " in text
+def test_a_grid_without_tables_shows_the_main_ones_in_its_columns_and_lines(tmp_path: Path) -> None:
+    database = filled()
+    for seed in (0, 1):
+        for method in ("local", "fedavg"):
+            database.add(method, seed, [70 + seed] * 10)
+    built = build(database, Request(grid="quickstart"), {"fedsheafhn": FedSheafHN}, tmp_path)
+    assert [document.key for document in built.documents if not document.is_statistic] == [
+        "fedsheafhn_table1"
+    ]
+    rows = csv_rows(tmp_path / "cells.csv")
+    assert {(row["dataset"], row["clients"]) for row in rows} == {("cora", "10")}
+    assert {"local", "fedavg_ft"} <= {row["method"] for row in rows}
+    assert "flow" not in {row["method"] for row in rows}
 
 
 def test_filters_reach_the_columns_that_only_experiments_have(tmp_path: Path) -> None:
@@ -107,6 +96,6 @@ def test_an_unrun_experiment_that_is_asked_for_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("grid", ["ablatoin", "docs/examples/own_grid.toml"])
 def test_a_grid_of_no_table_is_refused(tmp_path: Path, grid: str) -> None:
-    with pytest.raises(RequestError, match="unknown grid of the studies' tables"):
+    with pytest.raises(RequestError, match="unknown grid of the studies"):
         build(filled(), Request(grid=grid), {"fedsheafhn": FedSheafHN}, tmp_path / "out")
     assert not (tmp_path / "out").exists()
