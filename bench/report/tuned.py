@@ -17,15 +17,14 @@ from bench.studies.wording import gap
 
 PAIR = [*WHERE, "method"]
 
-RECORD = [*PAIR, "n_default", "default", "n_tuned", "tuned", "difference"]
-RECORD += ["validation_default", "validation_tuned", "trials", "trials_granted"]
-RECORD += ["client_epochs", "client_epochs_granted", "winner"]
+SEARCH = ["trials", "trials_granted", "client_epochs", "client_epochs_granted", "winner"]
+RECORD = [*PAIR, "n_default", "default", "n_tuned", "tuned", "difference", *SEARCH]
 """Columns of ``pairs.csv``."""
 
 
 def _searches(results: Results) -> pd.DataFrame:
-    """A row a search by its number: whose it is, its clients, its validation accuracies, what it used and was
-    granted, and what the winner has otherwise than the default.
+    """A row a search by its number: whose it is, its clients, what it used and was granted, and what the
+    winner has otherwise than the default.
     """
     rows = []
     for search in results.searches:
@@ -35,8 +34,6 @@ def _searches(results: Results) -> pd.DataFrame:
             {
                 "is_own": search.own,
                 "searched_clients": record.clients,
-                "validation_default": record.default_validation,
-                "validation_tuned": record.winner.validation,
                 "trials": record.used.trials,
                 "trials_granted": record.budget.trials,
                 "client_epochs": record.used.client_epochs,
@@ -60,7 +57,7 @@ def _pairs(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataFrame:
     is_elsewhere = (
         (runs["partition_hash"] != runs["searched_clients"]).groupby(runs["place"]).transform("any")
     )
-    details = ["is_own", *RECORD[RECORD.index("validation_default") :]]
+    details = ["is_own", *SEARCH]
     searches = runs[~is_elsewhere].groupby("place")[details].first()
 
     documents = [experiment.name for experiment in study.experiments if experiment.main]
