@@ -82,7 +82,8 @@ def latex_table(table: Table, caption: str, label: str) -> str:
             row.append(f"{text} ({escape_latex(value.published_text)})" if value.verdict else text)
         rows.append(row)
     columns = pd.MultiIndex.from_tuples([tuple(map(escape_latex, head)) for head in heads])
-    return pd.DataFrame(rows, columns=columns).to_latex(
+    body = pd.DataFrame(rows, columns=columns)
+    return (body if table.groups[0][0] else body.droplevel(0, axis=1)).to_latex(
         index=False,
         escape=False,
         caption=escape_latex(caption),
