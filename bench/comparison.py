@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from bench.report.ranking import task_label
 from bench.report.table import Table, listing
 from bench.resolve import Overrides
 from bench.runner.plan import Step
-from bench.statistics.paired import common_ground, of_one
+from bench.statistics.paired import of_one
 from bench.store.tables import Tables
 from bench.studies.data_study import data_study
 from bench.studies.measures import BELOW_BASELINE
@@ -156,8 +156,7 @@ def planned_runs(study: Study, method: str, filters: Filters, overrides: Overrid
         if not key.startswith("method."):
             raise RequestError(
                 f"--set {key}: a comparison keeps the protocol and client model of the other methods; "
-                "only method.* can be set; for other settings of all methods write a grid "
-                "(docs/examples/own_grid.toml) for bench sweep --grid and bench report --grid"
+                "only method.* can be set"
             )
     runs = []
     for dataset in dict.fromkeys(filters.datasets):
@@ -203,28 +202,27 @@ def usual_runs(study: Study, runs: list[Planned]) -> UsualRuns:
     return first_usual(pd.concat([own, usual])), settings
 
 
-def _columns(runs: list[Planned]) -> pd.DataFrame:
-    """The columns of the runs, each once."""
-    return pd.DataFrame([run.names[:3] for run in runs], columns=WHERE).drop_duplicates()
-
-
 class Comparison(NamedTuple):
     """A method beside all others of a study.
 
-    own      its cells with numbers, a row a task: the columns of ``Ranking.cells``, rank (1 the best mean;
-             equal means share it), methods (with numbers there), below (mean number of clients below the
-             baseline), and tests: those with every other method, itself first, corrected over these alone
-    seeds    place -> seeds with numbers
+    rows  a row a task and method with numbers, the best first: the columns of ``Ranking.cells``, title, rank
+          (1 the best mean; equal means share it), seeds, and what the method that is compared has over it on
+          the seeds of both (``AHEAD``), corrected over its own tests in the task
+    own   the rows of the method itself, with below (mean number of its clients below the baseline)
     """
 
     method: str
     ranking: Ranking
+    rows: pd.DataFrame
     own: pd.DataFrame
-    seeds: dict[int, list[int]]
 
-    def label(self, row: Any) -> str:
-        """The task of a row: ``Cora, non-overlapping, 10 clients``, with the point."""
-        return task_label(self.ranking, self.ranking.cells[self.ranking.cells["task"] == row["task"]])
+    def others(self, task: int) -> pd.DataFrame:
+        """The rows of the other methods in a task."""
+        return self.rows[(self.rows["task"] == task) & (self.rows["method"] != self.method)]
+
+    def label(self, task: int) -> str:
+        """A task in words: ``Cora, non-overlapping, 10 clients``, with the point."""
+        return task_label(self.ranking, self.rows[self.rows["task"] == task])
 
 
 def compare(
@@ -243,149 +241,94 @@ def compare(
     """
     results = collect(source, [study], metric, usual_runs=usual_runs(study, [*runs, *others]))
     names = {method, *(line.method for line in study.lines)}
-    cells = results.cells[results.cells["method"].isin(names)].merge(_columns(runs), on=WHERE)
+    columns = pd.DataFrame([run.names[:3] for run in runs], columns=WHERE).drop_duplicates()
+    cells = results.cells[results.cells["method"].isin(names)].merge(columns, on=WHERE)
     ranking = rank(study, results, cells, names)
     if ranking is None or method not in set(ranking.cells["method"]):
         raise RequestError(
             f"nothing to compare: {method} or the other methods have no numbers in these cells"
         )
-    tasks = ranking.cells.groupby("task")
-    cells = ranking.cells.assign(
-        rank=tasks["mean"].rank(method="min", ascending=False).astype(int),
-        methods=tasks["method"].transform("size"),
-    )
-    own = cells[cells["method"] == method]
-    below = values_of(results, own, BELOW_BASELINE).groupby("place")["value"].mean()
-    tests = [of_one(method, ranking.tests[ranking.tests["task"] == task]) for task in own["task"]]
-    own = own.assign(below=own["place"].map(below), tests=pd.Series(tests, own.index, dtype=object))
     done = results.members[results.members["is_done"]]
-    seeds = {int(str(place)): part.tolist() for place, part in done.groupby("place")["seed"]}
-    return Comparison(method, ranking, own, seeds)
+    seeds = done.groupby("place")["seed"].agg(list)
+    rows = ranking.cells.drop(columns=["difference", "low", "high", "verdict"])
+    ranks = rows.groupby("task")["mean"].rank(method="min", ascending=False).astype(int)
+    rows = rows.assign(title=rows["method"].map(ranking.titles), rank=ranks, seeds=rows["place"].map(seeds))
+    tests = [
+        of_one(method, ranking.tests[ranking.tests["task"] == task]).assign(task=task)
+        for task in rows.loc[rows["method"] == method, "task"]
+    ]
+    ahead = pd.concat(tests).rename(columns={"second": "method"})[["task", "method", *AHEAD]]
+    rows = rows.merge(ahead, how="left", on=["task", "method"])
+    rows = rows.sort_values(["task", "rank"], kind="stable", ignore_index=True)
+    own = rows[rows["method"] == method]
+    below = values_of(results, own, BELOW_BASELINE).groupby("place")["value"].mean()
+    return Comparison(method, ranking, rows, own.assign(below=own["place"].map(below)))
 
 
-def standings_table(comparison: Comparison, title: str) -> Table:
-    """One row a task, in 80 columns; the data set is named where there are several.
-
-    Better / worse count the methods that it is significantly better and worse than, of those it was tested
-    against; Below the clients below the baseline; s and MB what a run takes and exchanges.
-    """
-    ranking, own = comparison.ranking, comparison.own
-    rows = []
-    for row in own.to_dict("records"):
-        verdicts = row["tests"]["verdict"].tolist()
-        tested = len(verdicts) - verdicts.count("no test")
-        texts = {
-            "Test": with_std(row["mean"], None if pd.isna(row["std"]) else row["std"]),
-            "Place": f"{row['rank']}/{row['methods']}",
-            "Better /\nworse": f"{verdicts.count('better')}/{verdicts.count('worse')} of {tested}",
-            f"Below\n{ranking.baseline_title}": number(row["below"], ".1f"),
-            "s": f"{row['seconds']:.1f}",
-            "MB": f"{row['megabytes']:.0f}",
-        }
-        dataset = ranking.study.title_of(row["dataset"]) if own["dataset"].nunique() > 1 else ""
-        place = " ".join(filter(None, (dataset, row["scenario"], str(row["clients"]), row["point"])))
-        rows.append({"Task": place, **texts})
-    return listing("standing", title, pd.DataFrame(rows).set_index("Task"))
-
-
-def standings(comparison: Comparison, task: int | None = None) -> pd.DataFrame:
-    """All methods in every task or in one, the best first.
+def standings(comparison: Comparison) -> pd.DataFrame:
+    """All methods in every task, the best first.
 
     A row names the task and the method (dataset, scenario, clients, point, method, title), says what it
     reaches (rank; mean and std in percent; seeds) and what the method that is compared has over it on the
     seeds of both: difference in points, its 95 % interval low to high, p_holm, corrected over the method's
     own tests, and verdict.
     """
-    ranking = comparison.ranking
-    cells = ranking.cells[["task", "place", *TASK, "method", "mean", "std"]]
-    cells = cells.assign(
-        title=cells["method"].map(ranking.titles),
-        rank=cells.groupby("task")["mean"].rank(method="min", ascending=False).astype(int),
-        seeds=cells["place"].map(comparison.seeds),
-    )
-    own = comparison.own.to_dict("records")
-    tests = pd.concat([row["tests"].assign(task=row["task"]) for row in own])
-    tests = tests.rename(columns={"second": "method"})[["task", "method", *AHEAD]]
-    cells = cells.merge(tests, how="left", on=["task", "method"]).sort_values(["task", "rank"], kind="stable")
-    if task is not None:
-        cells = cells[cells["task"] == task]
-    return cells[[*TASK, "method", "title", "rank", "mean", "std", "seeds", *AHEAD]].reset_index(drop=True)
+    return comparison.rows[[*TASK, "method", "title", "rank", "mean", "std", "seeds", *AHEAD]]
 
 
-def others_table(comparison: Comparison, row: Mapping[Any, Any]) -> Table:
-    """The method among all others of the task of a row, the best first, in 80 columns.
+def others_table(comparison: Comparison, task: int) -> Table:
+    """The method among all others of a task, the best first, in 80 columns.
 
     Ahead by is what the method has over each of them on the seeds and clients of both, with its verdict.
     """
-    rows = []
-    for cell in standings(comparison, row["task"]).to_dict("records"):
-        texts = {
-            "Place": str(cell["rank"]),
-            "Test": with_std(cell["mean"], None if pd.isna(cell["std"]) else cell["std"]),
-            "Seeds": ranges(cell["seeds"]),
-            "Ahead by,\nsame seeds": "-" if pd.isna(cell["difference"]) else gap(cell["difference"]),
-            "Verdict": "-" if pd.isna(cell["verdict"]) else cell["verdict"],
-        }
-        rows.append({"Method": cell["title"], **texts})
-    title = f"{comparison.label(row)}: {comparison.ranking.titles[comparison.method]} among the others"
-    return listing("others", title, pd.DataFrame(rows).set_index("Method"))
+    rows = comparison.rows[comparison.rows["task"] == task]
+    texts = {
+        "Method": rows["title"],
+        "Place": rows["rank"].astype(str),
+        "Test": list(map(with_std, rows["mean"], rows["std"])),
+        "Seeds": rows["seeds"].map(ranges),
+        "Ahead by,\nsame seeds": [number(each, "+.2f") for each in rows["difference"]],
+        "Verdict": rows["verdict"].fillna("-"),
+    }
+    title = f"{comparison.label(task)}: {comparison.ranking.titles[comparison.method]} among the others"
+    return listing("others", title, pd.DataFrame(texts).set_index("Method"))
 
 
 def sentences(comparison: Comparison) -> list[str]:
-    """What the method has over the best other one, and who it is significantly better and worse than, by
-    task; and its place and the tests over several tasks.
+    """The method's place, the number of its clients below the baseline, what it has over the best other one,
+    and who it is significantly better and worse than, by task; and its mean rank over several tasks.
     """
     ranking, method = comparison.ranking, comparison.method
     lines = []
     for row in comparison.own.to_dict("records"):
-        place = comparison.label(row)
-        lines.append(f"{place}: {_against_best(comparison, row)}.")
-        lines += _significant(ranking, place, row["tests"])
+        place, others = comparison.label(row["task"]), comparison.others(row["task"])
+        below = f"{number(row['below'], '.1f')} clients below {ranking.baseline_title}"
+        lines.append(f"{place}: place {row['rank']} of {1 + len(others)}, {below}.")
+        lines.append(f"{place}: {_against_best(others.iloc[0])}.")
+        lines += _significant(place, others["title"], others["verdict"])
     if len(comparison.own) > 1:
         place = f"Over {len(comparison.own)} tasks"
         overall = ranking.ranks.set_index("method").loc[method]
-        text = (
-            f"mean rank {overall['rank']:.2f} of {len(ranking.ranks)} "
-            f"(95 % interval {overall['low']:.2f} to {overall['high']:.2f})"
-        )
-        group = overall["group"]
-        ties = f", group of ties {group}" if pd.notna(group) else ""
-        lines.append(f"{place}: {text}{ties}.")
-        lines += _significant(ranking, place, of_one(method, ranking.over_tasks))
-    tests = of_one(method, ranking.over_datasets)
-    if len(tests):
-        text = f"With the {tests['units'].iloc[0]} data sets as units"
-        lines += _significant(ranking, text, tests) or [f"{text}: no significant difference."]
+        ends = f"95 % interval {overall['low']:.2f} to {overall['high']:.2f}"
+        lines.append(f"{place}: mean rank {overall['rank']:.2f} of {len(ranking.ranks)} ({ends}).")
+        tests = of_one(method, ranking.over_tasks)
+        lines += _significant(place, tests["second"].map(ranking.titles), tests["verdict"])
     return lines
 
 
-def _significant(ranking: Ranking, place: str, tests: pd.DataFrame) -> list[str]:
-    """The methods that the first of these tests is significantly better and worse than; nothing of none."""
-    lines = []
-    for verdict in ("better", "worse"):
-        titles = tests.loc[tests["verdict"] == verdict, "second"].map(ranking.titles)
-        if len(titles):
-            lines.append(f"{place}: significantly {verdict} than {', '.join(titles)}.")
-    return lines
+def _significant(place: str, titles: pd.Series[str], verdicts: pd.Series[str]) -> list[str]:
+    """The methods that the one compared is significantly better and worse than; nothing of none."""
+    named = {verdict: ", ".join(titles[verdicts == verdict]) for verdict in ("better", "worse")}
+    return [f"{place}: significantly {verdict} than {names}." for verdict, names in named.items() if names]
 
 
-def _against_best(comparison: Comparison, row: Mapping[Any, Any]) -> str:
+def _against_best(best: pd.Series[Any]) -> str:
     """What the method has in a task over the other method of highest mean."""
-    ranking = comparison.ranking
-    others = ranking.cells[(ranking.cells["task"] == row["task"]) & (ranking.cells["place"] != row["place"])]
-    best = others.loc[others["mean"].idxmax()]
-    test = row["tests"].set_index("second").loc[best["method"]]
-    rival = f"{ranking.titles[best['method']]}, the best other"
-    if pd.isna(test["difference"]):
+    rival = f"{best['title']}, the best other"
+    if pd.isna(best["difference"]):
         return f"no seeds and partitions in common with {rival}: no test"
-    text = f"{gap(test['difference'])} points against {rival}"
-    seeds, other_seeds = (comparison.seeds[place] for place in (row["place"], best["place"]))
-    if seeds != other_seeds:
-        text += f", on the seeds of both, {ranges(set(seeds).intersection(other_seeds))}"
-    ground = common_ground(test)
-    if pd.isna(test["p"]):
-        return f"{text} ({ground}): no test"
-    count = int((row["tests"]["verdict"] != "no test").sum())
-    corrected = f"corrected{f' over {count} comparisons' if count > 1 else ''} {test['p_holm']:.2g}"
-    interval = f"95 % interval {gap(test['low'])} to {gap(test['high'])}"
-    return f"{text} ({interval}, p {test['p']:.2g}, {corrected}, {ground}): {test['verdict']}"
+    text = f"{gap(best['difference'])} points against {rival}"
+    if best["verdict"] == "no test":
+        return f"{text}, on too few common seeds: no test"
+    interval = f"95 % interval {gap(best['low'])} to {gap(best['high'])}"
+    return f"{text} ({interval}, corrected p {best['p_holm']:.2g}): {best['verdict']}"

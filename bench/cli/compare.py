@@ -49,7 +49,6 @@ def compare(
 
     from bench import comparison
     from bench.contract.checks import check
-    from bench.engine.methods import METHODS
     from bench.report.request import Request
     from bench.report.terminal import rich_table
     from bench.resolve import parse_overrides
@@ -104,12 +103,9 @@ def compare(
         )
         studies = {**STUDIES.all(), its_study.name: type(its_study)}
         build(source, request, studies, out, usual_runs=comparison.usual_runs(its_study, [*runs, *others]))
-    datasets = ", ".join(map(its_study.title_of, filters.dataset))
-    title = f"{METHODS.named(method).title} on {datasets}"
-    screen.print(rich_table(comparison.standings_table(standing, title)))
     if len(standing.own) <= TASKS_IN_FULL:
-        for row in standing.own.to_dict("records"):
-            screen.print(rich_table(comparison.others_table(standing, row)))
+        for task in standing.own["task"]:
+            screen.print(rich_table(comparison.others_table(standing, task)))
     ranking = f"{its_study.name}/ranking"
     for line in (
         *comparison.sentences(standing),

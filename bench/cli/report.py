@@ -33,7 +33,7 @@ def report(
     Args:
         study: Only this study, or several (fedsheafhn, fedhgn, ...); default: all that have runs.
         out: Folder for the files.
-        grid: Only the cells of this grid, a name or a TOML file.
+        grid: Only the tables of this grid, such as ablation.
         pdf: Draw the figures as PDF, too.
         document: Print this table, such as fedsheafhn_table1, in place of the most important lines.
     """
@@ -44,7 +44,7 @@ def report(
 
     request = Request(study, filters.dataset, filters.scenario, filters.clients, filters.method, grid, metric)
     folder.check(out)
-    stamp = f"{stamp_of(db, own)} {shipped:d} {pdf:d} {request.stamp}"
+    stamp = f"{stamp_of(db, own)} {shipped:d} {pdf:d} {request}"
     contents = folder.unchanged(out, stamp)
     if contents is None:
         from bench.figures.drawing import Drawings

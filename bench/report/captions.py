@@ -5,7 +5,7 @@ whose runs they are.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,10 +18,9 @@ from bench.frames.stored_runs import WHERE, parts_of
 from bench.frames.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS
 from bench.grids.grid import PARTITION_SEED
 from bench.report.document import Document, DocumentCells
-from bench.studies.measures import Measure
 from bench.studies.settings import PER_SEED, Column, Settings
 from bench.studies.study import Study
-from bench.studies.wording import AVERAGES, RULES, STAGES, enumeration, ranges, reading_text
+from bench.studies.wording import AVERAGES, RULES, STAGES, ranges, reading_text
 
 LEGEND = (
     f"A verdict is 'reproduced' where the {100 * EQUIVALENCE_LEVEL:g} % interval of measured minus published "
@@ -40,101 +39,80 @@ OTHER_ROWS = (
     "which they name."
 )
 
-FEW = 3
-"""Up to so many measures stand in a caption, and up to so many columns or partitions are named."""
-
 OWN_RUNS = "runs of your own, beside those that come with the suite"
 
 Protocol = tuple[int, int, str, str]
 """Rounds, local epochs, split and partition seed."""
 
 
-def caption_of(shown: DocumentCells) -> tuple[str, ...]:
-    """What is measured and how it is selected, and what is marked."""
+def words_of(shown: DocumentCells) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The caption (what is measured, how it is selected, what is marked) and the fine print (remarks, and the
+    rule of the verdicts) of an experiment.
+    """
+    study, experiment = shown.study, shown.experiment
     measures = [measure for measure in shown.measures if not measure.is_extra]
-    text = _meanings(measures) if len(measures) <= FEW else "what each column is stands in the notes"
+    meanings = [f"{measure.title}: {measure.meaning}" for measure in measures]
+    text = measures[0].meaning if len(measures) == 1 else "; ".join(meanings)
     text = f"{text[:1].upper()}{text[1:]}"
     if any(measure.by_reading for measure in measures):
-        reading = measures[0].reading or shown.study.primary
+        reading = measures[0].reading or study.primary
         text += f"; {STAGES[reading.stage]}, {RULES[reading.rule]}"
-    text += f"; {AVERAGES[shown.study.average]}, ± standard deviation over seeds."
-    return (text, PLACES) if any(measure.ranked for measure in measures) else (text,)
-
-
-def fine_print_of(shown: DocumentCells) -> tuple[str, ...]:
-    """Measures, remarks and the verdicts' rule."""
-    experiment = shown.experiment
-    measures = [measure for measure in shown.measures if not measure.is_extra]
-    lines = [OTHER_ROWS] if any(measure.ranked for measure in measures) else []
-    lines += [f"{_meanings(measures)}."] if len(measures) > FEW else []
-    lines += (*shown.study.remarks, *experiment.remarks) if experiment.competes else experiment.remarks
+    caption = [f"{text}; {AVERAGES[study.average]}, ± standard deviation over seeds."]
+    fine_print = [*(study.remarks if experiment.competes else ()), *experiment.remarks]
+    if any(measure.ranked for measure in measures):
+        caption.append(PLACES)
+        fine_print.insert(0, OTHER_ROWS)
     if any(comparison.targets for comparison in experiment.comparisons):
-        margins = sorted(shown.cells.loc[shown.cells["primary"], "margin"].dropna().unique())
-        lines.append(f"{LEGEND} Margin: {_either(margins)} points." if margins else LEGEND)
-    return tuple(lines)
-
-
-def _meanings(measures: Sequence[Measure]) -> str:
-    """What a table's measures are."""
-    if len(measures) == 1:
-        return measures[0].meaning
-    return "; ".join(f"{measure.title}: {measure.meaning}" for measure in measures)
+        fine_print.append(f"{LEGEND} Margin: {study.margin:g} points.")
+    return tuple(caption), tuple(fine_print)
 
 
 def with_runs(document: Document, results: Results) -> Document:
     """The document, whose caption also says how the runs behind its cells were made, and whose fine print
     says where.
     """
-    study, runs = document.study, _runs_of(document.cells, results)
+    study = document.study
+    places = document.cells[["place", "usual"]].drop_duplicates("place")
+    runs = places.merge(results.members[results.members["is_done"]], on="place")
     if runs.empty:
         return replace(document, caption=(*document.caption, "Nothing of this table has been run yet."))
+    protocols = {place: protocol_of(results.settings[place]) for place in runs["place"].unique()}
+    runs["protocol"] = runs["place"].map(protocols)
     trained = runs[runs["usual"] & (runs["method"] != study.control)]
-    tuned = runs[runs["search"].notna() & runs["setting"].str.startswith("tuned")]
-    tuned = tuned.assign(mark=tuned["setting"].str.split(";").str[0])
+    by_protocol: dict[Protocol, str] = {
+        protocol: ", ".join(map(study.title_of, sorted(part["dataset"].unique())))
+        for protocol, part in parts_of(trained, "protocol")
+    }
+    texts = [f"{names}: {protocol_text(one)}" for one, names in by_protocol.items()]
+    protocol = "nothing is trained"
+    if len(by_protocol) == 1:
+        (protocol,) = map(protocol_text, by_protocol)
+    elif by_protocol:
+        protocol = "by data set, see the notes"
+    searches = ", but for rows that say so" if runs["setting"].str.startswith("tuned").any() else ""
     clashes = _clashes(study, runs)
 
     read_as = f"Test accuracy in percent, {AVERAGES[study.average]}; {reading_text(study.primary)}."
-    protocol = protocol_text(set(trained["protocol"])) if len(trained) else "nothing is trained"
-    searches = f", but for {tuned['mark'].nunique()} marked searches" if len(tuned) else ""
     caption = [read_as] if document.is_statistic else []
     caption += document.caption
-    caption += [
+    caption.append(
         f"Protocol: {protocol}. Seeds: {ranges(runs['seed'])}. Default settings, not tuned{searches}."
-    ]
-    caption += ["Some runs are on other clients: see the notes."] if clashes else []
+    )
+    if clashes:
+        caption.append("Some runs are on other clients: see the notes.")
 
     environments = results.source.table("environments").sort_values("id").set_index("id")["description"]
     used = environments[environments.index.isin(runs["environment_id"])]
     imported = runs[runs["bundle"] != ""].drop_duplicates("run")
     bundles = parts_of(imported, ["bundle", "bundle_state"])
     origins = [
-        ("Protocol", _protocols(study, trained)),
-        *_searches(tuned, results),
-        ("Not the same clients, and not to be compared", clashes),
-        ("Partitions", _partitions(study, runs)),
+        ("Protocol", "; ".join(texts)),
+        ("Not the same clients, and not to be compared", "; ".join(clashes)),
         ("Environment", "; ".join(sorted({describe(json.loads(text)) for text in used} - {""}))),
         ("Imported", ", ".join(f"{name} ({len(part)} runs, {state})" for (name, state), part in bundles)),
     ]
     fine_print = [f"{head}: {text}." for head, text in origins if text]
     return replace(document, caption=tuple(caption), fine_print=(*document.fine_print, *fine_print))
-
-
-def _runs_of(cells: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """The runs with numbers behind cells: a row a run and place, in the order of the cells.
-
-    New columns: usual (of a line that the study has), protocol, split, draw (the seed by which the partition
-    was drawn).
-    """
-    places = cells[["place", "usual"]].drop_duplicates("place")
-    runs = places.merge(results.members[results.members["is_done"]], on="place")
-    by_place = {place: protocol_of(results.settings[place]) for place in runs["place"].unique()}
-    protocols = [by_place[place] for place in runs["place"]]
-    seeds = zip(protocols, runs["seed"].astype(str), strict=True)
-    return runs.assign(
-        protocol=pd.Series(protocols, runs.index, dtype=object),
-        split=[protocol[2] for protocol in protocols],
-        draw=[seed if protocol[3] == PER_SEED else protocol[3] for protocol, seed in seeds],
-    )
 
 
 def protocol_of(settings: Settings) -> Protocol:
@@ -144,69 +122,29 @@ def protocol_of(settings: Settings) -> Protocol:
     return int(rounds), int(epochs), split, str(settings.get(PARTITION_SEED))
 
 
-def protocol_text(protocols: Collection[Protocol]) -> str:
-    """What the protocols share, and the values of what they do not: ``100 rounds, 3 local epochs, split
-    40/30/30, partition seed 123``.
-    """
-    rounds, epochs, splits, partition_seeds = (sorted(set(part)) for part in zip(*protocols, strict=True))
-    return (
-        f"{_either(rounds)} round{'' if rounds == [1] else 's'}, "
-        f"{_either(epochs)} local epoch{'' if epochs == [1] else 's'}, "
-        f"split {_either(splits)}, partition seed {_either(partition_seeds)}"
-    )
+def protocol_text(protocol: Protocol) -> str:
+    """``100 rounds, 3 local epochs, split 40/30/30, partition seed 123``."""
+    rounds, epochs, split, seed = protocol
+    return f"{count(rounds, 'round')}, {count(epochs, 'local epoch')}, split {split}, partition seed {seed}"
 
 
-def _either(values: Sequence[float | str]) -> str:
-    """``1, 2 or 3``."""
-    return enumeration([value if isinstance(value, str) else f"{value:g}" for value in values], "or")
+def count(number: int, noun: str) -> str:
+    """``1 seed``, ``2 seeds``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _protocols(study: Study, trained: pd.DataFrame) -> str:
-    """The protocols of runs that train, each with its data sets."""
-    datasets = trained.drop_duplicates(["dataset", "protocol"]).sort_values("dataset", kind="stable")
-    titles: dict[Protocol, list[str]] = {}
-    for dataset, protocol in zip(datasets["dataset"], datasets["protocol"], strict=True):
-        titles.setdefault(protocol, []).append(study.title_of(dataset))
-    return "; ".join(f"{', '.join(names)}: {protocol_text([one])}" for one, names in titles.items())
-
-
-def _searches(tuned: pd.DataFrame, results: Results) -> list[tuple[str, str]]:
-    """The marks of searches with their budgets, and whether they were on other clients."""
-    found = set()
-    for (mark, number), part in parts_of(tuned, ["mark", "search"]):
-        record = results.searches[int(number)].record
-        text = (
-            f"{record.budget.trials} trials and {record.budget.client_epochs:,.0f} client epochs at most, by "
-            f"validation accuracy of seeds {', '.join(map(str, record.seeds))}"
-        )
-        if (part["partition_hash"] != record.clients).any():
-            text += (
-                f", searched on the clients {record.clients[:8]} (partition "
-                f"{record.spec.protocol.partition_seed}), reported on others, whose test items the search "
-                "may have trained or validated on"
-            )
-        found.add((f"Tuned ('{mark}')", text))
-    return sorted(found)
-
-
-def _partitions(study: Study, runs: pd.DataFrame) -> str:
-    """Beginnings of the partitions' hashes by column, or how many they are."""
-    texts = []
-    for where, hashes in parts_of(runs[runs["partition_hash"] != ""], WHERE):
-        names = sorted(hashes["partition_hash"].str[:8].unique())
-        text = ", ".join(names) if len(names) <= FEW else f"{len(names)} partitions"
-        texts.append(f"{study.column_title(Column(*where))}: {text}")
-    return "; ".join(texts)
-
-
-def _clashes(study: Study, runs: pd.DataFrame) -> str:
+def _clashes(study: Study, runs: pd.DataFrame) -> list[str]:
     """Columns whose runs of one partition seed and split are on different clients."""
-    several = runs.groupby([*WHERE, "split", "draw"])["partition_hash"].transform("nunique") > 1
+    drawn = runs.assign(
+        split=runs["protocol"].str[2],
+        draw=runs["protocol"].str[3].mask(runs["protocol"].str[3] == PER_SEED, runs["seed"].astype(str)),
+    )
     texts = []
-    for (*where, _, seed), part in parts_of(runs[several], [*WHERE, "split", "draw"]):
-        names = ", ".join(sorted(part["partition_hash"].str[:8].unique()))
-        texts.append(f"{study.column_title(Column(*where))}, partition seed {seed}: {names}")
-    return "; ".join(texts)
+    for (*where, _, seed), part in parts_of(drawn, [*WHERE, "split", "draw"]):
+        names = sorted(part["partition_hash"].str[:8].unique())
+        if len(names) > 1:
+            texts.append(f"{study.column_title(Column(*where))}, partition seed {seed}: {', '.join(names)}")
+    return texts
 
 
 def describe(environment: Mapping[str, Any]) -> str:
@@ -215,7 +153,7 @@ def describe(environment: Mapping[str, Any]) -> str:
     parts = [
         environment.get("accelerator"),
         environment.get("processor"),
-        f"{threads} thread{'' if threads == 1 else 's'}" if threads else "",
+        count(threads, "thread") if threads else "",
         f"Python {environment['python']}" if environment.get("python") else "",
         f"torch {packages['torch']}" if packages.get("torch") else "",
     ]
@@ -223,57 +161,48 @@ def describe(environment: Mapping[str, Any]) -> str:
 
 
 def notes(shown: DocumentCells) -> tuple[str, ...]:
-    """Why cells are missing or not comparable, which runs are of older code or the user's own: one note a
-    reason, with its lines and their columns, or how many they are. Columns of which nothing was run are named
-    once.
+    """Why cells are missing or not comparable, which runs are of older code or the user's own: a note for
+    every reason and its lines, with their places. Columns of which nothing was run are named once.
     """
-    cells = shown.cells.assign(column=shown.cells["data_title"] + ", " + shown.cells["federation"])
-    count = cells.loc[cells["is_run_column"], "column"].nunique() * len(shown.experiment.points)
+    federations = shown.cells["data_title"] + ", " + shown.cells["federation"]
+    shown_cells = shown.cells.assign(where=federations)
+    is_first = shown_cells["primary"] & (shown_cells["comparison_number"] == 0)
+    cells = shown_cells[is_first & shown_cells["is_run_column"]]
+    points = ", " + cells["point"]
+    cells = cells.assign(where=cells["where"] + points.where(cells["point"] != "", ""))
+    cells = cells.sort_values(["line_number", "column_number", "point_number"], kind="stable")
 
-    def named(columns: pd.Series[str]) -> str:
-        names = columns.unique()
-        return "; ".join(names) if len(names) <= FEW else f"{len(names)} of {count} columns"
-
-    remarks = _remarks(cells[cells["primary"]], shown.results.members)
-    places = remarks["column"] + remarks["point"].map(lambda point: f", {point}" if point else "")
-    columns = places.groupby([remarks["head"], remarks["line"]], sort=False).agg(named).rename("columns")
-    texts = []
-    for head, part in parts_of(columns.reset_index(), "head"):
-        lines = part.groupby("columns", sort=False)["line"].agg(", ".join)
-        texts.append(f"{head}: " + "; ".join(f"{titles} ({place})" for place, titles in lines.items()))
-    idle = cells[~cells["is_run_column"]].sort_values("column_number")["column"].unique()
-    return (*texts, f"nothing run yet: {'; '.join(idle)}") if len(idle) else tuple(texts)
-
-
-def _remarks(cells: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
-    """What is to be said of cells besides their numbers: a row a remark, with its ``head``, in the order of
-    lines, columns and points.
-    """
-    cells = cells[(cells["comparison_number"] == 0) & cells["is_run_column"]]
+    members = shown.results.members
     members = members[members["place"].isin(cells["place"])]
-    reasons = cells["no_grade"].map(lambda reason: f" ({reason})" if reason else "")
-    older_numbers, own_runs = _older_numbers(members), _own_runs(members)
-    heads = [
-        (cells["verdict"] + reasons).where((reasons != "") | (cells["n"] == 0), "").tolist(),
-        cells["missing"].tolist(),
-        [older_numbers.get(place, "") for place in cells["place"]],
-        [own_runs.get(place, "") for place in cells["place"]],
+    explained = cells["verdict"] + (" (" + cells["no_grade"] + ")").where(cells["no_grade"] != "", "")
+    reasons = [
+        explained.where((cells["no_grade"] != "") | (cells["n"] == 0), ""),
+        cells["missing"],
+        *(
+            pd.Series([texts.get(place, "") for place in cells["place"]], cells.index, dtype=object)
+            for texts in (_older_numbers(members), _own_runs(members))
+        ),
     ]
-    remarks = pd.concat([cells.assign(head=pd.Series(head, cells.index, dtype=object)) for head in heads])
-    order = ["line_number", "column_number", "point_number"]
-    return remarks[remarks["head"] != ""].sort_values(order, kind="stable")
+    remarks = pd.concat([cells.assign(reason=reason) for reason in reasons])
+    remarks = remarks[remarks["reason"] != ""]
+    by_line = remarks.groupby(["reason", "line"], sort=False)["where"].agg(
+        lambda places: "; ".join(dict.fromkeys(places))
+    )
+    by_place = by_line.reset_index().groupby(["reason", "where"], sort=False)["line"].agg(", ".join)
+    rows = by_place.reset_index().to_dict("records")
+    texts = [f"{row['reason']}: {row['line']} ({row['where']})" for row in rows]
+    idle = shown_cells[~shown_cells["is_run_column"]].sort_values("column_number")["where"].unique()
+    return (*texts, f"nothing run yet: {'; '.join(idle)}") if len(idle) else tuple(texts)
 
 
 def _older_numbers(members: pd.DataFrame) -> dict[int, str]:
     """Place -> the older numbers of the code that made its runs; nothing of a method that is not at hand."""
     texts = {}
+    kinds = METHODS.all()
     made_by = members.loc[members["is_done"], ["place", "method", "method_numerics", "engine_numerics"]]
     for place, method, method_version, engine_version in made_by.drop_duplicates().itertuples(index=False):
-        kind = METHODS.all().get(method)
-        versions = (
-            ("method", method_version, kind.numerics if kind else 0),
-            ("engine", engine_version, NUMERICS),
-        )
+        method_now = kinds[method].numerics if method in kinds else 0
+        versions = (("method", method_version, method_now), ("engine", engine_version, NUMERICS))
         parts = [f"{name} numerics {version}, now {now}" for name, version, now in versions if version < now]
         if parts:
             texts[place] = f"older numbers ({' and '.join(parts)}; a sweep makes them again)"

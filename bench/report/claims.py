@@ -12,7 +12,6 @@ import pandas as pd
 from bench.frames.graded_cells import VALUE, Results, values_of
 from bench.frames.ranking import scores_of
 from bench.frames.stored_runs import WHERE, parts_of
-from bench.frames.verdicts import STATES
 from bench.report.document import Document
 from bench.report.table import listing
 from bench.statistics.paired import LEAST_RUNS_IN_COMMON, side_by_side
@@ -33,6 +32,9 @@ PUBLIC += ["difference", "low", "high", "units", "published", "answer"]
 
 SIDES = ["first", "second"]
 
+CELL = ["number", "document", "place"]
+"""What names a cell that claims are about: the claim's number, the table, the place."""
+
 CLIENT = ["partition", "seed", "client", "part"]
 """What names a score of a client."""
 
@@ -43,23 +45,22 @@ def answered(study: Study, results: Results, cells: pd.DataFrame, claims: Sequen
     number      of the claim, from 0
     distance    by how much the interval lies within the claim's range
     is_reduced  the runs are those of a reduced protocol, as there are none of the whole one
-    lost        verdicts of cells that were run and have no numbers
     """
     board = cells[(cells["study"] == study.name) & (cells["comparison_number"] == 0)]
     board = board.merge(results.places[["place", "column_number", "inner"]], on="place")
-    results = results._replace(values=results.values[results.values["place"].isin(board["place"])])
-    tables = {str(name): lines for name, lines in board.groupby("document")}
+    places = _places(study, results, board, claims)
     rows = []
     for number, claim in enumerate(claims):
-        places = _places(study, results, tables, claim, claim.tables)
-        reduced = [] if _measured(places) else _places(study, results, tables, claim, claim.reduced)
-        is_reduced = bool(_measured(reduced))
-        places = reduced if is_reduced else places
-        if claim.average and _measured(places):
-            places = [_mean(places)]
-        about = {"claim": claim.text, "number": number, "is_reduced": is_reduced}
-        rows += [{**about, **place, **_judged(claim, place)} for place in places]
-    return pd.DataFrame(rows, columns=[*PUBLIC, "number", "distance", "is_reduced", "lost"])
+        of_claim = [place for place in places if place["number"] == number]
+        whole = [place for place in of_claim if place["table"] in claim.tables]
+        reduced = [place for place in of_claim if place["table"] in claim.reduced]
+        is_reduced = bool(_measured(reduced)) and not _measured(whole)
+        chosen = reduced if is_reduced else whole
+        if claim.average and _measured(chosen):
+            chosen = [_mean(chosen)]
+        about = {"claim": claim.text, "is_reduced": is_reduced}
+        rows += [{**place, **about, **_judged(claim, place)} for place in chosen]
+    return pd.DataFrame(rows, columns=[*PUBLIC, "number", "distance", "is_reduced"])
 
 
 def _measured(places: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -67,56 +68,61 @@ def _measured(places: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _places(
-    study: Study, results: Results, tables: Mapping[str, pd.DataFrame], claim: Claim, names: Sequence[str]
+    study: Study, results: Results, board: pd.DataFrame, claims: Sequence[Claim]
 ) -> list[dict[str, Any]]:
-    """What the sides of a claim differ by at every place of some tables, in the runs and in the paper."""
+    """What the sides of all claims differ by at every place of their tables, in the runs and in the paper."""
+    tables = {str(name): lines for name, lines in board.groupby("document")}
+    parts, values = [], []
+    for number, claim in enumerate(claims):
+        titles = {*claim.first, *claim.second}
+        for name in (*claim.tables, *claim.reduced):
+            if name not in tables or not titles <= set(tables[name]["line"]):
+                continue
+            lines = tables[name][tables[name]["line"].isin(titles)]
+            is_measure = lines["measure"] == (claim.measure.name if claim.measure else "")
+            is_shown = claim.measure is None or bool(is_measure.any())
+            lines = lines[is_measure if is_measure.any() else lines["position"] == 0]
+            if is_shown:
+                found = lines[VALUE].merge(results.values, on=VALUE)
+            else:
+                found = values_of(results, lines, claim.measure)
+            values.append(found.assign(number=number, document=name))
+            parts.append(_sides(claim, lines).assign(number=number, is_shown=is_shown))
+    if not parts:
+        return []
+    sides = _whole(pd.concat(parts, ignore_index=True))
+    runs = pd.concat(values)
+    # A place counts where every run with numbers has a value.
     sizes = results.members[results.members["is_done"]].groupby("place").size()
-    titles_of_sides = {*claim.first, *claim.second}
+    runs = runs[runs.groupby(CELL)["run"].transform("size") == runs["place"].map(sizes)]
+    sides = _closest(sides, runs)
+    differences = _differences(study, results, sides, runs)
+
+    cells = sides.groupby(["row", "side"])
+    lines_of = cells["line"].agg(lambda lines: ", ".join(dict.fromkeys(lines)))
+    printed = cells["published_mean"].mean().where(cells["published_mean"].count() == cells.size())
+    published = _less(printed.unstack(), sides)
     places = []
-    for table in names:
-        if table not in tables or not titles_of_sides <= set(tables[table]["line"]):
-            continue
-        lines = tables[table][tables[table]["line"].isin(titles_of_sides)]
-        is_measure = lines["measure"] == (claim.measure.name if claim.measure else "")
-        is_shown = claim.measure is None or is_measure.any()
-        lines = lines[is_measure if is_measure.any() else lines["position"] == 0]
-        sides = _sides(claim, lines)
-        if sides.empty:
-            continue
-        if is_shown:
-            values = results.values[results.values["place"].isin(lines["place"])]
-            values = lines[VALUE].merge(values, on=VALUE)
-        else:
-            values = values_of(results, lines, claim.measure)
-        # A place counts where every run with numbers has a value.
-        is_whole = values.groupby("place")["run"].transform("size") == values["place"].map(sizes)
-        values = values[is_whole].assign(weight=1.0)
-        if claim.each:
-            sides = _closest(sides, values)
-        differences = _differences(study, results, sides, values, claim)
-        titles = sides.groupby(["row", "side"])["line"].agg(lambda lines: ", ".join(dict.fromkeys(lines)))
-        printed = sides.groupby(["row", "side"])["published_mean"].agg(lambda means: means.mean(skipna=False))
-        published = _less(claim, printed.unstack())
-        for row, cells in parts_of(sides, "row"):
-            units, is_of_one_run = differences.get(row, (pd.Series(dtype=float), False))
-            place = {
-                "table": table,
-                "place": _place_text(study, claim, cells.iloc[0]),
-                "first": titles[row, "first"],
-                "second": titles.get((row, "second"), ""),
+    for place in sides.drop_duplicates("row").sort_values("row").to_dict("records"):
+        row, claim = place["row"], claims[place["number"]]
+        units, is_of_one_run = differences.get(row, (pd.Series(dtype=float), False))
+        places.append(
+            {
+                "number": place["number"],
+                "table": place["document"],
+                "place": _place_text(study, claim, place),
+                "first": lines_of[row, "first"],
+                "second": lines_of.get((row, "second"), ""),
                 "differences": units,
                 "is_of_one_run": is_of_one_run,
-                "published": published[row] if is_shown else nan,
-                "lost": {*cells.loc[cells["n"] == 0, "verdict"]} - {STATES["not_run"]},
+                "published": published[row] if place["is_shown"] else nan,
             }
-            places.append(place)
+        )
     return places
 
 
 def _sides(claim: Claim, lines: pd.DataFrame) -> pd.DataFrame:
-    """The cells of both sides of a claim, a row a cell and side; ``row`` numbers the places, which are those
-    of the first side, ``is_lost`` says that one of its cells has no numbers.
-    """
+    """The cells of both sides of a claim in a table, a row a cell and side, at the places of the first."""
     order = [*claim.first, *claim.second]
     lines = lines.assign(line_number=lines["line"].map(order.index))
     lines = lines.sort_values(["column_number", "line_number", "inner"])
@@ -129,64 +135,79 @@ def _sides(claim: Claim, lines: pd.DataFrame) -> pd.DataFrame:
     if claim.second_clients:
         second = second[second["clients"] == claim.second_clients].drop(columns="clients")
         second = second.merge(first[WHERE].drop_duplicates(), on=["dataset", "scenario"])
-    sides = pd.concat([first.assign(side="first"), second.assign(side="second")], ignore_index=True)
-    places = sides.groupby([*WHERE, "point"], sort=False)
-    is_whole = places["side"].transform("nunique") == 1 + bool(claim.second)
-    sides = sides.assign(row=places.ngroup())[is_whole]
+    return pd.concat([first.assign(side="first"), second.assign(side="second")]).assign(
+        has_second=bool(claim.second),
+        is_relative=claim.relative,
+        is_each=claim.each,
+        by_seed=bool(claim.measure or claim.average or claim.second_clients or not claim.second),
+    )
+
+
+def _whole(sides: pd.DataFrame) -> pd.DataFrame:
+    """The cells at places that have all sides of their claim; ``row`` numbers the places, ``is_lost`` says
+    that one of their cells has no numbers.
+    """
+    places = sides.groupby(["number", "document", *WHERE, "point"], sort=False)
+    has_sides = places["side"].transform("nunique") == 1 + sides["has_second"]
+    sides = sides.assign(row=places.ngroup())[has_sides]
     return sides.assign(is_lost=(sides["n"] == 0).groupby(sides["row"]).transform("any"))
 
 
-def _closest(sides: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
-    """The lowest cell of the first side and the highest of the second, at places where all have numbers."""
-    reached = sides["place"].map(values.groupby("place")["value"].mean())
-    height = reached.where(sides["side"] == "first", -reached)
-    ordered = sides.assign(height=height).sort_values("height", kind="stable")
-    closest = ordered.drop_duplicates(["row", "side"])
-    return sides[sides["is_lost"] | sides.index.isin(closest.index)]
+def _closest(sides: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """The sides; where a claim is about each line, only the lowest cell of the first and the highest of the
+    second, at places where all have numbers.
+    """
+    reached = sides.join(runs.groupby(CELL)["value"].mean().rename("reached"), on=CELL)["reached"]
+    ordered = sides.assign(height=reached.where(sides["side"] == "first", -reached))
+    closest = ordered.sort_values("height", kind="stable").drop_duplicates(["row", "side"])
+    return sides[~sides["is_each"] | sides["is_lost"] | sides.index.isin(closest.index)]
 
 
 def _differences(
-    study: Study, results: Results, sides: pd.DataFrame, values: pd.DataFrame, claim: Claim
+    study: Study, results: Results, sides: pd.DataFrame, runs: pd.DataFrame
 ) -> dict[int, tuple[pd.Series[float], bool]]:
     """Row -> what the sides differ by, and whether that is of clients of one run; no row lacks numbers.
 
     Accuracies are compared client by client, all else by seed.
     """
+    sides = sides.assign(count=sides.groupby(["row", "side"])["place"].transform("size"))
     known = sides[~sides["is_lost"]]
-    by_seed = claim.measure or claim.average or claim.second_clients or not claim.second
-    if by_seed:
-        means = _side_means(known, values, ["seed"]).pivot(
-            index=["row", "seed"], columns="side", values="value"
-        )
-        units = _less(claim, means.reindex(columns=SIDES)).dropna().rename("units").reset_index("row")
-        return {row: (part["units"], False) for row, part in parts_of(units, "row")}
-    differences = {}
-    scores = scores_of(results, known.drop_duplicates("place"), study.average)
-    for row, part in parts_of(_side_means(known, scores, CLIENT), "row"):
-        table = side_by_side(part.rename(columns={"side": "method"}), SIDES)
+    by_seed, by_client = known[known["by_seed"]], known[~known["by_seed"]]
+    means = _side_means(by_seed.merge(runs[[*CELL, "seed", "value"]], on=CELL).assign(weight=1.0), ["seed"])
+    pairs = means.pivot(index=["row", "seed"], columns="side", values="value")
+    units = _less(pairs, sides).dropna().rename("units").reset_index("row")
+    differences = {row: (part["units"], False) for row, part in parts_of(units, "row")}
+    scores = scores_of(results, by_client.drop_duplicates("place"), study.average).drop(columns="method")
+    means = _side_means(by_client.merge(scores, on="place"), CLIENT)
+    for row, part in parts_of(means.rename(columns={"side": "method"}), "row"):
+        table = side_by_side(part, SIDES)
         is_of_one_run = table.common_runs(*SIDES) < LEAST_RUNS_IN_COMMON
         differences[row] = pd.Series(table.differences(*SIDES)), is_of_one_run
     return differences
 
 
-def _side_means(sides: pd.DataFrame, values: pd.DataFrame, units: list[str]) -> pd.DataFrame:
+def _side_means(values: pd.DataFrame, units: list[str]) -> pd.DataFrame:
     """The mean over the cells of each side of the units that all of them have, by row and side."""
-    counts = sides.groupby(["row", "side"]).size().rename("count")
-    found = sides[["row", "side", "place"]].merge(values, on="place").groupby(["row", "side", *units])
-    means = found.agg(value=("value", "mean"), weight=("weight", "first"), cells=("value", "size"))
-    means = means.reset_index().join(counts, on=["row", "side"])
+    means = values.groupby(["row", "side", *units], as_index=False).agg(
+        value=("value", "mean"),
+        weight=("weight", "first"),
+        cells=("value", "size"),
+        count=("count", "first"),
+    )
     return means[means["cells"] == means["count"]]
 
 
-def _less(claim: Claim, sides: pd.DataFrame) -> pd.Series[float]:
-    """The first side less the second, where there is one."""
-    if not claim.second:
-        return sides["first"]
-    first, second = sides["first"], sides["second"]
-    return 100 * (first / second - 1) if claim.relative else first - second
+def _less(pairs: pd.DataFrame, sides: pd.DataFrame) -> pd.Series[float]:
+    """The first side less the second, where there is one, of pairs with ``row`` in the index."""
+    pairs = pairs.reindex(columns=SIDES)
+    about = sides.drop_duplicates("row").set_index("row")[["has_second", "is_relative"]]
+    about = about.loc[pairs.index.get_level_values("row")].set_axis(pairs.index)
+    first, second = pairs["first"], pairs["second"]
+    difference = (first - second).mask(about["is_relative"], 100 * (first / second - 1))
+    return difference.where(about["has_second"], first)
 
 
-def _place_text(study: Study, claim: Claim, place: pd.Series[Any]) -> str:
+def _place_text(study: Study, claim: Claim, place: Mapping[Any, Any]) -> str:
     """A place in words: ``Cora 20, non-overlapping``, with the point."""
     less = claim.second_clients
     texts = [
@@ -246,21 +267,17 @@ def deciding(claim: Claim, places: pd.DataFrame) -> pd.Series[Any]:
 def claim_document(study: Study, results: Results, cells: pd.DataFrame, listed: Claims) -> Document | None:
     """The document of a list of claims; None where no run says anything about any of them."""
     places = answered(study, results, cells, listed.claims)
-    is_known = places["units"] > 0
-    if not is_known.any():
+    if not (places["units"] > 0).any():
         return None
-    grids = {table.name: table.grid or ", ".join(study.grids) for table in study.experiments}
     rows: list[tuple[str, str, str]] = []
     for number, found in parts_of(places, "number"):
         claim = listed.claims[number]
         label = f"{len(rows) + 1}. {claim.text}" + (f" ({claim.source})" if claim.source else "")
-        answer, text = UNMEASURED, ", ".join(sorted(set().union(*found["lost"])))
+        answer, text = UNMEASURED, "-"
         if (found["units"] > 0).any():
             answer, text = deciding(claim, found)["answer"], _difference_text(claim, found)
-        names = dict.fromkeys(grids[name] for name in (*claim.tables, *claim.reduced) if name in grids)
-        rows.append((label, answer, text or f"to run: {', '.join(names)}"))
+        rows.append((label, answer, text))
     shown = pd.DataFrame(rows, columns=["Claim", "Answer", "Difference"])
-    printed = places.loc[is_known | places["published"].notna(), PUBLIC]
     return Document(
         study,
         listed.name,
@@ -269,16 +286,16 @@ def claim_document(study: Study, results: Results, cells: pd.DataFrame, listed: 
         caption=(
             f"Test accuracy in percent, {AVERAGES[study.average]}; {reading_text(study.primary)}.",
             "A claim holds at a place where the 95 % interval of the difference lies above zero, or in the "
-            "range that it names, does not hold where it lies outside, and can't be told else.",
+            "range that it names, does not hold where it lies outside, and can't be told else. "
+            "differences.csv has every place.",
         ),
         views=(listing("claims", "Claims", shown.set_index("Claim")),),
-        details=(listing("differences", "Differences, place by place", printed.set_index("claim")),),
         fine_print=(
             "Differences are the first's less the second's: of accuracies in points, paired by client and "
             "seed; of other numbers, other clients and means over places, paired by seed. A claim holds as "
             "a whole where it does at every place measured, or where it says most at more than half. The "
-            "place that decides stands with its difference. 'To run': the grids that would measure it. "
-            "'Reduced': runs with less data and fewer rounds, which speak of order alone.",
+            "place that decides stands with its difference. 'Reduced': runs with less data and fewer rounds, "
+            "which speak of order alone.",
             *listed.remarks,
         ),
         records={"differences": places[PUBLIC]},

@@ -65,8 +65,7 @@ class Document:
 
     summary     what there is to see, in a sentence
     views       tables that are written everywhere
-    cells       rows of the cells frame, under every reading; those of a statistic stand in the documents of
-                their experiments, too
+    cells       rows of the cells frame, under every reading
     details     further tables, which are folded on the page and stand neither in LaTeX nor in a terminal
     fine_print  lines that are folded on the page
     records     the numbers behind the tables of a statistic, by the name of their CSV file
@@ -107,8 +106,8 @@ class Document:
 
 
 class Score(NamedTuple):
-    """How many values the paper of a ``title`` prints, how many of them were measured, and the verdicts on
-    these with their numbers, best first.
+    """How many values the paper of a ``title`` prints, how many were measured, and the numbers of verdicts on
+    these, best first.
     """
 
     title: str
@@ -118,9 +117,8 @@ class Score(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A study in a report, of so many ``runs``. ``ranking`` is None where no two methods can be ranked.
-
-    ``maps`` are the verdicts of the documents in which methods compete with each other, by their names.
+    """A study in a report. ``ranking`` is None where no two methods can be ranked; ``maps`` are the verdicts
+    of the documents in which methods compete with each other, by their names.
     """
 
     study: str
@@ -134,8 +132,8 @@ class Part(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A part for each study. ``unrun`` names studies and experiments left out because nothing of them was
-    run; ``elsewhere`` describes runs that no study shows, ``shipped`` counts those that come with the suite.
+    """A part for each study. ``unrun`` names studies and experiments of which nothing was run; ``elsewhere``
+    describes runs that no study shows, ``shipped`` counts those that come with the suite.
     """
 
     parts: Sequence[Part]

@@ -16,14 +16,6 @@ from bench.statistics.summary import DRAWS, LEAST, SEED
 from bench.studies.settings import Column
 from bench.studies.wording import enumeration, gap, interval
 
-MARKS = {"better": ">", "worse": "<", "equivalent": "=", "undecided": "?", "no test": "-"}
-"""Verdict on the row's method against the column's -> its mark."""
-
-VERDICTS = (
-    f"Better (>) or worse (<): p below {ALPHA:g} and a mean difference of more than {REGION:g} points. "
-    f"Equivalent (=): the 95 % interval lies within ±{REGION:g} points. Undecided (?): neither."
-)
-
 MOST_NAMED = 3
 """Methods that are first together and are named; more are counted."""
 
@@ -49,43 +41,10 @@ def first_sentence(ranking: Ranking | None) -> str:
         names = enumeration(others) if len(others) < MOST_NAMED else f"{len(others)} others"
         return f"{text}, but the tests cannot tell it apart from {names}."
     tests = of_one(best["method"], ranking.over_datasets)
-    less = (
-        f", though not over the {tests['units'].iloc[0]} data sets"
-        if (tests["verdict"] != "better").any()
-        else ""
-    )
-    return f"{text}, and is significantly ahead of every other over these{less}."
-
-
-def by_dataset(ranking: Ranking) -> str:
-    """Who is worse than the best where federations of one data set count once; empty without such tests."""
-    best = ranking.ranks.iloc[0]
-    tests = of_one(best["method"], ranking.over_datasets)
-    if tests.empty:
-        return ""
-    titles = tests.loc[tests["verdict"] == "better", "second"].map(ranking.titles).tolist()
-    return (
-        f"Federations of one data set share its items. With the {tests['units'].iloc[0]} data sets as units "
-        f"(means over their federations), significantly worse than {best['title']}: "
-        f"{enumeration(titles) if titles else 'no method'}."
-    )
-
-
-def leaders(ranking: Ranking | None) -> str:
-    """Who has the best mean rank on each data set, of the methods that have all of its tasks, where that is
-    not the same method on all.
-    """
-    if ranking is None:
-        return ""
-    datasets: dict[str, list[str]] = {}
-    for dataset, part in ranking.cells.groupby("dataset", sort=False):
-        means = part.pivot(index="task", columns="method", values="mean").dropna(axis=1)
-        means = means[[method for method in ranking.titles if method in means]]
-        if not means.empty:
-            best = str(means.rank(axis=1, ascending=False).mean().idxmin())
-            datasets.setdefault(best, []).append(ranking.study.title_of(str(dataset)))
-    parts = [f"{ranking.titles[method]} on {enumeration(names)}" for method, names in datasets.items()]
-    return f"Best mean rank by data set: {'; '.join(parts)}." if len(parts) > 1 else ""
+    text += ", and is significantly ahead of every other over these"
+    if (tests["verdict"] != "better").any():
+        text += f", though not over the {tests['units'].iloc[0]} data sets"
+    return f"{text}."
 
 
 def _ranking_table(ranking: Ranking) -> Table:
@@ -127,27 +86,6 @@ def task_label(ranking: Ranking, cells: pd.DataFrame) -> str:
     return ", ".join(filter(None, (ranking.study.column_title(Column(*where)), point)))
 
 
-def _extent(tests: pd.DataFrame) -> str:
-    """``55 tests over 10 clients``; the most units where pairs differ in them."""
-    known = tests[tests["p"].notna()]
-    if known.empty:
-        return "no test"
-    return f"{len(known)} tests over {known['units'].max()} {known['unit'].iloc[0]}s"
-
-
-def _notes(ranking: Ranking) -> tuple[str, ...]:
-    """Methods without numbers, and how many pairs have no test."""
-    notes = []
-    if ranking.unranked_titles:
-        notes.append(f"without numbers in default settings, not ranked: {', '.join(ranking.unranked_titles)}")
-    for task, cells in ranking.cells.groupby("task"):
-        is_missing = ranking.tests.loc[ranking.tests["task"] == task, "verdict"] == "no test"
-        if is_missing.any():
-            place = task_label(ranking, cells)
-            notes.append(f"no test in {place}: {is_missing.sum()} of {len(is_missing)} pairs of methods")
-    return tuple(notes)
-
-
 def pairs_record(ranking: Ranking) -> pd.DataFrame:
     """The tests of every task, then those over tasks and over data sets, which have no place."""
     places = ranking.cells.drop_duplicates("task")[["task", *TASK]].astype({"clients": "Int64"})
@@ -179,37 +117,32 @@ def ranking_document(ranking: Ranking, results: Results) -> Document:
     """The document of a study's ranking; of a single task without ranks."""
     columns = ["method", "group", "rank", "low", "high", "tasks", "planned", "minus_baseline"]
     has_ranks = ranking.task_count > 1
-    pairs = pairs_record(ranking)
-    over_tasks = pairs[pairs["unit"] == "task"].drop(columns=TASK).set_index("first")
-    no_test = f" No test over tasks: fewer than {LEAST} of them, or than two methods that have them all."
-    caption = (
-        f"{ranking.task_count} tasks; intervals by bootstrap over tasks and runs."
-        f"{no_test if over_tasks.empty else ''} Group 1 holds the best method and all that are not "
-        f"significantly worse: only together they are first. {by_dataset(ranking)}"
-    )
-    fine_print = (
-        "Every rank is over the tasks that the method has, among the methods measured there; nothing is "
-        "imputed. Tasks: ranked of planned; methods that lack some stand last, in no group. Interval: "
-        f"{DRAWS} draws, seed {SEED}. Minus {ranking.baseline_title}: mean difference in points.",
-        "Paired t test, two-sided, of two methods with the same seeds and clients. Its unit is the client; "
-        "the part of the graph where clients are samples of one; the partition where there are several; the "
-        "task, or the data set. Holm's correction over all pairs of a task; for groups over the tests "
-        f"against the leader of the group. Over tasks: {_extent(ranking.over_tasks)}; over data sets: "
-        f"{_extent(ranking.over_datasets)}.",
-        f"{VERDICTS} p is corrected.",
-    )
+    missing = ", ".join(ranking.unranked_titles)
     document = Document(
         ranking.study,
         "ranking",
         "Ranking of methods",
         "Mean ranks with intervals, methods that cannot be told apart, and paired tests of any two.",
-        caption=(caption.strip(),),
+        caption=(
+            f"{ranking.task_count} tasks; intervals by bootstrap over tasks and runs. Group 1 holds the best "
+            "method and all that are not significantly worse: only together they are first. pairs.csv has "
+            "the tests of every task, over tasks and over data sets.",
+        ),
         views=(*([_ranking_table(ranking)] if has_ranks else []), _groups_table(ranking)),
         cells=ranking.cells,
-        details=(listing("pairs", "Tests over tasks", over_tasks),) if len(over_tasks) else (),
-        notes=_notes(ranking),
-        fine_print=fine_print,
+        notes=(f"without numbers in default settings, not ranked: {missing}",) if missing else (),
+        fine_print=(
+            "Every rank is over the tasks that the method has, among the methods measured there; nothing is "
+            "imputed. Tasks: ranked of planned; methods that lack some stand last, in no group. Interval: "
+            f"{DRAWS} draws, seed {SEED}. Minus {ranking.baseline_title}: mean difference in points.",
+            "Paired t test, two-sided, of two methods with the same seeds and clients. Its unit is the "
+            "client; the part of the graph where clients are samples of one; the partition where there are "
+            "several; the task, or the data set. Holm's correction over all pairs of a task; for groups over "
+            f"the tests against the leader of the group. No test over fewer than {LEAST} tasks.",
+            f"Better or worse: corrected p below {ALPHA:g} and a mean difference of more than {REGION:g} "
+            f"points. Equivalent: the 95 % interval lies within ±{REGION:g} points. Undecided: neither.",
+        ),
         figures=(_figure(ranking),) if has_ranks else (),
-        records={"methods": ranking.ranks[columns], "pairs": pairs},
+        records={"methods": ranking.ranks[columns], "pairs": pairs_record(ranking)},
     )
     return with_runs(document, results)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+import pandas as pd
+
 from bench.figures.panels import Figure
 from bench.report.document import Document
 from bench.report.grades import GRADES, MARKS, grade_look
-from bench.report.table import Table, Value
+from bench.report.table import Table
 
 LATEX = str.maketrans(
     {
@@ -24,9 +26,6 @@ LATEX = str.maketrans(
     }
 )
 
-BESIDE = f"published value, measured minus published with its 90 % interval, and verdict ({MARKS})"
-"""What stands beside the numbers of an experiment."""
-
 
 def escape_latex(text: str) -> str:
     """Text that LaTeX prints as it stands; minus signs of numbers become real ones."""
@@ -38,36 +37,30 @@ def escape_markdown(text: str) -> str:
     return " ".join(re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text).split())
 
 
-def _beside(value: Value) -> tuple[str, str]:
-    """What stands beside a number: what is published, and ``+0.71 [+0.12, +1.30] =``, which is difference,
-    interval and the verdict's mark, or the word of a state.
-    """
-    if not value.verdict:
-        return "", ""
-    verdict = grade_look(value.verdict).mark if value.verdict in GRADES else value.verdict
-    judgement = " ".join(filter(None, (value.difference_text, value.interval_text, verdict)))
-    return value.published_text, judgement
-
-
 def markdown_table(table: Table) -> str:
-    """A table in Markdown; best bold, second best underlined, what stands beside a number in brackets."""
+    """A table in Markdown; best bold, second best underlined. In brackets stand what is published and
+    ``+0.71 [+0.12, +1.30] =``: difference, interval and the verdict's mark, or the word of a state.
+    """
     ranks = {0: "{}", 1: "**{}**", 2: "<u>{}</u>"}
     lines = [[table.stub, *map(escape_markdown, table.headings)]]
     lines.append(["---", *("---:" for _ in table.columns)])
     for label, values in table.rows:
         line = [escape_markdown(label)]
         for value in values:
-            beside = ", ".join(filter(None, _beside(value)))
             text = ranks[value.rank].format(escape_markdown(value.text))
-            line.append(f"{text} ({escape_markdown(beside)})" if beside else text)
+            if value.verdict:
+                verdict = grade_look(value.verdict).mark if value.verdict in GRADES else value.verdict
+                judgement = " ".join(filter(None, (value.difference_text, value.interval_text, verdict)))
+                text += f" ({escape_markdown(f'{value.published_text}, {judgement}')})"
+            line.append(text)
         lines.append(line)
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def markdown(document: Document, figures: Mapping[Figure, str]) -> str:
     """A document in Markdown with its figures, whose files have these names (without ``.png``)."""
-    caption = (*document.caption, *([] if document.is_statistic else [f"In brackets: {BESIDE}."]))
-    parts = [f"# {escape_markdown(document.full_title)}", *map(escape_markdown, caption)]
+    parts = [f"# {escape_markdown(document.full_title)}", *map(escape_markdown, document.caption)]
+    parts += [] if document.is_statistic else [escape_markdown(f"Verdicts: {MARKS}.")]
     for view in document.views:
         parts += [f"## {escape_markdown(view.title)}", *map(markdown_table, view.by_group())]
     for figure, name in figures.items():
@@ -77,45 +70,34 @@ def markdown(document: Document, figures: Mapping[Figure, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def latex_table(table: Table) -> str:
-    """A booktabs ``tabular`` of a table with one heading; best bold, second best underlined. What stands
-    beside numbers is below them: published values, then judgements.
-    """
+def latex_table(table: Table, caption: str, label: str) -> str:
+    """A table by pandas; best bold, second best underlined, published values in brackets."""
     ranks = {0: "{}", 1: r"\textbf{{{}}}", 2: r"\underline{{{}}}"}
-    width = len(table.columns)
-    rows = [list(map(escape_latex, [table.stub, *table.columns]))]
-    for label, values in table.rows:
-        numbers = [ranks[value.rank].format(escape_latex(value.text)) for value in values]
-        rows.append([escape_latex(label), *numbers])
-        for texts in zip(*map(_beside, values), strict=True):
-            if any(texts):
-                smaller = [rf"{{\scriptsize {escape_latex(text)}}}" if text else "" for text in texts]
-                rows.append(["", *smaller])
-    lines = [" & ".join(row) + r" \\" for row in rows]
-    lines.insert(1, r"\midrule")
-    heading = table.groups[0][0]
-    if heading:
-        over_columns = rf" & \multicolumn{{{width}}}{{c}}{{{escape_latex(heading)}}} \\"
-        lines[:0] = [over_columns, rf"\cmidrule(lr){{2-{width + 1}}}"]
-    start = rf"\begin{{tabular}}{{l{'r' * width}}}"
-    return "\n".join([start, r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"])
+    heads = [("", table.stub), *table.body.columns]
+    rows = []
+    for name, values in table.rows:
+        row = [escape_latex(name)]
+        for value in values:
+            text = ranks[value.rank].format(escape_latex(value.text))
+            row.append(f"{text} ({escape_latex(value.published_text)})" if value.verdict else text)
+        rows.append(row)
+    columns = pd.MultiIndex.from_tuples([tuple(map(escape_latex, head)) for head in heads])
+    body = pd.DataFrame(rows, columns=columns)
+    return (body if table.groups[0][0] else body.droplevel(0, axis=1)).to_latex(
+        index=False,
+        escape=False,
+        caption=escape_latex(caption),
+        label=label,
+        column_format="l" + "r" * table.body.shape[1],
+        multicolumn_format="c",
+    )
 
 
 def latex(document: Document) -> str:
-    r"""A document's views as ``table*`` environments, which need ``booktabs`` alone."""
-    parts = [r"% \usepackage{booktabs}"]
+    r"""A document's tables, each under one heading, which need ``booktabs`` alone."""
+    parts = ["% \\usepackage{booktabs}\n"]
     for view in document.views:
-        legend = [] if document.is_statistic else [f"Below numbers: {BESIDE}."]
-        caption = " ".join([f"{document.full_title}. {view.title}.", *document.caption, *legend])
-        lines = [
-            r"\begin{table*}",
-            r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
-            rf"\caption{{{escape_latex(caption)}}}",
-            rf"\label{{tab:{document.key}_{view.name}}}",
-            "\n\n\\medskip\n\n".join(map(latex_table, view.by_group())),
-            r"\end{table*}",
-        ]
-        parts.append("\n".join(lines))
-    if document.notes:
-        parts.append("\n".join(f"% {' '.join(note.split())}" for note in document.notes))
-    return "\n\n".join(parts) + "\n"
+        caption = " ".join([f"{document.full_title}. {view.title}.", *document.caption])
+        for number, table in enumerate(view.by_group(), 1):
+            parts.append(latex_table(table, caption, f"tab:{document.key}_{view.name}_{number}"))
+    return "\n".join(parts).replace("{table}", "{table*}")

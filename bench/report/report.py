@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import pandas as pd
 
@@ -15,15 +15,15 @@ from bench.frames.graded_cells import Results, collect
 from bench.frames.ranking import rank
 from bench.frames.stored_runs import WHERE, UsualRuns, parts_of
 from bench.grids import load_grid
+from bench.grids.grid import combinations
 from bench.metric_names import ACCURACY, TITLES
 from bench.report.claims import claim_document
 from bench.report.dataset_documents import dataset_document
 from bench.report.document import Document, DocumentCells, Part, Report
-from bench.report.ranking import leaders, ranking_document
-from bench.report.request import Request, asked_plans
+from bench.report.ranking import ranking_document
+from bench.report.request import Request
 from bench.report.score import headline, judged_once, reproduction, scores, verdict_counts
-from bench.report.spread import spread
-from bench.report.tables import document_of, verdict_map
+from bench.report.tables import document_of, spread_document, verdict_map
 from bench.report.tuned import tuned_document
 from bench.store.tables import Tables
 from bench.studies.experiment import Plans
@@ -45,12 +45,14 @@ def compose(
     Raises:
         RequestError: an empty database, an unknown name, or filters that leave nothing.
     """
-    chosen_studies = _choose(request, studies)
     all_plans = plans_of(studies)
-    plans: Plans = {study.name: all_plans[study.name] for study in chosen_studies}
+    for name in request.studies:
+        if name not in studies:
+            raise unknown("study", name, studies)
+    plans: Plans = {name: all_plans[name] for name in request.studies or studies}
     if request.grid:
-        plans = asked_plans(request.grid, chosen_studies, all_plans)
-        chosen_studies = [study for study in chosen_studies if plans[study.name]]
+        request, plans = _of_grid(request.grid, request, plans, studies)
+    chosen_studies = [studies[name]() for name in plans]
     results = collect(source, chosen_studies, request.metric, winners, {**all_plans, **plans}, usual_runs)
     request.check(results.cells, results.runs)
     places = results.places[request.mask(results.places)]
@@ -83,20 +85,32 @@ def compose(
     return Report(parts, shipped, unrun, _runs_outside_tables(results.runs, all_plans))
 
 
-def _choose(request: Request, studies: dict[str, type[Study]]) -> list[Study]:
-    """The studies asked for; a grid narrows them to those that it belongs to.
+def _of_grid(
+    grid: str, request: Request, plans: Plans, studies: dict[str, type[Study]]
+) -> tuple[Request, Plans]:
+    """The tables of a grid; of one without tables, which says what is usual in a study's main tables, these
+    in the columns and lines that it plans.
 
     Raises:
-        RequestError: there is no such study.
+        RequestError: it is a grid of no study.
     """
-    names = list(request.studies or studies)
-    if request.grid and not request.studies:
-        study = load_grid(request.grid).study
-        names = [study] if study else names
-    for name in names:
-        if name not in studies:
-            raise unknown("study", name, studies)
-    return [studies[name]() for name in names]
+    tables_by_study = {name: [table for table in plans[name] if table.grid == grid] for name in plans}
+    if any(tables_by_study.values()):
+        return request, {name: tables for name, tables in tables_by_study.items() if tables}
+    for name, tables in plans.items():
+        if grid in studies[name].grids:
+            planned = [names[:4] for names in combinations(load_grid(grid))]
+            datasets, scenarios, clients, methods = map(set, zip(*planned, strict=True))
+            request = replace(
+                request,
+                datasets=request.datasets or tuple(datasets),
+                scenarios=request.scenarios or tuple(scenarios),
+                clients=request.clients or tuple(clients),
+                methods=request.methods
+                or tuple(line.method for line in studies[name].lines if line.runs in methods),
+            )
+            return request, {name: [table for table in tables if table.main]}
+    raise unknown("grid of the studies:", grid, {table.grid for tables in plans.values() for table in tables})
 
 
 def _measured_share(part: Part) -> float:
@@ -127,11 +141,11 @@ def _part(
     ranks = rank(study, results, cells) if is_compared else None
     judged = judged_once(study, cells)
     counts = verdict_counts(study, judged, request.is_whole)
-    sentences = [*headline(ranks, counts), leaders(ranks)]
+    sentences = headline(ranks, counts)
     documents.append(ranking_document(ranks, results) if ranks else None)
     if is_compared and by_accuracy:
         claims = [claim_document(study, results, cells, claim_list) for claim_list in study.claims]
-        documents += [spread(table) for table in tables if table.experiment.main]
+        documents += [spread_document(table) for table in tables if table.experiment.main]
         documents.append(tuned_document(study, results, cells))
         documents += [reproduction(study, results, cells, judged, counts), *claims]
         documents.append(dataset_document(study) if request.is_whole else None)
@@ -142,7 +156,7 @@ def _part(
         study.name,
         study.title if by_accuracy else f"{study.title}, by {TITLES[results.metric]}",
         len(_runs(shown_documents, results)),
-        [sentence for sentence in sentences if sentence],
+        sentences,
         scores(study, counts),
         ranks,
         {name: verdicts for name, verdicts in maps.items() if verdicts},

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
-import scipy  # its stats, slow to import, are loaded with the first test
 
 from bench.frames.graded_cells import Results
 from bench.frames.ranking import TASK, Ranking
@@ -36,8 +35,7 @@ OWN_RUNS = "the method's own"
 
 
 def judged_once(study: Study, cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells by which the published values are judged, a row a value, in the order of the tables, with
-    printed_table, where the paper has the value.
+    """The cells by which the published values are judged, a row a value, in the order of the tables.
 
     A value that several tables show is judged in the first of those that measured it, if possible in one
     where it is comparable, of these in one on the paper's own clients, which another draw cannot excuse. A
@@ -55,10 +53,7 @@ def judged_once(study: Study, cells: pd.DataFrame) -> pd.DataFrame:
     )
     values = values.assign(weight=weight, first=values.groupby(VALUE)["order"].transform("min"))
     best = values.sort_values("weight", ascending=False, kind="stable").drop_duplicates(VALUE)
-    best = best.sort_values("first").drop(columns=["weight", "first"])
-    targets = zip(best["paper"], best["printed"], strict=True)
-    tables = [published(paper, study.published)[number].table for paper, number in targets]
-    return best.assign(printed_table=tables)
+    return best.sort_values("first").drop(columns=["weight", "first"])
 
 
 def counted(data: pd.DataFrame, keys: list[str], verdict: str, order: Iterable[str]) -> pd.DataFrame:
@@ -96,6 +91,13 @@ def headline(ranking: Ranking | None, counts: pd.DataFrame) -> list[str]:
     what came of them, by ``verdict_counts``.
     """
     total, verdicts = int(counts.to_numpy().sum()), counts.sum()
+    measured = int(verdicts[MEASURED].sum())
+    if not total:
+        return [first_sentence(ranking)]
+    text = f"Of {total:,} published values {f'{measured:,}' if measured else 'none'}"
+    if measured == total:
+        text = f"All {total:,} published values"
+    text += " are measured under their protocol"
     outcomes = {
         "agree with the published one": verdicts[[*AGREEING]].sum(),
         "lie above it": verdicts["above"],
@@ -103,18 +105,7 @@ def headline(ranking: Ranking | None, counts: pd.DataFrame) -> list[str]:
         "cannot be judged": verdicts["uninformative"] + verdicts[NOT_COMPARABLE],
     }
     parts = [f"{count:,} {words}" for words, count in outcomes.items() if count]
-    sentences = [first_sentence(ranking)]
-    measured = int(verdicts[MEASURED].sum())
-    if total:
-        count = f"{measured:,}" if measured else "none"
-        text = (
-            f"All {total:,} published values"
-            if measured == total
-            else f"Of {total:,} published values {count}"
-        )
-        text += " are measured under their protocol"
-        sentences.append(f"{text}, of which {enumeration(parts)}." if parts else f"{text} yet.")
-    return sentences
+    return [first_sentence(ranking), f"{text}, of which {enumeration(parts)}." if parts else f"{text} yet."]
 
 
 def placebos(study: Study, judged: pd.DataFrame) -> pd.DataFrame:
@@ -131,25 +122,6 @@ def placebos(study: Study, judged: pd.DataFrame) -> pd.DataFrame:
         others = others.assign(n=others[f"{name}_n"], mean=others[mean], std=others[f"{name}_std"])
         parts.append(others.assign(runs=f"{study.title_of(method)}'s", grade=graded(others)["verdict"]))
     return pd.concat(parts).sort_index(kind="stable")[["paper", "runs", "grade"]].reset_index(drop=True)
-
-
-def sign_tests(judged: pd.DataFrame) -> pd.DataFrame:
-    """Whether graded cells of a data set lie to one side of the paper: by paper and data set the number of
-    ``cells``, those ``below`` and ``above`` the published mean, the ``mean`` difference in points, and
-    ``p`` of a two-sided binomial test, in which cells that differ by nothing do not count.
-    """
-    rows = judged[judged["verdict"].isin(GRADES)]
-    rows = rows.assign(is_below=rows["difference"] < 0, is_above=rows["difference"] > 0)
-    signs = rows.groupby(["paper", "dataset"], sort=False).agg(
-        cells=("difference", "size"),
-        below=("is_below", "sum"),
-        above=("is_above", "sum"),
-        mean=("difference", "mean"),
-    )
-    p_values = []
-    for below, above in zip(signs["below"].tolist(), signs["above"].tolist(), strict=True):
-        p_values.append(scipy.stats.binomtest(below, below + above).pvalue if below + above else 1.0)
-    return signs.assign(p=p_values)
 
 
 def agreements(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataFrame:
@@ -190,30 +162,23 @@ def reproduction(
     if len(judged) < 2:
         return None
     counts = counts[[name for name in ORDER if name in (*MEASURED, STATES["not_run"]) or counts[name].any()]]
-    grades, taus, signs = placebos(study, judged), agreements(study, results, cells), sign_tests(judged)
-    verdicts = list(counts.columns.drop(NO_TABLE, errors="ignore"))
-    by_table = counted(judged, ["paper", "printed_table"], "verdict", verdicts)
-    by_table.insert(0, "cells", by_table.sum(axis=1))
+    grades, taus = placebos(study, judged), agreements(study, results, cells)
     by_runs = counted(grades, ["paper", "runs"], "grade", GRADES)
     ordered = taus[taus["methods"] >= LEAST_METHODS].set_index(["paper", "beside", *TASK])
     views = [listing("score", "Reproduction score", _score(study, judged, counts, taus))]
     for name, title, rows in (
-        ("tables", "Verdicts by table", by_table),
         ("placebos", "Grades with other methods' runs in place of the method's own", by_runs),
-        ("signs", "Which side of the published value cells lie on", signs),
         ("tau", "Order of methods", ordered[["methods", "tau"]]),
     ):
         if len(rows):
             keys = rows.rename(study.paper_title, level="paper").index
             labels = pd.Index([", ".join(filter(None, map(str, key))) for key in keys], name="Values")
-            views.append(
-                listing(name, title, rows.set_axis(labels), {"mean": "+.2f", "p": ".2g", "tau": "+.2f"})
-            )
+            views.append(listing(name, title, rows.set_axis(labels), {"tau": "+.2f"}))
     document = Document(
         study,
         "reproduction",
         "Reproduction score",
-        "How many published values come out, on which side the others lie, and what placebos would score.",
+        "How many published values come out, and what placebos would score.",
         caption=(
             "Every published value once, beside the runs in the usual setting; shares of all published cells "
             "of a paper that the report holds.",
@@ -223,15 +188,13 @@ def reproduction(
         fine_print=(
             LEGEND,
             f"Placebos: what {study.title_of(study.baseline)} and {study.title_of(study.control)} would "
-            "score beside the published values of the other methods that have a grade. Sign tests are "
-            "two-sided, over cells with a grade, which share clients and are not independent. Kendall's "
-            "tau-b of measured and published order of the methods with a grade, in columns with at least "
+            "score beside the published values of the other methods that have a grade. Kendall's tau-b of "
+            "measured and published order of the methods with a grade, in columns with at least "
             f"{LEAST_METHODS} of them.",
         ),
         records={
             "score": counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells"),
             "placebos": grades.value_counts(sort=False).rename("cells").reset_index(),
-            "signs": signs.reset_index(),
             "tau": taus.drop(columns="beside"),
         },
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from math import ceil, isnan, nan
 
@@ -88,7 +89,7 @@ class Table:
         """The columns' names with the headings over them."""
         return [", ".join(filter(None, names)) for names in self.body.columns]
 
-    @property
+    @cached_property
     def rows(self) -> list[tuple[str, tuple[Value, ...]]]:
         """The values by label."""
         rows = self.body.astype(object).where(self.body.notna(), None).itertuples(name=None)

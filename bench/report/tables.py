@@ -11,21 +11,37 @@ import numpy as np
 import pandas as pd
 
 from bench.figures.panels import Figure
-from bench.frames.stored_runs import rows_of
+from bench.frames.graded_cells import Results, values_of
+from bench.frames.stored_runs import WHERE, rows_of
 from bench.frames.verdicts import AGREEING, NOT_COMPARABLE
-from bench.report.captions import caption_of, fine_print_of, notes, with_runs
+from bench.report.captions import count, notes, with_runs, words_of
 from bench.report.document import Document, DocumentCells
 from bench.report.grades import GRADES
-from bench.report.table import Table, Value, listing, measured, pivot
+from bench.report.table import Table, Value, measured, pivot
+from bench.statistics.summary import bottom_tenth
+from bench.studies.measures import BELOW_BASELINE, STD_OVER_CLIENTS, Measure
 from bench.studies.wording import signed, with_std
-
-NUMBERS = ["line", "dataset", "scenario", "clients", "point", "measure", "stage", "rule", "n", "planned"]
-NUMBERS += ["mean", "std", "low", "high", "s_d", "partitions", "difference", "low_difference"]
-NUMBERS += ["high_difference", "margin", "tolerance", "verdict"]
-"""Columns of the cells frame that a page shows of every measured cell under every reading."""
 
 HEAD = ["column_number", "point_number", "position"]
 """What a number stands under: a federation, a point of the experiment's axis, and what is measured there."""
+
+WORST = Measure(
+    "worst_client",
+    "Worst client",
+    "accuracy of the worst client",
+    lambda members: 100.0 * members.clients.groupby("member")["value"].min(),
+)
+BOTTOM = Measure(
+    "bottom_tenth",
+    "Bottom 10 %",
+    "mean over the worst tenth of the clients, one at least",
+    lambda members: (
+        100.0
+        * members.clients.groupby("member")["value"].agg(lambda values: bottom_tenth(values.to_numpy(float)))
+    ),
+)
+SPREAD = (STD_OVER_CLIENTS, WORST, BOTTOM, BELOW_BASELINE)
+"""One number a run, from its clients; tables show the mean over seeds."""
 
 
 def places(means: pd.Series[float]) -> pd.Series[int]:
@@ -75,7 +91,7 @@ def _beside_published(value: Value, row: Any, digits: int) -> Value:
         published = with_std(row.published_mean, row.published_std, digits)
     ends = "" if pd.isna(row.low_difference) else f"[{row.low_difference:+.2f}, {row.high_difference:+.2f}]"
     hints = [
-        _count(len(row.done_seeds), "seed") if row.n > 0 else "",
+        count(len(row.done_seeds), "seed") if row.n > 0 else "",
         f"90 % interval {ends}" if ends else "",
         row.reason,
     ]
@@ -95,23 +111,23 @@ def _table(shown: DocumentCells, name: str, title: str, cells: pd.DataFrame) -> 
     ``cells`` are primary ones beside one comparison. Where points and measures are several, every point of a
     line has a row of its own; what the points are stands over them.
     """
-    experiment, titles = shown.experiment, [measure.title for measure in shown.results.measures]
-    by_point = len(experiment.points) > 1 and cells["position"].nunique() > 1
+    experiment = shown.experiment
+    has_points = len(experiment.points) > 1
+    by_point = has_points and cells["position"].nunique() > 1
     has_content = (cells["runs"] > 0) | cells["printed"].notna()
     cells = cells[has_content.groupby([cells[key] for key in HEAD]).transform("any")]
     cells = cells.assign(cell=pd.Series(_values(shown, cells), cells.index, dtype=object))
     cells = cells[has_content.loc[cells.index].groupby(cells["line_number"]).transform("any")]
 
-    has_points = len(experiment.points) > 1 and not by_point
     has_measures = cells["measure_number"].nunique() > 1
-    federations = cells["federation"]
-    if has_points or has_measures:
-        points = cells["point"] if has_points else ""
-        measures = cells["measure_number"].map(titles.__getitem__) if has_measures else ""
-        cells = cells.assign(heading=cells["data_title"] + ", " + federations, name=points + " " + measures)
-    else:
-        cells = cells.assign(heading=cells["data_title"], name=federations)
-    cells["name"] = cells["name"].str.strip()
+    cells = cells.assign(heading=cells["data_title"], name=cells["federation"])
+    if has_measures or (has_points and not by_point):
+        names = pd.Series("", cells.index) if by_point else cells["point"]
+        if has_measures:
+            titles = [shown.results.measures[number].title for number in cells["measure_number"]]
+            names = names + " " + titles
+        cells["heading"] += ", " + cells["federation"]
+        cells["name"] = names.str.strip()
 
     lines = cells.drop_duplicates("line_number")
     stub = "Method" if experiment.main or lines["method"].is_unique else "Variant"
@@ -137,7 +153,7 @@ def views(shown: DocumentCells, cells: pd.DataFrame) -> tuple[Table, ...]:
 
 
 def _details(shown: DocumentCells) -> tuple[Table, ...]:
-    """Further published tables beside the same runs, what is published and not run, and every number."""
+    """Further published tables beside the same runs, and what is published and not run."""
     primary = shown.cells[shown.cells["primary"]]
     tables = []
     for number, comparison in enumerate(shown.experiment.comparisons):
@@ -149,10 +165,6 @@ def _details(shown: DocumentCells) -> tuple[Table, ...]:
     idle = idle[idle["printed"].notna().groupby(idle["column_number"]).transform("any")]
     if len(idle):
         tables.append(_table(shown, "not_run", "Published, and not run yet", idle))
-    numbers = shown.cells.loc[shown.cells["n"] > 0, NUMBERS].set_index("line")
-    if len(numbers):
-        title = "Every number: all readings, seeds, intervals and margins"
-        tables.append(listing("every_number", title, numbers))
     return tuple(tables)
 
 
@@ -166,37 +178,71 @@ def verdict_map(shown: DocumentCells) -> Table | None:
     return None
 
 
-def _summary(shown: DocumentCells) -> str:
-    """What a table holds, in numbers."""
+def document_of(shown: DocumentCells, figures: Iterable[Figure] = ()) -> Document:
+    """Everything about one experiment, of which these are the figures."""
     known = shown.cells[shown.cells["primary"] & (shown.cells["n"] > 0)]
     lines, federations = known["line_number"].nunique(), known["column_number"].nunique()
-    text = f"{len(known):,} numbers of {_count(lines, 'line')} on {_count(federations, 'federation')}"
+    summary = f"{len(known):,} numbers of {count(lines, 'line')} on {count(federations, 'federation')}"
     targets = known[known["printed"].notna() & known["usual"]]
     targets = targets.drop_duplicates(["paper", "printed"], keep="last")
     if len(targets):
         agree = targets["verdict"].isin(AGREEING).sum()
-        text += f"; {agree} of {_count(len(targets), 'published value')} agree"
-    return f"{text}."
-
-
-def _count(number_of_things: int, noun: str) -> str:
-    return f"{number_of_things} {noun}{'' if number_of_things == 1 else 's'}"
-
-
-def document_of(shown: DocumentCells, figures: Iterable[Figure] = ()) -> Document:
-    """Everything about one experiment, of which these are the figures."""
+        summary += f"; {agree} of {count(len(targets), 'published value')} agree"
+    caption, fine_print = words_of(shown)
     document = Document(
         shown.study,
         shown.experiment.name,
         shown.experiment.title,
-        _summary(shown),
-        caption_of(shown),
+        f"{summary}.",
+        caption,
         views(shown, shown.cells),
         shown.cells,
         is_statistic=False,
         details=_details(shown),
         notes=notes(shown),
-        fine_print=fine_print_of(shown),
+        fine_print=fine_print,
         figures=tuple(figures),
+    )
+    return with_runs(document, shown.results)
+
+
+def with_spread(cells: pd.DataFrame, results: Results) -> pd.DataFrame:
+    """The cells with each measure of ``SPREAD``, a column by its name: the mean over seeds."""
+    values = {measure.name: values_of(results, cells, measure) for measure in SPREAD}
+    means = {name: rows.groupby("place")["value"].mean() for name, rows in values.items()}
+    return cells.join(pd.DataFrame(means), on="place")
+
+
+def spread_document(shown: DocumentCells) -> Document | None:
+    """Who is hurt, and how sure the means of a main table are; None for fewer than two methods with
+    numbers.
+    """
+    baseline = shown.study.title_of(shown.study.baseline)
+    cells = shown.cells[(shown.cells["comparison_number"] == 0) & (shown.cells["position"] == 0)]
+    cells = cells[(cells["n"] > 0) & cells["usual"]].sort_values("column_number", kind="stable")
+    if cells["line_number"].nunique() < 2:
+        return None
+    cells = with_spread(cells, shown.results)
+    below = cells.assign(
+        heading=cells["data_title"],
+        name="of " + cells["clients"].astype(str),
+        cell=cells[BELOW_BASELINE.name].map(measured),
+    )
+    body = pivot(below, "Method", ["line_number", "line"], ["column_number"])
+    numbers = ["n", "mean", "std", "low", "high", *(measure.name for measure in SPREAD)]
+    document = Document(
+        shown.study,
+        f"{shown.experiment.name}_spread",
+        f"{shown.experiment.title}, spread over clients and seeds",
+        f"How many clients do worse than under {baseline}; numbers.csv has the worst clients and intervals.",
+        caption=(),
+        cells=cells,
+        fine_print=(
+            f"{BELOW_BASELINE.name}: {BELOW_BASELINE.meaning}; {WORST.name}: {WORST.meaning}; {BOTTOM.name}: "
+            f"{BOTTOM.meaning}; low to high: Student's 95 % interval of the mean over seeds, which holds the "
+            "spread of training alone where all seeds share one partition.",
+        ),
+        views=(Table("below", f"Clients below {baseline}, mean over seeds", body),),
+        records={"numbers": cells[[*WHERE, "method", *numbers]]},
     )
     return with_runs(document, shown.results)

@@ -15,7 +15,7 @@ from bench.frames.ranking import TASK, Ranking
 from bench.frames.stored_runs import DEFAULT, TUNED
 from bench.metric_names import ACCURACY, METRICS, TITLES, Metric
 from bench.report.captions import protocol_of, protocol_text
-from bench.report.spread import MEASURES, with_measures
+from bench.report.tables import SPREAD, with_spread
 from bench.site.folder import board_page
 from bench.site.templating import records
 from bench.statistics.summary import LEAST_RUNS
@@ -115,7 +115,7 @@ def board_rows(study: Study, cells: pd.DataFrame, ranking: Ranking | None, resul
     numbers = (rows.groupby("dataset").cumcount() + 1).astype(str)
     return rows.assign(
         beside=rows["place"].map(lambda place: beside.get(place, [])),
-        protocol=[protocol_text([protocol_of(one)]) if one else "" for one in settings],
+        protocol=[protocol_text(protocol_of(one)) if one else "" for one in settings],
         trust=_trust(rows, members),
         runs=rows["place"].map(lambda place: runs.get(place, [])),
         board=pages,
@@ -134,16 +134,16 @@ def _by_metric(rows: pd.DataFrame, metric: Metric, results: Results) -> pd.Serie
 
 
 def _beside(study: Study, rows: pd.DataFrame, results: Results) -> dict[int, list[tuple[str, float, str]]]:
-    """Place -> what is known beside its mean: the mean over seeds of ``spread.MEASURES``, under the study's
+    """Place -> what is known beside its mean: the mean over seeds of ``SPREAD``, under the study's
     other readings and by the other metrics.
 
     Newcomers are other clients than the baseline's, and attackers are no clients to be fair to.
     """
     members = results.members
     members = members.assign(baseline=members["baseline"].where(~members["special"].astype(bool)))
-    measured = with_measures(rows[rows["n"] > 0], results._replace(members=members)).set_index("place")
+    measured = with_spread(rows[rows["n"] > 0], results._replace(members=members)).set_index("place")
     parts = []
-    for measure in MEASURES:
+    for measure in SPREAD:
         title = measure.title.replace("Local", study.title_of(study.baseline))
         parts.append((title, measured[measure.name], ""))
     stages = measured["line_object"].map(lambda line: line.stage)

@@ -23,7 +23,7 @@ from bench.report import score
 from bench.report.dataset_documents import LEGEND, judged_statistics
 from bench.report.document import Score
 from bench.report.grades import GRADES
-from bench.report.ranking import by_dataset, leaders, pairs_record
+from bench.report.ranking import pairs_record
 from bench.site import folder, run_shards
 from bench.site.boards import (
     OTHER_METRICS,
@@ -150,10 +150,10 @@ def _notes(ranking: Ranking | None, waiting: Sequence[str]) -> list[str]:
     """What is to be said below a ranking."""
     notes = []
     if ranking:
-        sentences = [leaders(ranking), by_dataset(ranking), "All default settings, none tuned."]
+        sentences = ["All default settings, none tuned."]
         if ranking.ranks["group"].notna().any():
             sentences.append(GROUPS)
-        notes.append(" ".join(filter(None, sentences)))
+        notes.append(" ".join(sentences))
         if ranking.unranked_titles:
             titles = ", ".join(ranking.unranked_titles)
             notes.append(f"Without numbers in default settings, not ranked: {titles}.")

@@ -69,10 +69,8 @@ TESTS = {
 @dataclass(frozen=True, eq=False)
 class Scores:
     """The scores of the methods of one cell, side by side: ``values`` in percent and ``weights``, both
-    ``[runs, clients]`` by method and NaN where it has none, with the same runs and clients for all.
-
-    ``partitions`` ``[runs]`` numbers the partition of a run, ``parts`` ``[clients]`` the part of a client;
-    runs come in the order of the rows they are from, clients by number.
+    ``[runs, clients]`` by method and NaN where it has none. ``partitions`` ``[runs]`` numbers the partition
+    of a run, ``parts`` ``[clients]`` the part of a client.
     """
 
     values: Mapping[str, NDArray[np.float64]]
@@ -144,18 +142,14 @@ def p_value(units: NDArray[np.float64]) -> float:
     return float(2 * stdtr(len(units) - 1, -abs(statistic)))
 
 
-def compare(
-    rows: pd.DataFrame, methods: Sequence[str], pairs: Collection[tuple[str, str]] | None = None
-) -> pd.DataFrame:
-    """The tests of pairs of the methods of one cell, all of them in their order or those named, with Holm's
-    correction over these pairs.
-
-    ``rows`` has the columns ``COLUMNS``.
+def compare(rows: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """The tests of all pairs of the methods of one cell, in their order, with Holm's correction over these
+    pairs. ``rows`` has the columns ``COLUMNS``.
     """
     table = side_by_side(rows, methods)
     tests = [
         _test(first, second, table.differences(first, second), table.unit, table.common_runs(first, second))
-        for first, second in (combinations(methods, 2) if pairs is None else pairs)
+        for first, second in combinations(methods, 2)
     ]
     return with_verdicts(pd.DataFrame(tests, columns=list(TESTS)))
 
@@ -164,8 +158,7 @@ def compare_tasks(scores: pd.DataFrame, unit: str = "task") -> pd.DataFrame:
     """The tests of all pairs of the methods of ``scores`` [tasks, methods] in percent, over the tasks that
     both have, with Holm's correction over all pairs; ``unit`` says what a row is where it is no task.
 
-    Of scores, not of their ranks: rank differences are so few numbers that they are often all equal, and a
-    method that is one place ahead in each of three tasks would be better beyond all doubt.
+    Of scores, not of their ranks, whose differences are often all equal.
     """
     tests = [
         _test(first, second, (scores[first] - scores[second]).dropna().to_numpy(np.float64), unit)
@@ -194,11 +187,7 @@ def _test(
 
 
 def holm(p_values: pd.Series[float]) -> pd.Series[float]:
-    """Holm's (1979) corrected p values; a missing one is that of no test.
-
-    Those of statsmodels; its ``multipletests`` collects garbage on every call, which takes a report longer
-    than all of its tests.
-    """
+    """Holm's (1979) corrected p values, as those of statsmodels; a missing one is that of no test."""
     ordered = p_values.dropna().sort_values(kind="stable")
     products = ordered * np.arange(len(ordered), 0, -1)
     return products.cummax().clip(upper=1.0).reindex(p_values.index)
@@ -240,15 +229,6 @@ def opposite(tests: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def common_ground(test: Mapping[Any, Any]) -> str:
-    """What there is of both methods of a test: where it is too little, the reason why there is no test."""
-    if not test["units"]:
-        return "no common seeds and partitions"
-    if test["runs"] < LEAST_RUNS_IN_COMMON:
-        return f"{test['runs']:.0f} common run"
-    return f"{test['units']} {test['unit']}{'s' if test['units'] > 1 else ''}"
-
-
 def of_one(method: str, tests: pd.DataFrame, others: Collection[str] | None = None) -> pd.DataFrame:
     """The tests of one method, itself first, with the ``others`` (None: all), with Holm's correction
     over these alone: how two of the others compare is not asked.
@@ -260,11 +240,8 @@ def of_one(method: str, tests: pd.DataFrame, others: Collection[str] | None = No
 
 def worse_than(leader: str, others: Collection[str], tests: pd.DataFrame) -> set[str]:
     """The methods among ``others`` that are significantly worse than ``leader``, by its tests with them
-    alone.
-
-    The question is which methods may be the best, not how any two compare, so that these are all its tests
-    (multiple comparisons with the best; Hsu, Annals of Statistics 12, 1984): a method that none surpasses is
-    to be called worse than the leader in at most 5 % of repetitions, whichever method leads.
+    alone: the question is which methods may be the best, not how any two compare (multiple comparisons with
+    the best; Hsu, Annals of Statistics 12, 1984).
     """
     own = of_one(leader, tests, others)
     return set(own.loc[own["verdict"] == "better", "second"])
@@ -277,12 +254,10 @@ def tie_groups(order: Sequence[str], tests: pd.DataFrame) -> dict[str, int]:
     made alike of those that are left.
     """
     groups: dict[str, int] = {}
-    candidates = list(order)
-    number = 0
-    while candidates:
-        number += 1
-        leader, *others = candidates
-        worse_methods = worse_than(leader, others, tests)
-        groups |= {name: number for name in candidates if name not in worse_methods}
-        candidates = [name for name in others if name in worse_methods]
+    left = list(order)
+    while left:
+        worse_methods = worse_than(left[0], left[1:], tests)
+        number = max(groups.values(), default=0) + 1
+        groups |= {name: number for name in left if name not in worse_methods}
+        left = [name for name in left if name in worse_methods]
     return groups

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -44,14 +43,8 @@ def t_interval(values: Sequence[float] | NDArray[np.float64]) -> Interval | None
     if n < 2:
         return None
     mean = float(np.mean(values))
-    half = float(_quantile(n - 1) * np.std(values, ddof=1) / np.sqrt(n))
+    half = float(stdtrit(n - 1, (1 + LEVEL) / 2) * np.std(values, ddof=1) / np.sqrt(n))
     return mean - half, mean + half
-
-
-@cache
-def _quantile(freedom: int) -> float:
-    """Student's quantile of the interval; computing it takes longer than all else that a cell needs."""
-    return float(stdtrit(freedom, (1 + LEVEL) / 2))
 
 
 def with_intervals(data: pd.DataFrame, least: int = LEAST_RUNS) -> pd.DataFrame:
@@ -84,9 +77,8 @@ def rank_intervals(tasks: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
     A task is a frame of scores [runs, methods], a row for all methods' runs of one seed, NaN where a method
     has none. Every draw takes as many tasks with replacement as there are and, in each, as many seeds, the
-    same for all methods. The interval holds the middle 95 % of the draws, and the mean rank itself: close
-    methods change places from draw to draw, which pulls the drawn ranks to the middle. It is NaN for a
-    method that has one run in one task, of which nothing can be drawn.
+    same for all methods. The interval holds the middle 95 % of the draws and the mean rank itself. It is NaN
+    for a method that has one run in one task, of which nothing can be drawn.
     """
     methods = list(dict.fromkeys(method for task in tasks for method in task))
     complete = [task.reindex(columns=methods) for task in tasks]

@@ -13,12 +13,12 @@ from stored_runs import MemoryStore, took
 
 from bench import engine
 from bench.comparison import (
+    Comparison,
     compare,
     find_study,
     own_method,
     planned_runs,
     sentences,
-    standings_table,
     with_changed,
     with_guest,
 )
@@ -59,16 +59,22 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     database.add_run(other.model_copy(update={"hyper": {"temperature": 1.0}}), [1] * 10)
     standing = compare(database, study, method, runs)
     (own,) = standing.own.to_dict("records")
-    assert (own["mean"], own["n"], own["rank"], own["methods"], own["below"]) == (70.5, 2, 1, 3, 0)
+    assert (own["mean"], own["n"], own["rank"], own["below"]) == (70.5, 2, 1, 0)
     # One client outweighs nine: the mean difference to FedAvg is +0.6.
-    verdicts = own["tests"].set_index("second")["verdict"].to_dict()
-    assert verdicts == {"local": "better", "fedavg": "undecided"}
+    assert verdicts(standing) == {"local": "better", "fedavg": "undecided"}
     assert (own["seconds"], own["megabytes"]) == (2.5, 40)
     assert sentences(standing) == [
+        "Cora, non-overlapping, 10 clients: place 1 of 3, 0.0 clients below Local.",
         "Cora, non-overlapping, 10 clients: +0.55 points against FedAvg, the best other (95 % interval "
-        "-12.00 to +13.10, p 0.92, corrected over 2 comparisons 0.92, 10 clients): undecided.",
+        "-12.00 to +13.10, corrected p 0.92): undecided.",
         "Cora, non-overlapping, 10 clients: significantly better than Local.",
     ]
+
+
+def verdicts(standing: Comparison) -> dict[str, str]:
+    """What is said of the method against each other one in its first task."""
+    others = standing.others(standing.own["task"].iloc[0])
+    return dict(zip(others["method"], others["verdict"], strict=True))
 
 
 def test_runs_on_other_partitions_are_not_paired() -> None:
@@ -80,11 +86,12 @@ def test_runs_on_other_partitions_are_not_paired() -> None:
         database.add("local", planned_run.spec.seed, [60] * 10)
     standing = compare(database, study, method, runs)
     (own,) = standing.own.to_dict("records")
-    assert set(own["tests"]["verdict"]) == {"no test"}
+    assert verdicts(standing) == {"local": "no test"}
     assert np.isnan(own["below"])
     assert sentences(standing) == [
+        "Cora, non-overlapping, 10 clients: place 1 of 2, - clients below Local.",
         "Cora, non-overlapping, 10 clients: no seeds and partitions in common with Local, the best other: "
-        "no test."
+        "no test.",
     ]
 
 
@@ -162,10 +169,11 @@ def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None
     for right, those in ((80, specs), (60, local)):
         for number, spec in enumerate(those):
             database.add_run(spec, [right + client % 3 - number for client in range(20)])
-    own = compare(database, guest, method, runs).own
-    assert own[["point", "rank"]].to_numpy().tolist() == [["CNN", 1], ["ResNet-18", 1]]
-    for tests in own["tests"]:
-        assert tests[["second", "verdict"]].to_numpy().tolist() == [["local", "better"]]
+    standing = compare(database, guest, method, runs)
+    assert standing.own[["point", "rank"]].to_numpy().tolist() == [["CNN", 1], ["ResNet-18", 1]]
+    for task in standing.own["task"]:
+        others = standing.others(task)
+        assert others[["method", "verdict"]].to_numpy().tolist() == [["local", "better"]]
 
 
 def resolve_like(spec: RunSpec, method: str) -> RunSpec:
@@ -198,35 +206,15 @@ def test_several_data_sets_are_one_comparison_and_need_a_study_of_all() -> None:
         database.add_run(run.spec, [70 + number + client % 2 for client in range(clients)])
         database.add_run(resolve(dataset, scenario, clients, "local", seed), [60 - number] * clients)
     standing = compare(database, study, method, runs)
-    differences = [tests["difference"].tolist() for tests in standing.own["tests"]]
+    differences = [standing.others(task)["difference"].tolist() for task in standing.own["task"]]
     assert differences == pytest.approx(np.array([[10.5], [12.5], [14.5], [16.5]]))
     (over_tasks,) = [line for line in sentences(standing) if "4 tasks: sig" in line]
     assert "better than Local" in over_tasks
-    assert not [line for line in sentences(standing) if "data sets as units" in line]
-    labels = [label for label, _ in standings_table(standing, "").rows]
-    assert [label.split()[0] for label in labels] == ["Cora", "Cora", "CiteSeer", "CiteSeer"]
+    assert standing.own["dataset"].tolist() == ["cora", "cora", "citeseer", "citeseer"]
     with pytest.raises(RequestError, match="cora, coraca"):
         find_study(None, "cora", "coraca")
     with pytest.raises(RequestError, match="did you mean 'coraca'"):
         find_study(None, "cora", "coarca")
-
-
-def test_three_data_sets_count_once_each_in_a_test_of_their_own() -> None:
-    """Ahead of Local by 10 to 12 points on each of them, and of FedAvg by 1, 1 and 20."""
-    method, study = own_method(EXAMPLE), find_study(None, "cora", "citeseer", "pubmed")
-    wanted = Filters(("cora", "citeseer", "pubmed"), ("non-overlapping",), (10, 20), seeds=(0,))
-    runs = planned_runs(study, method, wanted, {})
-    database = MemoryStore()
-    for number, run in enumerate(runs):
-        dataset, scenario, clients, _, seed = run.names
-        database.add_run(run.spec, [80] * clients)
-        database.add_run(resolve(dataset, scenario, clients, "local", seed), [70 - number % 3] * clients)
-        fedavg = 60 if dataset == "pubmed" else 79
-        database.add_run(resolve(dataset, scenario, clients, "fedavg", seed), [fedavg] * clients)
-    standing = compare(database, study, method, runs)
-    (line,) = [line for line in sentences(standing) if "data sets as units" in line]
-    assert "3 data sets" in line
-    assert line.endswith("better than Local.")
 
 
 def test_a_method_alone_is_compared_with_nothing() -> None:
@@ -276,7 +264,7 @@ def test_the_example_is_run_and_stands_beside_the_shipped_results(tmp_path: Path
         ended = bench(f"compare {EXAMPLE} -d cora -k 10 --seed 0 --seed 1 --out {tmp_path / 'out'}")
         printed = " ".join(ended.out.split())
         assert ended.code == 0
-        assert re.search(r" \d+/12 ", printed)  # its place among eleven methods of the study and itself
+        assert re.search(r"place \d+ of 12,", printed)  # among eleven methods of the study and itself
         # Local's five shipped seeds stand beside the two of the method.
         assert re.search(r"│ Local │ \d+ │ 8\d\.\d\d ± \d\.\d\d │ 0-4 │ [+-]\d+\.\d\d │ \w+ │", printed)
         assert re.search(r"│ Clustered averaging │ \d+ │ \d\d\.\d\d ± \d\.\d\d │ 0-1 │ - │ - │", printed)

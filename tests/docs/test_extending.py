@@ -77,19 +77,20 @@ def test_pictures_are_those_of_their_folders(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.slow
-def test_a_grid_of_ones_own_compares_the_method(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_grid_of_ones_own_has_a_row_for_each_of_its_settings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     found_in(monkeypatch, EXAMPLES / "clustered.py")
     grid = str(EXAMPLES / "own_grid.toml")
-    for command in (["sweep"], ["report", "--out", str(tmp_path / "out")]):
+    out = str(tmp_path / "out")
+    for command in (["sweep", "--grid", grid], ["report", "--own", "-d", "cora", "-k", "10", "--out", out]):
         with pytest.raises(SystemExit) as end:
-            main([*command, "--grid", grid])
+            main(command)
         assert end.value.code == 0
-    pairs = pd.read_csv(tmp_path / "out" / "fedsheafhn/ranking/pairs.csv")
-    assert set(zip(pairs["dataset"], pairs["scenario"], pairs["clients"], strict=True)) == {
-        ("cora", "non-overlapping", 10)
-    }
-    names = [("local", "fedavg"), ("local", "clustered"), ("fedavg", "clustered")]
-    assert list(zip(pairs["first"], pairs["second"], strict=True)) == names
+    cells = pd.read_csv(tmp_path / "out" / "cells.csv")
+    measured = cells[(cells["n"] == 2) & (cells["document"] == "table1")].set_index("method")["setting"]
+    for method in ("local", "fedavg", "clustered"):
+        assert "protocol.rounds=8" in measured[[method]].iloc[0]
 
 
 def test_the_scenario_deals_every_node_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,9 +70,9 @@ def test_a_method_without_a_task_is_ranked_on_what_it_has() -> None:
     assert "FGGP" in next(note for note in doc.notes if note.startswith("without numbers"))
 
 
-def test_captions_name_the_reading_and_count_tasks_and_tests(cora_document: Document) -> None:
+def test_captions_name_the_reading_and_count_tasks(cora_document: Document) -> None:
     caption = " ".join((*cora_document.caption, *cora_document.fine_print))
-    for part in ("stage trained, rule best_val", "6 tests over 4 tasks", f"Cora: {CORA.rounds} rounds"):
+    for part in ("stage trained, rule best_val", "4 tasks", f"Cora: {CORA.rounds} rounds"):
         assert part in caption
 
 
@@ -84,7 +84,7 @@ def test_first_in_a_task_are_all_that_are_not_worse_than_the_best(cora_document:
         assert {entry.rank for entry in row} == {1 if good else 0}
 
 
-def test_too_few_units_are_named_and_not_tested() -> None:
+def test_too_few_units_are_not_tested() -> None:
     """Two runs in common are a test, one is none; a single run has no group."""
     database = MemoryStore()
     runs = {"local": (0, 1), "fedavg": (0, 1), "fedprox": (1, 2), "fedper": (3, 4), "pfedhn": (0,)}
@@ -92,8 +92,6 @@ def test_too_few_units_are_named_and_not_tested() -> None:
         for seed in seeds:
             database.add(method, seed, [70, 80])
     doc = document(database)
-    # FedProx with Local and FedAvg, FedPer and pFedHN with all.
-    assert doc.notes[-1] == "no test in Cora, non-overlapping, 10 clients: 9 of 10 pairs of methods"
     tests = doc.records["pairs"].query("first == 'local'").set_index("second")
     assert tests["difference"].dropna().to_dict() == {"fedavg": 0.0, "fedprox": 0.0, "pfedhn": 0.0}
     verdicts = dict.fromkeys(["fedprox", "fedper", "pfedhn"], "no test")

@@ -14,9 +14,7 @@ from bench.report.report import compose
 from bench.report.request import Request
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
-from bench.resolve import resolve
 from bench.site.documents import build
-from bench.spec import Attack
 from bench.studies.settings import Column
 
 
@@ -38,31 +36,7 @@ def filled() -> MemoryStore:
         database.add_run(spec("convergence", "local", seed), [[10, 20], [80, 81]])
         run_spec = spec("convergence", "fedsheafhn", seed)
         database.add_run(run_spec, [[50, 50 + 4 * seed], [82, 81]])
-        for kind in ("same", "gaussian"):
-            for ratio in (0.2, 0.4):
-                attack = Attack(kind=kind, ratio=ratio, tau=5.0)
-                database.add_run(
-                    spec("malicious", "fedpub", seed, attack=attack),
-                    [60, 62],
-                    artefacts={"malicious": [0, 1]},
-                )
     return database
-
-
-@pytest.mark.parametrize(("grid", "reason"), [("quickstart", ""), (None, "2 of 5 planned seeds")])
-def test_the_grid_asked_for_says_how_many_seeds_there_are_to_be(
-    tmp_path: Path, grid: str | None, reason: str
-) -> None:
-    database = MemoryStore()
-    for seed in (0, 1):
-        run_spec = resolve("cora", NON, 10, "local", seed)
-        database.add_run(run_spec, [71 + seed])
-    request = Request(grid=grid, datasets=("cora",), clients=(10,), methods=("local",))
-    build(database, request, {"fedsheafhn": FedSheafHN}, tmp_path)
-    (local,) = [row for row in csv_rows(tmp_path / "cells.csv") if row["table"] == "Table 1"]
-    assert local["verdict"] == "compatible"
-    assert ("planned seeds" in local["reason"]) == bool(reason)
-    assert local["reason"].endswith(reason)
 
 
 def test_a_grids_report_is_its_experiment_alone(tmp_path: Path) -> None:
@@ -82,21 +56,19 @@ def test_a_grids_report_is_its_experiment_alone(tmp_path: Path) -> None:
     assert {row["table"] for row in csv_rows(tmp_path / "cells.csv")} == {"Fig. 4"}
 
 
-@pytest.mark.slow
-def test_the_whole_report_holds_the_experiments_that_have_runs(tmp_path: Path) -> None:
-    built = build(filled(), Request(datasets=("cora",)), {"fedsheafhn": FedSheafHN}, tmp_path)
-    names = {document.name for document in built.documents}
-    assert {"table1", "convergence", "malicious"} <= names
-    assert "fedsheafhn server_cost" in built.unrun
-    assert {row["dataset"] for row in csv_rows(tmp_path / "cells.csv")} == {"cora"}
-    lines = {
-        (row["method"], float(row["share of malicious clients"]), float(row["mean"]))
-        for row in csv_rows(tmp_path / "fedsheafhn/malicious/accuracy.csv")
-    }
-    assert ("FED-PUB (gaussian, tau 5)", 0.2, 61.0) in lines
-    text = (tmp_path / "fedsheafhn/malicious/table.md").read_text(encoding="utf-8")
-    assert "| FED-PUB (same, tau 5), 0.2 |" in text
-    assert "not run: " in text
+def test_a_grid_without_tables_shows_the_main_ones_in_its_columns_and_lines(tmp_path: Path) -> None:
+    database = filled()
+    for seed in (0, 1):
+        for method in ("local", "fedavg"):
+            database.add(method, seed, [70 + seed] * 10)
+    built = build(database, Request(grid="quickstart"), {"fedsheafhn": FedSheafHN}, tmp_path)
+    assert [document.key for document in built.documents if not document.is_statistic] == [
+        "fedsheafhn_table1"
+    ]
+    rows = csv_rows(tmp_path / "cells.csv")
+    assert {(row["dataset"], row["clients"]) for row in rows} == {("cora", "10")}
+    assert {"local", "fedavg_ft"} <= {row["method"] for row in rows}
+    assert "flow" not in {row["method"] for row in rows}
 
 
 def test_filters_reach_the_columns_that_only_experiments_have(tmp_path: Path) -> None:
@@ -122,83 +94,8 @@ def test_an_unrun_experiment_that_is_asked_for_says_so(tmp_path: Path) -> None:
     assert [table.name for table in document.details] == ["not_run"]
 
 
-def test_a_grid_of_a_study_that_there_is_not_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "own.toml"
-    file.write_text(
-        'title = "Own"\nstudy = "fedsheafhm"\nmethods = ["local"]\nseeds = [0]\n'
-        '[[settings]]\ndatasets = ["cora"]\nscenario = "non-overlapping"\nclients = [10]\n'
-    )
-    with pytest.raises(RequestError, match="did you mean 'fedsheafhn'"):
-        build(filled(), Request(grid=str(file)), {"fedsheafhn": FedSheafHN}, tmp_path / "out")
+@pytest.mark.parametrize("grid", ["ablatoin", "docs/examples/own_grid.toml"])
+def test_a_grid_of_no_table_is_refused(tmp_path: Path, grid: str) -> None:
+    with pytest.raises(RequestError, match="unknown grid of the studies"):
+        build(filled(), Request(grid=grid), {"fedsheafhn": FedSheafHN}, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_main_grid_asked_for_keeps_the_usual_settings_of_its_study_and_shows_no_others(
-    tmp_path: Path,
-) -> None:
-    database = MemoryStore()
-    ten = Column("cora", NON, 10)
-    for seed in (0, 1):
-        usual_run = spec("quickstart", "fedprox", seed, ten)
-        database.add_run(usual_run, [60])
-        database.add_run(usual_run.with_settings({"protocol.rounds": 8}), [50])
-    request = Request(grid="quickstart", datasets=("cora",), clients=(10,), methods=("fedprox",))
-    assert list(measured_of(database, request, tmp_path)) == [("FedProx", "")]
-
-
-OWN_GRID = """
-title = "Own"
-study = "fedsheafhn"
-seeds = [0, 1]
-methods = ["local", "fedprox"]
-[[settings]]
-datasets = "cora"
-scenario = "non-overlapping"
-clients = 10
-[[settings]]
-datasets = "cora"
-scenario = "non-overlapping"
-clients = 10
-methods = "fedprox"
-variants = [
-  { "protocol.local_epochs" = 20 },
-  { "protocol.rounds" = 7 },
-  { "attack.kind" = "same", "attack.ratio" = 0.2 },
-]
-"""
-
-
-ATTACK_SETTING = "attack.kind=same;attack.ratio=0.2"
-
-
-def measured_of(
-    database: MemoryStore, request: Request, folder: Path
-) -> dict[tuple[str, str], tuple[int, float]]:
-    """The lines of a report's main table, by method and setting: number and mean of their accuracies."""
-    (document,) = build(database, request, {"fedsheafhn": FedSheafHN}, folder).documents[:1]
-    cells = document.cells[document.cells["primary"]]
-    lines = zip(cells["line"].str.partition(" [")[0], cells["setting"], strict=True)
-    return dict(zip(lines, zip(cells["n"], cells["mean"].fillna(0.0), strict=True), strict=True))
-
-
-def test_the_report_of_a_grid_has_a_line_for_each_of_its_settings_and_for_no_others(tmp_path: Path) -> None:
-    """Twenty local epochs are also those of an experiment, which shows them elsewhere in a whole report."""
-    file = tmp_path / "own.toml"
-    file.write_text(OWN_GRID)
-    database = MemoryStore()
-    for seed in (0, 1, 2):
-        for method in ("local", "fedprox", "fedper"):
-            plain = resolve("cora", NON, 10, method, seed)
-            database.add_run(plain, [60 + seed])
-            database.add_run(plain.with_settings({"protocol.local_epochs": 20}), [70 + seed])
-            database.add_run(plain.with_settings({"protocol.local_epochs": 9}), [40])
-    attack = Attack(kind="same", ratio=0.2)
-    database.add_run(resolve("cora", NON, 10, "fedprox", 0).model_copy(update={"attack": attack}), [30])
-    lines = measured_of(database, Request(grid=str(file)), tmp_path / "out")
-    assert lines == {
-        ("Local", ""): (2, 60.5),
-        ("FedProx", ""): (2, 60.5),
-        ("FedProx", "protocol.local_epochs=20"): (2, 70.5),
-        ("FedProx", "protocol.rounds=7"): (0, 0.0),
-        ("FedProx", ATTACK_SETTING): (1, 30.0),
-    }

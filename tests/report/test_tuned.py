@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,21 @@ def own(tmp_path: Path) -> Path:
     return tmp_path / "home" / "tuned"
 
 
-def filled(own: Path) -> MemoryStore:
+def document(database: MemoryStore, folder: Path, usual: UsualRuns | None = None) -> Document | None:
+    """The document of the user's searches in ``home`` and those of the suite in ``shipped``."""
+    winners = configurations(folder / "home", folder / "shipped")
+    toy = PlannedToy()
+    results = collect(database, [toy], winners=winners, usual_runs=usual)
+    return tuned_document(toy, results, results.cells)
+
+
+def records(found: Document | None) -> dict[str, dict[Any, Any]]:
+    """The pairs by method."""
+    assert found is not None
+    return {row["method"]: row for row in found.records["pairs"].to_dict("records")}
+
+
+def test_gains_and_the_searches_behind_them(own: Path, tmp_path: Path) -> None:
     """Two seeds, three clients. FedAvg gains 6, 2 and 12 points, FedProx 30 or 31, and of Local the default
     won; Flow was not tuned.
     """
@@ -55,51 +68,21 @@ def filled(own: Path) -> MemoryStore:
     for cell in (CELL, PROX):
         write(own, study(granted=3, each=700.0, cell=cell))
     write(own, study(granted=3, each=700.0, cell=LOCAL, best=0))
-    return database
-
-
-def document(database: MemoryStore, folder: Path, usual: UsualRuns | None = None) -> Document | None:
-    """The document of the user's searches in ``home`` and those of the suite in ``shipped``."""
-    winners = configurations(folder / "home", folder / "shipped")
-    toy = PlannedToy()
-    results = collect(database, [toy], winners=winners, usual_runs=usual)
-    return tuned_document(toy, results, results.cells)
-
-
-def records(found: Document | None) -> dict[str, dict[Any, Any]]:
-    """The pairs on Cora by method."""
-    assert found is not None
-    pairs = found.records["pairs"]
-    return {row["method"]: row for row in pairs[pairs["dataset"] == "cora"].to_dict("records")}
-
-
-def test_gains_their_tests_and_the_searches_behind_them(own: Path, tmp_path: Path) -> None:
-    made = document(filled(own), tmp_path)
+    made = document(database, tmp_path)
     assert made is not None
     found = records(made)
     assert list(found) == ["local", "fedavg", "fedprox"]
     assert found["fedavg"]["default"] == 70.0
     assert found["fedavg"]["difference"] == pytest.approx(20 / 3)
-    # Student's distribution of two degrees of freedom: p = 1 - t / sqrt(t^2 + 2).
-    t = (20 / 3) / math.sqrt(((6 - 20 / 3) ** 2 + (2 - 20 / 3) ** 2 + (12 - 20 / 3) ** 2) / 2 / 3)
-    p = 1 - t / math.sqrt(t * t + 2)
-    assert float(found["fedavg"]["p"]) == pytest.approx(p, abs=1e-6)
-    assert float(found["fedavg"]["p_holm"]) == pytest.approx(p, abs=1e-6), "the larger of two"
-    t = (91 / 3) / math.sqrt(2 * (1 / 3) ** 2 + (2 / 3) ** 2) * math.sqrt(2 * 3)
-    p = 1 - t / math.sqrt(t * t + 2)
-    assert float(found["fedprox"]["p_holm"]) == pytest.approx(2 * p, abs=1e-6), "the smaller of two"
-    assert [row["verdict"] for row in found.values()] == ["default won", "undecided", "better"]
     assert found["fedavg"]["winner"] == "client.learning_rate=0.003"
     assert (found["fedavg"]["trials"], found["fedavg"]["trials_granted"]) == (2, 3)
-    assert float(found["fedavg"]["client_epochs"]) == 1400
+    assert found["fedavg"]["client_epochs"] == 1400
     assert found["local"]["tuned"] == found["local"]["default"]
-    assert pd.isna(found["local"]["difference"])
-    assert made.notes == ("without runs in both settings in Cora 10: Flow",)
     lines = {line.split("│")[1].strip(): line for line in text_of(show, made).splitlines() if "│" in line}
     assert lines["Local"].count("75.00") == 2
     assert "default won" in lines["Local"]
-    assert all(text in lines["FedAvg"] for text in ("70.00", "76.67", "+6.67 ?"))
-    assert all(text in lines["FedProx"] for text in ("56.67", "87.00", "+30.33 >"))
+    assert all(text in lines["FedAvg"] for text in ("70.00", "76.67", "+6.67"))
+    assert all(text in lines["FedProx"] for text in ("56.67", "87.00", "+30.33"))
 
 
 def test_the_own_search_comes_before_that_of_the_suite(own: Path, tmp_path: Path) -> None:
@@ -111,32 +94,6 @@ def test_the_own_search_comes_before_that_of_the_suite(own: Path, tmp_path: Path
     row = records(document(database, tmp_path))["fedavg"]
     assert (row["default"], row["tuned"]) == (70.0, 80.0)
     assert row["winner"] == "client.learning_rate=0.003"
-
-
-def test_budgets_are_called_equal_where_they_are(own: Path, tmp_path: Path) -> None:
-    database = filled(own)
-    equal = document(database, tmp_path)
-    assert equal is not None
-    assert not any(note.startswith("unequal budgets") for note in equal.notes)
-    write(own, study(granted=2, cell=PROX))
-    unequal = document(database, tmp_path)
-    assert unequal is not None
-    # Of 100 rounds, 3 epochs and 2 seeds each.
-    assert "unequal budgets in Cora 10: 1,200 to 1,800 client epochs" in unequal.notes
-
-
-def test_what_has_no_default_runs_is_named(own: Path, tmp_path: Path) -> None:
-    database = filled(own)
-    cells = {each.method: each.model_copy(update={"dataset": "citeseer"}) for each in (CELL, PROX, LOCAL)}
-    for method, cell in cells.items():
-        write(own, study(granted=3, each=700.0, cell=cell, best=int(method != "local")))
-        if method != "fedprox":
-            database.add_run(cell, [60, 80])
-        if method != "local":
-            database.add_run(tuned_run(cell), [70, 90])
-    made = document(database, tmp_path)
-    assert made is not None
-    assert "without runs in both settings in CiteSeer 10: FedProx" in made.notes
 
 
 def test_runs_on_other_partitions_than_the_search_had_are_no_pair(own: Path, tmp_path: Path) -> None:
