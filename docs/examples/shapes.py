@@ -1,6 +1,6 @@
 """A data set of pictures in one file: a zip archive with a folder a class (made up, in docs/examples/data).
 
-BENCH_PLUGINS=docs/examples/shapes.py bench data classes -d shapes -k 4 --data-root docs/examples/data
+BENCH_PLUGINS=docs/examples/shapes.py bench sweep -d shapes -k 4 -m local --data-root docs/examples/data
 """
 
 from __future__ import annotations
