@@ -83,10 +83,11 @@ class DataTable:
 def _measured(table: DataTable, prepared_data: Prepared, sources: Sources) -> Iterator[Statistic]:
     """All numbers of a data set; none where the paper has no such statistics of such data."""
     data = prepared_data.data
-    if table.partitions and data.hyperedges is not None:
+    if isinstance(data, Graph) and data.hyperedges is None:
+        if not table.partitions:
+            yield from _client_means(table, prepared_data, data)
+    elif isinstance(data, Graph | Hypergraph) and table.partitions:
         yield from _hyperedge_counts(table, prepared_data, data, sources)
-    elif not table.partitions and data.hyperedges is None:
-        yield from _client_means(table, prepared_data, data)
 
 
 def _client_means(table: DataTable, prepared_data: Prepared, graph: Graph) -> Iterator[Statistic]:
@@ -113,6 +114,7 @@ def _hyperedge_counts(
     ``edges`` are counted once, ``hyperedges`` as they are listed, before any cleaning.
     """
     dataset, nodes, hyperedges = prepared_data.dataset(), len(data.labels), data.hyperedges
+    assert hyperedges is not None
     listed = dataset.raw_hyperedges(sources) if hasattr(dataset, "raw_hyperedges") else hyperedges
     split = dataset.protocol.split
     yield *WHOLE, "nodes", float(nodes), None
@@ -123,7 +125,7 @@ def _hyperedge_counts(
     yield *WHOLE, "features", float(data.features.shape[1]), None
     yield *WHOLE, "training_ratio", split[0] / 100, None
     for scenario, clients in table.settings[dataset.family]:
-        counts = defaultdict(list)
+        counts: dict[str, list[int]] = defaultdict(list)
         for seed in range(table.partitions):
             partition = scenarios.parse(scenario).draw(data, clients, seed, split)
             holder = statistics.holders(partition.ids, nodes)
@@ -178,13 +180,9 @@ def texts(rows: pd.DataFrame) -> pd.DataFrame:
     whole = rows["scenario"] == WHOLE[0]
     numbers = rows[["measured", "deviation", "published"]].dropna(axis=1, how="all")
     numbers = numbers.map(_number, na_action="ignore").fillna({"deviation": ""}).fillna("-")
-    return pd.DataFrame(
-        {
-            "clients": (rows["scenario"] + " " + rows["clients"].astype(str)).mask(whole, "whole"),
-            "quantity": rows["quantity"].str.replace("_", " "),
-            **numbers.rename(columns={"deviation": "std", "published": "publ."}),
-        }
-    )
+    clients = (rows["scenario"] + " " + rows["clients"].astype(str)).mask(whole, "whole")
+    words = pd.DataFrame({"clients": clients, "quantity": rows["quantity"].str.replace("_", " ")})
+    return words.join(numbers.rename(columns={"deviation": "std", "published": "publ."}))
 
 
 def _number(value: float) -> str:

@@ -174,8 +174,10 @@ class Members:
         reads of every client. Where several have these, it can't be told.
         """
         curves = self.source.curves(self.rows["run"].unique().tolist(), "test")
+        test = self.test[self.test["run"].isin(self.rows["run"])]
+        read: dict[Any, pd.DataFrame] = dict(list(test.groupby("run")))
         found = {}
-        for run, rows in self.test[self.test["run"].isin(self.rows["run"])].groupby("run"):
+        for run, rows in read.items():
             if (run, self.stage) not in curves:
                 continue
             counts = np.rint((rows["value"] * rows["samples"]).to_numpy())

@@ -52,24 +52,22 @@ def bundle_names(runs: pd.DataFrame, studies: Mapping[str, type[Study]]) -> pd.S
     Raises:
         RequestError: no study has the data set.
     """
-    planned = {name: _planned(study) for name, study in studies.items()}
-    datasets = {name: {dataset for dataset, _ in protocols} for name, (_, protocols) in planned.items()}
+    by_hash: dict[str, str] = {}
+    by_protocol: dict[tuple[str, Protocol], str] = {}
+    by_dataset: dict[str, str] = {}
+    for name, study in studies.items():
+        grids = {*study.grids, *study.split_grids, *(table.grid for table in study.experiments)}
+        for spec in (run.spec for grid in grids for run in expand(load_grid(grid))):
+            by_hash.setdefault(spec.hash, name)
+            by_protocol.setdefault(_protocol(spec), name)
+            by_dataset.setdefault(spec.dataset, name)
     names = []
     for spec in map(RunSpec.model_validate_json, runs["spec"]):
-        fitting = [name for name, (hashes, _) in planned.items() if spec.hash in hashes]
-        fitting += [name for name, (_, protocols) in planned.items() if _protocol(spec) in protocols]
-        fitting += [name for name in studies if spec.dataset in datasets[name]]
-        if not fitting:
+        found = by_hash.get(spec.hash) or by_protocol.get(_protocol(spec)) or by_dataset.get(spec.dataset)
+        if found is None:
             raise RequestError(f"no study has the data set {spec.dataset}: its runs belong to no bundle")
-        names.append(f"{fitting[0]}/{spec.dataset}")
+        names.append(f"{found}/{spec.dataset}")
     return pd.Series(names, runs.index)
-
-
-def _planned(study: type[Study]) -> tuple[set[str], set[tuple[str, Protocol]]]:
-    """Spec hashes of the runs that a study's grids plan, and the protocols of each data set."""
-    names = {*study.grids, *study.split_grids, *(table.grid for table in study.experiments)}
-    specs = [run.spec for name in sorted(names) for run in expand(load_grid(name))]
-    return {spec.hash for spec in specs}, {_protocol(spec) for spec in specs}
 
 
 def _protocol(spec: RunSpec) -> tuple[str, Protocol]:

@@ -230,16 +230,3 @@ def test_nothing_to_show_is_one_line(
     assert "curves.parquet" in capsys.readouterr().err
     shutil.rmtree(measured)
     assert "no database at" in refusal()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["fedcog", "fedgcn_2hop"])
-def test_a_row_that_several_clients_get_is_sent_up_once(
-    method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Earlier runs counted it once for each of them, and no version tells these apart."""
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
-    with shipped.opened_results(None, own=False) as source:
-        runs = source.runs(method=method)
-    assert len(runs)
-    assert (runs["bytes_up"] < runs["bytes_down"]).all()
