@@ -37,10 +37,9 @@ ARTEFACT = "collaboration"
 ``[layers, clients, clients]`` where it has one a layer."""
 
 SMALL_DRAWINGS = (
-    " Below, every method has a drawing of its own, with its last value above it and the others in grey."
+    " Below, every method has a drawing of its own on the same axes, with its last value above it."
 )
 BAND = "line: mean over seeds, band: 95 % interval of the mean (Student's t, of three seeds or more)."
-OUTLIERS = "The axis need not show first rounds, nor curves far from the others."
 
 INTERVAL = ["n", "mean", "std", "low", "high"]
 LINE = ["panel", "line_number", "place", *WHERE, "method", "is_ranked"]
@@ -81,16 +80,10 @@ class Shown:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """The cells beside the first comparison, by column and line. Columns beside those of the cells frame:
-
-        panel, line_number     number of the column and of the line
-        method                 name of the line in a figure's frame
-        x                      place of the point on the experiment's axis
-        is_main                of the first measure and point
-        is_plain               in the usual settings, and the runs are those of the line's own method
-        is_baseline, is_proposed   the line's method is that of the study
-        is_ranked, is_own      as its ``Line`` says
-        is_competitor          no reference that trains nothing
+        """The cells beside the first comparison, by column and line. Beside the columns of the cells frame:
+        ``method`` is the name of the line in a figure's frame, ``panel`` the number of the column, ``x`` the
+        place of the point on the axis, ``is_main`` of the first measure and point, ``is_plain`` in the usual
+        settings and of the line's own method, ``is_competitor`` no reference that trains nothing.
         """
         places = ["place", "line_number", "column_number", "reads", "point_object", "line_object"]
         rows = self.cells.loc[self.cells["comparison_number"] == 0, list(COLUMNS)]
@@ -124,13 +117,9 @@ class Shown:
         return Members(rows, self.results.source, ACCURACY, stage, rule, test, self.results.settings)
 
     def reading(self, measure: Measure | None = None) -> str:
-        """Stage and rule of a measure, or of the primary comparison."""
-        return reading_text((measure and measure.reading) or self.study.primary)
-
-    @property
-    def average(self) -> str:
-        """How clients are averaged."""
-        return AVERAGES[self.study.average]
+        """Stage and rule of a measure, or of the primary comparison, and how clients are averaged."""
+        reading = (measure and measure.reading) or self.study.primary
+        return f"{reading_text(reading)}, {AVERAGES[self.study.average]}"
 
     def panels(
         self, kind: str, data: pd.DataFrame, columns: Sequence[str], means: pd.DataFrame, **options: Any
@@ -166,8 +155,11 @@ class Shown:
         seeds = ranges(members.loc[members["is_done"] & members["place"].isin(places), "seed"])
         figures = []
         for ending, part in parts.items():
-            below = SMALL_DRAWINGS if any(panel.is_crowded for panel in part) else ""
-            title = f"{self.study.title}: {self.experiment.title}. {heading_of(quantity, part)}"
+            data = pd.concat([panel.data for panel in part])
+            below = SMALL_DRAWINGS if part[0].is_crowded else ""
+            title = f"{self.study.title}: {self.experiment.title}. {quantity}: mean over seeds"
+            if "low" in data and data.loc[data["n"] > 0, "low"].notna().any():  # not of published values
+                title += ", 95 % interval"
             stem = f"{self.study.name}_{self.experiment.name}_{name}{ending}"
             figures.append(Figure(stem, f"{caption}{below} Seeds: {seeds}.", part, title))
         return figures
@@ -183,37 +175,15 @@ def key_lines(lines: pd.DataFrame) -> set[int]:
     return {int(group.iloc[0]) for group in groups if len(group)}
 
 
-def heading_of(quantity: str, panels: Sequence[Panel]) -> str:
-    """What panels show: the quantity, of how many seeds, with intervals where some are drawn, and published
-    values where there are some.
-    """
-    data = pd.concat([panel.data for panel in panels])
-    if "n" not in data:
-        return f"{quantity}: mean over seeds"
-    words = []
-    measured = data[data["n"] > 0]
-    if len(measured):
-        low, high = measured["n"].min(), measured["n"].max()
-        seeds = f"{low} to {high} seeds" if high > low else f"{high} seeds"
-        words.append(f"mean of {seeds}" if high > 1 else "1 seed")
-    if "low" in data and measured["low"].notna().any():
-        words.append("95 % interval")
-    if len(measured) < len(data):
-        words.append("beside published values" if words else "published values where nothing was run")
-    return f"{quantity}: {', '.join(words)}"
-
-
 def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def lines(shown: Shown) -> list[Figure]:
-    """The first measure of every line beside its published value, also in columns of which nothing was run
-    unless that is so in all of them. Nobody knows the interval of a published value: it has the deviation
-    that is printed.
+    """The first measure of every line beside its published value, also in columns of which nothing was run.
+
+    Nobody knows the interval of a published value: it has the deviation that is printed.
     """
-    if not (shown.rows["runs"] > 0).any():
-        return []
     rows = shown.rows[shown.rows["is_main"]]
     measured = with_intervals(rows[rows["n"] > 0]).assign(kind="measured")
     printed = rows[rows["published_mean"].notna()]
@@ -222,7 +192,7 @@ def lines(shown: Shown) -> list[Figure]:
     data = pd.concat([measured, printed]).sort_values(["panel", "line_number"], kind="stable")
     measure = shown.measures[0]
     caption = (
-        f"{measure.meaning.capitalize()}: {shown.reading(measure)}, {shown.average}; filled: measured mean "
+        f"{measure.meaning.capitalize()}: {shown.reading(measure)}; filled: measured mean "
         "over seeds, open: published, alone where nothing was run; bar: 95 % interval of the measured mean, "
         "of three seeds or more, and the standard deviation that is printed with a published one."
     )
@@ -233,13 +203,10 @@ def lines(shown: Shown) -> list[Figure]:
 def curves(shown: Shown, name: str, axis: str) -> list[Figure]:
     """Test accuracy by round or by local epochs: mean over clients, then mean and interval over seeds.
 
-    Local epochs count those of a warm-up, and are of the primary stage. A round has parts where every epoch
-    was evaluated, and lines that are read at another stage have that one.
+    Local epochs count those of a warm-up. A round has parts where every epoch was evaluated.
     """
-    primary, by_epoch = shown.study.primary.stage, name == "epochs"
     parts = [shown.lines[:0].assign(x=0.0)]
-    for line_stage, lines in parts_of(shown.lines, "stage"):
-        stage = primary if by_epoch else line_stage
+    for stage, lines in parts_of(shown.lines, "stage"):
         members = shown.members(lines, stage)
         by_member = members.curves()
         by_member["place"] = by_member["member"].map(members.rows["place"])
@@ -247,25 +214,23 @@ def curves(shown: Shown, name: str, axis: str) -> list[Figure]:
         for place, rows in parts_of(with_intervals(by_row.reset_index()), "place"):
             settings = shown.results.settings[place]
             x = rows["row"]
-            if by_epoch:
+            if name == "epochs":
                 x = pd.Series(epochs_at(settings, x.to_numpy()), x.index)
             elif stage == "trained" and settings.get("protocol.evaluate") == "epoch":
                 x = x / int(settings["protocol.local_epochs"])
             parts.append(lines[LINE].merge(rows.assign(x=x), on="place"))
     data = pd.concat(parts).sort_values(["panel", "line_number"], kind="stable")
-    data = data.rename(columns={"x": axis})
+    data = _with_guests(data.rename(columns={"x": axis}), axis)
     columns = [axis, *INTERVAL]
-    panels = shown.panels(
-        "curves", _with_guests(data, axis), columns, shown.lines, x=axis, x_label=_capital(axis)
-    )
+    panels = shown.panels("curves", data, columns, shown.lines, x=axis, x_label=_capital(axis))
     for panel in panels:
         if (panel.data[axis] % 1 == 0).all():
             panel.data[axis] = panel.data[axis].astype(int)
-    steps = "local epochs, those before the first round counted" if by_epoch else "round"
-    others = "" if by_epoch else ", but for lines that are read at another"
+    primary = shown.study.primary.stage
     caption = (
-        f"Test accuracy of {STAGES[primary]} by {steps} (stage {primary}{others}; no rule: all are shown), "
-        f"{shown.average}; {BAND} {OUTLIERS}"
+        f"Test accuracy of {STAGES[primary]} by {axis} (stage {primary}, but for lines that are read at "
+        f"another; no rule: all are shown), {AVERAGES[shown.study.average]}; {BAND} The axis need not show "
+        "first rounds, nor curves far from the others."
     )
     return shown.figures(name, f"Test accuracy by {axis}", caption, panels)
 
@@ -346,7 +311,7 @@ def points(shown: Shown) -> list[Figure]:
         rows = rows[rows.groupby(["panel", "line_number"])["x"].transform("size") > 1]
         data = with_intervals(rows).rename(columns={"x": axis})
         panels = shown.panels("curves", data, [axis, *INTERVAL], data, x=axis, x_label=_capital(axis))
-        caption = f"{measure.meaning.capitalize()}: {shown.reading(measure)}, {shown.average}; {BAND}"
+        caption = f"{measure.meaning.capitalize()}: {shown.reading(measure)}; {BAND}"
         figures += shown.figures(measure.name, f"{_capital(measure.meaning)} by {axis}", caption, panels)
     return figures
 
@@ -374,10 +339,8 @@ def collaboration(shown: Shown) -> list[Figure]:
         where = f"{shown.study.title_of(row.dataset)}, {row.scenario}, {row.clients}"
         panels.append(Panel("heat", f"{shown.marks[row.line_number].label}\n{where}", frame))
     caption = (
-        "Weights with which models were mixed after the last round, mean over layers where every layer has "
-        "its own: how much of the model of the client below goes into that of the client at the side; mean "
-        "over seeds where they share the partition, else the first seed's. Clients stand in the federation's "
-        "order, each panel has its own scale. No stage, rule or average plays a part."
+        "Weights with which models were mixed after the last round: of the client below in the model of the "
+        "client at the side; mean over layers, and over seeds that share the partition (else the first seed)."
     )
     return shown.figures("collaboration", "Who learns from whom after the last round", caption, panels)
 
@@ -402,7 +365,5 @@ def figures(results: Results, study: Study, experiment: Experiment, cells: pd.Da
     ``cells`` are the experiment's selected rows of the cells frame.
     """
     shown = Shown(study, experiment, results, cells)
-    of_cells = ("lines", "points")  # need no runs under the usual settings
     for name in experiment.figures or (MAIN if experiment.main else ()):
-        if len(shown.lines) or name in of_cells:
-            yield from DRAWINGS[name](shown)
+        yield from DRAWINGS[name](shown)

@@ -23,6 +23,7 @@ from unicodedata import east_asian_width
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 from PIL import Image
@@ -57,16 +58,21 @@ def draw(figure: Figure) -> Canvas:
     """The figure on a canvas, which lays it out when it is saved."""
     first = figure.panels[0]
     canvas = _with_small_multiples(first) if first.is_crowded else _side_by_side(figure)
-    handles = {}
+    handles: dict[str, Artist] = {}
     for axes in canvas.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
+        axes_handles, labels = axes.get_legend_handles_labels()
+        handles.update(zip(labels, axes_handles, strict=True))
     width = canvas.get_figwidth()
-    title = wrapped(figure.title, width - 0.2, 10)
     across = int(width / (0.06 * max(map(len, handles), default=0) + 0.5))
-    legend = {"loc": "outside upper left", "ncols": max(1, min(across, len(handles)))}
-    # The title is the legend's: another would be covered by it.
-    canvas.legend([*handles.values()], [*handles], title=title, title_fontsize=10, alignment="left", **legend)
+    canvas.legend(
+        list(handles.values()),
+        list(handles),
+        title=wrapped(figure.title, width - 0.2, 10),  # one of the figure's own would be covered
+        title_fontsize=10,
+        loc="outside upper left",
+        alignment="left",
+        ncols=max(1, min(across, len(handles))),
+    )
     return canvas
 
 

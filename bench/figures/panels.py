@@ -172,23 +172,9 @@ def draw_small_multiples(axes: Axes, panel: Panel, large: Axes, columns: int, ti
     axes.add_collection(LineCollection(curves, colors=colours, linestyles=dashes, linewidths=1.4))
     axes.add_collection(LineCollection(frames, colors="0.4", linewidths=0.7, clip_on=False))
     rows = math.ceil(len(panel.marks) / columns)
-    for axis, (low, high), corners in (
-        (axes.xaxis, large.get_xlim(), CELL_WIDTH * np.arange(columns)),
-        (axes.yaxis, large.get_ylim(), -CELL_HEIGHT * np.arange(rows)),
-    ):
-        last = high - 0.1 * (high - low)  # the next cell begins beside it
-        ticks = [
-            tick for tick in MaxNLocator(3, steps=[1, 2, 5, 10]).tick_values(low, high) if low <= tick <= last
-        ]
-        places = (np.array(ticks) - low) / (high - low)
-        axis.set_ticks(np.add.outer(corners, places).ravel(), [f"{tick:g}" for tick in ticks] * len(corners))
-    axes.tick_params(labelsize=6.5, length=0)
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
+    axes.set_axis_off()
     axes.set_xlim(0, CELL_WIDTH * (columns - 1) + 1)
     axes.set_ylim(-CELL_HEIGHT * (rows - 1), CELL_HEIGHT)
-    axes.set_xlabel(panel.x_label)
-    axes.set_ylabel(panel.y_label)
 
 
 def _with_rows(axes: Axes, panel: Panel) -> pd.DataFrame:
@@ -212,15 +198,15 @@ def _text_beside(axes: Axes, x: float, row: int, text: str, side: str) -> None:
 def draw_pairs(axes: Axes, panel: Panel) -> None:
     """Draw means with their intervals, measured ones filled and published ones open."""
     data = _with_rows(axes, panel)
-    axes.hlines(data["row"], data["low"], data["high"], colors=data["colour"], linewidth=0.9)
+    axes.hlines(data["row"], data["low"], data["high"], colors=data["colour"].tolist(), linewidth=0.9)
     for kind, size in (("measured", 18), ("published", 36)):
         part = data[data["kind"] == kind]
         if len(part):
-            faces = part["colour"] if kind == "measured" else "none"
-            axes.scatter(part["mean"], part["row"], size, faces, edgecolors=part["colour"], zorder=3)
-            face = "0.2" if kind == "measured" else "white"
-            sign = {"markerfacecolor": face, "markeredgecolor": "0.2", "markersize": math.sqrt(size)}
-            axes.plot([], [], "o", label=kind.capitalize(), **sign)
+            colours = part["colour"].tolist()
+            faces = colours if kind == "measured" else "none"
+            axes.scatter(part["mean"], part["row"], size, faces, edgecolors=colours, zorder=3)
+            face = "0.2" if kind == "measured" else "none"
+            axes.scatter([], [], size, face, edgecolors="0.2", label=kind.capitalize())
     low, high = axes.get_xlim()
     axes.set_xlim(max(low, 0.0), min(high, 100.0))
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
@@ -233,7 +219,8 @@ def draw_ranks(axes: Axes, panel: Panel) -> None:
     A method that has ranks in fewer ``tasks`` than others says in how many, at the right.
     """
     data = _with_rows(axes, panel)
-    axes.hlines(data["row"], data["low"], data["high"], colors=data["colour"], linewidth=1.8)
+    colours = data["colour"].tolist()
+    axes.hlines(data["row"], data["low"], data["high"], colors=colours, linewidth=1.8)
     axes.scatter(
         data["mean_rank"], data["row"], 36, data["colour"], edgecolors="white", linewidths=0.6, zorder=3
     )

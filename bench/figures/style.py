@@ -38,11 +38,9 @@ FONT = "DejaVu Sans"
 RC: Any = {
     "font.family": FONT,
     "font.size": 8,
-    "figure.titlesize": 10,
     "axes.titlesize": 8.5,
     "axes.titlelocation": "left",
     "axes.titley": 1.0,  # where it would be: looking for ticks above that it may not cover takes long
-    "axes.labelsize": 8,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": "0.4",
@@ -57,16 +55,11 @@ RC: Any = {
     "lines.markeredgewidth": 0.6,
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
-    "xtick.color": "0.25",
-    "ytick.color": "0.25",
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
     "legend.fontsize": 7.5,
     "legend.frameon": False,
-    "pdf.fonttype": 42,
+    "pdf.fonttype": 42,  # fonts are embedded as outlines that journals accept
     "text.parse_math": False,  # names are text: a dollar sign in one is a dollar sign
 }
-"""Matplotlib settings; fonts are embedded as outlines that journals accept."""
 
 
 @dataclass(frozen=True)
@@ -78,17 +71,21 @@ class Look:
     marker: str
 
 
-def _every_look(hues: tuple[str, ...]) -> Iterator[Look]:
+def every_look(hues: tuple[str, ...]) -> Iterator[Look]:
     """Every look in these hues: all hues first, then again in other dashes and with other markers."""
     for turn, (place, hue) in product(range(len(DASHES) * len(MARKERS)), enumerate(hues)):
         yield Look(hue, DASHES[turn % len(DASHES)], MARKERS[(place + turn) % len(MARKERS)])
 
 
 @cache
-def _looks(studies: tuple[type[Study], ...]) -> dict[str, Look]:
-    """The looks of all methods of studies: baselines and references have colours of their own, others the
-    next look in the order of the studies' lines.
+def _looks() -> dict[str, Look]:
+    """The looks of all studies' methods: baselines and references have colours of their own, others the next
+    look in the order of the studies' lines.
     """
+    # Here and not above: processes that draw finished panels need no studies.
+    from bench.studies.study import STUDIES
+
+    studies = STUDIES.all().values()
     looks: dict[str, Look] = {}
     for hues, names in (
         ((BASELINE,), [study.baseline for study in studies]),
@@ -96,7 +93,7 @@ def _looks(studies: tuple[type[Study], ...]) -> dict[str, Look]:
         (HUES, [line.method for study in studies for line in study.lines]),
     ):
         new_names = [name for name in dict.fromkeys(names) if name and name not in looks]
-        looks.update(zip(new_names, _every_look(hues), strict=False))
+        looks.update(zip(new_names, every_look(hues), strict=False))
     return looks
 
 
@@ -105,17 +102,11 @@ def look_of(method: str, study: Study) -> Look:
 
     In figures of the study that proposes a method, it has the reserved colour.
     """
-    # Here and not above: processes that draw finished panels need no studies.
-    from bench.studies.study import STUDIES
-
     if method == study.proposed:
         return Look(PROPOSED, DASHES[0], MARKERS[0])
-    looks = _looks(tuple(STUDIES.all().values()))
-    if method in looks:
-        return looks[method]
-    free_looks = [look for look in _every_look(HUES) if look not in looks.values()]
+    free_looks = [look for look in every_look(HUES) if look not in _looks().values()]
     digest = hashlib.blake2b(method.encode(), digest_size=4).digest()
-    return free_looks[int.from_bytes(digest, "little") % len(free_looks)]
+    return _looks().get(method) or free_looks[int.from_bytes(digest, "little") % len(free_looks)]
 
 
 def looks_of(study: Study, lines: tuple[Line, ...]) -> dict[Line, Look]:
@@ -124,15 +115,16 @@ def looks_of(study: Study, lines: tuple[Line, ...]) -> dict[Line, Look]:
     Of the lines of one method, that with the fewest settings of its own has the method's look. Every further
     one has a look in the colour that the fewest lines have.
     """
-    plainest: dict[str, Line] = {}
+    of_methods = {line.method: look_of(line.method, study) for line in lines}
+    free_looks = [look for look in every_look(HUES) if look not in of_methods.values()]
+    looks: dict[Line, Look] = {}
     for line in sorted(lines, key=lambda line: (bool(line.setting), len(line.settings))):
-        plainest.setdefault(line.method, line)
-    looks = {line: look_of(method, study) for method, line in plainest.items()}
-    for line in lines:
-        if line not in looks:
-            counts = Counter(look.colour for look in looks.values())
-            free_looks = [look for look in _every_look(HUES) if look not in looks.values()]
-            looks[line] = min(free_looks, key=lambda look: counts[look.colour])
+        look = of_methods.pop(line.method, None)
+        if look is None:
+            counts = Counter(each.colour for each in looks.values())
+            look = min(free_looks, key=lambda each: counts[each.colour])
+            free_looks.remove(look)
+        looks[line] = look
     return looks
 
 

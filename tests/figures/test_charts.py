@@ -125,8 +125,7 @@ def test_lines_of_an_experiment_stand_beside_the_published_ones() -> None:
     assert (*unrun, "measured") not in rows.index
     assert rows["mean"][*unrun, "published"] == 61.26
     (without,) = figures_of(FedSheafHN, "ablation", made, ("cora",))
-    assert "published" not in without.title
-    assert all("2 seeds" in figure.title and "blation" in figure.title for figure in (without, *figures))
+    assert all("blation" in figure.title for figure in (without, *figures))
 
 
 GRID = """

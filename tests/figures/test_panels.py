@@ -59,7 +59,7 @@ def covered(canvas: Canvas) -> list[tuple[str, str]]:
 
 def marks(count: int, *keys: int) -> tuple[Mark, ...]:
     """Methods ``m0``, ``m1``, ..., of which some are ``keys``."""
-    looks = [look for look, _ in zip(style._every_look(style.HUES), range(count), strict=False)]
+    looks = [look for look, _ in zip(style.every_look(style.HUES), range(count), strict=False)]
     return tuple(
         Mark(f"m{number}", f"Method {number}", look, number in keys) for number, look in enumerate(looks)
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from itertools import combinations
 
 import pytest
@@ -46,16 +44,6 @@ def test_of_lines_of_one_method_the_plainest_has_its_look_and_every_other_one_of
     assert [line for line in lines if looks[line].colour == style.PROPOSED] == [lines[3]]
     assert len(set(looks.values())) == len(lines)
     assert looks[lines[2]].colour not in {looks[line].colour for line in lines[4:9]}
-
-
-@pytest.mark.slow
-def test_the_look_of_an_unknown_method_is_the_same_in_every_process() -> None:
-    script = (
-        "from bench.figures import style; from bench.studies.study import Study; "
-        "print(style.look_of('a_new_method', Study))"
-    )
-    other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert other.stdout.strip() == str(style.look_of("a_new_method", Study))
 
 
 def test_signs_that_the_usual_font_lacks_are_in_another_that_is_installed() -> None:
