@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from bench.frames.places import joined, members_frame, places_frame, states
+from bench.frames.places import members_frame, places_frame, states
 from bench.frames.printed import beside_published, readings_of
 from bench.frames.spread import UNKNOWN, Pools, pools_of, with_spread
 from bench.frames.stored_runs import (
@@ -21,10 +21,9 @@ from bench.frames.stored_runs import (
     OTHER,
     TUNED,
     UsualRuns,
-    first_usual,
     parts_of,
     runs_frame,
-    usual_frame,
+    usual_of,
     with_text_as_objects,
 )
 from bench.frames.verdicts import agreed, judged
@@ -173,30 +172,26 @@ def collect(
     ``winners`` are the tuned configurations (None: all that are at hand), ``metric`` is what clients are
     scored by. ``plans`` are the experiments of these studies and of others that are at hand, ``usual_runs``
     the usual settings in place of those that the studies' grids plan.
-
-    Raises:
-        RequestError: a study names something that there is not; the source has no runs, or none with this
-            metric.
     """
     by_name = {study.name: study for study in studies}
     all_plans = plans or plans_of(by_name)
     plans = {name: all_plans[name] for name in by_name}
     hashes = {digest for tables in all_plans.values() for table in tables for digest in table.hashes}
-    main_grids = [grid for study in by_name.values() for grid in study.grids]
-    pooled_grids = [grid for study in by_name.values() for grid in (*study.pooled_grids, *study.split_grids)]
-    planned, planned_settings = usual_frame([*main_grids, *pooled_grids])
-    usual = first_usual(planned[planned["grid"].isin(main_grids)])
-    if usual_runs is not None:
-        usual, planned_settings = usual_runs[0], {**planned_settings, **usual_runs[1]}
-
+    grids = [grid for study in by_name.values() for grid in study.grids]
+    usual = usual_of(grids) if usual_runs is None else usual_runs
     by_file = (winners or configurations()).by_file
     searches = [search for file_searches in by_file.values() for search in file_searches]
-    runs, run_settings = runs_frame(source, usual, planned_settings, hashes, searches)
-    places, settings = places_frame(by_name, plans, runs, usual, {**planned_settings, **run_settings})
+    runs, run_settings = runs_frame(source, usual, hashes, searches)
+    places, settings = places_frame(by_name, plans, runs, usual, run_settings)
     members = members_frame(by_name, places, runs)
     places = places.merge(states(places, members), on="place")
     cells, measures = asked_cells(by_name, plans, places, metric)
-    cells = without_empty(beside_published(by_name, plans, cells, settings))
+    cells = beside_published(by_name, plans, cells, settings)
+    # Left out are cells of which nothing is planned, published or run (a line that was found in the database
+    # is not there for what is published), and further comparisons that print no value.
+    is_printed = cells["printed"].notna()
+    has_place = (cells["runs"] > 0) | (cells["planned"] > 0) | (is_printed & cells["usual"])
+    cells = cells[has_place & (is_printed | (cells["comparison_number"] == 0))]
 
     frames = runs, places, members, no_rows(VALUES), cells
     results = Results(*frames, measures, settings, searches, source, metric, {})
@@ -207,7 +202,7 @@ def collect(
     values = measured(results, readings[readings["state"] == ""], measures)
     numbers = values.groupby(VALUE)["value"].agg(n="count", mean="mean", std="std").reset_index()
     readings = readings.merge(with_intervals(numbers, least=2), on=VALUE, how="left")
-    pools = {name: pools_of(study, planned, runs) for name, study in by_name.items()}
+    pools = {name: pools_of(study, runs) for name, study in by_name.items()}
     graded = agreed(judged(_with_evidence(results, by_name, readings, pools)))
     return results._replace(values=values, cells=cells_frame(graded))
 
@@ -295,11 +290,14 @@ def asked_cells(
         known = [measure for measure in declared if measure is not None]
         if all(measure.is_extra for measure in known) or (name, experiment.name) not in tables:
             continue
-        columns = []
+        table, columns = tables[name, experiment.name], []
         for comparison, (position, measure) in product(experiment.comparisons, enumerate(known)):
             is_named = position > 0 and not measure.is_extra
             reading = measure.reading or study.primary
-            column = tables[name, experiment.name].assign(
+            # A line of one stage stands where that stage is asked for, and in place of the primary one.
+            stage = table["stage"].where(table["stage"] != "", reading.stage)
+            has_place = (stage == reading.stage) | (reading.stage == study.primary.stage)
+            column = table[has_place].assign(
                 comparison_number=experiment.comparisons.index(comparison),
                 measure_number=measures.setdefault(measure, len(measures)),
                 position=position,
@@ -309,7 +307,7 @@ def asked_cells(
                 measure_printed=measure.printed,
                 primary=not measure.is_extra,
                 not_comparable=experiment.reduced or measure.not_comparable_reason,
-                stage=reading.stage,
+                stage=stage,
                 rule=reading.rule,
             )
             columns.append(column)
@@ -318,35 +316,18 @@ def asked_cells(
             order = ["position", "line_number", "column_number"]
         parts.append(pd.concat(columns).sort_values(["comparison_number", *order]))
     cells = with_text_as_objects(pd.concat(parts, ignore_index=True))
-
-    # A line of one stage stands where that stage is asked for, and in place of the study's primary one.
-    line_stage = pd.Series([line.stage for line in cells["line_object"]], cells.index)
-    is_other = (line_stage != "") & (line_stage != cells["stage"])
-    primary_stage = cells["study"].map({name: study.primary.stage for name, study in studies.items()})
-    has_place = ~is_other | (cells["stage"] == primary_stage)
-    cells = cells.assign(stage=line_stage.where(is_other, cells["stage"]))[has_place].reset_index(drop=True)
     return cells.assign(order=cells.index), list(measures)
-
-
-def without_empty(cells: pd.DataFrame) -> pd.DataFrame:
-    """Leave out cells of which nothing is planned, published or run, and further comparisons that print no
-    value.
-
-    A line that was found in the database is not there for what is published.
-    """
-    is_printed = cells["printed"].notna()
-    has_place = (cells["runs"] > 0) | (cells["planned"] > 0) | (is_printed & cells["usual"])
-    return cells[has_place & (is_printed | (cells["comparison_number"] == 0))]
 
 
 def cells_frame(cells: pd.DataFrame) -> pd.DataFrame:
     """The columns ``COLUMNS`` of graded cells."""
     is_measured = cells["n"] > 0
-    missing = cells["missing"].where(is_measured, "")
+    no_grade, missing = cells["reason"].astype(object), cells["missing"].where(is_measured, "")
+    both = no_grade + "; " + missing
     by_setting = cells["setting"].eq("").map({True: DEFAULT, False: OTHER})
     shown = cells.assign(
-        reason=joined(cells["reason"].astype(object), missing),
-        no_grade=cells["reason"],
+        reason=both.where((no_grade != "") & (missing != ""), no_grade + missing),
+        no_grade=no_grade,
         missing=missing,
         tuning=by_setting.mask(cells["tuned"] & cells["main"], TUNED),
         order=range(len(cells)),

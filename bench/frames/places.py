@@ -4,30 +4,38 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 from itertools import product
 from typing import Any
 
 import pandas as pd
 
-from bench.frames.stored_runs import TUNED, WHERE, SettingsOf, cells_in_order, rows_of, with_text_as_objects
+from bench.frames.stored_runs import (
+    TUNED,
+    WHERE,
+    SettingsOf,
+    Usual,
+    UsualRuns,
+    cells_in_order,
+    rows_of,
+    with_text_as_objects,
+)
 from bench.grids.experiment import Line
 from bench.studies.experiment import Experiment, Place, PlannedCell, Plans
-from bench.studies.settings import Column, Settings, difference_text
+from bench.studies.settings import Settings, difference_text
 from bench.studies.study import Study
 
-Found = dict[tuple[Column, str], dict[str, str]]
-"""Column and method -> the cells of the runs that a line of a main table may show, by their setting."""
+Found = dict[tuple[str, str, int, str], dict[str, str]]
+"""Dataset, scenario, clients and method -> the cells that a main table may show, by their setting."""
 
-Usual = dict[tuple[Column, str], tuple[str, tuple[int, ...]]]
-"""Column and method -> the cell of the usual settings, and the seeds that are planned."""
+UNPLANNED = Usual("", {}, (), per_seed=False)
 
 
 def places_frame(
     studies: Mapping[str, Study],
     plans: Plans,
     runs: pd.DataFrame,
-    usual: pd.DataFrame,
+    usual: UsualRuns,
     settings_of: SettingsOf,
 ) -> tuple[pd.DataFrame, dict[int, Settings]]:
     """The places of all tables, and by place the settings of the runs that stand there or are planned.
@@ -36,12 +44,13 @@ def places_frame(
     study, document, main    the table; whether it is a main table
     dataset, scenario, clients, column_number
     line, method, reads      title of the line, its method, the method whose runs it shows
+    stage                    the only stage at which the line is read; "": every measure's own
     line_object, row         the line, and the study's line of its method, which knows its published name
     line_number              number of the line in the table
     usual                    the line is the study's, not found in the database under other settings
     is_baseline              the line is the baseline's, in no settings of its own
     point_object, point      the point and its label
-    inner                    number of the place among those that an experiment plans
+    inner                    number of the place in its table
     setting                  what the runs have other than the method's usual settings
     cell                     cell of the runs of a main table; "": no runs, or an experiment
     hashes, seeds            hashes of the specs that an experiment plans; the seeds that are planned
@@ -49,13 +58,9 @@ def places_frame(
     found: Found = defaultdict(dict)
     listed = runs[runs["listed"]].drop_duplicates("cell").set_index("cell")["setting"].to_dict()
     for row in rows_of(cells_in_order(runs, settings_of)):
-        cells = found[Column(row.dataset, row.scenario, row.clients), row.method]
+        cells = found[row.dataset, row.scenario, row.clients, row.method]
         if row.cell in listed:
             cells[listed[row.cell]] = row.cell
-    planned: Usual = {
-        (Column(row.dataset, row.scenario, row.clients), row.method): (row.cell, row.seeds)
-        for row in rows_of(usual)
-    }
     rows, settings = [], []
     for name, experiments in plans.items():
         study = studies[name]
@@ -63,8 +68,7 @@ def places_frame(
             lines = list(experiment.all_lines)
             places = {key: ("", cell) for key, cell in experiment.runs.items()}
             if experiment.finds:
-                lines = _found_lines(study, experiment, found, planned)
-                places = _found_places(experiment, lines, found, planned, settings_of)
+                lines, places = _found_places(study, experiment, found, usual, settings_of)
             for inner, ((column, line, point), (cell, planned_cell)) in enumerate(places.items()):
                 place = {
                     "study": name,
@@ -75,6 +79,7 @@ def places_frame(
                     "line": study.line_title(line),
                     "method": line.method,
                     "reads": line.runs,
+                    "stage": line.stage,
                     "line_object": line,
                     "row": study.row(line),
                     "line_number": lines.index(line),
@@ -82,7 +87,7 @@ def places_frame(
                     "is_baseline": line.method == study.baseline and not (line.settings or line.setting),
                     "point_object": point,
                     "point": point.label,
-                    "inner": 0 if experiment.finds else inner,
+                    "inner": inner,
                     "setting": line.setting or difference_text({**line.settings, **point.settings}, {}),
                     "cell": cell,
                     "hashes": planned_cell.hashes,
@@ -94,35 +99,30 @@ def places_frame(
     return frame.rename_axis("place").reset_index(), dict(enumerate(settings))
 
 
-def _found_lines(study: Study, experiment: Experiment, found: Found, planned: Usual) -> list[Line]:
-    """The lines of a main table. Beside the study's lines there are those of other methods that are stored or
-    planned here, and those of other settings that were run.
+def _found_places(
+    study: Study, experiment: Experiment, found: Found, usual: UsualRuns, settings_of: SettingsOf
+) -> tuple[list[Line], dict[Place, tuple[str, PlannedCell]]]:
+    """The lines of a main table, and its places: the cell that is found there, its settings, and the seeds
+    that are planned in the usual ones.
+
+    Beside the study's lines there are those of other methods that are stored or planned here, and those of
+    other settings that were run.
     """
-    stored = {method for column, method in (*found, *planned) if column in experiment.columns}
+    columns = [astuple(column) for column in experiment.columns]
+    stored = {method for *column, method in (*found, *usual) if tuple(column) in columns}
     others = sorted(stored - {line.method for line in study.lines})
     lines = []
     for line in (*study.lines, *(Line(name, study.title_of(name), is_own=False) for name in others)):
-        settings = {
-            setting for column in experiment.columns for setting in found.get((column, line.runs), ())
-        }
+        settings = {setting for column in columns for setting in found.get((*column, line.runs), ())}
         lines += [replace(line, setting=setting) for setting in sorted({"", *settings})]
-    return lines
-
-
-def _found_places(
-    experiment: Experiment, lines: list[Line], found: Found, planned: Usual, settings_of: SettingsOf
-) -> dict[Place, tuple[str, PlannedCell]]:
-    """The places of a main table, every line in every column: the cell of the runs that are found there, and
-    their settings, with the seeds that are planned in the usual ones.
-    """
     places = {}
     for column, line in product(experiment.columns, lines):
-        cell = found.get((column, line.runs), {}).get(line.setting, "")
-        is_planned = not line.setting and (column, line.runs) in planned
-        usual_cell, seeds = planned[column, line.runs] if is_planned else ("", ())
-        settings = settings_of.get(cell or usual_cell, {})
-        places[column, line, experiment.points[0]] = cell, PlannedCell(settings, seeds, ())
-    return places
+        where = (*astuple(column), line.runs)
+        cell = found.get(where, {}).get(line.setting, "")
+        one = UNPLANNED if line.setting else usual.get(where, UNPLANNED)
+        of_runs = PlannedCell(settings_of[cell] if cell else one.settings, one.seeds, ())
+        places[column, line, experiment.points[0]] = cell, of_runs
+    return lines, places
 
 
 def members_frame(studies: Mapping[str, Study], places: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -221,8 +221,3 @@ def _origin(run: Any) -> str:
     if run.bundle:
         return f"bundle {run.bundle}: {run.bundle_state}"
     return f"shipped: {run.origin}" if run.origin else "own"
-
-
-def joined(first: pd.Series[str], second: pd.Series[str]) -> pd.Series[str]:
-    """Two columns of texts with ``; `` between those that are not empty."""
-    return first.where(second == "", second.where(first == "", first + "; " + second))

@@ -181,9 +181,6 @@ def scores_of(results: Results, cells: pd.DataFrame, average: str) -> pd.DataFra
     ``bench.statistics.paired.COLUMNS``, place.
 
     Runs whose partition is not known cannot be paired and are left out.
-
-    Raises:
-        RequestError: a scenario is not installed, so that nobody knows which clients share items.
     """
     done = results.members[results.members["is_done"] & (results.members["partition_hash"] != "")]
     done = done[["place", "run", "seed", "partition_hash", "scenario"]]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from bench.engine.methods import METHODS
 from bench.federation.scenarios import parse
-from bench.frames.stored_runs import WHERE, first_usual, rows_of
+from bench.frames.stored_runs import WHERE, rows_of, usual_of
 from bench.grids.grid import PARTITION_SEED
 from bench.studies.settings import PER_SEED, Settings
 from bench.studies.study import Study
@@ -28,9 +28,6 @@ SPLIT = "split"
 """The parts are the paper's and the roles are drawn: the spread is that between draws of the split alone."""
 
 Pools = tuple[pd.DataFrame, pd.DataFrame]
-"""The cells over which a study pools the spread between partitions, and the spread between draws of the
-split: columns dataset, scenario, clients, family.
-"""
 
 
 def between_partitions(values: pd.DataFrame) -> pd.DataFrame:
@@ -120,19 +117,21 @@ def with_spread(
     return cells.drop(columns="s_d").join(pd.DataFrame(rows, cells.index, names))
 
 
-def pools_of(study: Study, planned: pd.DataFrame, runs: pd.DataFrame) -> Pools:
-    """The pools of a study: its cells in the settings that its grids plan, or in the usual ones."""
+def pools_of(study: Study, runs: pd.DataFrame) -> Pools:
+    """The cells over which a study pools the spread between partitions, and the spread between draws of the
+    split: columns dataset, scenario, clients, family.
+    """
     columns = pd.DataFrame(map(astuple, dict.fromkeys(study.columns)), columns=WHERE)
-    usual = _cells_of_grids(study.pooled_grids, planned, runs).merge(columns, on=WHERE)
-    splits = _cells_of_grids(study.split_grids, planned, runs)
+    usual = _cells_of_grids(study.pooled_grids, runs).merge(columns, on=WHERE)
+    splits = _cells_of_grids(study.split_grids, runs)
     return usual, splits if study.split_grids else splits[:0]
 
 
-def _cells_of_grids(grids: Sequence[str], planned: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+def _cells_of_grids(grids: Sequence[str], runs: pd.DataFrame) -> pd.DataFrame:
     """The cells in the settings that grids plan (without grids: in the usual ones) whose methods train."""
     groups = runs[~runs["special"]].drop_duplicates("cell")
     is_asked = groups["setting"] == ""
     if grids:
-        is_asked = groups["cell"].isin(first_usual(planned[planned["grid"].isin(grids)])["cell"])
+        is_asked = groups["cell"].isin({one.cell for one in usual_of(grids).values()})
     idle = [name for name, kind in METHODS.all().items() if not kind.trains]
     return groups.loc[is_asked & ~groups["method"].isin(idle), [*WHERE, "family"]]

@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -48,8 +48,21 @@ DEFAULT, TUNED, OTHER = "default", "tuned", "other settings"
 SettingsOf = dict[str, Settings]
 """Cell -> its settings by dotted key."""
 
-UsualRuns = tuple[pd.DataFrame, SettingsOf]
-"""What is usual, as ``first_usual`` gives it, and the settings of its cells."""
+
+class Usual(NamedTuple):
+    """The usual runs of a method in a column: their cell, as in the runs frame, and its settings, the planned
+    seeds, whether every seed draws its own partition, and the grid that plans them ("": none).
+    """
+
+    cell: str
+    settings: Settings
+    seeds: tuple[int, ...]
+    per_seed: bool
+    grid: str = ""
+
+
+UsualRuns = dict[tuple[str, str, int, str], Usual]
+"""What is usual by dataset, scenario, clients and method."""
 
 
 def rows_of(frame: pd.DataFrame) -> Iterator[Any]:
@@ -67,45 +80,28 @@ def with_text_as_objects(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(frame.select_dtypes("str").columns, "object"))
 
 
-def usual_frame(grids: Iterable[str]) -> UsualRuns:
-    """The settings that grids plan, and these settings by cell; where two settings of a grid plan the same
-    method in the same column, the first.
-
-    Columns: grid, dataset, scenario, clients, method, cell (as in the runs frame), seeds (planned),
-    per_seed (every seed draws its own partition).
-    """
-    rows: list[tuple[Any, ...]] = []
-    settings: SettingsOf = {}
+def usual_of(grids: Iterable[str]) -> UsualRuns:
+    """What grids plan; where two settings plan the same method in the same column, the first."""
+    usual: UsualRuns = {}
     for name in dict.fromkeys(grids):
         grid = load_grid(name)
         for run in expand(grid, Filters(seeds=grid.seeds[:1])):
-            spec = run.spec
-            cell = spec.cell_on_any_partition if grid.partition_per_seed else spec.cell
-            settings[cell] = settings_of(spec, grid.partition_per_seed)
-            rows.append((name, *run.names[:3], spec.method, cell, grid.seeds, grid.partition_per_seed))
-    columns = ["grid", *WHERE, "method", "cell", "seeds", "per_seed"]
-    return pd.DataFrame(rows, columns=columns).drop_duplicates(["grid", *WHERE, "method"]), settings
-
-
-def first_usual(usual: pd.DataFrame) -> pd.DataFrame:
-    """One row a column and method of ``usual_frame``: what the first grid plans."""
-    return usual.drop_duplicates([*WHERE, "method"], ignore_index=True)
+            spec, per_seed = run.spec, grid.partition_per_seed
+            cell = spec.cell_on_any_partition if per_seed else spec.cell
+            one = Usual(cell, settings_of(spec, per_seed), grid.seeds, per_seed, name)
+            usual.setdefault((*run.names[:3], spec.method), one)
+    return usual
 
 
 def runs_frame(
     source: Tables,
-    usual: pd.DataFrame,
-    usual_settings: SettingsOf,
+    usual: UsualRuns,
     experiment_hashes: Collection[str],
     searches: Sequence[Configuration],
 ) -> tuple[pd.DataFrame, SettingsOf]:
     """The runs frame, and the settings of every cell in it.
 
-    ``usual`` is what ``first_usual`` gives. ``experiment_hashes`` are spec hashes of runs that experiments
-    show. ``searches`` are those at hand.
-
-    Raises:
-        RequestError: the source has no runs.
+    ``experiment_hashes`` are those of runs that experiments show.
     """
     runs = source.runs().rename(columns={"id": "run"})
     if runs.empty:
@@ -117,7 +113,7 @@ def runs_frame(
     cell_settings = runs["cell"].map(settings)
     runs["special"] = cell_settings.map(is_special)
     runs["newcomers"] = cell_settings.map(lambda one: any(key.startswith("newcomers.") for key in one))
-    references = _reference_settings(runs, settings, usual, usual_settings)
+    references = _reference_settings(runs, settings, usual)
     differences = {cell: difference_text(settings[cell], other) for cell, other in references.items()}
     runs["setting"] = runs["cell"].map(differences).astype(object).fillna("")  # special runs have no line
     runs["counted"] = _is_counted(runs, usual)
@@ -126,7 +122,7 @@ def runs_frame(
     return _with_searches(runs, settings, references, searches), settings
 
 
-def _cells_and_settings(runs: pd.DataFrame, usual: pd.DataFrame) -> tuple[list[tuple[str, str]], SettingsOf]:
+def _cells_and_settings(runs: pd.DataFrame, usual: UsualRuns) -> tuple[list[tuple[str, str]], SettingsOf]:
     """Cell and family of every run, and the settings of every cell.
 
     A run draws its own partition if it draws it by its own seed, in a column whose usual runs do so.
@@ -134,9 +130,9 @@ def _cells_and_settings(runs: pd.DataFrame, usual: pd.DataFrame) -> tuple[list[t
     texts = runs.drop_duplicates("cell").set_index("cell")["spec"]
     specs = {cell: RunSpec.model_validate_json(text) for cell, text in texts.items()}
     families = {cell: spec.cell_on_any_partition for cell, spec in specs.items()}
-    per_seed = usual.loc[usual["per_seed"].astype(bool), WHERE]
-    drawn_columns = set(per_seed.itertuples(index=False, name=None))
-    cells, settings = [], {}
+    drawn_columns = {where[:3] for where, one in usual.items() if one.per_seed}
+    cells: list[tuple[str, str]] = []
+    settings: SettingsOf = {}
     for run in rows_of(runs[[*WHERE, "cell", "seed"]]):
         spec, family = specs[run.cell], families[run.cell]
         has_column = (run.dataset, run.scenario, run.clients) in drawn_columns
@@ -148,26 +144,22 @@ def _cells_and_settings(runs: pd.DataFrame, usual: pd.DataFrame) -> tuple[list[t
     return cells, settings
 
 
-def _reference_settings(
-    runs: pd.DataFrame, settings: SettingsOf, usual: pd.DataFrame, usual_settings: SettingsOf
-) -> dict[str, Settings]:
+def _reference_settings(runs: pd.DataFrame, settings: SettingsOf, usual: UsualRuns) -> dict[str, Settings]:
     """Cell -> the settings that its line need not name: those that the column's grid plans, or would plan.
 
     In a column without a grid: the method's defaults there, and the most frequent protocol.
     """
-    planned = usual.set_index([*WHERE, "method"])["cell"].to_dict()
-    of_grids = usual[usual["grid"] != ""]  # not what was planned without one
-    grids = of_grids.drop_duplicates(WHERE, keep="last").set_index(WHERE)["grid"].to_dict()
-    grid_by_name = {name: load_grid(name) for name in set(grids.values())}
+    grid_names = {where[:3]: one.grid for where, one in usual.items() if one.grid}
+    grids = {name: load_grid(name) for name in set(grid_names.values())}
     references: dict[str, Settings] = {}
     for _, cells in cells_in_order(runs, settings).groupby([*WHERE, "method"], sort=False):
         dataset, scenario, clients, method, frequent_cell = cells[[*WHERE, "method", "cell"]].iloc[0]
         where = dataset, scenario, clients
         kind, data = METHODS.all().get(method), DATASETS.all().get(dataset)
-        if (*where, method) in planned:
-            reference = usual_settings[planned[*where, method]]
-        elif kind and data and where in grids:
-            grid = grid_by_name[grids[where]]
+        if (*where, method) in usual:
+            reference = usual[*where, method].settings
+        elif kind and data and where in grid_names:
+            grid = grids[grid_names[where]]
             spec = plan(grid, *where, method, {}, grid.seeds[0]).spec
             reference = settings_of(spec, grid.partition_per_seed)
         else:
@@ -188,15 +180,14 @@ def cells_in_order(runs: pd.DataFrame, settings: SettingsOf) -> pd.DataFrame:
     return cells.sort_values([*WHERE, "method", "size", "settings"], ignore_index=True)
 
 
-def _is_counted(runs: pd.DataFrame, usual: pd.DataFrame) -> pd.Series[bool]:
-    """Leave out further seeds of usual settings where all planned seeds have numbers, so that nobody looks at
-    a grade and goes on until it is another one.
+def _is_counted(runs: pd.DataFrame, usual: UsualRuns) -> pd.Series[bool]:
+    """False for further seeds of usual settings where all planned seeds have numbers: nobody shall look at a
+    grade and add seeds until it is another one.
     """
-    seeds = usual.set_index([*WHERE, "method"])["seeds"].to_dict()
     is_counted = pd.Series(True, runs.index)
     is_usual = (runs["setting"] == "") & ~runs["special"]
     for (*where, _), part in parts_of(runs[is_usual], [*WHERE, "method", "cell"]):
-        planned = seeds.get(tuple(where), ())
+        planned = usual[tuple(where)].seeds if tuple(where) in usual else ()
         done_seeds = set(part.loc[part["state"] == "done", "seed"])
         if planned and done_seeds.issuperset(planned):
             is_counted[part.index] = part["seed"].isin(planned)
