@@ -28,6 +28,7 @@ SPLIT = "split"
 """The parts are the paper's and the roles are drawn: the spread is that between draws of the split alone."""
 
 Pools = tuple[pd.DataFrame, pd.DataFrame]
+"""What ``pools_of`` gives."""
 
 
 def between_partitions(values: pd.DataFrame) -> pd.DataFrame:
