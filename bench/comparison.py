@@ -17,7 +17,7 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.frames.graded_cells import collect, values_of
 from bench.frames.ranking import TASK, Ranking, rank
-from bench.frames.stored_runs import WHERE, UsualRuns, first_usual, usual_frame
+from bench.frames.stored_runs import WHERE, Usual, UsualRuns, usual_of
 from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.grids.expand import ad_hoc
 from bench.grids.experiment import Line
@@ -188,18 +188,15 @@ def with_changed(plan: Iterable[Step]) -> list[Step]:
 
 def usual_runs(study: Study, runs: list[Planned]) -> UsualRuns:
     """The usual settings: those of the study's grids, and of the method those of its runs planned here."""
-    planned, settings = usual_frame(study.grids)
-    usual = first_usual(planned)
-    drawn = set(usual.loc[usual["per_seed"].astype(bool), WHERE].itertuples(index=False, name=None))
-    rows = []
+    usual = usual_of(study.grids)
+    drawn = {where[:3] for where, one in usual.items() if one.per_seed}
+    own: UsualRuns = {}
     for run in runs:
-        where, spec = run.names[:3], run.spec
-        cell = spec.cell_on_any_partition if where in drawn else spec.cell
-        settings[cell] = settings_of(spec, where in drawn)
-        rows.append(("", *where, run.method, cell, (), where in drawn))
-    # Of several points of a column the first is the usual one.
-    own = pd.DataFrame(rows, columns=usual.columns)
-    return first_usual(pd.concat([own, usual])), settings
+        spec, per_seed = run.spec, run.names[:3] in drawn
+        cell = spec.cell_on_any_partition if per_seed else spec.cell
+        # Of several points of a column the first is the usual one.
+        own.setdefault((*run.names[:3], run.method), Usual(cell, settings_of(spec, per_seed), (), per_seed))
+    return {**usual, **own}
 
 
 class Comparison(NamedTuple):

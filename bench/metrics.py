@@ -12,30 +12,18 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.metric_names import ACCURACY, Metric
+from bench.metric_names import Metric
 
 Counts = NDArray[np.int32]
 Values = NDArray[np.float64]
 
 
-def accuracy(counts: Counts) -> Values:
-    """Share of items whose class is predicted, ``[clients]``."""
-    return _shares(_correct_counts(counts).sum(axis=1), counts.sum(axis=(1, 2)))
-
-
-def per_class_accuracy(counts: Counts) -> Values:
-    """Share of every class's items that are predicted as it (its recall), ``[clients, classes]``; NaN for a
-    class that the client has no test item of.
-    """
-    return _shares(_correct_counts(counts), counts.sum(axis=2))
-
-
 def balanced_accuracy(counts: Counts) -> Values:
-    """Mean of ``per_class_accuracy`` over the classes that the client has test items of, ``[clients]``.
+    """Mean share of right items over the classes that the client has test items of, ``[clients]``.
 
     Guessing one class all the time scores one over the number of those classes.
     """
-    return _mean(per_class_accuracy(counts))
+    return _mean(_shares(_correct_counts(counts), counts.sum(axis=2)))
 
 
 def macro_f1(counts: Counts) -> Values:
@@ -48,7 +36,6 @@ def macro_f1(counts: Counts) -> Values:
 
 
 OF_COUNTS: dict[Metric, Callable[[Counts], Values]] = {
-    ACCURACY: accuracy,
     "macro_f1": macro_f1,
     "balanced_accuracy": balanced_accuracy,
 }

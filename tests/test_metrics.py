@@ -9,19 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.metrics import (
-    accuracy_score,
     balanced_accuracy_score,
     f1_score,
-    recall_score,
     roc_auc_score,
 )
 
-from bench.metrics import OF_COUNTS, balanced_accuracy, macro_f1, per_class_accuracy, roc_auc
+from bench.metrics import OF_COUNTS, balanced_accuracy, macro_f1, roc_auc
 
 CLASSES = 5
 
 ORACLES: dict[str, Callable[..., float]] = {
-    "accuracy": accuracy_score,
     "macro_f1": lambda true, said: f1_score(true, said, average="macro", zero_division=0),
     "balanced_accuracy": balanced_accuracy_score,
 }
@@ -59,14 +56,6 @@ def test_agrees_with_scikit_learn_client_by_client(
     np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
-def test_accuracy_of_every_class(clients: list[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> None:
-    result = per_class_accuracy(counted(clients, CLASSES))
-    for (true, said), values in zip(clients, result, strict=True):
-        labels = np.arange(CLASSES)
-        expected = recall_score(true, said, labels=labels, average=None, zero_division=np.nan)
-        np.testing.assert_allclose(values, expected, rtol=1e-12)
-
-
 def test_classes_that_a_client_lacks() -> None:
     """Client 0 has the first class alone and is right, client 1 calls one of its two the second, which it
     lacks: its F1 is (2/3 + 0) / 2; client 2 has no item.
@@ -74,7 +63,6 @@ def test_classes_that_a_client_lacks() -> None:
     counts = np.array([[[4, 0], [0, 0]], [[1, 1], [0, 0]], [[0, 0], [0, 0]]], np.int32)
     np.testing.assert_allclose(macro_f1(counts), [1.0, 1 / 3, np.nan])
     np.testing.assert_allclose(balanced_accuracy(counts), [1.0, 0.5, np.nan])
-    np.testing.assert_allclose(per_class_accuracy(counts)[1:], [[0.5, np.nan], [np.nan, np.nan]])
 
 
 def test_area_under_the_roc_curve() -> None:

@@ -46,7 +46,6 @@ def tune(
     from bench.runner import display, plan
     from bench.runner.run import Sweep, opened_pool
     from bench.store.store import stored_runs
-    from bench.studies.study import check_study
     from bench.tune import proposals, show, trial
     from bench.tune.search import Searches, opened_searches
     from bench.tune.tuning import search_seeds, tunings
@@ -55,7 +54,6 @@ def tune(
     choice = filters.of_grid()
     # One partition is tuned on, that of protocol.partition_seed, also where a grid has one a seed.
     base = requested_grid(grid, choice)
-    check_study(base)
     base = base.model_copy(update={"seeds": seeds[:1], "partition_per_seed": False})
     runs = expand(base, replace(choice, seeds=()), parse_overrides(settings))
     requests, reasons = tunings(runs, trials, seeds)

@@ -1,9 +1,7 @@
-"""Results as pandas frames: ``bench.cells``, ``bench.ranks``, ``bench.runs``, ``bench.clients`` and
-``bench.curves``; ``docs/notebook.ipynb`` shows all of them.
+"""Results as pandas frames, of the user's own database and of the results that come with the suite;
+``docs/notebook.ipynb`` shows them.
 
-They are of the user's own database and of the results that come with the suite. Cells and ranks are kept
-under ``BENCH_HOME/frames`` for as long as neither results nor code change; those of the suite's results alone
-come with it.
+Cells, ranks and runs are kept under ``BENCH_HOME/frames`` for as long as neither results nor code change.
 """
 
 from __future__ import annotations
@@ -12,8 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench.errors import unknown
-from bench.metric_names import ACCURACY, METRICS, Metric
+from bench.metric_names import ACCURACY, Metric
 
 
 def cells(
@@ -34,7 +31,7 @@ def cells(
     ``dataset="cora", method=["local"]``.
 
     Raises:
-        RequestError: no runs, a database that cannot be read, no such column or metric, or no run with it.
+        RequestError: no runs, a database that cannot be read, or no run with the metric.
     """
     frame = _read("cells", db, own, filters, metric)
     frame = frame[frame["primary"]] if primary else frame
@@ -42,23 +39,19 @@ def cells(
 
 
 def ranks(*, db: str | None = None, own: bool = False, **filters: Any) -> pd.DataFrame:
-    """One row a study and method: its mean ``rank`` over ``tasks``, the 95 % interval ``low`` to ``high``,
-    its ``group`` of ties (1: not significantly worse than the best), and ``minus_baseline`` in points, as
-    ``bench.frames.ranking`` says. Ranks are of accuracy. ``db``, ``own`` and ``filters``
-    (of these columns: ``study="fedsheafhn"``), and errors, as of ``cells``.
+    """One row a study and method: its mean ``rank`` by accuracy over ``tasks``, the 95 % interval ``low`` to
+    ``high``, its ``group`` of ties (1: not significantly worse than the best), and ``minus_baseline`` in
+    points. Parameters and errors as of ``cells``.
     """
     return _read("ranks", db, own, filters)
 
 
 def runs(*, db: str | None = None, own: bool = False, **filters: Any) -> pd.DataFrame:
-    """One row a run: what it was, how it ended and what it cost. Parameters and errors as of ``cells``.
+    """One row a run: what it was, how it ended and what it cost; docs/results-format.md has all columns.
 
-    ``run`` is its number, by which ``clients`` and ``curves`` belong to it; ``dataset``, ``scenario``,
-    ``clients``, ``method``, ``seed`` and ``rounds`` are what was run, ``settings`` a JSON object of all its
-    settings, dotted as in ``--set``. ``state`` and ``reason`` say how it ended, ``test`` its test accuracy in
-    percent (mean over clients of the trained model at the round of best validation accuracy; missing without
-    one), ``seconds_total``, ``peak_memory`` (bytes), ``bytes_up`` and ``bytes_down`` what it cost, ``origin``
-    whose it is: docs/results-format.md has all columns.
+    ``run`` is its number, by which ``clients`` and ``curves`` belong to it, ``settings`` a JSON object of all
+    its settings, dotted as in ``--set``, ``test`` its test accuracy in percent (mean over clients of the
+    trained model at the round of best validation accuracy). Parameters and errors as of ``cells``.
     """
     return _read("runs", db, own, filters)
 
@@ -100,11 +93,11 @@ def _read(
     name: str, db: str | None, own: bool, filters: dict[str, Any], metric: Metric = ACCURACY
 ) -> pd.DataFrame:
     from bench.frames.whole_frames import kept, matching, whole_frame
+
+    if name in ("cells", "ranks", "runs"):
+        return matching(kept(name, db, own, metric), filters)
+
     from bench.studies.shipped import opened_results
 
-    if metric not in METRICS:
-        raise unknown("metric", metric, METRICS)
-    if name in ("cells", "ranks"):
-        return matching(name, kept(name, db, own, metric), filters)
     with opened_results(db, own) as source:
         return whole_frame(name, source, metric, filters)

@@ -8,22 +8,22 @@ averaged, set beside what is printed, and graded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import pandas as pd
 
-from bench.frames.places import joined, members_frame, places_frame, states
+from bench.frames.places import members_frame, places_frame, states
 from bench.frames.printed import beside_published, readings_of
-from bench.frames.spread import UNKNOWN, between_partitions, pools_of, with_spread
+from bench.frames.spread import UNKNOWN, Pools, pools_of, with_spread
 from bench.frames.stored_runs import (
     DEFAULT,
     OTHER,
     TUNED,
     UsualRuns,
-    first_usual,
     parts_of,
     runs_frame,
-    usual_frame,
+    usual_of,
     with_text_as_objects,
 )
 from bench.frames.verdicts import agreed, judged
@@ -135,7 +135,7 @@ BESIDE = [
 class Results(NamedTuple):
     """What was collected from a source: the frames of runs, places, members, values and cells; the measures
     by number; the settings by place; the searches behind tuned runs by the number that the runs have; what
-    the clients of all runs score by stage and rule.
+    the clients of all runs score by metric, stage and rule.
     """
 
     runs: pd.DataFrame
@@ -148,19 +148,15 @@ class Results(NamedTuple):
     searches: list[Configuration]
     source: Tables
     metric: Metric
-    clients: dict[tuple[str, str], pd.DataFrame]
+    clients: dict[tuple[Metric, str, str], pd.DataFrame]
 
-    @property
-    def done_runs(self) -> pd.DataFrame:
-        """The runs that have numbers."""
-        return self.runs[self.runs["state"] == "done"]
-
-    def clients_at(self, stage: str, rule: str) -> pd.DataFrame:
+    def clients_at(self, stage: str, rule: str, metric: Metric | None = None) -> pd.DataFrame:
         """What the clients of all runs score on the test split, as ``bench.studies.members.client_rows``."""
-        if (stage, rule) not in self.clients:
-            runs = self.done_runs["run"].tolist()
-            self.clients[stage, rule] = client_rows(self.source, runs, self.metric, stage, "test", rule)
-        return self.clients[stage, rule]
+        metric = metric or self.metric
+        if (metric, stage, rule) not in self.clients:
+            runs = self.runs.loc[self.runs["state"] == "done", "run"].tolist()
+            self.clients[metric, stage, rule] = client_rows(self.source, runs, metric, stage, "test", rule)
+        return self.clients[metric, stage, rule]
 
 
 def collect(
@@ -176,45 +172,39 @@ def collect(
     ``winners`` are the tuned configurations (None: all that are at hand), ``metric`` is what clients are
     scored by. ``plans`` are the experiments of these studies and of others that are at hand, ``usual_runs``
     the usual settings in place of those that the studies' grids plan.
-
-    Raises:
-        RequestError: a study names something that there is not; the source has no runs, or none with this
-            metric.
     """
     by_name = {study.name: study for study in studies}
     all_plans = plans or plans_of(by_name)
     plans = {name: all_plans[name] for name in by_name}
     hashes = {digest for tables in all_plans.values() for table in tables for digest in table.hashes}
-    main_grids = [grid for study in by_name.values() for grid in study.grids]
-    pooled_grids = [grid for study in by_name.values() for grid in (*study.pooled_grids, *study.split_grids)]
-    planned, planned_settings = usual_frame([*main_grids, *pooled_grids])
-    usual = first_usual(planned[planned["grid"].isin(main_grids)])
-    if usual_runs is not None:
-        usual, planned_settings = usual_runs[0], {**planned_settings, **usual_runs[1]}
-
+    grids = [grid for study in by_name.values() for grid in study.grids]
+    usual = usual_of(grids) if usual_runs is None else usual_runs
     by_cell = (winners or configurations()).by_cell
     searches = [search for cell_searches in by_cell.values() for search in cell_searches]
-    runs, run_settings = runs_frame(source, usual, planned_settings, hashes, searches)
-    places, settings = places_frame(by_name, plans, runs, usual, {**planned_settings, **run_settings})
+    runs, run_settings = runs_frame(source, usual, hashes, searches)
+    places, settings = places_frame(by_name, plans, runs, usual, run_settings)
     members = members_frame(by_name, places, runs)
     places = places.merge(states(places, members), on="place")
     cells, measures = asked_cells(by_name, plans, places, metric)
-    cells = without_empty(beside_published(by_name, plans, cells, settings))
+    cells = beside_published(by_name, plans, cells, settings)
+    # Left out are cells of which nothing is planned, published or run (a line that was found in the database
+    # is not there for what is published), and further comparisons that print no value.
+    is_printed = cells["printed"].notna()
+    has_place = (cells["runs"] > 0) | (cells["planned"] > 0) | (is_printed & cells["usual"])
+    cells = cells[has_place & (is_printed | (cells["comparison_number"] == 0))]
 
     frames = runs, places, members, no_rows(VALUES), cells
     results = Results(*frames, measures, settings, searches, source, metric, {})
     if metric != ACCURACY:
-        done = results.done_runs["run"].tolist()
-        known = client_rows(source, done, metric, "trained", "test", "last")
-        check_kept(metric, done, known)
+        check_kept(
+            metric, runs.loc[runs["state"] == "done", "run"].tolist(), results.clients_at("trained", "last")
+        )
     readings = readings_of(cells)
     values = measured(results, readings[readings["state"] == ""], measures)
     numbers = values.groupby(VALUE)["value"].agg(n="count", mean="mean", std="std").reset_index()
     readings = readings.merge(with_intervals(numbers, least=2), on=VALUE, how="left")
-    pools = {name: pools_of(study, planned, runs) for name, study in by_name.items()}
-    readings = _completed(readings.join(_evidence(results, by_name, readings[readings["n"] > 0], pools)))
-    readings["margin"] = readings["study"].map({name: study.margin for name, study in by_name.items()})
-    graded = agreed(judged(readings))
+    pools = {name: pools_of(study, runs) for name, study in by_name.items()}
+    graded = agreed(judged(_with_evidence(results, by_name, readings, pools)))
     return results._replace(values=values, cells=cells_frame(graded))
 
 
@@ -242,50 +232,39 @@ def values_of(results: Results, cells: pd.DataFrame, measure: Measure) -> pd.Dat
     return measured(results, cells.assign(measure_number=0, **reading), [measure])
 
 
-def _evidence(
-    results: Results,
-    studies: Mapping[str, Study],
-    readings: pd.DataFrame,
-    pools: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]],
+def _with_evidence(
+    results: Results, studies: Mapping[str, Study], readings: pd.DataFrame, pools: Mapping[str, Pools]
 ) -> pd.DataFrame:
-    """The columns ``BESIDE`` of readings with values."""
-    parts = []
-    scores: dict[tuple[str, ...], pd.DataFrame] = {}
-    done = results.done_runs
-    for (stage, rule, kind, name), rows in parts_of(readings, ["stage", "rule", "metric", "study"]):
+    """The readings as ``judged`` takes them, with ``BESIDE``; n is 0 without values, and the state says why.
+
+    What runs beside members reach, of the ``baseline`` and the ``control``, is read as the members are.
+    """
+    done = results.runs[results.runs["state"] == "done"]
+    members = results.members[results.members["is_done"]]
+    families = members.groupby("place")["family"].first()
+    parts = [pd.DataFrame(columns=BESIDE)]
+    with_values = readings[readings["n"] > 0]
+    for (stage, rule, kind, name), part in parts_of(with_values, ["stage", "rule", "metric", "study"]):
         is_accuracy = kind in (results.metric, ROC_AUC)
-        metric = kind if is_accuracy else results.metric
-        if (stage, rule, metric) not in scores:
-            clients = results.clients_at(stage, rule)
-            if metric != results.metric:
-                clients = client_rows(results.source, done["run"].tolist(), metric, stage, "test", rule)
-            scores[stage, rule, metric] = accuracy_by_run(clients)
-        by_run = scores[stage, rule, metric][studies[name].average]
-        part = rows.join(_beside(results.members, "baseline", by_run), on="place")
+        clients = results.clients_at(stage, rule, kind if is_accuracy else results.metric)
+        by_run = accuracy_by_run(clients)[studies[name].average]
+        for beside in ("baseline", "control") if is_accuracy else ("baseline",):
+            numbers = members[beside].map(by_run).groupby(members["place"]).agg(["count", "mean", "std"])
+            part = part.join(
+                numbers.set_axis([f"{beside}_n", f"{beside}_mean", f"{beside}_std"], axis=1), on="place"
+            )
         if is_accuracy:
-            part = part.join(_beside(results.members, "control", by_run), on="place")
             values = done.assign(value=done["run"].map(by_run)).dropna(subset="value")
-            families = between_partitions(values)
-            part = part.join(results.members.groupby("place")["family"].first(), on="place")
-            part = with_spread(part, families, *pools[name], results.settings)
+            part = part.assign(family=part["place"].map(families))
+            part = with_spread(part, values, pools[name], results.settings)
         parts.append(part.reindex(columns=BESIDE))
-    return pd.concat(parts) if parts else pd.DataFrame(columns=BESIDE)
-
-
-def _beside(members: pd.DataFrame, name: str, accuracy: pd.Series[float]) -> pd.DataFrame:
-    """What the runs beside members reach, the ``baseline`` or ``control``, by place."""
-    done = members[members["is_done"]]
-    numbers = done[name].map(accuracy).groupby(done["place"]).agg(["count", "mean", "std"])
-    return numbers.set_axis([f"{name}_n", f"{name}_mean", f"{name}_std"], axis=1)
-
-
-def _completed(readings: pd.DataFrame) -> pd.DataFrame:
-    """The readings as ``judged`` takes them: n is 0 where there are no values, and the state says why."""
+    readings = readings.join(pd.concat(parts[1:] or parts))
     is_empty = readings["n"].isna()
     reading = "stage " + readings["stage"] + " and rule " + readings["rule"]
     has_runs = is_empty & (readings["state"] == "")
     return readings.assign(
         n=readings["n"].fillna(0).astype(int),
+        margin=readings["study"].map({name: study.margin for name, study in studies.items()}),
         state=readings["state"].mask(has_runs, "not_applicable"),
         state_reason=readings["state_reason"].mask(has_runs, "no " + readings["metric"] + " of " + reading),
         draws=readings["draws"].fillna(0),
@@ -312,59 +291,44 @@ def asked_cells(
         known = [measure for measure in declared if measure is not None]
         if all(measure.is_extra for measure in known) or (name, experiment.name) not in tables:
             continue
+        table, columns = tables[name, experiment.name], []
+        for comparison, (position, measure) in product(experiment.comparisons, enumerate(known)):
+            is_named = position > 0 and not measure.is_extra
+            reading = measure.reading or study.primary
+            # A line of one stage stands where that stage is asked for, and in place of the primary one.
+            stage = table["stage"].where(table["stage"] != "", reading.stage)
+            has_place = (stage == reading.stage) | (reading.stage == study.primary.stage)
+            column = table[has_place].assign(
+                comparison_number=experiment.comparisons.index(comparison),
+                measure_number=measures.setdefault(measure, len(measures)),
+                position=position,
+                table=comparison.label + (f" ({measure.title})" if is_named else ""),
+                measure=measure.name,
+                metric=measure.metric,
+                measure_printed=measure.printed,
+                primary=not measure.is_extra,
+                not_comparable=experiment.reduced or measure.not_comparable_reason,
+                stage=stage,
+                rule=reading.rule,
+            )
+            columns.append(column)
         order = ["column_number", "inner", "position"]
         if experiment.main:
             order = ["position", "line_number", "column_number"]
-        for number, comparison in enumerate(experiment.comparisons):
-            columns = []
-            for position, measure in enumerate(known):
-                is_named = position > 0 and not measure.is_extra
-                reading = measure.reading or study.primary
-                column = tables[name, experiment.name].assign(
-                    comparison_number=number,
-                    measure_number=measures.setdefault(measure, len(measures)),
-                    position=position,
-                    table=comparison.label + (f" ({measure.title})" if is_named else ""),
-                    measure=measure.name,
-                    metric=measure.metric,
-                    measure_printed=measure.printed,
-                    primary=not measure.is_extra,
-                    not_comparable=experiment.reduced or measure.not_comparable_reason,
-                    stage=reading.stage,
-                    rule=reading.rule,
-                    primary_stage=study.primary.stage,
-                )
-                columns.append(column)
-            parts.append(pd.concat(columns).sort_values(order))
+        parts.append(pd.concat(columns).sort_values(["comparison_number", *order]))
     cells = with_text_as_objects(pd.concat(parts, ignore_index=True))
-
-    # A line of one stage stands where that stage is asked for, and in place of the study's primary one.
-    line_stage = pd.Series([line.stage for line in cells["line_object"]], cells.index)
-    is_other = (line_stage != "") & (line_stage != cells["stage"])
-    has_place = ~is_other | (cells["stage"] == cells["primary_stage"])
-    cells = cells.assign(stage=line_stage.where(is_other, cells["stage"]))[has_place].reset_index(drop=True)
     return cells.assign(order=cells.index), list(measures)
-
-
-def without_empty(cells: pd.DataFrame) -> pd.DataFrame:
-    """Leave out cells of which nothing is planned, published or run, and further comparisons that print no
-    value.
-
-    A line that was found in the database is not there for what is published.
-    """
-    is_printed = cells["printed"].notna()
-    has_place = (cells["runs"] > 0) | cells["is_planned"] | (is_printed & cells["usual"])
-    return cells[has_place & (is_printed | (cells["comparison_number"] == 0))]
 
 
 def cells_frame(cells: pd.DataFrame) -> pd.DataFrame:
     """The columns ``COLUMNS`` of graded cells."""
     is_measured = cells["n"] > 0
-    missing = cells["missing"].where(is_measured, "")
+    no_grade, missing = cells["reason"].astype(object), cells["missing"].where(is_measured, "")
+    both = no_grade + "; " + missing
     by_setting = cells["setting"].eq("").map({True: DEFAULT, False: OTHER})
     shown = cells.assign(
-        reason=joined(cells["reason"].astype(object), missing),
-        no_grade=cells["reason"],
+        reason=both.where((no_grade != "") & (missing != ""), no_grade + missing),
+        no_grade=no_grade,
         missing=missing,
         tuning=by_setting.mask(cells["tuned"] & cells["main"], TUNED),
         order=range(len(cells)),

@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, replace
+from itertools import product
 from typing import Any
 
 import pandas as pd
 
-from bench.frames.stored_runs import TUNED, WHERE, SettingsOf, cells_in_order, rows_of, with_text_as_objects
+from bench.frames.stored_runs import (
+    TUNED,
+    WHERE,
+    SettingsOf,
+    Usual,
+    UsualRuns,
+    cells_in_order,
+    rows_of,
+    with_text_as_objects,
+)
 from bench.grids.experiment import Line
-from bench.studies.experiment import Experiment, Plans
-from bench.studies.settings import Column, Settings, difference_text
+from bench.studies.experiment import Experiment, Place, PlannedCell, Plans
+from bench.studies.settings import Settings, difference_text
 from bench.studies.study import Study
 
-Found = dict[tuple[Column, str], dict[str, str]]
-"""Column and method -> the cells of the runs that a line of a main table may show, by their setting."""
+Found = dict[tuple[str, str, int, str], dict[str, str]]
+"""Dataset, scenario, clients and method -> the cells that a main table may show, by their setting."""
 
-Usual = dict[tuple[Column, str], tuple[str, tuple[int, ...]]]
-"""Column and method -> the cell of the usual settings, and the seeds that are planned."""
-
-Place = tuple[dict[str, Any], Settings]
-"""Columns of a place, and the settings of its runs."""
+UNPLANNED = Usual("", {}, (), per_seed=False)
 
 
 def places_frame(
     studies: Mapping[str, Study],
     plans: Plans,
     runs: pd.DataFrame,
-    usual: pd.DataFrame,
+    usual: UsualRuns,
     settings_of: SettingsOf,
 ) -> tuple[pd.DataFrame, dict[int, Settings]]:
     """The places of all tables, and by place the settings of the runs that stand there or are planned.
@@ -38,101 +44,85 @@ def places_frame(
     study, document, main    the table; whether it is a main table
     dataset, scenario, clients, column_number
     line, method, reads      title of the line, its method, the method whose runs it shows
+    stage                    the only stage at which the line is read; "": every measure's own
     line_object, row         the line, and the study's line of its method, which knows its published name
     line_number              number of the line in the table
     usual                    the line is the study's, not found in the database under other settings
-    is_baseline              the line of an experiment is the baseline, in no settings of its own
+    is_baseline              the line is the baseline's, in no settings of its own
     point_object, point      the point and its label
-    inner                    number of the place among those that an experiment plans
+    inner                    number of the place in its table
     setting                  what the runs have other than the method's usual settings
     cell                     cell of the runs of a main table; "": no runs, or an experiment
     hashes, seeds            hashes of the specs that an experiment plans; the seeds that are planned
-    is_planned               a grid plans runs
     """
     found: Found = defaultdict(dict)
-    listed = set(runs.loc[runs["listed"], "cell"])
-    setting_of = dict(zip(runs["cell"], runs["setting"], strict=True))
+    listed = runs[runs["listed"]].drop_duplicates("cell").set_index("cell")["setting"].to_dict()
     for row in rows_of(cells_in_order(runs, settings_of)):
-        cells = found[Column(row.dataset, row.scenario, row.clients), row.method]
+        cells = found[row.dataset, row.scenario, row.clients, row.method]
         if row.cell in listed:
-            cells[setting_of[row.cell]] = row.cell
-    planned: Usual = {
-        (Column(row.dataset, row.scenario, row.clients), row.method): (row.cell, row.seeds)
-        for row in rows_of(usual)
-    }
+            cells[listed[row.cell]] = row.cell
     rows, settings = [], []
     for name, experiments in plans.items():
         study = studies[name]
         for experiment in experiments:
-            table = {"study": name, "document": experiment.name, "main": experiment.main}
+            lines = list(experiment.all_lines)
+            places = {key: ("", cell) for key, cell in experiment.runs.items()}
             if experiment.finds:
-                places = _found_places(study, experiment, found, planned, settings_of)
-            else:
-                places = _planned_places(study, experiment)
-            for place, place_settings in places:
-                line = place["line_object"]
-                names = {"line": study.line_title(line), "method": line.method, "reads": line.runs}
-                rows.append({**table, **place, **names, "row": study.row(line), "usual": not line.setting})
-                settings.append(place_settings)
-    frame = pd.DataFrame(rows)
-    frame["point"] = [point.label for point in frame["point_object"]]
-    return with_text_as_objects(frame).rename_axis("place").reset_index(), dict(enumerate(settings))
-
-
-def _planned_places(study: Study, experiment: Experiment) -> Iterator[Place]:
-    """The places of an experiment: those for which its grid plans runs."""
-    for inner, ((column, line, point), planned) in enumerate(experiment.runs.items()):
-        place = {
-            **asdict(column),
-            "column_number": experiment.columns.index(column),
-            "line_number": experiment.all_lines.index(line),
-            "line_object": line,
-            "is_baseline": line.method == study.baseline and not line.settings,
-            "point_object": point,
-            "inner": inner,
-            "setting": difference_text({**line.settings, **point.settings}, {}),
-            "cell": "",
-            "hashes": planned.hashes,
-            "seeds": planned.seeds,
-            "is_planned": True,
-        }
-        yield place, planned.settings
+                lines, places = _found_places(study, experiment, found, usual, settings_of)
+            for inner, ((column, line, point), (cell, planned_cell)) in enumerate(places.items()):
+                place = {
+                    "study": name,
+                    "document": experiment.name,
+                    "main": experiment.main,
+                    **asdict(column),
+                    "column_number": experiment.columns.index(column),
+                    "line": study.line_title(line),
+                    "method": line.method,
+                    "reads": line.runs,
+                    "stage": line.stage,
+                    "line_object": line,
+                    "row": study.row(line),
+                    "line_number": lines.index(line),
+                    "usual": not line.setting,
+                    "is_baseline": line.method == study.baseline and not (line.settings or line.setting),
+                    "point_object": point,
+                    "point": point.label,
+                    "inner": inner,
+                    "setting": line.setting or difference_text({**line.settings, **point.settings}, {}),
+                    "cell": cell,
+                    "hashes": planned_cell.hashes,
+                    "seeds": planned_cell.seeds,
+                }
+                rows.append(place)
+                settings.append(planned_cell.settings)
+    frame = with_text_as_objects(pd.DataFrame(rows))
+    return frame.rename_axis("place").reset_index(), dict(enumerate(settings))
 
 
 def _found_places(
-    study: Study, experiment: Experiment, found: Found, planned: Usual, settings_of: SettingsOf
-) -> Iterator[Place]:
-    """The places of a main table: every line in every column. Beside the study's lines there are those of
-    other methods that are stored or planned here, and those of other settings that were run.
+    study: Study, experiment: Experiment, found: Found, usual: UsualRuns, settings_of: SettingsOf
+) -> tuple[list[Line], dict[Place, tuple[str, PlannedCell]]]:
+    """The lines of a main table, and its places: the cell that is found there, its settings, and the seeds
+    that are planned in the usual ones.
+
+    Beside the study's lines there are those of other methods that are stored or planned here, and those of
+    other settings that were run.
     """
-    columns = experiment.columns
-    stored = {method for column, method in (*found, *planned) if column in columns}
-    others = stored - {line.method for line in study.lines}
-    own = [*study.lines, *(Line(name, study.title_of(name), is_own=False) for name in sorted(others))]
+    columns = [astuple(column) for column in experiment.columns]
+    stored = {method for *column, method in (*found, *usual) if tuple(column) in columns}
+    others = sorted(stored - {line.method for line in study.lines})
     lines = []
-    for line in own:
-        settings = {setting for column in columns for setting in found.get((column, line.runs), ())}
-        lines += [replace(line, setting=setting) if setting else line for setting in sorted({"", *settings})]
-    for column_number, column in enumerate(columns):
-        for line_number, line in enumerate(lines):
-            cell = found.get((column, line.runs), {}).get(line.setting, "")
-            is_usual = not line.setting and (column, line.runs) in planned
-            usual_cell, seeds = planned[column, line.runs] if is_usual else ("", ())
-            place = {
-                **asdict(column),
-                "column_number": column_number,
-                "line_number": line_number,
-                "line_object": line,
-                "is_baseline": False,
-                "point_object": experiment.points[0],
-                "inner": 0,
-                "setting": line.setting,
-                "cell": cell,
-                "hashes": (),
-                "seeds": seeds,
-                "is_planned": is_usual,
-            }
-            yield place, settings_of.get(cell or usual_cell, {})
+    for line in (*study.lines, *(Line(name, study.title_of(name), is_own=False) for name in others)):
+        settings = {setting for column in columns for setting in found.get((*column, line.runs), ())}
+        lines += [replace(line, setting=setting) for setting in sorted({"", *settings})]
+    places = {}
+    for column, line in product(experiment.columns, lines):
+        where = (*astuple(column), line.runs)
+        cell = found.get(where, {}).get(line.setting, "")
+        one = UNPLANNED if line.setting else usual.get(where, UNPLANNED)
+        of_runs = PlannedCell(settings_of[cell] if cell else one.settings, one.seeds, ())
+        places[column, line, experiment.points[0]] = cell, of_runs
+    return lines, places
 
 
 def members_frame(studies: Mapping[str, Study], places: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -191,43 +181,39 @@ def states(places: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
     origin, tuned          whose the runs are; whether a search found their settings
     seconds (median), megabytes, peak_mib (means)
     """
-    runs_by_place = defaultdict(list)
     read = ["place", "seed", "state", "reason", "tuning", "bundle", "bundle_state", "origin"]
+    runs_by_place = defaultdict(list)
     for run in rows_of(members[read]):
         runs_by_place[run.place].append(run)
     rows = []
     for place, planned in zip(places["place"], places["seeds"], strict=True):
         runs = runs_by_place[place]
-        lost = [run for run in runs if run.state != "done"]
         done_seeds = tuple(run.seed for run in runs if run.state == "done")
-        run_seeds = {run.seed for run in runs}.intersection(planned)
-        missing = []
-        if len(run_seeds) < len(planned):
-            missing.append(f"{len(run_seeds)} of {len(planned)} planned seeds")
-        state, failure = "not_run", ""
+        lost = [run for run in runs if run.state != "done"]
+        planned_runs = {run.seed for run in runs}.intersection(planned)
+        state, failure, missing = "" if done_seeds else "not_run", "", []
+        if len(planned_runs) < len(planned):
+            missing.append(f"{len(planned_runs)} of {len(planned)} planned seeds")
         if lost:
-            counts = Counter(run.state for run in lost)
-            state = min(counts, key=lambda name: (-counts[name], name))
-            first = next(run for run in lost if run.state == state)
-            failure = ": ".join([f"seed {first.seed}", *str(first.reason).strip().splitlines()[:1]])
-            missing.append(f"{len(lost)} of {len(runs)} runs without numbers ({state}, {failure})")
-        if done_seeds:
-            state, failure = "", ""
-        counted = len(runs), len(lost), len(planned)
+            ((lost_state, _),) = Counter(sorted(run.state for run in lost)).most_common(1)
+            first = next(run for run in lost if run.state == lost_state)
+            reason = ": ".join([f"seed {first.seed}", *first.reason.strip().splitlines()[:1]])
+            missing.append(f"{len(lost)} of {len(runs)} runs without numbers ({lost_state}, {reason})")
+            if not done_seeds:
+                state, failure = lost_state, reason
+        counts = len(runs), len(lost), len(planned)
         origin = "; ".join(sorted(set(map(_origin, runs))))
-        is_tuned = any(run.tuning == TUNED for run in runs[:1])
-        rows.append((place, *counted, done_seeds, "; ".join(missing), state, failure, origin, is_tuned))
+        is_tuned = bool(runs) and runs[0].tuning == TUNED
+        rows.append((place, *counts, done_seeds, "; ".join(missing), state, failure, origin, is_tuned))
     names = ["place", "runs", "lost", "planned", "done_seeds", "missing", "state", "state_reason"]
     frame = with_text_as_objects(pd.DataFrame(rows, columns=[*names, "origin", "tuned"]))
     done = members[members["is_done"]]
-    costs = pd.DataFrame(
-        {
-            "seconds": done.groupby("place")["seconds_total"].median(),
-            "megabytes": (done["bytes_up"] + done["bytes_down"]).groupby(done["place"]).mean() / 1e6,
-            "peak_mib": done.groupby("place")["peak_memory"].mean() / 2**20,
-        }
+    costs = done.assign(traffic=done["bytes_up"] + done["bytes_down"]).groupby("place")
+    return frame.assign(
+        seconds=frame["place"].map(costs["seconds_total"].median()),
+        megabytes=frame["place"].map(costs["traffic"].mean()) / 1e6,
+        peak_mib=frame["place"].map(costs["peak_memory"].mean()) / 2**20,
     )
-    return frame.join(costs, on="place")
 
 
 def _origin(run: Any) -> str:
@@ -235,8 +221,3 @@ def _origin(run: Any) -> str:
     if run.bundle:
         return f"bundle {run.bundle}: {run.bundle_state}"
     return f"shipped: {run.origin}" if run.origin else "own"
-
-
-def joined(first: pd.Series[str], second: pd.Series[str]) -> pd.Series[str]:
-    """Two columns of texts with ``; `` between those that are not empty."""
-    return first.where(second == "", second.where(first == "", first + "; " + second))

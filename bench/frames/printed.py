@@ -19,8 +19,8 @@ from bench.studies.study import Study
 EVERYBODY = {"protocol.participation": 1.0}
 """What papers mean that state nothing else: all clients train in every round."""
 
-VALUE = ["paper", "printed", "published_mean", "published_std", "status"]
-RUNS = ["n_p", "redrawn", "population", "bar", "published_on"]
+PRINTED = ["paper", "printed", "published_mean", "published_std", "status"]
+PRINTED += ["n_p", "redrawn", "population", "bar", "published_on"]
 """Columns that ``beside_published`` adds."""
 
 
@@ -56,17 +56,19 @@ def beside_published(
         dataset, scenario, clients = study.printed_column(column)
         where = cell.point_object.datasets.get(cell.dataset, dataset), scenario, clients
         asked = [*_asked(cell, targets[cell.study, cell.document, cell.comparison_number])]
-        place = next(((*what, *where) for what in asked if (*what, *where) in values), ())
-        row, target = values.get(place, (0, None))
-        printed = (target.paper, row, target.mean, target.std, target.status) if target else (np.nan,) * 5
+        found = next((values[*what, *where] for what in asked if (*what, *where) in values), None)
+        printed: tuple[Any, ...] = (np.nan,) * 5
         runs, bar, published_on = PublishedRuns(1), "", ""
-        if target and not cell.state:
-            runs = study.published_runs(target, column)
-            bar = cell.not_comparable or _bar(study, target, column, cell, settings[cell.place])
+        if found:
+            number, value = found
+            printed = value.paper, number, value.mean, value.std, value.status
+        if found and not cell.state:
+            runs = study.published_runs(value, column)
+            bar = cell.not_comparable or _bar(study, value, column, cell, settings[cell.place])
         elif not cell.state:
             published_on = _titles(study, cell.dataset, {one for what in asked for one in datasets[what]})
         rows.append((*printed, *astuple(runs), bar, published_on))
-    return cells.join(pd.DataFrame(rows, cells.index, [*VALUE, *RUNS]))
+    return cells.join(pd.DataFrame(rows, cells.index, PRINTED))
 
 
 def _asked(cell: Any, targets: tuple[Target, ...]) -> Iterator[tuple[str, ...]]:
@@ -87,22 +89,22 @@ def _titles(study: Study, dataset: str, datasets: set[str]) -> str:
     return ", ".join(sorted(title_of.get(one, study.title_of(one)) for one in datasets))
 
 
-def _bar(study: Study, target: Published, column: Column, row: Any, settings: Settings) -> str:
-    barred = study.barred(target, column, settings)
-    if barred:
-        return barred
-    varied = {*row.line_object.settings, *row.point_object.settings}
+def _bar(study: Study, target: Published, column: Column, cell: Any, settings: Settings) -> str:
+    """Why a published value is no target for the runs of a cell."""
+    varied = {*cell.line_object.settings, *cell.point_object.settings}
     stated = {**EVERYBODY, **study.paper_protocol(target, column)}
     paper_has = {key: value for key, value in stated.items() if key in settings and key not in varied}
     run = {key: settings[key] for key in paper_has}
-    run_difference = difference_text(run, paper_has)
-    if not run_difference:
-        return ""
-    return f"protocol differs: run with {run_difference}, the paper has {difference_text(paper_has, run)}"
+    difference = difference_text(run, paper_has)
+    if difference:
+        difference = (
+            f"protocol differs: run with {difference}, the paper has {difference_text(paper_has, run)}"
+        )
+    return study.barred(target, column, settings) or difference
 
 
 def readings_of(cells: pd.DataFrame) -> pd.DataFrame:
-    """A row a cell and reading, numbered by ``reading``: a published value may be that of several stages."""
+    """A row a cell and reading: a published value may be that of several stages."""
     may_be_any = cells["printed"].notna() & (cells["bar"] == "") & (cells["state"] == "")
     others = cells[may_be_any]
     lines = zip(others["line_object"], others["row"], others["stage"], strict=True)
@@ -112,4 +114,4 @@ def readings_of(cells: pd.DataFrame) -> pd.DataFrame:
     ]
     others = others.assign(stage=pd.Series(stages, others.index, dtype=object)).explode("stage")
     readings = pd.concat([cells, others.dropna(subset="stage")]).sort_values("order", kind="stable")
-    return readings.reset_index(drop=True).rename_axis("reading").reset_index()
+    return readings.reset_index(drop=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bench.federation.scenarios import parse
-from bench.frames.graded_cells import Results
+from bench.frames.graded_cells import VALUE, Results
 from bench.frames.stored_runs import WHERE, parts_of
 from bench.statistics.paired import COLUMNS, LEAST_RUNS_IN_COMMON, compare, compare_tasks, tie_groups
 from bench.statistics.summary import LEAST, rank_intervals
@@ -32,7 +32,7 @@ TASK = [*WHERE, "point"]
 """What a task is: a column of a table at one point, under the primary reading."""
 
 
-PLACE = ["document_number", "column_number", "inner", "line_number", "line_object"]
+PLACE = ["place", "document_number", "column_number", "inner", "line_number", "line_object"]
 """Columns of places by which tasks are ordered."""
 
 
@@ -87,14 +87,6 @@ class Ranking(NamedTuple):
         return [title for method, title in self.titles.items() if method not in ranked]
 
 
-def board_of(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells of a study's tables that compare methods, in the usual settings, under the first measure
-    beside the first published table, with the columns of their places.
-    """
-    is_first = (cells["comparison_number"] == 0) & (cells["position"] == 0) & cells["usual"]
-    return cells[is_first].merge(_places(study, results)[["place", *PLACE]], on="place")
-
-
 def _places(study: Study, results: Results) -> pd.DataFrame:
     """The places of a study's tables that compare methods, with document_number."""
     documents = [experiment.name for experiment in study.experiments if experiment.competes]
@@ -108,15 +100,15 @@ def competitors(study: Study, places: pd.DataFrame, guests: Collection[str] = ()
     no references, and of lines that show the same runs at the same stage the first.
     """
     lines = places[places["usual"]].sort_values(["document_number", "line_number"])
-    lines = lines.drop_duplicates(["document", "line_number"])
-    is_rival = [
-        line.ranked and (line.is_own or line.method in guests) and line.method not in study.references
-        for line in lines["line_object"]
-    ]
-    stages = [line.stage or study.primary.stage for line in lines["line_object"]]
-    rivals = lines.assign(line_stage=stages)[np.array(is_rival, bool)]
-    rivals = rivals.drop_duplicates(["reads", "line_stage"])
-    return dict(zip(rivals["method"], rivals["line"], strict=True))
+    titles: dict[str, str] = {}
+    shown = set()
+    for title, line in zip(lines["line"], lines["line_object"], strict=True):
+        is_rival = line.ranked and (line.is_own or line.method in guests)
+        runs = line.runs, line.stage or study.primary.stage
+        if is_rival and line.method not in study.references and runs not in shown:
+            shown.add(runs)
+            titles[line.method] = title
+    return titles
 
 
 def rank(
@@ -127,10 +119,12 @@ def rank(
     A task with numbers of fewer than half as many methods as the fullest one has only begun, and counts for
     none: groups are of the methods that all tasks have, and would shrink to those few.
     """
-    board = board_of(study, results, results.cells if cells is None else cells)
+    cells = results.cells if cells is None else cells
     places = _places(study, results)
+    is_first = (cells["comparison_number"] == 0) & (cells["position"] == 0) & cells["usual"]
+    board = cells[is_first].merge(places[PLACE], on="place")
     titles = competitors(study, places[places["method"].isin(board["method"])], guests)
-    board = tasks(board, list(titles))
+    board = _tasks(board, list(titles))
     planned = board["method"].value_counts()
     board = board[board["n"] > 0]
     counts = board.groupby("task")["method"].transform("size")
@@ -147,26 +141,39 @@ def rank(
             groups[number, method] = group
     keys = zip(board["task"], board["method"], strict=True)
     board = board.assign(group=pd.array([groups.get(key) for key in keys], "Int64"))
-    tests += _over_tasks(board, [method for method in titles if method in set(board["method"])])
+    means = board.pivot(index="task", columns="method", values="mean")
+    means = means[[method for method in titles if method in means]]
+    complete, datasets = means.dropna(axis=1), board.groupby("task")["dataset"].first()
+    if len(complete) >= LEAST:
+        tests.append(compare_tasks(complete))
+    if LEAST <= datasets.nunique() < len(datasets):
+        tests.append(compare_tasks(complete.groupby(datasets).mean(), "data set"))
     all_tests = pd.concat(tests, ignore_index=True)
-    ranks = _ranks(study, results, board, all_tests, titles)
-    return Ranking(study, ranks.assign(planned=ranks["method"].map(planned)), board, all_tests, titles)
+    order = _order(results.values, board, means, all_tests)
+    baseline = means.get(study.baseline, pd.Series(np.nan, means.index))
+    ranks = order.assign(
+        study=study.name,
+        method=order.index,
+        title=order.index.map(titles),
+        tasks=means.count(),
+        minus_baseline=means.sub(baseline, axis=0).mean(),
+    )
+    ranks = ranks[list(RANKS)].astype(RANKS).assign(planned=planned).reset_index(drop=True)
+    return Ranking(study, ranks, board, all_tests, titles)
 
 
-def tasks(board: pd.DataFrame, methods: list[str]) -> pd.DataFrame:
+def _tasks(board: pd.DataFrame, methods: list[str]) -> pd.DataFrame:
     """The cells of the methods with their task's number: every task once, from the first table that has it,
     and every method once, by its first line there.
     """
     ranked = np.array([line.ranked for line in board["line_object"]], bool)
     board = board[ranked & board["method"].isin(methods)]
-    board = board.assign(
-        point_number=board.groupby(["document", *TASK])["inner"].transform("min"),
-        method_number=board["method"].map(methods.index),
-    ).sort_values(["document_number", "column_number", "point_number", "method_number", "line_number"])
+    board = board.sort_values(["document_number", "column_number", "inner", "line_number"])
     board = board.drop_duplicates(["document", *TASK, "method"])
     first_document = board.groupby(TASK)["document_number"].transform("first")
     board = board[board["document_number"] == first_document]
-    return board.assign(task=board.groupby(TASK, sort=False).ngroup())
+    number, order = board.groupby(TASK, sort=False).ngroup(), board["method"].map(methods.index)
+    return board.assign(task=number, method_number=order).sort_values(["task", "method_number"])
 
 
 def scores_of(results: Results, cells: pd.DataFrame, average: str) -> pd.DataFrame:
@@ -174,9 +181,6 @@ def scores_of(results: Results, cells: pd.DataFrame, average: str) -> pd.DataFra
     ``bench.statistics.paired.COLUMNS``, place.
 
     Runs whose partition is not known cannot be paired and are left out.
-
-    Raises:
-        RequestError: a scenario is not installed, so that nobody knows which clients share items.
     """
     done = results.members[results.members["is_done"] & (results.members["partition_hash"] != "")]
     done = done[["place", "run", "seed", "partition_hash", "scenario"]]
@@ -196,49 +200,24 @@ def scores_of(results: Results, cells: pd.DataFrame, average: str) -> pd.DataFra
     return rows.sort_values(["place", "seed", "client"], ignore_index=True)[["place", *COLUMNS]]
 
 
-def _over_tasks(cells: pd.DataFrame, methods: list[str]) -> list[pd.DataFrame]:
-    """The tests over tasks, and those over data sets."""
-    complete = cells.pivot(index="task", columns="method", values="mean")[methods].dropna(axis=1)
-    datasets = cells.groupby("task")["dataset"].first()
-    tests = []
-    if len(complete) >= LEAST:
-        tests.append(compare_tasks(complete))
-    if LEAST <= datasets.nunique() < len(datasets):
-        tests.append(compare_tasks(complete.groupby(datasets).mean(), "data set"))
-    return tests
-
-
-def _ranks(
-    study: Study, results: Results, cells: pd.DataFrame, tests: pd.DataFrame, titles: dict[str, str]
+def _order(
+    values: pd.DataFrame, cells: pd.DataFrame, means: pd.DataFrame, tests: pd.DataFrame
 ) -> pd.DataFrame:
-    """A row for every method with numbers, with the columns ``RANKS``; those measured in every task come
-    first, then by mean rank, equal ones in the order of the study's lines.
+    """A row for every method of ``means`` [tasks, methods], its name the index: those measured in every task
+    come first, then by mean rank.
 
-    ``rank`` is the mean rank over the method's ``tasks`` among the methods measured there, ``low`` and
-    ``high`` its 95 % interval by bootstrap over tasks and runs; ``group`` its group of ties (of a single
-    task that of the task); ``minus_baseline`` the mean over tasks of its accuracy minus the baseline's.
+    ``rank`` is the mean rank over the method's tasks among the methods measured there, ``low`` and ``high``
+    its 95 % interval by bootstrap over tasks and runs; ``group`` its group of ties (of a single task that of
+    the task).
     """
-    methods = [method for method in titles if method in set(cells["method"])]
-    scores = cells.pivot(index="task", columns="method", values="mean")[methods]
-    key = ["place", "measure_number", "stage", "rule"]
-    values = cells[[*key, "task", "method"]].merge(results.values[[*key, "seed", "value"]], on=key)
+    values = cells[[*VALUE, "task", "method"]].merge(values[[*VALUE, "seed", "value"]], on=VALUE)
     runs = [part.pivot(index="seed", columns="method", values="value") for _, part in values.groupby("task")]
-    intervals = rank_intervals([task[[name for name in methods if name in task]] for task in runs])
-    intervals = intervals.loc[methods].assign(partial=scores.isna().any())
+    intervals = rank_intervals([task[[name for name in means if name in task]] for task in runs])
+    intervals = intervals.loc[list(means)].assign(partial=means.isna().any())
     order = intervals.sort_values(["partial", "rank"], kind="stable")
-    if len(scores) == 1:
-        groups: Any = cells.set_index("method")["group"]
-    else:
+    groups: Any = cells.set_index("method")["group"]
+    if len(means) > 1:
         over_tasks = tests[tests["unit"] == "task"]
         tested = {*over_tasks["first"], *over_tasks["second"]}
         groups = tie_groups([name for name in order.index if name in tested], over_tasks)
-    baseline = scores.get(study.baseline, pd.Series(np.nan, scores.index))
-    ranks = order.assign(
-        study=study.name,
-        method=order.index,
-        title=order.index.map(titles),
-        group=pd.Series(groups, dtype="Int64").reindex(order.index),
-        tasks=scores.count(),
-        minus_baseline=scores.sub(baseline, axis=0).mean(),
-    )
-    return ranks[list(RANKS)].astype(RANKS).reset_index(drop=True)
+    return order.assign(group=pd.Series(groups, dtype="Int64").reindex(order.index))

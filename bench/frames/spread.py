@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bench.engine.methods import METHODS
-from bench.errors import RequestError
-from bench.federation import scenarios
-from bench.federation.scenario import Scenario
-from bench.frames.stored_runs import WHERE, first_usual, rows_of
+from bench.federation.scenarios import parse
+from bench.frames.stored_runs import WHERE, rows_of, usual_of
 from bench.grids.grid import PARTITION_SEED
 from bench.studies.settings import PER_SEED, Settings
 from bench.studies.study import Study
@@ -29,6 +26,9 @@ OWN, POOLED, UNKNOWN, SAME_CLIENTS, REDRAWN = "own", "pooled", "none", "same cli
 
 SPLIT = "split"
 """The parts are the paper's and the roles are drawn: the spread is that between draws of the split alone."""
+
+Pools = tuple[pd.DataFrame, pd.DataFrame]
+"""What ``pools_of`` gives."""
 
 
 def between_partitions(values: pd.DataFrame) -> pd.DataFrame:
@@ -63,22 +63,17 @@ def between_partitions(values: pd.DataFrame) -> pd.DataFrame:
 def pooled(cells: pd.DataFrame) -> tuple[float, float]:
     """Root mean square of the spread of cells, and its degrees of freedom; missing where no cell has one.
 
-    ``cells`` has the columns dataset, scenario, clients, s_d and partitions. The cells of one column have the
-    same partitions, and count once in the degrees of freedom.
+    The cells of one column have the same partitions, and count once in the degrees of freedom.
     """
     known = cells.dropna(subset="s_d")
     if known.empty:
         return math.nan, math.nan
-    freedom = (known["partitions"] - 1).groupby([known[name] for name in ("dataset", "scenario", "clients")])
-    return float(np.sqrt((known["s_d"] ** 2).mean())), float(freedom.max().sum())
+    partitions = known.groupby(WHERE)["partitions"].max()
+    return float(np.sqrt((known["s_d"] ** 2).mean())), float((partitions - 1).sum())
 
 
 def with_spread(
-    cells: pd.DataFrame,
-    families: pd.DataFrame,
-    usual: pd.DataFrame,
-    splits: pd.DataFrame,
-    settings: Mapping[int, Settings],
+    cells: pd.DataFrame, values: pd.DataFrame, pools: Pools, settings: Mapping[int, Settings]
 ) -> pd.DataFrame:
     """The cells of a study under one reading, with these columns:
 
@@ -93,31 +88,29 @@ def with_spread(
     the spread between draws of the split alone.
 
     ``cells`` has the columns place, scenario, family, redrawn (every published run has clients of its own).
-    ``families`` is what ``between_partitions`` gives. ``usual`` and ``splits`` are the cells over which the
-    spread is pooled, as ``pools_of`` gives them.
+    ``values`` are those of all runs, as ``between_partitions`` takes them.
     """
-    cells = cells.join(families, on="family")
-    usual, splits = usual.join(families, on="family"), splits.join(families, on="family")
+    families = between_partitions(values)
+    usual, splits = (pool.join(families, on="family") for pool in pools)
     of_all, of_splits = pooled(usual), pooled(splits)
-    pools = {scenario: pooled(part) for scenario, part in usual.groupby("scenario")}
-    scenarios_own = {name: papers_own(name) for name in cells["scenario"].unique()}
+    of_scenarios = {name: pooled(part) for name, part in usual.dropna(subset="s_d").groupby("scenario")}
+    scenarios = {name: parse(name) for name in cells["scenario"].unique()}
+    cells = cells.join(families, on="family")
     nothing = math.nan, math.nan
     rows = []
     for cell in rows_of(cells[["place", "scenario", "redrawn", "partitions", "s_d"]]):
-        has_own = not math.isnan(cell.s_d)
-        own = cell.s_d, cell.partitions - 1
-        pool = pools.get(cell.scenario, of_all)
-        pool = of_all if math.isnan(pool[0]) else pool
-        per_seed = settings[cell.place].get(PARTITION_SEED) == PER_SEED
+        scenario, its_settings = scenarios[cell.scenario], settings[cell.place]
+        own = None if math.isnan(cell.s_d) else (cell.s_d, cell.partitions - 1)
+        pool = of_scenarios.get(cell.scenario, of_all)
+        per_seed = its_settings.get(PARTITION_SEED) == PER_SEED
         draws = 2 - int(cell.redrawn) - int(per_seed)
-        scenario = scenarios_own[cell.scenario]
-        if scenario and not scenario.deals_roles(tuple(settings[cell.place].get("protocol.split", ()))):
+        if scenario.papers_own and not scenario.deals_roles(tuple(its_settings.get("protocol.split", ()))):
             rows.append((SAME_CLIENTS, *nothing, 0))
-        elif scenario:
-            rows.append((SPLIT, *(own if has_own else of_splits), 2))
+        elif scenario.papers_own:
+            rows.append((SPLIT, *(own or of_splits), 2))
         elif cell.redrawn and per_seed:
             rows.append((REDRAWN, *nothing, 0))
-        elif has_own:
+        elif own:
             rows.append((OWN, *own, draws))
         else:
             rows.append((UNKNOWN if math.isnan(pool[0]) else POOLED, *pool, draws))
@@ -125,33 +118,21 @@ def with_spread(
     return cells.drop(columns="s_d").join(pd.DataFrame(rows, cells.index, names))
 
 
-def pools_of(study: Study, planned: pd.DataFrame, runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def pools_of(study: Study, runs: pd.DataFrame) -> Pools:
     """The cells over which a study pools the spread between partitions, and the spread between draws of the
     split: columns dataset, scenario, clients, family.
     """
     columns = pd.DataFrame(map(astuple, dict.fromkeys(study.columns)), columns=WHERE)
-    splits = cells_of_grids(study.split_grids, planned, runs)
-    usual = cells_of_grids(study.pooled_grids, planned, runs).merge(columns, on=WHERE)
+    usual = _cells_of_grids(study.pooled_grids, runs).merge(columns, on=WHERE)
+    splits = _cells_of_grids(study.split_grids, runs)
     return usual, splits if study.split_grids else splits[:0]
 
 
-def cells_of_grids(grids: Sequence[str], planned: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+def _cells_of_grids(grids: Sequence[str], runs: pd.DataFrame) -> pd.DataFrame:
     """The cells in the settings that grids plan (without grids: in the usual ones) whose methods train."""
     groups = runs[~runs["special"]].drop_duplicates("cell")
+    is_asked = groups["setting"] == ""
     if grids:
-        cells = first_usual(planned[planned["grid"].isin(grids)])["cell"]
-        groups = groups[groups["cell"].isin(cells)]
-    else:
-        groups = groups[groups["setting"] == ""]
-    kinds = METHODS.all()
-    trains = [name not in kinds or kinds[name].trains for name in groups["method"]]
-    return groups.loc[trains, [*WHERE, "family"]]
-
-
-def papers_own(name: str) -> Scenario[Any] | None:
-    """The scenario of that name if its clients hold the papers' own items; None where it is unknown here."""
-    try:
-        scenario = scenarios.parse(name)
-    except RequestError:
-        return None
-    return scenario if scenario.papers_own else None
+        is_asked = groups["cell"].isin({one.cell for one in usual_of(grids).values()})
+    idle = [name for name, kind in METHODS.all().items() if not kind.trains]
+    return groups.loc[is_asked & ~groups["method"].isin(idle), [*WHERE, "family"]]

@@ -40,12 +40,8 @@ ROUNDING = 1e-9
 """Slack for binary fractions: 72.26 - 71.26 is a difference of one point."""
 
 STATES = {
-    "not_run": "not run",
-    "no_data": "no data",
-    "not_applicable": "not applicable",
-    "failed": "failed",
-    "oom": "oom",
-    "diverged": "diverged",
+    name: name.replace("_", " ")
+    for name in ("not_run", "no_data", "not_applicable", "failed", "oom", "diverged")
 }
 """State of a run or cell without numbers -> its verdict."""
 
@@ -54,7 +50,8 @@ GRADED = ["difference", "low_difference", "high_difference", "tolerance", "verdi
 
 
 def graded(cells: pd.DataFrame) -> pd.DataFrame:
-    """The grades of cells with a published mean and at least ``LEAST_GRADED`` measured values.
+    """The grades of cells with a published mean and at least ``LEAST_GRADED`` measured values: the columns
+    ``GRADED``, with the same index.
 
     Reads the columns
         n, mean, std                   measured values: number, mean, sample standard deviation
@@ -64,12 +61,9 @@ def graded(cells: pd.DataFrame) -> pd.DataFrame:
                                        freedom; how often its square counts
         control                        mean of the method that learns nothing; missing where unknown
         margin                         points by which a reproduction may be off
-    and gives the columns ``GRADED``, with the same index:
-        difference                     measured minus published mean
-        low_difference, high_difference  90 % interval of the difference
-        tolerance                      a compatible difference is at most that large
-        verdict                        one of ``GRADES``
-        rests_on_spread                compatible with the spread between partitions, above or below without
+
+    ``low_difference`` to ``high_difference`` is the 90 % interval of the difference. A cell
+    ``rests_on_spread`` if it is compatible, and above or below without the spread between partitions.
     """
     number, number_printed = cells["n"].to_numpy(float), cells["n_p"].to_numpy(float)
     variances, freedoms = _errors(cells, number, number_printed)

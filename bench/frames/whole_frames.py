@@ -1,7 +1,7 @@
 """The public frames: of runs, clients and curves as they are stored, and of what studies say of them.
 
-Cells and ranks are kept as files for as long as neither results nor code change; those of the results that
-ship come with the suite. Only they need torch, when they are collected.
+Frames that take long are kept as files for as long as neither results nor code change; those of cells and
+ranks of the results that ship come with the suite. Only these two need torch, when they are collected.
 """
 
 from __future__ import annotations
@@ -9,31 +9,23 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import entry_points
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from bench import paths
-from bench.errors import unknown
 from bench.metric_names import ACCURACY, Metric
 from bench.replacement import replacing_file
-from bench.spec import RunSpec
-from bench.store.tables import Tables
-from bench.studies.members import check_kept, client_rows, curves_by_run
-from bench.studies.shipped import OWN
+
+if TYPE_CHECKING:
+    from bench.store.tables import Tables
 
 PLACE = ["run", "spec_hash", "dataset", "scenario", "clients", "method", "seed"]
 """Columns by which the rows of two frames belong together."""
-
-READING = ("stage", "split", "rule")
-
-MOST_NAMES = 100
-"""Different texts that a column of names has at most."""
 
 FOLDER = "frames"
 CODE = ("bench", "bench.methods", "bench.datasets", "bench.reports", "bench.results")
@@ -47,26 +39,18 @@ TOGETHER = 60
 def whole_frame(
     name: str, source: Tables, metric: Metric = ACCURACY, filters: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
-    """A frame with the rows that match all ``filters``; cells and clients by a metric.
+    """The frame ``runs``, ``clients`` or ``curves`` with the rows that match all ``filters``."""
+    from bench.studies.members import check_kept, client_rows, curves_by_run
 
-    Raises:
-        RequestError: there is no run, none keeps what the metric needs, or as ``matching``.
-    """
     filters = filters or {}
-    if name in ("cells", "ranks"):
-        return matching(name, frames_of_studies(source, metric)[name], filters)
     all_runs = source.runs().rename(columns={"id": "run"})
     if name == "runs":
-        return matching(name, _with_results(all_runs, source), filters)
+        return matching(_with_results(all_runs, source), filters)
     done = all_runs.loc[all_runs["state"] == "done", PLACE]
-    done = matching(name, done, {key: filters[key] for key in filters if key in PLACE})
+    done = matching(done, {key: filters[key] for key in filters if key in PLACE})
     runs = done["run"].tolist()
-    asked = {key: filters[key] for key in READING if isinstance(filters.get(key), str)}
-    if name == "curves":
-        asked["rule"] = "last"
-    rows = client_rows(source, runs, metric, **asked)
-    if rows.empty:  # then ``matching`` says which readings there are
-        rows = client_rows(source, runs, metric, rule=asked["rule"] if name == "curves" else None)
+    rule = "last" if name == "curves" else filters.get("rule")
+    rows = client_rows(source, runs, metric, filters.get("stage"), filters.get("split"), rule)
     if metric != ACCURACY:
         check_kept(metric, runs, rows)
     if name == "curves":
@@ -81,22 +65,24 @@ def whole_frame(
     run_columns = _with_categories(done).set_index("run", drop=False).loc[rows["run"]]
     rows = _with_categories(rows).drop(columns="run")
     together = [run_columns.reset_index(drop=True), rows.reset_index(drop=True)]
-    return matching(name, pd.concat(together, axis=1), filters)
+    return matching(pd.concat(together, axis=1), filters)
 
 
 def _with_results(runs: pd.DataFrame, source: Tables) -> pd.DataFrame:
     """All runs with settings, test accuracy and origin."""
-    first_runs = runs.drop_duplicates("cell").set_index("cell")["spec"]
+    from bench.spec import RunSpec
+    from bench.studies.members import client_rows
+
     settings = {
         cell: json.dumps(RunSpec.model_validate_json(text).settings(), sort_keys=True)
-        for cell, text in first_runs.items()
+        for cell, text in runs.drop_duplicates("cell").set_index("cell")["spec"].items()
     }
     results = client_rows(source, runs["run"].tolist(), ACCURACY, "trained", "test", "best_val")
     means = 100.0 * results.groupby("run")["value"].mean()
     runs = runs.assign(
         settings=runs["cell"].map(settings),
         test=runs["run"].map(means).astype(float),
-        origin=runs["origin"].replace({OWN: "own"}) if "origin" in runs else "own",
+        origin=runs["origin"].replace({"": "own"}) if "origin" in runs else "own",
     )
     return runs.astype(dict.fromkeys(runs.select_dtypes(["object", "str"]), "str"))
 
@@ -106,77 +92,61 @@ def _with_categories(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.astype(dict.fromkeys(rows.select_dtypes(["string", "object"]), "category"))
 
 
-def matching(name: str, frame: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
-    """The rows of the frame of a name that match every filter: a column and a value, or several.
-
-    Raises:
-        RequestError: there is no such column, or no such name in a column of few names.
-    """
-    rows = frame
+def matching(frame: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows that match every filter: a column and a value, or several."""
     for column, value in filters.items():
-        if column not in frame:
-            raise unknown(f"column of {name}:", column, frame.columns)
-        is_several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
-        choices = list(value) if is_several else [value]
-        known = set(frame[column].unique())
-        for choice in choices:
-            if isinstance(choice, str) and choice not in known and 0 < len(known) <= MOST_NAMES:
-                raise unknown(f"{column} among the {name}:", choice, known)
-        rows = rows[rows[column].isin(choices)]
-    return rows.reset_index(drop=True)
+        is_one = isinstance(value, str) or not isinstance(value, Iterable)
+        frame = frame[frame[column].isin([value] if is_one else list(value))]
+    return frame.reset_index(drop=True)
 
 
 def frames_of_studies(source: Tables, metric: Metric = ACCURACY) -> dict[str, pd.DataFrame]:
     """The frames of what studies say, all rows of each, by name; ranks are of accuracy."""
-    from bench.frames.graded_cells import COLUMNS, PUBLIC, collect
+    from bench.frames.graded_cells import COLUMNS, PUBLIC, collect, no_rows
     from bench.frames.ranking import RANKS, rank
     from bench.studies.study import STUDIES
 
     studies = [study() for study in STUDIES.all().values()]
     results = collect(source, studies, metric)
     rankings = [rank(study, results) for study in studies] if metric == ACCURACY else []
-    tables = [pd.DataFrame(columns=list(RANKS)).astype(RANKS), *(each.ranks for each in rankings if each)]
-    ranks = pd.concat(tables[1:] or tables, ignore_index=True)
+    ranks = [ranking.ranks[list(RANKS)] for ranking in rankings if ranking]
     types = {name: COLUMNS[name] for name in PUBLIC}
-    return {"cells": results.cells[PUBLIC].astype(types), "ranks": ranks[list(RANKS)].astype(RANKS)}
+    all_ranks = pd.concat(ranks or [no_rows(RANKS)], ignore_index=True).astype(RANKS)
+    return {"cells": results.cells[PUBLIC].astype(types), "ranks": all_ranks}
 
 
-def kept(name: str, db: str | None, own: bool, metric: Metric) -> pd.DataFrame:
-    """The frame ``cells`` or ``ranks`` of these results, collected now if it is not kept; older ones go.
+def kept(name: str, db: str | None, own: bool, metric: Metric = ACCURACY) -> pd.DataFrame:
+    """The frame ``cells``, ``ranks`` or ``runs`` of these results, made now if it is not kept."""
+    shipped = SHIPPED_FOLDER / f"{name}.parquet"
+    if metric == ACCURACY and not (db or own) and is_up_to_date(shipped):
+        return pd.read_parquet(shipped)
+    read, state = stamp(db, own).split("-")
+    older = f"{name}-{metric}-{read}-*.parquet"
+    file = paths.home() / FOLDER / older.replace("*", state)
+    if file.is_file():
+        return pd.read_parquet(file)
 
-    Raises:
-        RequestError: as ``whole_frame``, or a database that cannot be read.
-    """
-    shipped_file = shipped(name, db, own) if metric == ACCURACY else None
-    if shipped_file:
-        return pd.read_parquet(shipped_file)
-    folder = paths.home() / FOLDER / stamp(db, own)
-    file = folder / f"{name if metric == ACCURACY else f'{name}-{metric}'}.parquet"
-    if not file.is_file():
-        from bench.studies.shipped import opened_results
+    from bench.studies.shipped import opened_results
 
-        with opened_results(db, own) as source:
-            frame = frames_of_studies(source, metric)[name]
-        folder.mkdir(parents=True, exist_ok=True)
+    with opened_results(db, own) as source:
+        frame = whole_frame(name, source) if name == "runs" else frames_of_studies(source, metric)[name]
+    with suppress(OSError):  # a home that cannot be written can be read
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for older_file in file.parent.glob(older):
+            older_file.unlink()
         with replacing_file(file) as temporary_file:
             frame.to_parquet(temporary_file, index=False)
-        for old_folder in folder.parent.glob(f"{folder.name.partition('-')[0]}-*"):
-            if old_folder != folder:
-                shutil.rmtree(old_folder, ignore_errors=True)
-    return pd.read_parquet(file)
+    return frame
 
 
-def shipped(name: str, db: str | None, own: bool, folder: Path = SHIPPED_FOLDER) -> Path | None:
-    """The file of a frame that comes with the suite; None where it may not be what would be collected: there
-    is something of the user's own, or code or results that are younger than the frame.
+def is_up_to_date(file: Path) -> bool:
+    """Whether a frame that ships is what would be collected: it is there, nothing is the user's own, and no
+    code or result is younger.
     """
-    file = folder / f"{name}.parquet"
-    database = Path(paths.default_database().removeprefix("sqlite:///"))
-    plugins = os.environ.get("BENCH_PLUGINS") or not entry_points().groups.isdisjoint(CODE)
-    if db or own or plugins or not file.is_file() or database.exists() or any(_tuned_files()):
-        return None
+    if not file.is_file() or os.environ.get("BENCH_PLUGINS") or any(map(Path.exists, _own_files(None))):
+        return False
     last_change = max(path.stat().st_mtime for path in _sources() if path.parent != SHIPPED_FOLDER)
-    return file if last_change <= file.stat().st_mtime + TOGETHER else None
+    return last_change <= file.stat().st_mtime + TOGETHER
 
 
 def ship() -> None:
@@ -197,29 +167,30 @@ def stamp(db: str | None, own: bool) -> str:
     """What is read, and what the frames depend on, as hashes: names, sizes and times of code, results and
     databases.
     """
-    digest = hashlib.sha256(json.dumps([db, own, os.environ.get("BENCH_PLUGINS", "")]).encode())
+    plugins = os.environ.get("BENCH_PLUGINS", "")
+    digest = hashlib.sha256(json.dumps([db, own, plugins]).encode())
     read = digest.hexdigest()[:8]
-    url = db or paths.default_database()
-    database = Path(url.removeprefix("sqlite:///"))
-    wal = Path(f"{database}-wal")
-    plugins = [Path(name) for name in os.environ.get("BENCH_PLUGINS", "").split(os.pathsep) if name]
-    for path in (*_sources(), *plugins, database, wal, *sorted(_tuned_files())):
+    for path in (*_sources(), *map(Path, filter(None, plugins.split(os.pathsep))), *_own_files(db)):
         if path.is_file():
             status = path.stat()
             digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
-    if not url.startswith("sqlite:///"):  # nobody can tell from here whether it has changed
+    if db and not db.startswith("sqlite:///"):  # nobody can tell from here whether it has changed
         digest.update(os.urandom(16))
     return f"{read}-{digest.hexdigest()[:32]}"
 
 
-def _tuned_files() -> Iterator[Path]:
-    """The user's own tuned configurations."""
-    return paths.home().glob("tuned/*")
+def _own_files(db: str | None) -> Iterator[Path]:
+    """The database, with what is not in it yet, and the user's own tuned configurations."""
+    database = (db or paths.default_database()).removeprefix("sqlite:///")
+    yield Path(database)
+    yield Path(f"{database}-wal")
+    yield from sorted(paths.home().glob("tuned/*"))
 
 
 def _sources() -> Iterator[Path]:
     """Code and results, and what decides how pages look."""
+    kinds = {".py", ".toml", ".csv", ".json", ".parquet", ".j2", ".css"}
     for package in CODE:
-        root = Path(str(files(package)))
-        for kind in ("py", "toml", "csv", "json", "parquet", "j2", "css"):
-            yield from sorted(root.rglob(f"*.{kind}"))
+        for path in sorted(Path(str(files(package))).rglob("*")):
+            if path.suffix in kinds:
+                yield path

@@ -15,7 +15,7 @@ from toy_study import PlannedToy, ToyStudy
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.frames.graded_cells import collect
-from bench.frames.stored_runs import UsualRuns
+from bench.frames.stored_runs import Usual, UsualRuns
 from bench.report.captions import notes
 from bench.report.tables import document_of
 from bench.reports.fedhgn import FedHGN
@@ -34,9 +34,8 @@ def usual(method: str, **hyper: float) -> UsualRuns:
     spec = RunSpec(
         dataset="cora", scenario="s", clients=1, method="m", seed=0, protocol=CORA, hyper=dict(hyper)
     )
-    row = ("quickstart", "cora", "non-overlapping", 10, method, "usual", (0, 1), False)
-    columns = ["grid", "dataset", "scenario", "clients", "method", "cell", "seeds", "per_seed"]
-    return pd.DataFrame([row], columns=columns), {"usual": settings_of(spec)}
+    planned = Usual("usual", settings_of(spec), (0, 1), False, "quickstart")
+    return {("cora", "non-overlapping", 10, method): planned}
 
 
 def twice(database: MemoryStore, method: str, correct: list[Any], **options: Any) -> None:

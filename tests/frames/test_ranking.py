@@ -14,7 +14,7 @@ from stored_runs import MemoryStore
 from toy_study import ToyStudy
 
 from bench.frames.graded_cells import collect
-from bench.frames.ranking import RANKS, Ranking, board_of, competitors
+from bench.frames.ranking import RANKS, Ranking, competitors, rank
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedhgn import FedHGN
 from bench.spec import Protocol
@@ -46,10 +46,8 @@ def named(study: Study, database: MemoryStore, *asked: str) -> set[str]:
     """The competitors among the methods that a request asks for, or among all."""
     results = collect(database, [study])
     cells = results.cells[results.cells["method"].isin(asked)] if asked else results.cells
-    places = results.places[results.places["method"].isin(board_of(study, results, cells)["method"])]
-    tables = {experiment.name: n for n, experiment in enumerate(study.experiments) if experiment.competes}
-    places = places[places["document"].isin(tables)]
-    return set(competitors(study, places.assign(document_number=places["document"].map(tables)), asked))
+    ranking = rank(study, results, cells, asked)
+    return set(ranking.titles) if ranking else set()
 
 
 def test_the_paper_s_methods_compete_and_no_other_that_was_run() -> None:
@@ -68,9 +66,13 @@ def test_a_method_that_the_request_names_competes_too_but_no_reference() -> None
 
 
 def test_unranked_rows_are_out_and_other_stages_of_the_same_runs_are_in() -> None:
-    database = filled(CORA_TASKS[:1])
-    assert "global_hgnn" not in named(FedHGN(), database)
-    assert {"fedavg", "fedavg_ft"} <= named(FedAGHN(), database)
+    def titles(study: Study) -> set[str]:
+        places = collect(filled(CORA_TASKS[:1]), [study]).places.assign(document_number=0)
+        documents = [experiment.name for experiment in study.experiments if experiment.competes]
+        return set(competitors(study, places[places["document"].isin(documents)]))
+
+    assert "global_hgnn" not in titles(FedHGN())
+    assert {"fedavg", "fedavg_ft"} <= titles(FedAGHN())
 
 
 def test_ranks_groups_and_the_difference_to_local() -> None:

@@ -12,7 +12,7 @@ from toy_study import PlannedToy
 from tuned_studies import CELL, study, tuned_run
 
 from bench.report.document import DocumentCells
-from bench.resolve import resolve
+from bench.report.tables import document_of
 from bench.tune.apply import configurations
 from bench.tune.record import Record, write
 
@@ -85,13 +85,15 @@ def test_runs_of_the_own_search_do_not_hide_those_of_the_suite_s(tmp_path: Path)
     }
 
 
-def test_one_line_over_all_columns_also_where_one_search_had_fewer_trials(tmp_path: Path) -> None:
-    other = resolve("citeseer", "non-overlapping", 10, "fedavg", 0)
+def test_a_caption_says_what_the_searches_of_a_line_were_granted(tmp_path: Path) -> None:
     database = MemoryStore()
     database.add_run(tuned_run(CELL), [71, 91])
-    database.add_run(tuned_run(other), [31, 51])
-    searches = [SHORT, study(granted=3, used=3, cell=other)]
-    assert lines(tmp_path, database, searches) == {"tuned here, 2 to 3 of 3 trials": ("tuned", [81, 41])}
+    text = " ".join(document_of(table(tmp_path, database, [SHORT], ())).fine_print)
+    assert (
+        text.count("3 trials and 1,800 client epochs at most, by validation accuracy of seeds 1000, 1001")
+        == 1
+    )
+    assert "reported on others" not in text
 
 
 def test_a_search_under_another_protocol_is_named_by_it(tmp_path: Path) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from stored_runs import MemoryStore
 from toy_study import PlannedToy
 from tuned_studies import CELL, on_partition, study, tuned_run
 
 from bench.frames.graded_cells import collect
-from bench.frames.stored_runs import UsualRuns
+from bench.frames.stored_runs import Usual, UsualRuns
 from bench.report.document import Document
 from bench.report.terminal import show, text_of
 from bench.report.tuned import tuned_document
@@ -24,8 +23,6 @@ from bench.tune.record import write
 
 PROX = resolve("cora", "non-overlapping", 10, "fedprox", 0)
 LOCAL = resolve("cora", "non-overlapping", 10, "local", 0)
-
-USUAL = ["grid", "dataset", "scenario", "clients", "method", "cell", "seeds", "per_seed"]
 
 UNDROPPED = CELL.client.model_copy(update={"dropout": 0.0})
 
@@ -99,13 +96,12 @@ def test_the_own_search_comes_before_that_of_the_suite(own: Path, tmp_path: Path
 def test_runs_on_other_partitions_than_the_search_had_are_no_pair(own: Path, tmp_path: Path) -> None:
     write(own, study())
     database, drawn = MemoryStore(), on_own(CELL, 5)
-    cell = drawn.cell_on_any_partition
-    usual = pd.DataFrame([("", "cora", "non-overlapping", 10, "fedavg", cell, (), True)], columns=USUAL)
+    usual = Usual(drawn.cell_on_any_partition, settings_of(drawn, per_seed=True), (), True)
     for seed in (5, 6):
         clients = f"{seed:016d}"
         database.add_run(on_own(CELL, seed), [60, 80], partition_hash=clients)
         database.add_run(tuned_run(CELL, seed, seed), [70, 90], partition_hash=clients)
-    assert document(database, tmp_path, (usual, {cell: settings_of(drawn, per_seed=True)})) is None
+    assert document(database, tmp_path, {("cora", "non-overlapping", 10, "fedavg"): usual}) is None
 
 
 def on_own(cell: RunSpec, seed: int) -> RunSpec:

@@ -9,7 +9,7 @@ from stored_runs import MemoryStore
 from study_cells import CORA_20, NON, cells_of, experiments, one, printed_beside, shown, spec
 
 from bench.frames.graded_cells import values_of
-from bench.frames.stored_runs import usual_frame
+from bench.frames.stored_runs import usual_of
 from bench.grids import expand, load_grid, plan
 from bench.report import tables
 from bench.report.document import Document
@@ -248,7 +248,7 @@ def test_a_method_without_a_grid_is_usual_in_the_protocol_of_its_columns_grid() 
 
 def settings_measured(database: MemoryStore, method: str, grids: tuple[str, ...]) -> dict[str, float]:
     """Setting -> mean of a method in the main table, where some grids say what is usual."""
-    cells = shown(FedSheafHN, "table1", database, usual=usual_frame(grids)).cells
+    cells = shown(FedSheafHN, "table1", database, usual=usual_of(grids)).cells
     found = cells[(cells["method"] == method) & (cells["n"] > 0) & cells["primary"]]
     return dict(zip(found["setting"], found["mean"], strict=True))
 
