@@ -12,7 +12,6 @@ from toy_study import PlannedToy
 from tuned_studies import CELL, study, tuned_run
 
 from bench.report.document import DocumentCells
-from bench.report.tables import document_of
 from bench.tune.apply import configurations
 from bench.tune.record import Record, write
 
@@ -83,17 +82,6 @@ def test_runs_of_the_own_search_do_not_hide_those_of_the_suite_s(tmp_path: Path)
         "tuned here, 3 trials": ("tuned", [80]),
         "tuned, 3 trials": ("tuned", [41]),
     }
-
-
-def test_a_caption_says_what_the_searches_of_a_line_were_granted(tmp_path: Path) -> None:
-    database = MemoryStore()
-    database.add_run(tuned_run(CELL), [71, 91])
-    text = " ".join(document_of(table(tmp_path, database, [SHORT], ())).fine_print)
-    assert (
-        text.count("3 trials and 1,800 client epochs at most, by validation accuracy of seeds 1000, 1001")
-        == 1
-    )
-    assert "reported on others" not in text
 
 
 def test_a_search_under_another_protocol_is_named_by_it(tmp_path: Path) -> None:
