@@ -138,7 +138,7 @@ def test_pairs_have_their_intervals_and_long_names_are_whole() -> None:
     (mark,) = marks(1)
     panel = Panel("pairs", "Cora", data, (Mark("m0", name, mark.look),))
     axes = canvas_of(panel, panel).axes[0]
-    bars, measured, published = axes.collections
+    bars, measured, _, published, _ = axes.collections  # the others are the legend's
     assert [path.vertices[:, 0].tolist() for path in bars.get_paths()] == [[78.0, 82.0], [68.0, 72.0]]
     assert [each.get_offsets()[0, 0] for each in (measured, published)] == [80.0, 70.0]
     assert axes.texts[0].get_text().replace("\n", " ") == name
