@@ -9,7 +9,6 @@ from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.grids import Planned, expand, load_grid
-from bench.hyper import HyperParameters, tunable
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.tune.tuning import REPORT_SEEDS, configured, search_seeds, search_space, tunings
@@ -57,16 +56,10 @@ def test_a_default_outside_of_the_values_joins_them_and_batches_have_no_dropout(
     assert "client.dropout" not in search_space(resolve("cifar10", "dirichlet0.1", 10, "fedavg", 0))
 
 
-def test_a_fourth_parameter_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Many(HyperParameters):
-        one: float = tunable(1.0, search=[1.0])
-        two: float = tunable(1.0, search=[1.0])
-        three: float = tunable(1.0, search=[1.0])
-        four: float = tunable(1.0, search=[1.0])
-
-    monkeypatch.setattr(METHODS.named("local"), "Hyper", Many)
-    with pytest.raises(RequestError, match=r"4 tunable parameters \(one, two, three, four\); at most 3"):
-        search_space(resolve("cora", "non-overlapping", 3, "local", 0))
+def test_a_parameter_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.tune.tuning.MOST_OWN", 2)
+    with pytest.raises(RequestError, match=r"fedsheafhn declares 3 tunable parameters \(.*\); at most 2"):
+        search_space(spec_of("fedsheafhn"))
 
 
 def test_a_configuration_changes_what_it_names_and_nothing_else() -> None:
@@ -113,9 +106,8 @@ def planned(method: str, variant: str = "") -> Planned:
 
 
 def test_one_search_serves_a_method_and_those_that_read_its_run() -> None:
-    searches, skipped = tunings(
-        [planned("fedavg"), planned("fedavg_ft"), planned("majority"), planned("local")], 5, (1000,)
-    )
+    runs = [planned(method) for method in ("fedavg", "fedavg_ft", "majority", "local")]
+    searches, skipped = tunings(runs, 5, (1000,))
     assert [search.spec.method for search in searches] == ["fedavg", "local"]
     assert skipped == {"majority cora non-overlapping 10": "majority does not train"}
     (alone,), _ = tunings([planned("fedavg_ft")], 5, (1000,))
