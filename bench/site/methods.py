@@ -13,11 +13,10 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from bench.engine.method import Method
-from bench.frames.stored_runs import WHERE, parts_of, rows_of
+from bench.frames.stored_runs import WHERE, rows_of
 from bench.hyper import hyper_parameters
-from bench.site.boards import run_links
-from bench.spec import RunSpec
-from bench.studies.settings import Column, difference_text, settings_of
+from bench.site.boards import dataset_title
+from bench.studies.settings import Column
 
 NOT_HERE = "This method is not installed here: nothing is known of it but its runs."
 
@@ -61,23 +60,14 @@ def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> Me
 
 def other_runs(
     runs: pd.DataFrame, shown_hashes: Collection[str]
-) -> dict[str, list[tuple[Column, str, list[Any]]]]:
-    """Method -> its runs whose spec hash is not among ``shown_hashes``: where, with which settings, and
-    ``RUN`` of each.
-    """
-    runs_by_method = defaultdict(list)
+) -> dict[str, dict[tuple[str, str], list[Any]]]:
+    """Method -> federation and settings -> its runs whose spec hash is not among ``shown_hashes``."""
+    found: dict[str, dict[tuple[str, str], list[Any]]] = defaultdict(lambda: defaultdict(list))
     unshown_runs = runs[~runs["spec_hash"].isin(shown_hashes)]
-    for (method, *where), part in parts_of(unshown_runs, ["method", *WHERE]):
-        first_runs = part.drop_duplicates("cell")
-        settings = [
-            settings_of(RunSpec.model_validate_json(run.spec), per_seed=run.cell == run.family)
-            for run in rows_of(first_runs)
-        ]
-        texts = [difference_text(one, settings[0]) for one in settings]
-        setting = part["cell"].map(dict(zip(first_runs["cell"], texts, strict=True)))
-        for text, links in run_links(part.assign(setting=setting), "setting").items():
-            runs_by_method[method].append((Column(*where), text, links))
-    return runs_by_method
+    for run in rows_of(unshown_runs.sort_values([*WHERE, "setting", "seed"], kind="stable")):
+        where = Column(run.dataset, run.scenario, run.clients).description(dataset_title(run.dataset))
+        found[run.method][where, run.setting].append(run)
+    return found
 
 
 def html(docstring: str) -> Markup:

@@ -1,7 +1,7 @@
 """Single runs as records for the page of a run, in files that the page loads one at a time.
 
 A file holds the runs whose spec hashes begin alike: a call with JSON, deflated and in Base64, which needs no
-escapes. Results and curves are read a block of runs at a time.
+escapes.
 """
 
 from __future__ import annotations
@@ -10,24 +10,19 @@ import base64
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from bench.frames.stored_runs import rows_of
+from bench.frames.stored_runs import parts_of, rows_of
 from bench.metric_names import ACCURACY
 from bench.runner.run_details import command
 from bench.site.folder import dataset_page, method_page
 from bench.spec import RunSpec
 from bench.store.tables import Tables
 from bench.studies.members import client_rows, curves_by_run
-
-BLOCK = 4000
-"""Runs whose results are in memory at a time."""
 
 LEVEL = 4
 """Of compression: the next ones take twice and three times as long for files that are a tenth smaller."""
@@ -57,45 +52,33 @@ def write(
     """
     environments = source.table("environments")
     descriptions = dict(zip(environments["id"], map(json.loads, environments["description"]), strict=True))
-    number = 0
-    for first, shard in groupby(_records(source, titles, boards), lambda item: item[0][:2]):
-        runs = dict(shard)
-        number += len(runs)
-        known = {run["environment_id"] for run in runs.values()} - {None}
-        content = {"runs": runs, "environments": {name: descriptions[name] for name in sorted(known)}}
-        text = json.dumps(content, allow_nan=False, separators=(",", ":"))
-        blob = base64.b64encode(zlib.compress(text.encode(), LEVEL)).decode()
-        (folder / f"runs-{first}.js").write_text(f'benchRuns("{blob}");\n', encoding="ascii", newline="\n")
-    return number
-
-
-def _records(
-    source: Tables, titles: Mapping[str, str], boards: Mapping[str, Sequence[Mapping[str, str]]]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Spec hash and record of every run, in the order of the hashes."""
     runs = source.runs().sort_values("spec_hash", ignore_index=True)
-    commands: dict[str, str] = {}
-    for start in range(0, len(runs), BLOCK):
-        block = runs.iloc[start : start + BLOCK]
+    # Results and curves of a sixteenth of the runs are in memory at a time.
+    for _, block in runs.groupby(runs["spec_hash"].str[:1]):
         rows = client_rows(source, block.loc[block["state"] == "done", "id"].tolist(), ACCURACY)
         rows = rows[rows["split"].isin(SPLITS)]
         results, curves = _results(rows), _curves(source, rows)
         stored = json.loads(block[STORED].to_json(orient="records", date_format="iso", date_unit="s"))
+        shards: dict[str, dict[str, Any]] = defaultdict(dict)
         for run, record in zip(rows_of(block), stored, strict=True):
-            cell = run.cell or run.spec_hash
-            if cell not in commands:
-                commands[cell] = command(RunSpec.model_validate_json(run.spec), [-1])
-            record |= {
+            shards[run.spec_hash[:2]][run.spec_hash] = record | {
                 "spec": json.loads(run.spec),
-                "command": commands[cell].replace("--seed -1", f"--seed {run.seed}"),
-                "title": titles.get(run.method, run.method),
-                "page": method_page(run.method) if run.method in titles else "",
+                "command": command(RunSpec.model_validate_json(run.spec)),
+                "title": titles[run.method],
+                "page": method_page(run.method),
                 "data": dataset_page(run.dataset),
                 "boards": boards.get(run.spec_hash, ()),
                 "results": results.get(run.id, ()),
                 "curves": curves.get(run.id, ()),
             }
-            yield run.spec_hash, record
+        for first, records in shards.items():
+            known = {record["environment_id"] for record in records.values()} - {None}
+            content = {"runs": records, "environments": {name: descriptions[name] for name in sorted(known)}}
+            text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+            blob = base64.b64encode(zlib.compress(text.encode(), LEVEL)).decode()
+            path = folder / f"runs-{first}.js"
+            path.write_text(f'benchRuns("{blob}");\n', encoding="ascii", newline="\n")
+    return len(runs)
 
 
 def _results(rows: pd.DataFrame) -> dict[int, list[list[Any]]]:
@@ -122,17 +105,8 @@ def _curves(source: Tables, rows: pd.DataFrame) -> dict[int, list[list[Any]]]:
     last_rows = rows[rows["rule"] == "last"]
     for split in SPLITS:
         curves = curves_by_run(source, last_rows[last_rows["split"] == split], split)
-        first_rows = curves[curves["row"] == 1]
-        lengths = np.diff([*first_rows.index, len(curves)]).tolist()
-        values = curves["clients"].round(2).tolist()
-        for run, length in zip(rows_of(first_rows), lengths, strict=True):
-            kept = thinned(length)
-            accuracies = [values[run.Index + number - 1] for number in kept]
-            found[run.run].append([run.stage, split, kept, accuracies])
+        for (run, stage), curve in parts_of(curves, ["run", "stage"]):
+            step = (len(curve) - 1) // POINTS + 1
+            kept = curve[(curve["row"] % step == 1 % step) | (curve["row"] == len(curve))]
+            found[run].append([stage, split, kept["row"].tolist(), kept["clients"].round(2).tolist()])
     return {run: sorted(curves) for run, curves in found.items()}
-
-
-def thinned(length: int) -> list[int]:
-    """The numbers of the evaluations that are kept of a curve of that length, from 1."""
-    kept = list(range(1, length + 1, (length - 1) // POINTS + 1))
-    return kept if kept[-1] == length else [*kept, length]

@@ -6,15 +6,17 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+import pandas as pd
 import pytest
 from pages import loaded
 from site_database import EVIL, PARTITION, REASON, TEN, spec
+from stored_runs import MemoryStore
 
 from bench import __version__
 from bench.site import run_shards
 from bench.spec import RunSpec
-from bench.store import open_store
-from bench.studies.shipped import merged
+
+LENGTHS = {"test": 450, "val": 200}
 
 COMMAND = "bench sweep -d cora -s non-overlapping -k 10 -m fedavg --seed 2 --set protocol.rounds=3"
 
@@ -53,21 +55,10 @@ def test_the_record_of_a_run_holds_what_is_stored(site: Path) -> None:
     assert (lost["state"], lost["reason"], lost["results"]) == ("failed", REASON, [])
 
 
-def test_runs_are_whole_where_few_are_in_memory_at_a_time(
-    database: str, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run_shards, "BLOCK", 4)
-    with open_store(database, create=False) as store:
-        assert run_shards.write(merged(store, []), tmp_path, {}, {}) == len(store.runs())
-    found = {path.name: loaded(path) for path in tmp_path.iterdir()}
-    assert set(found) == {path.name for path in (site / "data").glob("runs-*.js")}
-    for name, shard in found.items():
-        for digest, run in shard["runs"].items():
-            wanted = loaded(site / "data" / name)["runs"][digest]
-            assert run == {**wanted, **{key: run[key] for key in ("boards", "title", "page")}}
-
-
-def test_long_curves_keep_every_kth_row_and_the_last() -> None:
-    assert run_shards.thinned(450) == [*range(1, 450, 3), 450]
-    assert run_shards.thinned(200) == [*range(1, 201)]
-    assert run_shards.thinned(1) == [1]
+def test_long_curves_keep_every_kth_row_and_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pd.DataFrame({"run": 1, "stage": "trained", "row": range(1, 451), "clients": 50.0})
+    monkeypatch.setattr(run_shards, "curves_by_run", lambda source, clients, split: rows[: LENGTHS[split]])
+    clients = pd.DataFrame({"rule": ["last"], "split": ["test"]})
+    long, short = run_shards._curves(MemoryStore(), clients)[1]
+    assert long[:3] == ["trained", "test", [*range(1, 450, 3), 450]]
+    assert short[:3] == ["trained", "val", [*range(1, 201)]]

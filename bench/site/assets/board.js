@@ -1,5 +1,5 @@
 "use strict";
-/* The site works without this file but for single runs. It sorts, searches and filters boards. All text goes into the page as text, never as HTML. */
+/* The site works without this file but for single runs. It sorts and searches boards. All text goes into the page as text, never as HTML. */
 (function () {
   function element(tag, attributes, ...children) {
     const made = document.createElement(tag);
@@ -11,20 +11,8 @@
   /* Boards ------------------------------------------------------------------------------------- */
 
   function board(table) {
-    const form = document.getElementById("filters");
     const heads = [...table.tHead.rows[0].cells];
     const rows = [...table.querySelectorAll("tr.row")];
-
-    function open(row, shown) {
-      row.nextElementSibling.hidden = !shown;
-      row.querySelector(".more").setAttribute("aria-expanded", String(shown));
-    }
-    for (const row of rows) {
-      const button = row.querySelector(".more");
-      button.hidden = false;
-      button.addEventListener("click", () => open(row, row.nextElementSibling.hidden));
-      open(row, false);
-    }
 
     /* What a row is sorted by: a number, a text, or nothing, which comes last in either direction. */
     function key(row, place) {
@@ -37,12 +25,12 @@
       const descending = before ? before === "ascending" : head.dataset.sort !== "ascending";
       for (const other of heads) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-      const sorted = [...rows].sort((a, b) => {
+      rows.sort((a, b) => {
         const [one, two] = [key(a, place), key(b, place)];
         if (one === "" || two === "") return (one === "") - (two === "");
         return (descending ? -1 : 1) * (one < two ? -1 : one > two ? 1 : 0);
       });
-      for (const row of sorted) row.parentElement.append(row, row.nextElementSibling);
+      for (const row of rows) row.parentElement.append(row);
     }
     heads.forEach((head, place) => {
       if (!head.classList.contains("number") && !head.dataset.sort) return;
@@ -51,39 +39,24 @@
       button.addEventListener("click", () => sort(head, place));
     });
 
-    function filter() {
-      const { q, ...asked } = Object.fromEntries(new FormData(form));
-      const words = q.trim().toLowerCase();
-      for (const row of rows) {
-        const has = { ...row.parentElement.dataset, ...row.dataset };
-        row.hidden = !row.textContent.toLowerCase().includes(words) ||
-          Object.entries(asked).some(([name, value]) => value && value !== has[name]);
-        if (row.hidden) open(row, false);
+    /* Show the rows that, with the head of their table, have every word. */
+    function find() {
+      const words = search.value.toLowerCase().split(/\s+/);
+      for (const body of table.tBodies) {
+        const [head, ...found] = body.rows;
+        for (const row of found) {
+          const text = (head.textContent + " " + row.textContent).toLowerCase();
+          row.hidden = !words.every((word) => text.includes(word));
+        }
+        body.hidden = found.every((row) => row.hidden);
       }
-      for (const body of table.tBodies) body.hidden = !body.querySelector("tr.row:not([hidden])");
       const shown = rows.filter((row) => !row.hidden).length;
-      document.getElementById("count").textContent = shown ? shown + " of " + rows.length + " rows" : "No row passes the filters.";
+      document.getElementById("count").textContent = shown + " of " + rows.length + " rows";
     }
-
-    /* Show the row that the address names. */
-    function target() {
-      const row = rows.find((row) => "#" + row.id === location.hash);
-      if (!row) return;
-      form.reset();
-      const settings = form.elements.namedItem("settings");
-      if (settings) settings.value = row.parentElement.dataset.settings;
-      filter();
-      open(row, true);
-      row.scrollIntoView({ block: "center" });
-    }
-    form.hidden = false;
-    form.querySelector("details").open = window.matchMedia("(min-width: 40rem)").matches;
-    form.addEventListener("input", filter);
-    form.addEventListener("submit", (event) => event.preventDefault());
-    form.addEventListener("reset", () => setTimeout(filter));
-    window.addEventListener("hashchange", target);
-    filter();
-    target();
+    const search = document.getElementById("search");
+    search.addEventListener("input", find);
+    document.getElementById("find").hidden = false;
+    find();
   }
 
   /* A run -------------------------------------------------------------------------------------- */
