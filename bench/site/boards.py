@@ -11,15 +11,12 @@ import pandas as pd
 
 from bench.dataset import DATASETS
 from bench.frames.graded_cells import Results
-from bench.frames.ranking import TASK, Ranking
-from bench.frames.stored_runs import DEFAULT, TUNED
+from bench.frames.ranking import Ranking
+from bench.frames.stored_runs import DEFAULT, TUNED, parts_of
 from bench.metric_names import ACCURACY
 from bench.site.folder import board_page
 from bench.statistics.summary import LEAST_RUNS
 from bench.studies.study import Study
-
-TRUSTED = ("", "verified")
-"""States of a bundle (none: one's own or shipped runs) whose methods may take part in a ranking."""
 
 Row = Mapping[str, Any]
 """A row of a board by the names of its columns, None where a number is missing."""
@@ -64,17 +61,13 @@ def board_rows(study: Study, cells: pd.DataFrame, ranking: Ranking | None, resul
     )
     order = ["document_number", "column_number", "inner", "kind", "is_empty", "loss"]
     rows = rows.sort_values(order, kind="stable", ignore_index=True)
-    rows["group"] = pd.array([None] * len(rows), "Int64")
-    if ranking:
-        key = [*TASK, "method"]
-        groups = ranking.cells[[*key, "group"]].dropna().drop_duplicates(key, keep="last")
-        rows = rows.drop(columns="group").merge(groups, on=key, how="left")
-        rows["group"] = rows["group"].where(rows["usual"])
+    groups = ranking.cells.set_index("place")["group"].dropna().to_dict() if ranking else {}
     members = results.members[results.members["place"].isin(rows["place"])]
     runs = run_links(members, "place")
     pages = rows["dataset"].map(lambda dataset: board_page(study.name, dataset))
     numbers = (rows.groupby("dataset").cumcount() + 1).astype(str)
     return rows.assign(
+        group=pd.array([groups.get(place) for place in rows["place"]], "Int64"),
         runs=rows["place"].map(lambda place: runs[place]),
         board=pages,
         anchor=pages.map(lambda page: Path(page).stem) + "-" + numbers,
@@ -158,8 +151,9 @@ def guests(study: Study, results: Results, suite: Collection[str]) -> tuple[list
     cells = results.cells[(results.cells["study"] == study.name) & results.cells["document"].isin(competing)]
     members = results.members[results.members["place"].isin(cells["place"])]
     others = members[~members["method"].isin(own_methods)]
-    is_known = (others["bundle_state"] == "") | others["bundle_sampled"].astype(bool)
-    was_made_again = is_known.groupby([others["method"], others["bundle"], others["bundle_state"]]).any()
-    is_trusted = was_made_again & was_made_again.index.isin(TRUSTED, level="bundle_state")
-    trust = {str(name): bool(part.all()) for name, part in is_trusted.groupby(level="method")}
-    return sorted(name for name in trust if trust[name]), sorted(n for n in trust if not trust[n])
+    waiting: set[str] = set()
+    for (method, bundle), runs in parts_of(others, ["method", "bundle"]):
+        is_verified = (runs["bundle_state"] == "verified").all() and runs["bundle_sampled"].any()
+        if bundle and not is_verified:
+            waiting.add(method)
+    return sorted({*others["method"]} - waiting), sorted(waiting)

@@ -22,15 +22,12 @@ PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
 
 
 def file_name(name: str) -> str:
-    """A name for a file, without its ending: the name itself where that is harmless everywhere.
-
-    Else what is left of it with a digest. The dot before the digest occurs in no plain name, so two
-    names never share a file, on file systems that ignore case neither.
+    """A name for a file: the name itself where that is harmless everywhere, else a digest after a dot, which
+    no plain name has.
     """
     if PLAIN.fullmatch(name):
         return name
-    stem = re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-")[:40]
-    return f"{stem or 'x'}.{hashlib.blake2b(name.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
+    return f"x.{hashlib.blake2b(name.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
 
 
 def board_page(study: str, dataset: str) -> str:

@@ -30,7 +30,7 @@ from bench.site.boards import (
     with_pictures,
 )
 from bench.site.folder import board_page, dataset_page, method_page, run_page
-from bench.site.methods import about, other_runs
+from bench.site.methods import about
 from bench.site.templating import Pages, records
 from bench.store.tables import Tables
 from bench.studies.study import Study
@@ -121,9 +121,6 @@ def _notes(ranking: Ranking | None, waiting: Sequence[str]) -> list[str]:
         if ranking.ranks["group"].notna().any():
             sentences.append(GROUPS)
         notes.append(" ".join(filter(None, sentences)))
-        if ranking.unranked_titles:
-            titles = ", ".join(ranking.unranked_titles)
-            notes.append(f"Without numbers in default settings, not ranked: {titles}.")
     if waiting:
         notes.append(f"Not ranked until runs of theirs are made again and verified: {', '.join(waiting)}.")
     return notes
@@ -207,7 +204,6 @@ def _write_methods(
             ranks = section.ranking.ranks
             titles |= dict(zip(ranks["method"], ranks["title"], strict=True))
     rows_by_method = rows_by(rows, "method")
-    unshown_runs = other_runs(results.runs, {run.spec_hash for row in rows for run in row["runs"]})
     names = sorted({*methods, *results.runs["method"], *rows_by_method})
     descriptions = {name: about(name, methods, titles.get(name, "")) for name in names}
     for name, description in descriptions.items():
@@ -217,7 +213,6 @@ def _write_methods(
             method=description,
             base=descriptions.get(description.preset_of),
             rows=rows_by_method.get(name, []),
-            beside=unshown_runs.get(name, {}),
         )
     return {name: description.title for name, description in descriptions.items()}
 

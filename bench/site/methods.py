@@ -1,22 +1,17 @@
-"""What a method's page says of it: from its class, and from the runs that stand on no board."""
+"""What a method's page says of it, from its class."""
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-import pandas as pd
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from bench.engine.method import Method
-from bench.frames.stored_runs import WHERE, rows_of
 from bench.hyper import hyper_parameters
-from bench.site.boards import dataset_title
-from bench.studies.settings import Column
 
 NOT_HERE = "This method is not installed here: nothing is known of it but its runs."
 
@@ -56,18 +51,6 @@ def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> Me
         " ".join(docs[0].split("\n\n")[0].split()) if docs else cls.title,
         hyper_parameters(cls.Hyper),
     )
-
-
-def other_runs(
-    runs: pd.DataFrame, shown_hashes: Collection[str]
-) -> dict[str, dict[tuple[str, str], list[Any]]]:
-    """Method -> federation and settings -> its runs whose spec hash is not among ``shown_hashes``."""
-    found: dict[str, dict[tuple[str, str], list[Any]]] = defaultdict(lambda: defaultdict(list))
-    unshown_runs = runs[~runs["spec_hash"].isin(shown_hashes)]
-    for run in rows_of(unshown_runs.sort_values([*WHERE, "setting", "seed"], kind="stable")):
-        where = Column(run.dataset, run.scenario, run.clients).description(dataset_title(run.dataset))
-        found[run.method][where, run.setting].append(run)
-    return found
 
 
 def html(docstring: str) -> Markup:

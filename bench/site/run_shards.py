@@ -33,7 +33,7 @@ POINTS = 200
 SPLITS = ("test", "val")
 
 STORED = [
-    *("state", "reason", "origin", "bundle", "bundle_state", "bundle_sampled", "bundle_close"),
+    *("state", "reason", "origin", "bundle", "bundle_state"),
     *("partition_hash", "environment_id", "started", "device"),
     *("code_version", "source_hash", "method_numerics", "engine_numerics"),
     *("seconds_total", "seconds_client", "seconds_server", "seconds_evaluation"),

@@ -8,11 +8,14 @@ from statistics import mean, stdev
 
 import pandas as pd
 import pytest
-from pages import BOARD, Page, board
+from pages import BOARD, Page, board, parts
 from scipy import stats
-from site_database import BUNDLE, EVIL, REASON, TEN, build_site, fill, means
+from site_database import BUNDLE, EVIL, REASON, TEN, build_site, done, fill, means, spec
+from stored_runs import save
 
 from bench.site.boards import with_pictures
+from bench.spec import Protocol
+from bench.store import open_store
 
 
 def test_a_row_shows_the_numbers_of_the_database(site: Path) -> None:
@@ -67,6 +70,19 @@ def test_a_verified_guest_is_ranked_if_a_run_of_it_was_made_again(
     assert (EVIL in waiting) == (not findings)
 
 
+def test_other_settings_stand_behind_the_usual_ones(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'bench.db'}"
+    fill(url)
+    with open_store(url, create=True) as store:
+        other = spec(TEN, "fedavg", 0).model_copy(update={"protocol": Protocol(rounds=2)})
+        save(store, other, done(90, 10))  # better than all in usual settings
+    build_site(url, tmp_path / "site")
+    bodies = [parts(body, "tr") for body in Page(tmp_path / "site" / BOARD).all("tbody")]
+    heads = [body[0]["text"].partition(" clients · ")[2].partition(" axis")[0] for body in bodies]
+    assert heads == ["default settings", "other settings", "default settings"]
+    assert "94.50" in bodies[1][1]["text"]  # mean of 90 .. 99
+
+
 def test_a_picture_holds_every_number_in_its_place() -> None:
     count = 7
     rows = pd.DataFrame(
@@ -98,9 +114,7 @@ def test_a_board_shows_95_percent_intervals(site: Path) -> None:
     ends = stats.t.interval(0.95, 2, mean(values), stdev(values) / 3**0.5)
     text = (site / BOARD).read_text(encoding="utf-8")
     low, high = map(float, re.findall(r"10 clients .*?axis (\d+) to (\d+)", text)[0])
-    (row,) = re.findall(
-        r'<tr id="[^"]+" class="row"[^>]*>(?:(?!</tr>).)*>FedAvg</a>.*?</tr>', text, re.DOTALL
-    )[:1]
+    row = next(row for row in text.split("<tr")[1:] if ">FedAvg</a>" in row)
     drawn = re.search(r'class="interval" x1="([\d.]+)%" x2="([\d.]+)%"', row)
     assert drawn
     for place, end in zip(drawn.groups(), ends, strict=True):

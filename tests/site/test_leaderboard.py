@@ -19,10 +19,11 @@ from bench.store import open_store
 from bench.studies.shipped import merged
 
 
-def test_every_run_has_a_link(site: Path) -> None:
+def test_every_run_of_a_board_has_a_link_there_and_on_its_methods_page(site: Path) -> None:
     known = {run for shard in site.glob("data/runs-*.js") for run in loaded(shard)["runs"]}
-    links = [link for path in site.rglob("*.html") for link in Page(path).links]
-    assert {link.partition("run.html#")[2] for link in links if "run.html#" in link} == known
+    for kind in ("board", "method"):
+        links = [link for path in site.glob(f"{kind}/*.html") for link in Page(path).links]
+        assert {link.partition("run.html#")[2] for link in links if "run.html#" in link} == known
     assert len(known) == sum(map(len, BASES.values())) + 3
 
 

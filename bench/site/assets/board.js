@@ -94,8 +94,7 @@
     });
     const rounds = [...new Set(columns.flatMap((column) => [...column.keys()]))].sort((a, b) => a - b);
     const rows = rounds.map((round) => [Number(round.toFixed(2)), ...columns.map((column) => fixed(column.get(round) ?? null, 2))]);
-    const missing = curves.some(([, split]) => split === "val") ? [] : [paragraph("Shipped and imported runs keep no validation curves.")];
-    return [...missing, element("details", {}, element("summary", {}, "The curves as numbers"), table("Curves", ["Round", ...labels], rows))];
+    return [element("details", {}, element("summary", {}, "The curves as numbers"), table("Curves", ["Round", ...labels], rows))];
   }
 
   /* Accuracy in percent by split, stage and rule; first those that a board shows which the run stands in. */
@@ -109,8 +108,7 @@
 
   function origin(run) {
     if (!run.bundle) return run.origin ? "shipped: " + run.origin : "own";
-    return "bundle " + run.bundle + ": " + run.bundle_state + (run.bundle_sampled ? ", this run was made again" : "") +
-      (run.bundle_close ? ", close but not equal" : "");
+    return "bundle " + run.bundle + ": " + run.bundle_state;
   }
 
   function show(hash, run, environments) {
