@@ -18,9 +18,7 @@ from stored_runs import MemoryStore, save
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
-from bench.grids import Filters, expand, load_grid
 from bench.hyper import HyperParameters, tunable
-from bench.reports.fedsheafhn import FedSheafHN
 from bench.site.leaderboard import build
 from bench.spec import Protocol, RunSpec
 from bench.store import open_store
@@ -35,21 +33,10 @@ EVIL = '<img src=x onerror="window.hacked=1">'
 
 REASON = "out of luck\u2028</script><script>window.hacked=1</script> & 'so on'"
 BUNDLE = "<b onclick='window.hacked=1'>bundle</b>"
-CHECKED = datetime(2026, 3, 4, 23, 59)
-"""When the evil runs were verified, if they were."""
-
-PLANNED = expand(load_grid("fedpub_protocol"), Filters(seeds=(0,)))[0]
-
 PARTITION = "abcdef0123456789" * 4
 
 TEN = Column("cora", "non-overlapping", 10)
 TWENTY = Column("cora", "non-overlapping", 20)
-
-
-def table1(*columns: Column) -> Experiment:
-    """A main table in the layout of FedSheafHN's Table 1."""
-    beside = Comparison("Table 1", (Target("fedsheafhn_final", "Table 1"),))
-    return Experiment("table1", "Table 1", (beside,), main=True, columns=columns)
 
 
 class Tiny(Study):
@@ -58,7 +45,15 @@ class Tiny(Study):
     name = "tiny"
     title = "Tiny <study>"
     grids = ()
-    experiments = (table1(TEN, TWENTY),)
+    experiments = (
+        Experiment(
+            "table1",
+            "Table 1",
+            (Comparison("Table 1", (Target("fedsheafhn_final", "Table 1"),)),),
+            main=True,
+            columns=(TEN, TWENTY),
+        ),
+    )
     lines = (
         Line("local", "Local"),
         Line("fedavg", "FedAvg"),
@@ -67,26 +62,11 @@ class Tiny(Study):
         Line("fedsheafhn", "FedSheafHN"),
     )
     primary = Reading("trained", "best_val")
-    readings = (Reading("received", "best_val"),)
-    titles = {"cora": "Cora"}  # noqa: RUF012
-    data_table = FedSheafHN.data_table
-    paper_titles = FedSheafHN.paper_titles
 
 
 class Renamed(Tiny):
-    """A table that knows a method by a name of its own, and an experiment set beside a paper."""
+    """A table that knows a method by a name of its own."""
 
-    experiments = (
-        table1(TEN, Column("cora", "non-overlapping", 5)),
-        Experiment(
-            "others",
-            "What others do",
-            (Comparison("A paper"),),
-            grid="fedpub_protocol",
-            columns=(Column(*PLANNED.names[:3]),),
-            lines=(Line(PLANNED.method),),
-        ),
-    )
     lines = (Line("local", "Local"), Line("fedavg", "Plain averaging"), Line("fedprox", "FedProx"))
 
 
@@ -177,7 +157,7 @@ def fill(url: str, bundle_state: str = "unverified", findings: Sequence[str] = (
                 imported=datetime(2026, 2, 3),
                 state=bundle_state,
                 sample=json.dumps({run.spec_hash: text for run, text in zip(evil_runs, found, strict=False)}),
-                checked=None if bundle_state == "unverified" else CHECKED,
+                checked=None if bundle_state == "unverified" else datetime(2026, 3, 4),
             )
             session.add(bundle)
             session.flush()
@@ -185,20 +165,10 @@ def fill(url: str, bundle_state: str = "unverified", findings: Sequence[str] = (
                 run.bundle_id = bundle.id
 
 
-def build_site(url: str, out: Path) -> None:
+def build_site(url: str, out: Path, study: type[Study] = Tiny) -> None:
     """Write the site of a database alone."""
     with open_store(url, create=False) as store:
-        build(merged(store, []), {"tiny": Tiny}, COMPETITORS, out)
-
-
-def build_renamed(folder: Path) -> Path:
-    """The site of ``Renamed``, with one run of its experiment."""
-    url = f"sqlite:///{folder / 'bench.db'}"
-    fill(url)
-    with open_store(url, create=True) as store:
-        save(store, PLANNED.spec, done(60, PLANNED.spec.clients))
-        build(merged(store, []), {"tiny": Renamed}, COMPETITORS, folder / "site")
-    return folder / "site"
+        build(merged(store, []), {"tiny": study}, COMPETITORS, out)
 
 
 def means(column: Column, method: str) -> list[float]:

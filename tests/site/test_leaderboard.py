@@ -9,7 +9,7 @@ from statistics import mean
 import pandas as pd
 import pytest
 from pages import Page, board, loaded, records
-from site_database import BASES, BUNDLE, COMPETITORS, EVIL, TEN, Tiny, means
+from site_database import BASES, BUNDLE, COMPETITORS, EVIL, TEN, Renamed, Tiny, build_site, means
 
 from bench.dataset import DATASETS
 from bench.errors import RequestError
@@ -60,7 +60,9 @@ def test_the_front_page_says_what_was_found(site: Path) -> None:
     assert "15 runs, of them 1 diverged, 2 failed" in said
 
 
-def test_a_method_has_one_name_in_ranking_list_and_page(renamed: Path) -> None:
+def test_a_method_has_one_name_in_ranking_list_and_page(database: str, tmp_path: Path) -> None:
+    renamed = tmp_path / "site"
+    build_site(database, renamed, Renamed)
     page = Page(renamed / "index.html")
     ranking = records(next(table for table in page.tables if table[0][0] == "Method"))
     assert "Plain averaging" in {row["Method"] for row in ranking}
