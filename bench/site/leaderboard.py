@@ -164,7 +164,7 @@ def _write(
             )
     rows = [row for section in sections for board in section.boards.values() for row in board]
     titles = _write_methods(pages, results, sections, rows, methods)
-    datasets = sorted({*results.runs["dataset"], *(row["dataset"] for row in rows)})
+    datasets = {*results.runs["dataset"], *(row["dataset"] for row in rows)}
     for name in datasets:
         boards = [(one.about, one.boards[name]) for one in sections if name in one.boards]
         kind = DATASETS.all().get(name)
@@ -180,7 +180,7 @@ def _write(
         sections=shown,
         measured=sum(section.measured for section in sections),
         methods=titles,
-        datasets=datasets,
+        datasets=sorted(datasets, key=lambda name: dataset_title(name).lower()),
         states=sorted(Counter(results.runs["state"]).items()),
         runs=len(results.runs),
     )

@@ -14,23 +14,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from bench.frames.stored_runs import parts_of, rows_of
+from bench.frames.stored_runs import rows_of
 from bench.metric_names import ACCURACY
 from bench.runner.run_details import command
 from bench.site.folder import dataset_page, method_page
 from bench.spec import RunSpec
 from bench.store.tables import Tables
-from bench.studies.members import client_rows, curves_by_run
+from bench.studies.members import client_rows
 
 LEVEL = 4
 """Of compression: the next ones take twice and three times as long for files that are a tenth smaller."""
-
-POINTS = 200
-"""Rows of a curve that a record keeps; of a longer one every k-th and the last."""
-
-SPLITS = ("test", "val")
 
 STORED = [
     *("state", "reason", "origin", "bundle", "bundle_state"),
@@ -53,11 +46,9 @@ def write(
     environments = source.table("environments")
     descriptions = dict(zip(environments["id"], map(json.loads, environments["description"]), strict=True))
     runs = source.runs().sort_values("spec_hash", ignore_index=True)
-    # Results and curves of a sixteenth of the runs are in memory at a time.
+    # Results of a sixteenth of the runs are in memory at a time.
     for _, block in runs.groupby(runs["spec_hash"].str[:1]):
-        rows = client_rows(source, block.loc[block["state"] == "done", "id"].tolist(), ACCURACY)
-        rows = rows[rows["split"].isin(SPLITS)]
-        results, curves = _results(rows), _curves(source, rows)
+        results = _results(source, block.loc[block["state"] == "done", "id"].tolist())
         stored = json.loads(block[STORED].to_json(orient="records", date_format="iso", date_unit="s"))
         shards: dict[str, dict[str, Any]] = defaultdict(dict)
         for run, record in zip(rows_of(block), stored, strict=True):
@@ -69,7 +60,6 @@ def write(
                 "data": dataset_page(run.dataset),
                 "boards": boards.get(run.spec_hash, ()),
                 "results": results.get(run.id, ()),
-                "curves": curves.get(run.id, ()),
             }
         for first, records in shards.items():
             known = {record["environment_id"] for record in records.values()} - {None}
@@ -81,10 +71,12 @@ def write(
     return len(runs)
 
 
-def _results(rows: pd.DataFrame) -> dict[int, list[list[Any]]]:
+def _results(source: Tables, runs: list[int]) -> dict[int, list[list[Any]]]:
     """Run -> accuracy in percent by split, stage and rule: mean over clients, mean over their samples, sample
     standard deviation over clients, lowest; None where a number is missing.
     """
+    rows = client_rows(source, runs, ACCURACY)
+    rows = rows[rows["split"].isin(("test", "val"))]
     rows = rows.assign(value=100.0 * rows["value"], right=100.0 * rows["value"] * rows["samples"])
     by_reading = rows.groupby(["run", "split", "stage", "rule"], observed=True)
     numbers = by_reading.agg(
@@ -95,18 +87,3 @@ def _results(rows: pd.DataFrame) -> dict[int, list[list[Any]]]:
     for run, *reading in json.loads(numbers.round(4).reset_index().to_json(orient="values")):
         found[run].append(reading)
     return found
-
-
-def _curves(source: Tables, rows: pd.DataFrame) -> dict[int, list[list[Any]]]:
-    """Run -> its curves by stage and split: evaluations (from 1), and accuracy there in percent, mean over
-    clients. Of a curve with more than ``POINTS`` evaluations every k-th and the last.
-    """
-    found = defaultdict(list)
-    last_rows = rows[rows["rule"] == "last"]
-    for split in SPLITS:
-        curves = curves_by_run(source, last_rows[last_rows["split"] == split], split)
-        for (run, stage), curve in parts_of(curves, ["run", "stage"]):
-            step = (len(curve) - 1) // POINTS + 1
-            kept = curve[(curve["row"] % step == 1 % step) | (curve["row"] == len(curve))]
-            found[run].append([stage, split, kept["row"].tolist(), kept["clients"].round(2).tolist()])
-    return {run: sorted(curves) for run, curves in found.items()}

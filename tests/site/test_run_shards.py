@@ -6,17 +6,11 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-import pandas as pd
-import pytest
 from pages import loaded
 from site_database import EVIL, PARTITION, REASON, TEN, spec
-from stored_runs import MemoryStore
 
 from bench import __version__
-from bench.site import run_shards
 from bench.spec import RunSpec
-
-LENGTHS = {"test": 450, "val": 200}
 
 COMMAND = "bench sweep -d cora -s non-overlapping -k 10 -m fedavg --seed 2 --set protocol.rounds=3"
 
@@ -43,9 +37,6 @@ def test_the_record_of_a_run_holds_what_is_stored(site: Path) -> None:
     assert results["test", "received", "best_val"][0] == mean(counts) - 1
     assert results["val", "trained", "best_val"] == [80, 80, 0, 80]
     assert results["val", "trained", "last"][0] == 40
-    curves = {(stage, split): points for stage, split, *points in run["curves"]}
-    assert curves["trained", "test"] == [[1, 2, 3], [78.5, 79.5, 78.5]]
-    assert curves["received", "val"] == [[1, 2, 3], [20, 80, 40]]
     assert run["seconds_total"] == 2.5
     assert (run["code_version"], run["method_numerics"], run["engine_numerics"]) == (__version__, 1, 2)
     assert run["started"] == "2026-01-02T03:04:05"
@@ -53,12 +44,3 @@ def test_the_record_of_a_run_holds_what_is_stored(site: Path) -> None:
     assert machines[str(run["environment_id"])] == {"python": "3.11", "note": EVIL}
     lost, _ = record(site / "data", spec(TEN, "fedprox", 1))
     assert (lost["state"], lost["reason"], lost["results"]) == ("failed", REASON, [])
-
-
-def test_long_curves_keep_every_kth_row_and_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = pd.DataFrame({"run": 1, "stage": "trained", "row": range(1, 451), "clients": 50.0})
-    monkeypatch.setattr(run_shards, "curves_by_run", lambda source, clients, split: rows[: LENGTHS[split]])
-    clients = pd.DataFrame({"rule": ["last"], "split": ["test"]})
-    long, short = run_shards._curves(MemoryStore(), clients)[1]
-    assert long[:3] == ["trained", "test", [*range(1, 450, 3), 450]]
-    assert short[:3] == ["trained", "val", [*range(1, 201)]]

@@ -84,19 +84,6 @@
       .flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
   }
 
-  /* The curves as columns beside the rounds, which are shares of one where every local epoch was evaluated. */
-  function curves({ spec, curves }) {
-    if (!curves.length) return [element("p", {}, "No curves are kept of this run.")];
-    const labels = curves.map(([stage, split]) => stage + ", " + named(split));
-    const columns = curves.map(([stage, , evaluations, values]) => {
-      const perRound = stage === "trained" && spec.protocol.evaluate === "epoch" ? spec.protocol.local_epochs : 1;
-      return new Map(evaluations.map((evaluation, i) => [evaluation / perRound, values[i]]));
-    });
-    const rounds = [...new Set(columns.flatMap((column) => [...column.keys()]))].sort((a, b) => a - b);
-    const rows = rounds.map((round) => [Number(round.toFixed(2)), ...columns.map((column) => fixed(column.get(round) ?? null, 2))]);
-    return [element("details", {}, element("summary", {}, "The curves as numbers"), table("Curves", ["Round", ...labels], rows))];
-  }
-
   /* Accuracy in percent by split, stage and rule; first those that a board shows which the run stands in. */
   function results({ results, boards }) {
     const shown = ([split, stage, rule]) => split === "test" && boards.some((board) => board.stage === stage && board.rule === rule);
@@ -129,7 +116,6 @@
       ...(numbers.length ? [paragraph("Accuracy in percent by stage, split and selection rule; ✓: on a board. Std: sample standard deviation over clients."),
         table("Results", ["Stage, split, rule", "Mean over clients", "Mean over samples", "Std", "Lowest"], numbers)]
         : [element("p", {}, "This run has no numbers.")]),
-      ...(run.state === "done" ? [element("h2", {}, "Accuracy by round"), ...curves(run)] : []),
       element("h2", {}, "Costs"),
       table("Costs", ["Of the run", "Value"], [["seconds in all", fixed(run.seconds_total, 2)], ["of these at clients", fixed(run.seconds_client, 2)],
         ["at the server", fixed(run.seconds_server, 2)], ["for evaluation", fixed(run.seconds_evaluation, 2)], ["peak memory, MiB", fixed(run.peak_memory / 2 ** 20, 0)],
