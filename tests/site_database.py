@@ -18,10 +18,8 @@ from stored_runs import MemoryStore, save
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
-from bench.grids import Filters, expand, load_grid
 from bench.hyper import HyperParameters, tunable
-from bench.reports.fedsheafhn import FedSheafHN
-from bench.site.leaderboard import Site, build
+from bench.site.leaderboard import build
 from bench.spec import Protocol, RunSpec
 from bench.store import open_store
 from bench.store.models import ImportedBundle, Run
@@ -35,21 +33,10 @@ EVIL = '<img src=x onerror="window.hacked=1">'
 
 REASON = "out of luck\u2028</script><script>window.hacked=1</script> & 'so on'"
 BUNDLE = "<b onclick='window.hacked=1'>bundle</b>"
-CHECKED = datetime(2026, 3, 4, 23, 59)
-"""When the evil runs were verified, if they were."""
-
-PLANNED = expand(load_grid("fedpub_protocol"), Filters(seeds=(0,)))[0]
-
 PARTITION = "abcdef0123456789" * 4
 
 TEN = Column("cora", "non-overlapping", 10)
 TWENTY = Column("cora", "non-overlapping", 20)
-
-
-def table1(*columns: Column) -> Experiment:
-    """A main table in the layout of FedSheafHN's Table 1."""
-    beside = Comparison("Table 1", (Target("fedsheafhn_final", "Table 1"),))
-    return Experiment("table1", "Table 1", (beside,), main=True, columns=columns)
 
 
 class Tiny(Study):
@@ -58,7 +45,15 @@ class Tiny(Study):
     name = "tiny"
     title = "Tiny <study>"
     grids = ()
-    experiments = (table1(TEN, TWENTY),)
+    experiments = (
+        Experiment(
+            "table1",
+            "Table 1",
+            (Comparison("Table 1", (Target("fedsheafhn_final", "Table 1"),)),),
+            main=True,
+            columns=(TEN, TWENTY),
+        ),
+    )
     lines = (
         Line("local", "Local"),
         Line("fedavg", "FedAvg"),
@@ -67,26 +62,11 @@ class Tiny(Study):
         Line("fedsheafhn", "FedSheafHN"),
     )
     primary = Reading("trained", "best_val")
-    readings = (Reading("received", "best_val"),)
-    titles = {"cora": "Cora"}  # noqa: RUF012
-    data_table = FedSheafHN.data_table
-    paper_titles = FedSheafHN.paper_titles
 
 
 class Renamed(Tiny):
-    """A table that knows a method by a name of its own, and an experiment set beside a paper."""
+    """A table that knows a method by a name of its own."""
 
-    experiments = (
-        table1(TEN, Column("cora", "non-overlapping", 5)),
-        Experiment(
-            "others",
-            "What others do",
-            (Comparison("A paper"),),
-            grid="fedpub_protocol",
-            columns=(Column(*PLANNED.names[:3]),),
-            lines=(Line(PLANNED.method),),
-        ),
-    )
     lines = (Line("local", "Local"), Line("fedavg", "Plain averaging"), Line("fedprox", "FedProx"))
 
 
@@ -133,19 +113,11 @@ def spec(column: Column, method: str, seed: int) -> RunSpec:
 
 
 def done(base: int, clients: int) -> RunResult:
-    """The received model is one worse everywhere; there are 50 validation samples. All test items are of the
-    first of two classes; runs that begin at an even count keep counts by class at the
-    best and the last round.
-    """
+    """The received model is one worse everywhere; there are 50 validation samples."""
     test = base + np.arange(clients, dtype=np.int32)[None, :] + np.array([[-1], [0], [-1]], np.int32)
     val = np.repeat(np.array([[10], [40], [20]], np.int32), clients, axis=1)
-    best, last = (
-        np.stack([np.stack([right, 100 - right], axis=1), np.zeros((clients, 2), np.int32)], axis=1)
-        for right in test[1:]
-    )
     return RunResult(
         "done",
-        confusion={("trained", "best_val"): best, ("trained", "last"): last} if base % 2 == 0 else {},
         correct={
             ("trained", "test"): test,
             ("received", "test"): test - 1,
@@ -185,7 +157,7 @@ def fill(url: str, bundle_state: str = "unverified", findings: Sequence[str] = (
                 imported=datetime(2026, 2, 3),
                 state=bundle_state,
                 sample=json.dumps({run.spec_hash: text for run, text in zip(evil_runs, found, strict=False)}),
-                checked=None if bundle_state == "unverified" else CHECKED,
+                checked=None if bundle_state == "unverified" else datetime(2026, 3, 4),
             )
             session.add(bundle)
             session.flush()
@@ -193,21 +165,10 @@ def fill(url: str, bundle_state: str = "unverified", findings: Sequence[str] = (
                 run.bundle_id = bundle.id
 
 
-def build_site(url: str, out: Path) -> Site:
-    """The site of a database alone."""
+def build_site(url: str, out: Path, study: type[Study] = Tiny) -> None:
+    """Write the site of a database alone."""
     with open_store(url, create=False) as store:
-        source = merged(store, [])
-        return build(source, {"tiny": Tiny}, COMPETITORS, out)
-
-
-def build_renamed(folder: Path) -> Path:
-    """The site of ``Renamed``, with one run of its experiment."""
-    url = f"sqlite:///{folder / 'bench.db'}"
-    fill(url)
-    with open_store(url, create=True) as store:
-        save(store, PLANNED.spec, done(60, PLANNED.spec.clients))
-        build(merged(store, []), {"tiny": Renamed}, COMPETITORS, folder / "site")
-    return folder / "site"
+        build(merged(store, []), {"tiny": study}, COMPETITORS, out)
 
 
 def means(column: Column, method: str) -> list[float]:

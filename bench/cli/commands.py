@@ -22,7 +22,7 @@ for name, place, summary in (
     ("tune", "tune:tune", "Find every method's best configuration with one budget for all."),
     ("report", "report:report", "Write tables and figures, published beside measured."),
     ("compare", "compare:compare", "Run your own method and say where it stands among the others."),
-    ("leaderboard", "leaderboard:app", "Write the results as a site, or serve it."),
+    ("leaderboard", "leaderboard:app", "Write the results as a site."),
     ("methods", "listings:methods", "List the methods, or describe one with its hyper-parameters."),
     ("datasets", "listings:datasets", "List the data sets and say which are at hand, or describe one."),
     ("scenarios", "listings:scenarios", "List the scenarios, and the numbers of clients that they take."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from bench.frames.stored_runs import UsualRuns
 from bench.replacement import replacing_folder
 from bench.report import render, terminal
 from bench.report.captions import LEGEND
-from bench.report.document import Document, Part, Report
+from bench.report.document import Document, Report
 from bench.report.report import compose
 from bench.report.request import Request
 from bench.report.table import Table
@@ -53,13 +52,27 @@ def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> fol
         drawings.save(stems)
         cells = pd.concat([document.cells for document in report.documents if not document.is_statistic])
         write_csv(new_folder / "cells.csv", cells.loc[cells["primary"], WRITTEN])
-        _write_pages(report.parts, new_folder)
+        links = {"cells.csv": "All cells as CSV"}
+        pages = Pages(new_folder, site="report", links=links, files=list(links), wordy=_wordy)
+        pages.write(folder.INDEX, "report.html.j2", sections=report.parts, legend=LEGEND)
+        for part in report.parts:
+            for document in part.documents:
+                pages.write(
+                    f"{document.folder}/{folder.INDEX}",
+                    "document.html.j2",
+                    part=part,
+                    document=document,
+                    kinds=[
+                        list(figures) for _, figures in groupby(document.figures, lambda one: one.caption)
+                    ],
+                    images={figure: _image(stems[figure]) for figure in document.figures},
+                )
         texts = (
             terminal.text_of(terminal.brief, report, colours=True),
             terminal.text_of(terminal.remarks, report),
             terminal.text_of(terminal.beside, report),
         )
-        return folder.seal(new_folder, folder.REPORT, stamp, *texts)
+        return folder.seal(new_folder, stamp, *texts)
 
 
 def build(
@@ -93,44 +106,15 @@ def _write_files(document: Document, place: Path) -> None:
         write_csv(place / f"{name}.csv", rows)
 
 
-def _write_pages(parts: Sequence[Part], out: Path) -> None:
-    """The front page and the documents' beside the figures, whose PNGs tell their sizes."""
-    pages = Pages(
-        out,
-        site="report",
-        links={"cells.csv": "All cells as CSV"},
-        files=["cells.csv"],
-        wordy=_wordy,
-        kinds=_kinds,
-    )
-    pages.write(folder.INDEX, "report.html.j2", sections=parts, legend=LEGEND)
-    for part in parts:
-        for number, document in enumerate(part.documents):
-            pages.write(
-                f"{document.folder}/{folder.INDEX}",
-                "document.html.j2",
-                part=part,
-                document=document,
-                previous=part.documents[number - 1] if number else None,
-                following=part.documents[number + 1] if number + 1 < len(part.documents) else None,
-                images={figure: _image(out / f"{document.stem(figure)}.png") for figure in document.figures},
-            )
-
-
-def _image(path: Path) -> dict[str, Any]:
-    """The name of a PNG, its size in a browser's pixels, and the kinds of files of the figure."""
-    with Image.open(path) as image:
+def _image(stem: Path) -> dict[str, Any]:
+    """Of a figure's drawing its size in a browser's pixels, and the names of its files."""
+    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "pdf", "csv")]
+    with Image.open(paths[0]) as image:
         width, height = (round(pixels * CSS_DPI / DPI) for pixels in image.size)
-    kinds = [kind for kind in ("png", "pdf", "csv") if path.with_suffix(f".{kind}").exists()]
-    return {"source": path.name, "width": width, "height": height, "kinds": kinds}
+    return {"width": width, "height": height, "files": [path.name for path in paths if path.exists()]}
 
 
 def _wordy(table: Table) -> frozenset[int]:
     """The columns that hold whole sentences."""
     values = [(place, value) for _, row in table.rows for place, value in enumerate(row)]
     return frozenset(place for place, value in values if len(value.text) > SENTENCE)
-
-
-def _kinds(document: Document) -> list[tuple[str, list[Figure]]]:
-    """A document's figures by what is to be known of them, which those of a kind share."""
-    return [(caption, list(part)) for caption, part in groupby(document.figures, lambda each: each.caption)]

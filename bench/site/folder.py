@@ -1,14 +1,12 @@
-"""A site's folder: where its pages lie, its replacement as a whole, and serving it on this machine alone."""
+"""A site's folder: the addresses of its pages, and what an earlier site left in it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from bench.errors import RequestError
@@ -17,25 +15,19 @@ from bench.replacement import check_replaceable
 INDEX = "index.html"
 """The page that everything else is reached from."""
 
-REPORT = ".bench-report.json"
-LEADERBOARD = "bench-leaderboard.json"
-"""Files that list what was written into a folder, and from what."""
+LISTING = ".bench-report.json"
+"""The file that lists what was written into a folder, and from what."""
 
 PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
 
-HOST = "127.0.0.1"
-
 
 def file_name(name: str) -> str:
-    """A name for a file, without its ending: the name itself where that is harmless everywhere.
-
-    Else what is left of it with a digest. The dot before the digest occurs in no plain name, so two
-    names never share a file, on file systems that ignore case neither.
+    """A name for a file: the name itself where that is harmless everywhere, else a digest after a dot, which
+    no plain name has.
     """
     if PLAIN.fullmatch(name):
         return name
-    stem = re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-")[:40]
-    return f"{stem or 'x'}.{hashlib.blake2b(name.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
+    return f"x.{hashlib.blake2b(name.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
 
 
 def board_page(study: str, dataset: str) -> str:
@@ -51,11 +43,6 @@ def method_page(method: str) -> str:
 def dataset_page(dataset: str) -> str:
     """Address of a data set's page."""
     return f"dataset/{file_name(dataset)}.html"
-
-
-def pairs_file(study: str) -> str:
-    """Address of the paired tests of a study."""
-    return f"data/{file_name(f'{study}-pairs')}.csv"
 
 
 def run_page(spec_hash: str) -> str:
@@ -76,18 +63,18 @@ class Contents(NamedTuple):
     beside: str = ""
 
 
-def contents(out: Path, kind: str = REPORT) -> Contents | None:
-    """What an earlier site of a ``kind`` says that was written into a folder; None where there was none."""
+def contents(out: Path) -> Contents | None:
+    """What an earlier site says that was written into a folder; None where there was none."""
     try:
-        return Contents(**json.loads((out / kind).read_text(encoding="utf-8")))
+        return Contents(**json.loads((out / LISTING).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
 
 
 def unchanged(out: Path, stamp: str) -> Contents | None:
     """The contents of a report in a folder, if it is whole and was made from what ``stamp`` names."""
-    found = contents(out) if stamp else None
-    return found if found and found.stamp == stamp and found.files == _files(out, REPORT) else None
+    found = contents(out)
+    return found if found and found.stamp == stamp and found.files == _files(out) else None
 
 
 def tables(out: Path) -> dict[str, Path]:
@@ -97,50 +84,26 @@ def tables(out: Path) -> dict[str, Path]:
     }
 
 
-def check(out: Path, kind: str = REPORT) -> None:
-    """Raises ``RequestError`` unless ``out`` is absent or a folder in which only an earlier site's files of
-    that kind lie.
-    """
+def check(out: Path) -> None:
+    """Refuse an ``out`` that is no folder, or one with other files than an earlier site's."""
     check_replaceable(out)
-    earlier_contents = contents(out, kind)
+    earlier_contents = contents(out)
     own_files = earlier_contents.files if earlier_contents else ()
-    foreign_files = [name for name in _files(out, kind) if name not in own_files]
-    if foreign_files:
-        ending = f" and {len(foreign_files) - 1} more" if len(foreign_files) > 1 else ""
-        word = "report" if kind == REPORT else "leaderboard"
-        raise RequestError(
-            f"--out {out}: no {word} wrote {foreign_files[0]}{ending}, and a {word} replaces its folder: "
-            "name another folder, or move that away"
-        )
+    for name in _files(out):
+        if name not in own_files:
+            raise RequestError(
+                f"--out {out}: would replace {name}, which bench did not write: name another folder"
+            )
 
 
-def seal(folder: Path, kind: str = REPORT, stamp: str = "", *texts: str) -> Contents:
+def seal(folder: Path, stamp: str = "", *texts: str) -> Contents:
     """Write down what lies in a folder; ``texts`` are what a terminal shows of it."""
-    folder_contents = Contents(stamp, _files(folder, kind), *texts)
-    (folder / kind).write_text(json.dumps(folder_contents._asdict()) + "\n", encoding="utf-8", newline="\n")
-    return folder_contents
+    written = Contents(stamp, _files(folder), *texts)
+    (folder / LISTING).write_text(json.dumps(written._asdict()) + "\n", encoding="utf-8", newline="\n")
+    return written
 
 
-def _files(folder: Path, kind: str) -> list[str]:
-    """Paths within a folder of all that is no folder, without the list itself."""
+def _files(folder: Path) -> list[str]:
+    """Paths within a folder of all that is no folder, without the listing itself."""
     paths = [path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir()]
-    return [path.relative_to(folder).as_posix() for path in paths if path != folder / kind]
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    """Files of one folder, without a line a request."""
-
-    def log_message(self, *arguments: Any) -> None:
-        """Nothing."""
-
-
-def server(folder: Path, port: int) -> ThreadingHTTPServer:
-    """A server of the folder, bound to the loopback address; port 0 takes a free one.
-
-    Raises:
-        RequestError: the port cannot be used.
-    """
-    try:
-        return ThreadingHTTPServer((HOST, port), partial(_Quiet, directory=str(folder)))
-    except (OSError, OverflowError) as error:
-        raise RequestError(f"--port {port}: cannot be used: {error}; name another, or 0 for any") from None
+    return [path.relative_to(folder).as_posix() for path in paths if path != folder / LISTING]

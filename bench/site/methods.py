@@ -1,23 +1,17 @@
-"""What a method's page says of it: from its class, and from the runs that stand on no board."""
+"""What a method's page says of it, from its class."""
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-import pandas as pd
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from bench.engine.method import Method
-from bench.frames.stored_runs import WHERE, parts_of, rows_of
 from bench.hyper import hyper_parameters
-from bench.site.boards import run_links
-from bench.spec import RunSpec
-from bench.studies.settings import Column, difference_text, settings_of
 
 NOT_HERE = "This method is not installed here: nothing is known of it but its runs."
 
@@ -57,27 +51,6 @@ def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> Me
         " ".join(docs[0].split("\n\n")[0].split()) if docs else cls.title,
         hyper_parameters(cls.Hyper),
     )
-
-
-def other_runs(
-    runs: pd.DataFrame, shown_hashes: Collection[str]
-) -> dict[str, list[tuple[Column, str, list[Any]]]]:
-    """Method -> its runs whose spec hash is not among ``shown_hashes``: where, with which settings, and
-    ``RUN`` of each.
-    """
-    runs_by_method = defaultdict(list)
-    unshown_runs = runs[~runs["spec_hash"].isin(shown_hashes)]
-    for (method, *where), part in parts_of(unshown_runs, ["method", *WHERE]):
-        first_runs = part.drop_duplicates("cell")
-        settings = [
-            settings_of(RunSpec.model_validate_json(run.spec), per_seed=run.cell == run.family)
-            for run in rows_of(first_runs)
-        ]
-        texts = [difference_text(one, settings[0]) for one in settings]
-        setting = part["cell"].map(dict(zip(first_runs["cell"], texts, strict=True)))
-        for text, links in run_links(part.assign(setting=setting), "setting").items():
-            runs_by_method[method].append((Column(*where), text, links))
-    return runs_by_method
 
 
 def html(docstring: str) -> Markup:

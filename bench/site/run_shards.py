@@ -1,7 +1,7 @@
 """Single runs as records for the page of a run, in files that the page loads one at a time.
 
 A file holds the runs whose spec hashes begin alike: a call with JSON, deflated and in Base64, which needs no
-escapes. Results and curves are read a block of runs at a time.
+escapes.
 """
 
 from __future__ import annotations
@@ -10,13 +10,9 @@ import base64
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import pandas as pd
 
 from bench.frames.stored_runs import rows_of
 from bench.metric_names import ACCURACY
@@ -24,21 +20,13 @@ from bench.runner.run_details import command
 from bench.site.folder import dataset_page, method_page
 from bench.spec import RunSpec
 from bench.store.tables import Tables
-from bench.studies.members import client_rows, curves_by_run
-
-BLOCK = 4000
-"""Runs whose results are in memory at a time."""
+from bench.studies.members import client_rows
 
 LEVEL = 4
 """Of compression: the next ones take twice and three times as long for files that are a tenth smaller."""
 
-POINTS = 200
-"""Rows of a curve that a record keeps; of a longer one every k-th and the last."""
-
-SPLITS = ("test", "val")
-
 STORED = [
-    *("state", "reason", "origin", "bundle", "bundle_state", "bundle_sampled", "bundle_close"),
+    *("state", "reason", "origin", "bundle", "bundle_state"),
     *("partition_hash", "environment_id", "started", "device"),
     *("code_version", "source_hash", "method_numerics", "engine_numerics"),
     *("seconds_total", "seconds_client", "seconds_server", "seconds_evaluation"),
@@ -57,51 +45,38 @@ def write(
     """
     environments = source.table("environments")
     descriptions = dict(zip(environments["id"], map(json.loads, environments["description"]), strict=True))
-    number = 0
-    for first, shard in groupby(_records(source, titles, boards), lambda item: item[0][:2]):
-        runs = dict(shard)
-        number += len(runs)
-        known = {run["environment_id"] for run in runs.values()} - {None}
-        content = {"runs": runs, "environments": {name: descriptions[name] for name in sorted(known)}}
-        text = json.dumps(content, allow_nan=False, separators=(",", ":"))
-        blob = base64.b64encode(zlib.compress(text.encode(), LEVEL)).decode()
-        (folder / f"runs-{first}.js").write_text(f'benchRuns("{blob}");\n', encoding="ascii", newline="\n")
-    return number
-
-
-def _records(
-    source: Tables, titles: Mapping[str, str], boards: Mapping[str, Sequence[Mapping[str, str]]]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Spec hash and record of every run, in the order of the hashes."""
     runs = source.runs().sort_values("spec_hash", ignore_index=True)
-    commands: dict[str, str] = {}
-    for start in range(0, len(runs), BLOCK):
-        block = runs.iloc[start : start + BLOCK]
-        rows = client_rows(source, block.loc[block["state"] == "done", "id"].tolist(), ACCURACY)
-        rows = rows[rows["split"].isin(SPLITS)]
-        results, curves = _results(rows), _curves(source, rows)
+    # Results of a sixteenth of the runs are in memory at a time.
+    for _, block in runs.groupby(runs["spec_hash"].str[:1]):
+        results = _results(source, block.loc[block["state"] == "done", "id"].tolist())
         stored = json.loads(block[STORED].to_json(orient="records", date_format="iso", date_unit="s"))
+        shards: dict[str, dict[str, Any]] = defaultdict(dict)
         for run, record in zip(rows_of(block), stored, strict=True):
-            cell = run.cell or run.spec_hash
-            if cell not in commands:
-                commands[cell] = command(RunSpec.model_validate_json(run.spec), [-1])
-            record |= {
+            shards[run.spec_hash[:2]][run.spec_hash] = record | {
                 "spec": json.loads(run.spec),
-                "command": commands[cell].replace("--seed -1", f"--seed {run.seed}"),
-                "title": titles.get(run.method, run.method),
-                "page": method_page(run.method) if run.method in titles else "",
+                "command": command(RunSpec.model_validate_json(run.spec)),
+                "title": titles[run.method],
+                "page": method_page(run.method),
                 "data": dataset_page(run.dataset),
                 "boards": boards.get(run.spec_hash, ()),
                 "results": results.get(run.id, ()),
-                "curves": curves.get(run.id, ()),
             }
-            yield run.spec_hash, record
+        for first, records in shards.items():
+            known = {record["environment_id"] for record in records.values()} - {None}
+            content = {"runs": records, "environments": {name: descriptions[name] for name in sorted(known)}}
+            text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+            blob = base64.b64encode(zlib.compress(text.encode(), LEVEL)).decode()
+            path = folder / f"runs-{first}.js"
+            path.write_text(f'benchRuns("{blob}");\n', encoding="ascii", newline="\n")
+    return len(runs)
 
 
-def _results(rows: pd.DataFrame) -> dict[int, list[list[Any]]]:
+def _results(source: Tables, runs: list[int]) -> dict[int, list[list[Any]]]:
     """Run -> accuracy in percent by split, stage and rule: mean over clients, mean over their samples, sample
     standard deviation over clients, lowest; None where a number is missing.
     """
+    rows = client_rows(source, runs, ACCURACY)
+    rows = rows[rows["split"].isin(("test", "val"))]
     rows = rows.assign(value=100.0 * rows["value"], right=100.0 * rows["value"] * rows["samples"])
     by_reading = rows.groupby(["run", "split", "stage", "rule"], observed=True)
     numbers = by_reading.agg(
@@ -112,27 +87,3 @@ def _results(rows: pd.DataFrame) -> dict[int, list[list[Any]]]:
     for run, *reading in json.loads(numbers.round(4).reset_index().to_json(orient="values")):
         found[run].append(reading)
     return found
-
-
-def _curves(source: Tables, rows: pd.DataFrame) -> dict[int, list[list[Any]]]:
-    """Run -> its curves by stage and split: evaluations (from 1), and accuracy there in percent, mean over
-    clients. Of a curve with more than ``POINTS`` evaluations every k-th and the last.
-    """
-    found = defaultdict(list)
-    last_rows = rows[rows["rule"] == "last"]
-    for split in SPLITS:
-        curves = curves_by_run(source, last_rows[last_rows["split"] == split], split)
-        first_rows = curves[curves["row"] == 1]
-        lengths = np.diff([*first_rows.index, len(curves)]).tolist()
-        values = curves["clients"].round(2).tolist()
-        for run, length in zip(rows_of(first_rows), lengths, strict=True):
-            kept = thinned(length)
-            accuracies = [values[run.Index + number - 1] for number in kept]
-            found[run.run].append([run.stage, split, kept, accuracies])
-    return {run: sorted(curves) for run, curves in found.items()}
-
-
-def thinned(length: int) -> list[int]:
-    """The numbers of the evaluations that are kept of a curve of that length, from 1."""
-    kept = list(range(1, length + 1, (length - 1) // POINTS + 1))
-    return kept if kept[-1] == length else [*kept, length]

@@ -17,39 +17,31 @@ from bench.report.grades import ANSWERS, GRADES, grade_look
 ASSETS = files("bench.site") / "assets"
 
 
-def environment(**values: Any) -> Environment:
-    """The templates, which all know some values. HTML is escaped, an unknown name is an error."""
-    templates = Environment(
-        loader=PackageLoader("bench.site"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    templates.globals.update(
-        grades=GRADES,
-        words={**GRADES, **ANSWERS},
-        grade_look=grade_look,
-        records=records,
-        version=__version__,
-        **values,
-    )
-    return templates
-
-
 class Pages:
-    """Writes the pages of one site into a folder, which gets the style sheet and other ``assets`` at once."""
+    """Writes the pages of one site into a folder, which gets the style sheet and other ``assets`` at once.
+
+    All ``templates`` know some values. HTML is escaped, an unknown name is an error.
+    """
 
     def __init__(self, folder: Path, assets: Sequence[str] = (), **values: Any) -> None:
-        self._folder, self._templates = folder, environment(**values)
+        self._folder = folder
+        self.templates = Environment(
+            loader=PackageLoader("bench.site"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+        )
+        looks = {"grades": GRADES, "words": {**GRADES, **ANSWERS}, "grade_look": grade_look}
+        self.templates.globals.update(looks, records=records, version=__version__, **values)
         (folder / "assets").mkdir()
         for name in ("logo.svg", "site.css", *assets):
             (folder / "assets" / name).write_bytes((ASSETS / name).read_bytes())
 
     def write(self, address: str, template: str, **values: Any) -> None:
         """Fill a template. ``root`` leads it back to the folder; a number keeps its percent sign."""
-        page = self._templates.get_template(template).render(root="../" * address.count("/"), **values)
+        page = self.templates.get_template(template).render(root="../" * address.count("/"), **values)
         text = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", page)
         path = self._folder / address
         path.parent.mkdir(exist_ok=True)

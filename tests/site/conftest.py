@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from site_database import build_renamed, build_site, fill, runs_of_two
+from site_database import build_site, fill, runs_of_two
 from stored_runs import CORA, MemoryStore
 from study_cells import report_of
 from undrawn import undrawn as undrawn
@@ -28,12 +28,6 @@ def site(database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("site") / "site"
     build_site(database, out)
     return out
-
-
-@pytest.fixture(scope="session")
-def renamed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a site on which a method has a name of the study's own."""
-    return build_renamed(tmp_path_factory.mktemp("renamed"))
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
 from html.parser import HTMLParser
 from pathlib import Path
@@ -89,17 +90,16 @@ def records(table: list[list[str]]) -> list[dict[str, str]]:
 
 
 def board(site: Path) -> dict[tuple[int, str], dict[str, str]]:
-    """Rows of the board by number of clients and method's title, with what their details say."""
+    """Rows of the board by number of clients and method's title."""
     page = Page(site / BOARD)
     heads = page.tables[0][0]
     rows: dict[tuple[int, str], dict[str, str]] = {}
     for body in page.all("tbody"):
-        clients = int(body["attributes"]["data-clients"])
-        lines = [line for line in parts(body, "tr") if "head" not in line["attributes"]["class"]]
-        for line, details in zip(lines[::2], lines[1::2], strict=True):
+        head, *lines = parts(body, "tr")
+        clients = int(re.findall(r"(\d+) client", head["text"])[0])
+        for line in lines:
             row = dict(zip(heads, (cell["text"] for cell in parts(line, "th", "td")), strict=True))
-            names, values = ([part["text"] for part in parts(details, tag)] for tag in ("dt", "dd"))
-            rows[clients, row[heads[0]]] = row | dict(zip(names, values, strict=True))
+            rows[clients, row["Method"]] = row
     return rows
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +10,9 @@ from statistics import mean, stdev
 from typing import Any
 
 import pytest
-from site_database import BASES, EVIL, REASON, TEN, TWENTY, build_site, done, fill, means, spec
-from stored_runs import save
+from site_database import BASES, EVIL, REASON, TEN, TWENTY, means, spec
 
 from bench.site.folder import INDEX, board_page, dataset_page, method_page, run_page
-from bench.spec import Protocol
-from bench.store import open_store
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
@@ -27,7 +23,6 @@ BOARD = board_page("tiny", "cora")
 RUN = run_page(spec(TEN, "fedavg", 2).hash)
 PAGES = (INDEX, BOARD, method_page("fedsheafhn"), method_page(EVIL), dataset_page("cora"), RUN)
 DOCUMENTS = (INDEX, *(f"toy/{name}/{INDEX}" for name in ("table1", "ranking", "reproduction")))
-SCREENSHOTS = os.environ.get("BENCH_SCREENSHOTS")
 NARROW = {"viewport": {"width": 360, "height": 740}}
 WIDE = {"viewport": {"width": 1280, "height": 900}}
 
@@ -82,14 +77,9 @@ def visit(tab: Tab, site: Path, page: str) -> None:
     tab.goto("about:blank")
     tab.goto(address(site, page))
     if page.startswith(BOARD):
-        tab.wait_for_selector("#filters:not([hidden])")
+        tab.wait_for_selector("#find:not([hidden])")
     if page.startswith("run.html"):
         tab.wait_for_selector("text=Make it again")
-    if SCREENSHOTS:
-        Path(SCREENSHOTS).mkdir(parents=True, exist_ok=True)
-        width = tab.viewport_size["width"]
-        name = page.partition("#")[0].replace("/", "-").removesuffix(".html")
-        tab.screenshot(path=str(Path(SCREENSHOTS) / f"{name}-{width}.png"), full_page=True)
 
 
 def shown(tab: Tab, column: int) -> list[str]:
@@ -101,11 +91,6 @@ def shown(tab: Tab, column: int) -> list[str]:
 def heads(tab: Tab) -> list[str]:
     found: list[str] = tab.locator("#board thead th").all_inner_texts()
     return [text.strip() for text in found]
-
-
-def choose(tab: Tab, name: str, value: str) -> None:
-    """Press a chip above the board."""
-    tab.locator(f"#filters label.chip:has(input[name={name}][value='{value}'])").click()
 
 
 def titled(tab: Tab, text: str) -> None:
@@ -131,19 +116,8 @@ def test_from_the_front_page_to_a_run(site: Path, tab: Tab) -> None:
     assert rows[1] == ["✓ trained, test, best_val", *wanted]
     assert tab.locator(".path a").last.get_attribute("href") == dataset_page("cora")
     assert tab.locator("pre").first.inner_text().startswith("bench sweep -d cora")
-    tab.get_by_text("The curves as numbers").click()
-    lines = [line.split("\t") for line in tab.get_by_role("region", name="Curves").inner_text().splitlines()]
-    assert dict(zip(lines[0], lines[2], strict=True)) == {
-        "Round": "2",
-        "received, validation": "80.00",
-        "received, test": "78.50",
-        "trained, validation": "80.00",
-        "trained, test": "79.50",
-    }
     tab.get_by_role("link", name="Cora · Table 1").click()
-    tab.wait_for_selector("#board tr.details:visible")
-    opened = tab.locator("#board tr.row", has=tab.locator("[aria-expanded=true]"))
-    assert opened.locator("a").first.inner_text() == "FedAvg"
+    assert tab.locator("#board tr:target a").first.inner_text() == "FedAvg"
 
 
 def test_a_column_sorts_within_each_ranking(site: Path, tab: Tab) -> None:
@@ -160,75 +134,30 @@ def test_a_column_sorts_within_each_ranking(site: Path, tab: Tab) -> None:
         assert texts == [*ten, "–", "–", *twenty, "–", "–", "–"]  # none comes last in either direction
 
 
-def test_filters_choose_rows(site: Path, tab: Tab) -> None:
+def test_words_find_rows(site: Path, tab: Tab) -> None:
     visit(tab, site, BOARD)
-    every = len(shown(tab, 1))
-    choose(tab, "clients", "20")
-    assert sorted(shown(tab, 1)) == ["FedAvg", "FedPer", "FedProx", "FedSheafHN", "Local"]
-    choose(tab, "verdict", "not run")
+    tab.get_by_text("11 of 11 rows").wait_for()
+    tab.get_by_label("Find").fill("20 clients not run")
+    tab.get_by_text("3 of 11 rows").wait_for()
     assert sorted(shown(tab, 1)) == ["FedPer", "FedProx", "FedSheafHN"]
-    tab.get_by_label("Find").fill("prox")
+    tab.get_by_label("Find").fill("PROX  20 clients")
     tab.get_by_text("1 of 11 rows").wait_for()
     assert shown(tab, 1) == ["FedProx"]
-    tab.get_by_role("button", name="Show all").click()
-    tab.get_by_text(f"{every} of {every} rows").wait_for()
-
-
-def test_a_row_opens_its_details(site: Path, tab: Tab) -> None:
-    visit(tab, site, BOARD)
-    assert tab.locator("#board tr.details:visible").count() == 0
-    button = tab.get_by_role("button", name="more on FedPer").first
-    button.click()
-    assert button.get_attribute("aria-expanded") == "true"
-    assert "Runs by seed" in tab.locator("#board tr.details:visible").inner_text()
-    visit(tab, site, f"{BOARD}#tiny-cora-8")
-    tab.wait_for_selector("#more-tiny-cora-8:visible")
-    assert tab.locator("#tiny-cora-8").is_visible()
-
-
-def test_other_settings_are_shown_on_request_alone(tmp_path: Path, tab: Tab) -> None:
-    url = f"sqlite:///{tmp_path / 'bench.db'}"
-    fill(url)
-    with open_store(url, create=True) as store:
-        other = spec(TEN, "fedavg", 0).model_copy(update={"protocol": Protocol(rounds=2)})
-        save(store, other, done(99 - 9, 10))  # better than all in usual settings
-    build_site(url, tmp_path / "site")
-    visit(tab, tmp_path / "site", BOARD)
-    place = heads(tab).index("Measured") + 1
-    first = "94.50"  # mean of 90 .. 99
-    assert first not in shown(tab, place)
-    choose(tab, "settings", "other settings")
-    assert shown(tab, place) == [first]
 
 
 def test_the_board_can_be_used_by_keyboard(site: Path, tab: Tab) -> None:
     visit(tab, site, BOARD)
-
-    def focused(expression: str) -> Any:
-        return tab.evaluate(f"document.activeElement.{expression}")
-
     tab.keyboard.press("Tab")
-    assert focused("innerText") == "Skip to content"
+    assert tab.evaluate("document.activeElement.innerText") == "Skip to content"
     tab.keyboard.press("Enter")
     tab.wait_for_function("document.activeElement.id === 'main'")
-    seen = []
-    for _ in range(60):
+    text = ""
+    while not text.startswith("Measured"):
         tab.keyboard.press("Tab")
-        label = focused("getAttribute('aria-label')") or focused("name") or focused("innerText")
-        seen.append(label)
-        focus = "document.activeElement.closest('.chip') || document.activeElement"
-        outline = tab.evaluate(f"getComputedStyle({focus}).outlineStyle")
-        assert outline != "none", label
-        if str(label).startswith("Measured"):
-            break
-        if label == "clients":
-            tab.keyboard.press("ArrowRight")
-            tab.keyboard.press("ArrowRight")
-    assert "Leaderboard" in seen  # the scrolling region itself
-    assert len(shown(tab, 1)) == 5  # of twenty clients
+        text = tab.evaluate("document.activeElement.innerText")
+        assert tab.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none", text
     tab.keyboard.press("Enter")
-    place = heads(tab).index("Measured") + 1
-    assert [text.split(" ")[0] for text in shown(tab, place)][:2] == ["60.00", "53.00"]
+    tab.wait_for_selector("#board thead th[aria-sort=descending]")
 
 
 OPEN = "document.querySelectorAll('details').forEach(each => each.open = true)"
@@ -274,13 +203,12 @@ def test_hostile_texts_are_texts(site: Path, tab: Tab) -> None:
     assert json.loads(tab.locator("pre").last.inner_text())["note"] == EVIL
 
 
-@pytest.mark.parametrize(("tab", "is_open"), [(NARROW, False), (WIDE, True)], indirect=["tab"])
-def test_a_board_fits_its_screen(site: Path, tab: Tab, is_open: bool) -> None:
+@pytest.mark.parametrize(("tab", "fits"), [(NARROW, False), (WIDE, True)], indirect=["tab"])
+def test_a_board_fits_its_screen(site: Path, tab: Tab, fits: bool) -> None:
     visit(tab, site, BOARD)
-    assert tab.locator("#filters .chip").first.is_visible() == is_open
     assert tab.get_by_label("Find").is_visible()
     region = "document.querySelector('[aria-label=Leaderboard]')"
-    assert tab.evaluate(f"{region}.scrollWidth == {region}.clientWidth") == is_open
+    assert tab.evaluate(f"{region}.scrollWidth == {region}.clientWidth") == fits
     head = tab.locator("#board tr.head th > *").first  # stays where the board moves sideways
     for place in (0, 200):
         tab.evaluate(f"{region}.scrollLeft = {place}")
@@ -290,24 +218,14 @@ def test_a_board_fits_its_screen(site: Path, tab: Tab, is_open: bool) -> None:
 
 
 @pytest.mark.parametrize("tab", [NARROW], indirect=True)
-def test_a_number_keeps_its_seeds_and_its_grade_as_a_word_on_a_narrow_screen(site: Path, tab: Tab) -> None:
+def test_a_number_has_its_seeds_and_its_grade_below_it_on_a_narrow_screen(site: Path, tab: Tab) -> None:
     visit(tab, site, BOARD)
-    place, seeds = heads(tab).index("Measured"), heads(tab).index("n")
-    seen = tab.locator("#board tr.row").evaluate_all(
-        """(rows, [place, seeds]) => rows.map((row) => {
-          const cell = row.cells[place], std = cell.querySelector(".std");
-          const { right } = cell.getBoundingClientRect();
-          const said = (element) => getComputedStyle(element, "::after").content.replaceAll('"', "");
-          const number = row.cells[seeds].textContent;
-          return [row.dataset.verdict, said(cell), right, std ? said(std) : "", number];
-        })""",
-        [place, seeds],
-    )
-    assert len(seen) == 11
-    for verdict, word, right, note, number in seen:
-        assert word.endswith(f" {verdict}")
-        assert note.removeprefix(", ") == (f"n {number}" if number != "–" else "")
-        assert right <= 360  # beside the number, which is on the screen
+    row = tab.locator("#board tr.row", has=tab.get_by_role("link", name="FedAvg", exact=True)).first
+    below = "element => getComputedStyle(element, '::after').content"
+    assert row.get_attribute("data-verdict") in row.locator("[data-grade]").evaluate(below)
+    assert "n 3" in row.locator(".std").evaluate(below)
+    box = row.locator("[data-grade]").bounding_box()
+    assert box["x"] + box["width"] <= 360
 
 
 def test_a_run_that_is_not_there_is_said(site: Path, tab: Tab) -> None:

@@ -1,9 +1,7 @@
-"""A folder with an earlier report or leaderboard, as users meet it; names of files, and the server."""
+"""A folder with an earlier report or leaderboard, as users meet it; names of files."""
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 import toy_study
@@ -13,9 +11,8 @@ from stored_runs import result_of
 
 from bench import registry
 from bench.cli.main import main
-from bench.errors import RequestError
 from bench.resolve import resolve
-from bench.site.folder import HOST, file_name, server
+from bench.site.folder import file_name
 
 
 @pytest.fixture
@@ -106,18 +103,3 @@ def test_names_of_files_are_harmless_and_differ() -> None:
         assert not made.startswith(".")
         assert len(made) < 80
     assert len({file_name(name).lower() for name in ("a", "A", "a/", "a.", " a")}) == 5
-
-
-def test_the_server_answers_this_machine_alone(site: Path) -> None:
-    with server(site, 0) as serving:
-        assert serving.server_address[0] == HOST == "127.0.0.1"
-        thread = threading.Thread(target=serving.serve_forever)
-        thread.start()
-        try:
-            with urlopen(f"http://{HOST}:{serving.server_port}/index.html", timeout=10) as answer:
-                assert answer.read() == (site / "index.html").read_bytes()
-            with pytest.raises(RequestError, match="cannot be used"):
-                server(site, serving.server_port)
-        finally:
-            serving.shutdown()
-            thread.join()

@@ -13,7 +13,7 @@ import pytest
 from pages import Page
 
 from bench.report.grades import GRADES, NO_GRADE
-from bench.site.templating import environment
+from bench.site.templating import Pages
 
 TABLE = pd.DataFrame(
     {
@@ -29,18 +29,12 @@ TABLE = pd.DataFrame(
 )
 
 
-def rows() -> list[str]:
-    """The rows of the table as HTML, below its head."""
+def test_a_picture_of_ranks_says_what_the_table_says(tmp_path: Path) -> None:
     ranking = SimpleNamespace(ranks=TABLE.assign(planned=6), task_count=4, baseline_title="B")
-    template = environment().from_string(
+    template = Pages(tmp_path).templates.from_string(
         '{% from "elements.html.j2" import ranks with context %}{{ ranks("Ranks", ranking) }}'
     )
-    body = template.render(ranking=ranking).partition("<tbody>")[2]
-    return body.split("<tr")[1:]
-
-
-def test_a_picture_of_ranks_says_what_the_table_says() -> None:
-    lines = rows()
+    lines = template.render(ranking=ranking).partition("<tbody>")[2].split("<tr")[1:]
     # methods of fewer tasks stand below a line, with their number; those of group 1 are filled
     assert ["rule" in row.partition(">")[0] for row in lines] == [False, False, False, True, False]
     assert [re.findall(r"(\d)/6", row) for row in lines] == [["4"], ["4"], ["4"], ["2"], ["2"]]
@@ -52,11 +46,11 @@ def test_a_picture_of_ranks_says_what_the_table_says() -> None:
     assert places == pytest.approx([first + (last - first) * (rank - 1) / 4 for rank in TABLE["rank"]])
 
 
-def test_a_grade_is_said_by_symbol_and_word_and_text_is_escaped() -> None:
+def test_a_grade_is_said_by_symbol_and_word_and_text_is_escaped(tmp_path: Path) -> None:
     looks = [*GRADES.values(), NO_GRADE]
     assert len({look.symbol for look in looks}) == len({look.mark for look in looks}) == len(looks)
     assert all(look.mark.isascii() for look in looks)
-    template = environment().from_string(
+    template = Pages(tmp_path).templates.from_string(
         '{% import "elements.html.j2" as elements %}{{ elements.grade("below", "<b> below") }}'
     )
     html = template.render()

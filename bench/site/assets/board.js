@@ -1,5 +1,5 @@
 "use strict";
-/* The site works without this file but for single runs. It sorts, searches and filters boards. All text goes into the page as text, never as HTML. */
+/* The site works without this file but for single runs. It sorts and searches boards. All text goes into the page as text, never as HTML. */
 (function () {
   function element(tag, attributes, ...children) {
     const made = document.createElement(tag);
@@ -11,20 +11,8 @@
   /* Boards ------------------------------------------------------------------------------------- */
 
   function board(table) {
-    const form = document.getElementById("filters");
     const heads = [...table.tHead.rows[0].cells];
     const rows = [...table.querySelectorAll("tr.row")];
-
-    function open(row, shown) {
-      row.nextElementSibling.hidden = !shown;
-      row.querySelector(".more").setAttribute("aria-expanded", String(shown));
-    }
-    for (const row of rows) {
-      const button = row.querySelector(".more");
-      button.hidden = false;
-      button.addEventListener("click", () => open(row, row.nextElementSibling.hidden));
-      open(row, false);
-    }
 
     /* What a row is sorted by: a number, a text, or nothing, which comes last in either direction. */
     function key(row, place) {
@@ -37,12 +25,12 @@
       const descending = before ? before === "ascending" : head.dataset.sort !== "ascending";
       for (const other of heads) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-      const sorted = [...rows].sort((a, b) => {
+      rows.sort((a, b) => {
         const [one, two] = [key(a, place), key(b, place)];
         if (one === "" || two === "") return (one === "") - (two === "");
         return (descending ? -1 : 1) * (one < two ? -1 : one > two ? 1 : 0);
       });
-      for (const row of sorted) row.parentElement.append(row, row.nextElementSibling);
+      for (const row of rows) row.parentElement.append(row);
     }
     heads.forEach((head, place) => {
       if (!head.classList.contains("number") && !head.dataset.sort) return;
@@ -51,39 +39,24 @@
       button.addEventListener("click", () => sort(head, place));
     });
 
-    function filter() {
-      const { q, ...asked } = Object.fromEntries(new FormData(form));
-      const words = q.trim().toLowerCase();
-      for (const row of rows) {
-        const has = { ...row.parentElement.dataset, ...row.dataset };
-        row.hidden = !row.textContent.toLowerCase().includes(words) ||
-          Object.entries(asked).some(([name, value]) => value && value !== has[name]);
-        if (row.hidden) open(row, false);
+    /* Show the rows that, with the head of their table, have every word. */
+    function find() {
+      const words = search.value.toLowerCase().split(/\s+/);
+      for (const body of table.tBodies) {
+        const [head, ...found] = body.rows;
+        for (const row of found) {
+          const text = (head.textContent + " " + row.textContent).toLowerCase();
+          row.hidden = !words.every((word) => text.includes(word));
+        }
+        body.hidden = found.every((row) => row.hidden);
       }
-      for (const body of table.tBodies) body.hidden = !body.querySelector("tr.row:not([hidden])");
       const shown = rows.filter((row) => !row.hidden).length;
-      document.getElementById("count").textContent = shown ? shown + " of " + rows.length + " rows" : "No row passes the filters.";
+      document.getElementById("count").textContent = shown + " of " + rows.length + " rows";
     }
-
-    /* Show the row that the address names. */
-    function target() {
-      const row = rows.find((row) => "#" + row.id === location.hash);
-      if (!row) return;
-      form.reset();
-      const settings = form.elements.namedItem("settings");
-      if (settings) settings.value = row.parentElement.dataset.settings;
-      filter();
-      open(row, true);
-      row.scrollIntoView({ block: "center" });
-    }
-    form.hidden = false;
-    form.querySelector("details").open = window.matchMedia("(min-width: 40rem)").matches;
-    form.addEventListener("input", filter);
-    form.addEventListener("submit", (event) => event.preventDefault());
-    form.addEventListener("reset", () => setTimeout(filter));
-    window.addEventListener("hashchange", target);
-    filter();
-    target();
+    const search = document.getElementById("search");
+    search.addEventListener("input", find);
+    document.getElementById("find").hidden = false;
+    find();
   }
 
   /* A run -------------------------------------------------------------------------------------- */
@@ -111,20 +84,6 @@
       .flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
   }
 
-  /* The curves as columns beside the rounds, which are shares of one where every local epoch was evaluated. */
-  function curves({ spec, curves }) {
-    if (!curves.length) return [element("p", {}, "No curves are kept of this run.")];
-    const labels = curves.map(([stage, split]) => stage + ", " + named(split));
-    const columns = curves.map(([stage, , evaluations, values]) => {
-      const perRound = stage === "trained" && spec.protocol.evaluate === "epoch" ? spec.protocol.local_epochs : 1;
-      return new Map(evaluations.map((evaluation, i) => [evaluation / perRound, values[i]]));
-    });
-    const rounds = [...new Set(columns.flatMap((column) => [...column.keys()]))].sort((a, b) => a - b);
-    const rows = rounds.map((round) => [Number(round.toFixed(2)), ...columns.map((column) => fixed(column.get(round) ?? null, 2))]);
-    const missing = curves.some(([, split]) => split === "val") ? [] : [paragraph("Shipped and imported runs keep no validation curves.")];
-    return [...missing, element("details", {}, element("summary", {}, "The curves as numbers"), table("Curves", ["Round", ...labels], rows))];
-  }
-
   /* Accuracy in percent by split, stage and rule; first those that a board shows which the run stands in. */
   function results({ results, boards }) {
     const shown = ([split, stage, rule]) => split === "test" && boards.some((board) => board.stage === stage && board.rule === rule);
@@ -136,8 +95,7 @@
 
   function origin(run) {
     if (!run.bundle) return run.origin ? "shipped: " + run.origin : "own";
-    return "bundle " + run.bundle + ": " + run.bundle_state + (run.bundle_sampled ? ", this run was made again" : "") +
-      (run.bundle_close ? ", close but not equal" : "");
+    return "bundle " + run.bundle + ": " + run.bundle_state;
   }
 
   function show(hash, run, environments) {
@@ -158,7 +116,6 @@
       ...(numbers.length ? [paragraph("Accuracy in percent by stage, split and selection rule; ✓: on a board. Std: sample standard deviation over clients."),
         table("Results", ["Stage, split, rule", "Mean over clients", "Mean over samples", "Std", "Lowest"], numbers)]
         : [element("p", {}, "This run has no numbers.")]),
-      ...(run.state === "done" ? [element("h2", {}, "Accuracy by round"), ...curves(run)] : []),
       element("h2", {}, "Costs"),
       table("Costs", ["Of the run", "Value"], [["seconds in all", fixed(run.seconds_total, 2)], ["of these at clients", fixed(run.seconds_client, 2)],
         ["at the server", fixed(run.seconds_server, 2)], ["for evaluation", fixed(run.seconds_evaluation, 2)], ["peak memory, MiB", fixed(run.peak_memory / 2 ** 20, 0)],
