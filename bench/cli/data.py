@@ -85,8 +85,9 @@ def stats(
     from bench.studies.dataset_tables import dataset_tables, texts  # with the studies
     from bench.studies.study import STUDIES
 
-    studies = [study for study in STUDIES.all().values() if study.data_table]
-    described = [(study.data_table.at(scenario, clients), study.published) for study in studies]
+    studies = STUDIES.all().values()
+    tables = [(study.data_table, study.published) for study in studies]
+    described = [(one.at(scenario, clients), folder) for one, folder in tables if one]
     screen, records = console(100, errors=as_json), []
     for kind in [DATASETS.named(dataset)] if dataset else DATASETS.all().values():
         try:
