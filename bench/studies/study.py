@@ -117,8 +117,8 @@ class Study:
 
     @cached_property
     def _titles(self) -> dict[str, str]:
-        titles = {name: kind.title for name, kind in DATASETS.all().items()}
-        titles |= {name: kind.title for name, kind in METHODS.all().items()}
+        titles = {name: data.title for name, data in DATASETS.all().items()}
+        titles |= {name: method.title for name, method in METHODS.all().items()}
         titles |= {line.method: line.title for line in self.lines if line.title}
         return {**titles, **self.titles}
 
