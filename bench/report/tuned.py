@@ -54,11 +54,9 @@ def _pairs(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataFrame:
     if runs.empty:
         return runs
     runs = runs.join(_searches(results), on="search")
-    is_elsewhere = (
-        (runs["partition_hash"] != runs["searched_clients"]).groupby(runs["place"]).transform("any")
-    )
-    details = ["is_own", *SEARCH]
-    searches = runs[~is_elsewhere].groupby("place")[details].first()
+    is_elsewhere = runs["partition_hash"] != runs["searched_clients"]
+    runs = runs[~is_elsewhere.groupby(runs["place"]).transform("any")]
+    searches = runs.groupby("place")[["is_own", *SEARCH]].first()
 
     documents = [experiment.name for experiment in study.experiments if experiment.main]
     board = cells[(cells["n"] > 0) & cells["document"].isin(documents)]
@@ -99,6 +97,7 @@ def tuned_document(study: Study, results: Results, cells: pd.DataFrame) -> Docum
     if pairs.empty:
         return None
     pairs["difference"] = pairs["mean"] - pairs["mean_default"]
+    places_of_pairs = pairs[["place_default", "place"]].to_numpy().ravel()
     record = pairs.assign(default=pairs["mean_default"], n_tuned=pairs["n"], tuned=pairs["mean"])
     document = Document(
         study,
@@ -111,7 +110,7 @@ def tuned_document(study: Study, results: Results, cells: pd.DataFrame) -> Docum
             "those of the means, in points; pairs.csv has the searches.",
         ),
         views=(_table(study, pairs),),
-        cells=first_cells[first_cells["place"].isin([*pairs["place"], *pairs["place_default"]])],
+        cells=first_cells.set_index("place").loc[pd.unique(places_of_pairs)].reset_index(),
         records={"pairs": record[RECORD]},
     )
     return with_runs(document, results)
