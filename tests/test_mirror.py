@@ -26,6 +26,7 @@ ELSEWHERE = {
     "site/test_browser.py": "the whole site in a real browser",
     "store/test_servers.py": "the store, claims and sweeps on a server",
     "runner/test_faults.py": "a sweep's processes, killed at every place",
+    "tune/test_shipped.py": "the searches that come with the suite",
     "studies/test_experiment_files.py": "a study's files, from their lines to a report",
 }
 """A file that checks something across modules -> what."""

@@ -39,6 +39,9 @@ OTHER_ROWS = (
     "which they name."
 )
 
+MOST_MEANINGS = 4
+"""Measures up to which a caption says what each of them is; else the fine print does."""
+
 OWN_RUNS = "runs of your own, beside those that come with the suite"
 
 Protocol = tuple[int, int, str, str]
@@ -53,12 +56,15 @@ def words_of(shown: DocumentCells) -> tuple[tuple[str, ...], tuple[str, ...]]:
     measures = [measure for measure in shown.measures if not measure.is_extra]
     meanings = [f"{measure.title}: {measure.meaning}" for measure in measures]
     text = measures[0].meaning if len(measures) == 1 else "; ".join(meanings)
+    if len(measures) > MOST_MEANINGS:
+        text = ", ".join(measure.title for measure in measures)
     text = f"{text[:1].upper()}{text[1:]}"
     if any(measure.by_reading for measure in measures):
         reading = measures[0].reading or study.primary
         text += f"; {STAGES[reading.stage]}, {RULES[reading.rule]}"
     caption = [f"{text}; {AVERAGES[study.average]}, ± standard deviation over seeds."]
-    fine_print = [*(study.remarks if experiment.competes else ()), *experiment.remarks]
+    fine_print = [f"{meaning}." for meaning in meanings] if len(measures) > MOST_MEANINGS else []
+    fine_print += [*(study.remarks if experiment.competes else ()), *experiment.remarks]
     if any(measure.ranked for measure in measures):
         caption.append(PLACES)
         fine_print.insert(0, OTHER_ROWS)

@@ -37,7 +37,7 @@ class SeveralTables(Tables):
         """``runs`` are those that are taken, with ``origin`` and ``place``, the number of their source."""
         self._sources = sources
         is_own = runs["origin"] == OWN
-        last_own = int(runs["id"].where(is_own, 0).max())
+        last_own = int(runs["id"].where(is_own, 0).max()) if len(runs) else 0
         ids = runs["id"].where(is_own, last_own + (~is_own).cumsum()).tolist()
         self._home = dict(zip(ids, zip(runs["place"], runs["id"], strict=True), strict=True))
         rows = pd.concat([one.table("environments").assign(place=n) for n, one in enumerate(sources)])

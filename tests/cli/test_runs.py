@@ -83,7 +83,6 @@ def test_delete_takes_what_the_filters_leave(words: str, left: list[int], bench:
     ("words", "message"),
     [
         ("list --state filed", 'Did you mean "failed"?'),
-        ("list -d coar", "dataset among the runs: 'coar': did you mean 'cora'?"),
         ("show 5", "no run 5 in"),
     ],
 )

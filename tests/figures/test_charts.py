@@ -15,6 +15,7 @@ from toy_study import PlannedToy, ToyStudy
 from bench.figures import style
 from bench.figures.charts import DRAWINGS
 from bench.figures.panels import Figure
+from bench.frames.stored_runs import Usual
 from bench.grids import load_grid, plan
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.spec import RunSpec
@@ -82,13 +83,11 @@ def test_clients_of_other_partitions_are_not_averaged() -> None:
                 artefacts={"collaboration": np.full((10, 10), 0.1 + seed)},
                 partition_hash=f"{seed:064d}",
             )
-    rows, settings = [], {}
+    usual = {}
     for spec in map(RunSpec.model_validate_json, made.runs()["spec"]):
-        cell = spec.cell_on_any_partition
-        settings[cell] = settings_of(spec, per_seed=True)
-        where = {"grid": PlannedToy.grids[0], "dataset": "cora", "scenario": "non-overlapping", "clients": 10}
-        rows.append({**where, "method": spec.method, "cell": cell, "seeds": (0, 1), "per_seed": True})
-    usual = pd.DataFrame(rows).drop_duplicates("method", ignore_index=True), settings
+        cell, settings = spec.cell_on_any_partition, settings_of(spec, per_seed=True)
+        where = ("cora", "non-overlapping", 10, spec.method)
+        usual[where] = Usual(cell, settings, (0, 1), True, PlannedToy.grids[0])
     kinds = kinds_of(figures_of(ToyStudy, "table1", made, usual=usual))
     found = rows_of(kinds["differences"])
     assert found["client"].tolist() == ["0 of seed 0", "0 of seed 1"]

@@ -10,7 +10,7 @@ from study_cells import cells_of, one, printed_beside, shown
 
 from bench.frames.graded_cells import collect
 from bench.grids import expand, load_grid
-from bench.report.captions import caption_of, fine_print_of
+from bench.report.captions import words_of
 from bench.report.score import judged_once
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedaghn.measures import shares, stage_round
@@ -90,9 +90,9 @@ def test_a_caption_of_many_measures_is_short_and_the_notes_say_what_they_are() -
     table = shown(FedAGHN, "collaboration_weights_reduced", database(12, layered(20, 6)))
     meanings = [measure.meaning for measure in table.measures if not measure.is_extra]
     assert len(meanings) == 10
-    assert not any(meaning in line for meaning in meanings for line in caption_of(table))
-    notes = " ".join(fine_print_of(table))
-    assert all(meaning in notes for meaning in meanings)
+    caption, fine_print = words_of(table)
+    assert not any(meaning in line for meaning in meanings for line in caption)
+    assert all(meaning in " ".join(fine_print) for meaning in meanings)
 
 
 def test_weights_are_read_by_stage_and_by_depth() -> None:

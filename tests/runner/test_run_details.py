@@ -115,7 +115,6 @@ def test_areas_under_the_roc_curve_are_no_accuracies() -> None:
     ("name", "message"),
     [
         ("cora", "expected a run's id or DATASET/SCENARIO/CLIENTS/METHOD"),
-        ("cora/non-overlapping/10/fedproxx", "did you mean 'fedprox'"),
         ("cora/non-overlapping/11/fedprox", "no run of the cell"),
     ],
 )

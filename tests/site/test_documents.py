@@ -122,11 +122,6 @@ def test_every_figure_is_there_and_lies_beside_its_page(small_report: Path, page
     assert shown == drawn
 
 
-def test_every_number_has_its_interval_margin_and_tolerance(pages: dict[str, Page]) -> None:
-    heads = [table[0] for table in pages[f"toy/table1/{INDEX}"].tables]
-    assert any({"low_difference", "high_difference", "margin", "tolerance"} <= set(head) for head in heads)
-
-
 def test_the_front_page_leads_to_every_document_and_back(built: Built, pages: dict[str, Page]) -> None:
     entries = {
         item["attributes"]["id"]: item for item in pages[INDEX].all("li") if "id" in item["attributes"]
