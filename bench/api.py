@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from tempfile import TemporaryDirectory
@@ -206,5 +207,7 @@ def fill(
     pool = choose(devices, 1 if is_own else jobs, None, len(to_run(plan)))
     if is_own:
         pool = OwnProcess(pool.devices, pool.threads)
-    screen = Display(Console(highlight=False, force_jupyter=False))
-    Sweep(plan, database, roots, pool, screen, home=None if is_own else paths.home()).run()
+    # a cell of a notebook shows a terminal's progress bar, which no widget is needed for
+    is_terminal = "ipykernel" in sys.modules or None
+    screen = Console(highlight=False, force_terminal=is_terminal, force_jupyter=False)
+    Sweep(plan, database, roots, pool, Display(screen), home=None if is_own else paths.home()).run()

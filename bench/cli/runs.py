@@ -50,15 +50,16 @@ def list_runs(
 
 
 def _print_list(runs: list[dict[str, Any]]) -> None:
-    columns = ["id", "cell", "seed", "rounds", "state", "seconds", "test"]
-    columns += ["reason"] if any(run["reason"] for run in runs) else []
+    columns = ["id", "cell", "seed", "apart", "rounds", "state", "seconds", "test", "reason"]
+    columns = [name for name in columns if name not in ("apart", "reason") or any(run[name] for run in runs)]
     rows = []
     for run in runs:
         cell = "/".join(str(run[name]) for name in ("dataset", "scenario", "clients", "method"))
         texts = run | {"cell": cell, "seconds": f"{run['seconds']:.1f}", "test": _percent(run["test"], "")}
         rows.append([texts[column] for column in columns])
     numbers = {"id", "seed", "rounds", "seconds", "test"}
-    console().print(table(columns, rows, numbers, numbers))
+    headings = [{"apart": "settings"}.get(name, name) for name in columns]
+    console().print(table(headings, rows, numbers, numbers))
 
 
 def _percent(value: float | None, missing: str = "-") -> str:

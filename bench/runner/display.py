@@ -6,10 +6,11 @@ import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from bench import process
@@ -135,11 +136,31 @@ def line(step: Step, result: RunResult) -> str:
 
 
 class Display:
-    """Prints what a sweep says, and unless ``only_notes`` a numbered line for each run."""
+    """Prints what a sweep says; used as a context manager around it. Unless ``only_notes``, a run has one
+    numbered line and, in a terminal, a progress bar with the time left stands below the lines.
+    """
 
     def __init__(self, console: Console, only_notes: bool = False) -> None:
         self._console, self._only_notes = console, only_notes
         self._total = self._done = 0
+        columns = (
+            "runs",
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            "left",
+            TimeRemainingColumn(),
+        )
+        is_hidden = only_notes or not console.is_terminal
+        self._bar = Progress(*columns, console=console, transient=True, disable=is_hidden)
+        self._task = self._bar.add_task("runs", total=None)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
 
     def note(self, text: str) -> None:
         """Print a line."""
@@ -148,10 +169,12 @@ class Display:
     def started(self, total: int) -> None:
         """Take how many runs are to be made."""
         self._total = total
+        self._bar.update(self._task, total=total)
 
     def finished(self, step: Step, result: RunResult) -> None:
-        """Print the line of a run that has ended and is stored."""
+        """Print the line of a run that has ended and is stored, and advance the bar."""
         self._done += 1
+        self._bar.advance(self._task)
         if not self._only_notes:
             number = str(self._done).rjust(len(str(self._total)))
             self.note(f"[{number}/{self._total}] {line(step, result)}")

@@ -27,12 +27,12 @@ from bench.runner.claims import Claims
 from bench.runner.display import Display
 from bench.runner.execution import Build, build_all, execute
 from bench.runner.order import Execute, Order
-from bench.runner.plan import Step, to_run
+from bench.runner.plan import Step, kind_of, to_run
 from bench.runner.policy import Placement
 from bench.runner.workers import Lost, Pool, choose, thread_variables
 from bench.spec import FederationKey, RunSpec
 from bench.store import Store, open_store
-from bench.store.store import now
+from bench.store.store import Kind, now
 
 BLOCKS = (1, 1, 2, 4)
 """How many times smaller than usual the blocks of clients are in each try of a run whose worker was lost or
@@ -103,6 +103,7 @@ class Sweep:
         self._ended: Counter[str] = Counter()  # results of this sweep by state
         self._left: Counter[str] = Counter()  # runs that were held back by reason
         self._failures: Counter[str] = Counter()  # by method
+        self._large_kinds: set[Kind] = set()  # those of which a run has run out of memory
         self._sound_methods: set[str] = set()  # those of which a run has succeeded
 
     def run(self) -> Outcome:
@@ -143,6 +144,7 @@ class Sweep:
         """Make the runs, and those that follow them."""
         self._store.refuse_other_clients(self._hashes, {step.spec.hash for step in steps})
         with (
+            self.display,
             heard_signals() as self._signals,
             Claims(self._store, self._stops_now, self._progress) as self._claims,
             closing(self.pool),  # before the claims end
@@ -210,17 +212,21 @@ class Sweep:
             self._follow(step, state)
 
     def _free_slot(self, job: Job) -> int | None:
-        """A free slot on the device with the fewest runs. From its second try on a job is alone on a device;
-        what else runs on the machines of a cluster is not known.
+        """A free slot on the device with the fewest runs. From its second try on a job is alone on a device,
+        as is every run of a kind that has run out of memory; what else runs on the machines of a cluster is
+        not known.
         """
         devices = self.pool.devices
         loads = Counter(devices[other.slot] for other in self._running.values())
         slots = {*range(len(devices))} - {other.slot for other in self._running.values()}
         if not self.pool.elsewhere:
-            closed = {devices[other.slot] for other in self._running.values() if other.number > 1}
-            closed |= loads.keys() if job.number > 1 else set()
+            closed = {devices[other.slot] for other in self._running.values() if self._is_large(other)}
+            closed |= loads.keys() if self._is_large(job) else set()
             slots = {slot for slot in slots if devices[slot] not in closed}
         return min(slots, key=lambda slot: (loads[devices[slot]], slot), default=None)
+
+    def _is_large(self, job: Job) -> bool:
+        return job.number > 1 or kind_of(job.step.spec) in self._large_kinds
 
     def _begin(self, job: Job, slot: int) -> None:
         job.slot, job.started = slot, now()
@@ -250,6 +256,8 @@ class Sweep:
         """Store what came of a job, or have it tried again."""
         step = job.step
         result.device, result.started = self.pool.devices[job.slot], job.started
+        if result.state == "oom":
+            self._large_kinds.add(kind_of(step.spec))
         if result.state == "oom" or isinstance(result, Lost):
             if job.number < len(BLOCKS):
                 shrink = BLOCKS[job.number]

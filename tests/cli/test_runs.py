@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -35,6 +36,22 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             save(store, spec, result)
 
 
+def test_the_list_fits_a_terminal_of_80_columns(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    with open_store(paths.default_database(), create=True) as store:
+        spec = resolve("cora", "non-overlapping", 3, "local", 7, {"protocol.rounds": 1})
+        save(store, spec, RunResult("failed", "one word after another " * 9))
+    lists = []
+    for words in ("--state done", ""):
+        code, out, _ = bench("runs list", words)
+        assert code == 0
+        lists.append(re.sub(r"\x1b\[[0-9;]*m", "", out))
+    assert {"cora/non-overlapping/3/local", "cora/non-overlapping/3/fedavg"} <= set(lists[0].split())
+    assert "after" in lists[1]
+    assert max(len(line) for text in lists for line in text.splitlines()) <= 80
+
+
 @pytest.mark.parametrize(
     ("words", "left"),
     [
@@ -55,13 +72,15 @@ def test_what_filters_leave(words: str, left: list[int], bench: Bench) -> None:
     assert runs == [RUNS[place] for place in left]
 
 
-def test_the_list_has_the_settings_of_runs(bench: Bench) -> None:
+def test_the_list_says_what_tells_runs_of_a_cell_apart(bench: Bench) -> None:
     with open_store(paths.default_database(), create=True) as store:
         for dropout in (0.1, 0.9):
             changes = {"protocol.rounds": 1, "client.dropout": dropout}
             save(store, resolve("cora", "non-overlapping", 3, "local", 9, changes), done(3))
+    runs = json.loads(bench("runs list --json").out)
+    assert [run["apart"] for run in runs] == ["", "", "", "", "client.dropout=0.1", "client.dropout=0.9"]
     (run,) = json.loads(bench("runs list --json -m local --set client.dropout=0.9").out)
-    assert (run["settings"]["client.dropout"], run["seed"]) == (0.9, 9)
+    assert (run["settings"]["client.dropout"], run["seed"], run["apart"]) == (0.9, 9, "")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,12 @@ import psutil
 import pytest
 import torch
 from processes import wait_for, workers_below
+from wall_clock import WallClock, clock
 
 from bench.engine.checkpoint import ARRAYS
 from bench.runner.run import HELD_BACK
+
+__all__ = ["clock"]
 
 pytestmark = pytest.mark.slow
 
@@ -49,6 +53,7 @@ class Home:
     """A ``BENCH_HOME`` of its own, the sweeps that are started in it and what they leave."""
 
     folder: Path
+    more_environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def database(self) -> Path:
@@ -56,7 +61,8 @@ class Home:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "BENCH_HOME": str(self.folder), "BENCH_PLUGINS": str(METHODS)}
+        own = {"BENCH_HOME": str(self.folder), "BENCH_PLUGINS": str(METHODS)}
+        return {**os.environ, **own, **self.more_environment}
 
     def start(self, *more: str) -> subprocess.Popen[str]:
         self.folder.mkdir(exist_ok=True)
@@ -290,6 +296,55 @@ def test_a_full_disk(tmp_path: Path, settled: Callable[..., None]) -> None:
     assert (kept.folder / "code").read_text() == "2\n"
     assert "full" in said
     settled("disk full, then room", 1, [kept], f"; it said: {said}")
+
+
+def test_a_damaged_checkpoint(tmp_path: Path, settled: Callable[..., None]) -> None:
+    home = Home(tmp_path / "home")
+    chance = random.Random(23)
+    damaged = 0
+    while damaged < 3:
+        process = home.start()
+        wait_for(home.checkpoints)
+        process.kill()
+        process.wait()
+        wait_for(lambda: not home.processes())
+        for path in home.checkpoints():
+            content = bytearray(path.read_bytes())
+            content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+            path.write_bytes(content)
+            damaged += 1
+    assert home.sweep() == 0, home.output
+    assert not home.checkpoints()
+    settled("checkpoint with one bit flipped", damaged, [home])
+
+
+def test_a_clock_that_is_set_back(tmp_path: Path, clock: WallClock, settled: Callable[..., None]) -> None:
+    """By hours: while two sweeps share the runs, while a killed worker's run is tried again, and while a
+    method hangs for longer than a run may take.
+    """
+    home = Home(tmp_path / "home", clock.environment)
+    both = [home.start("-m", "hangs", "--timeout-seconds", "30") for _ in range(2)]
+    wait_for(home.stored)
+    clock.set_back(3.0)
+    workers_below(both[0].pid)[0].kill()
+    clock.set_back(5.0)
+    wait_for(lambda: "trying again" in home.output)
+    wait_for(lambda: "hangs" in claimed(home), 300)
+    time.sleep(10.0)  # it has been taken up, and has twenty seconds left
+    clock.set_back(7.0)
+    for process in both:
+        process.wait(timeout=200)
+    assert states(home.database, "hangs")["failed"] in (HELD_BACK, 4), home.output
+    with sqlite3.connect(home.database) as raw:
+        starts = [datetime.fromisoformat(row[0]) for row in raw.execute("SELECT started FROM runs")]
+    assert max(starts) - min(starts) > timedelta(hours=7), "the sweeps have read the clock"
+    settled("clock set back by 3, 5 and 7 h", 3, [home])
+
+
+def claimed(home: Home) -> str:
+    """The runs that the sweeps of a home are at, and those before; by the claims, whatever their clock."""
+    with sqlite3.connect(home.database) as raw:
+        return "; ".join(row[0] for row in raw.execute("SELECT run FROM claims"))
 
 
 def test_methods_that_go_wrong(tmp_path: Path, settled: Callable[..., None]) -> None:

@@ -114,13 +114,17 @@ def test_a_run_that_hangs_is_stopped_and_the_rest_goes_on(work: Scripted) -> Non
     assert len(work.attempts("local 3 1")) == 1
 
 
-def test_a_run_that_ran_out_of_memory_is_tried_again_alone(work: Scripted) -> None:
+def overlaps(work: Scripted, attempt: dict[str, float], ended: float, other: str) -> bool:
+    return work.attempts(other)[0]["began"] < ended and work.ended(other) > attempt["began"]
+
+
+def test_a_kind_of_run_that_ran_out_of_memory_is_alone_from_then_on(work: Scripted) -> None:
     script = {"local 3 0": ["oom", "oom", "done 0.3"], "local 3 1": ["done 0.5"], "local 3 2": ["done 0.2"]}
     assert work.sweep(local_runs(0, 1, 2), script).counts == {"done": 3}
     tries = work.attempts("local 3 0")
     for other in ("local 3 1", "local 3 2"):
-        began, ended = work.attempts(other)[0]["began"], work.ended(other)
-        assert began > work.ended("local 3 0") or ended < tries[1]["began"]
+        assert not overlaps(work, tries[1], work.ended("local 3 0"), other), "the second and third try"
+    assert not overlaps(work, work.attempts("local 3 2")[0], work.ended("local 3 2"), "local 3 1")
 
 
 @pytest.mark.slow
