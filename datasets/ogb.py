@@ -7,18 +7,21 @@ without the ``ogb`` package, which fails with torch 2.6 and newer.
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.data import Graph
+from bench.data import Graph, PublishedClients, PublishedKey
 from bench.dataset import Dataset
 from bench.errors import RequestError
 from bench.own_data import largest_component, undirected
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
+
+from .subgraphs import FEDPUB, parts, samples
 
 ARCHIVE = RawFile(
     path="ogbn-arxiv/arxiv.zip",
@@ -36,6 +39,31 @@ def _member(name: str, sha256: str | None = None) -> RawFile:
         archive=ARCHIVE,
         member=f"arxiv/raw/{name}",
     )
+
+
+_OGB_EDGES = _member("edge.csv.gz")
+
+EDGES = RawFile("ogbn-arxiv-edges/edge.csv.gz", also=(_OGB_EDGES.path, *_OGB_EDGES.also))
+"""The citations as others hand them on without features, in another order; it makes the same graph."""
+
+PUBLISHED = RawFile(
+    "partitions/published_arxiv.npz", "f828da4e0cc0ab58fa56629136f7e6217d820a62e19f6eb6ef7e16d57aa22a9f"
+)
+"""The clients that FED-PUB's recipe gives on this graph (METIS 5.1.0, seed 1234)."""
+
+
+def read_published(path: Path) -> dict[PublishedKey, PublishedClients]:
+    """The nodes of the published clients; their roles are not in the file and serve no statistic."""
+    with np.load(path, allow_pickle=False) as arrays:
+        published = {
+            ("published", clients, FEDPUB): PublishedClients(parts(arrays[f"ogbn-arxiv.part.{clients}"]))
+            for clients in (5, 10, 20)
+        }
+        for clients in (10, 30, 50):
+            name = f"ogbn-arxiv.fedpub_overlapping.{clients}"
+            nodes = samples(arrays[f"{name}.nodes"], arrays[f"{name}.sizes"])
+            published["published-overlapping", clients, FEDPUB] = PublishedClients(nodes)
+    return published
 
 
 def read_table(path: Path, dtype: type[np.generic], columns: int, rows: int | None = None) -> NDArray[Any]:
@@ -73,7 +101,7 @@ class OgbnArxiv(Dataset):
         _member("num-node-list.csv.gz", "9aa60a342efd209408933ace51e6b0a814e81c2894a993c44f9b173e477e2e82"),
         _member("num-edge-list.csv.gz", "430f1e00ae204bbb3208c5f494ab70170e9f2995fd3548d1754a74a8f59250d1"),
         _member("node-label.csv.gz", "b06e7cf75d909de66ce49bc4188a6dc525224f85dd6dcb36137de3d9321830d1"),
-        _member("edge.csv.gz"),
+        _OGB_EDGES,
         _member("node-feat.csv.gz"),
     )
 
@@ -83,11 +111,26 @@ class OgbnArxiv(Dataset):
         Unpacked edges and features have no published checksum (only the archive has): their
         counts are checked against the two lists that have one.
         """
-        node_list, edge_list, label_list, edge_table, feature_table = sources.get_all(self.files)
-        nodes = int(read_table(node_list, np.int64, 1)[0, 0])
-        citations = int(read_table(edge_list, np.int64, 1)[0, 0])
-        labels = read_table(label_list, np.int64, 1, nodes).ravel()
-        pairs = read_table(edge_table, np.int64, 2, citations).T
-        features = read_table(feature_table, np.float32, 128, nodes)
-        graph = Graph(features, labels, undirected(pairs, nodes), int(labels.max()) + 1)
-        return largest_component(graph)
+        *tables, feature_table = sources.get_all(self.files)
+        graph = _structure(*tables)
+        features = read_table(feature_table, np.float32, 128, len(graph.labels))
+        return largest_component(replace(graph, features=features))
+
+    def structure(self, sources: Sources) -> Graph:
+        """The same graph without any feature, from labels and edges alone: they may come from OGB's layout in
+        the folder ``ogbn-arxiv-edges``, where the features are not to be had. With the clients of the papers'
+        tables of data sets where their file is at hand.
+        """
+        graph = largest_component(_structure(*sources.get_all((*self.files[:3], EDGES))))
+        if sources.at_hand(PUBLISHED) is None:
+            return graph
+        return replace(graph, published=read_published(sources.get(PUBLISHED)))
+
+
+def _structure(node_list: Path, edge_list: Path, label_list: Path, edge_table: Path) -> Graph:
+    """All papers and citations, undirected, with features of no width."""
+    nodes = int(read_table(node_list, np.int64, 1)[0, 0])
+    citations = int(read_table(edge_list, np.int64, 1)[0, 0])
+    labels = read_table(label_list, np.int64, 1, nodes).ravel()
+    pairs = read_table(edge_table, np.int64, 2, citations).T
+    return Graph(np.zeros((nodes, 0), np.float32), labels, undirected(pairs, nodes), int(labels.max()) + 1)

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ from bench.dataset import Dataset
 from bench.errors import NoDataError
 from bench.federation import scenarios, statistics
 from bench.federation.build import federate
+from bench.federation.identity import data_checksum, features_checksum
 from bench.federation.prepared import Prepared, prepare
 from bench.federation.scenario import Split
 from bench.sources import Sources
@@ -148,6 +149,19 @@ def published_statistics(paper: str, folder: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*PRINTED, "paper", "table", "published"])
 
 
+def _prepared(dataset: type[Dataset], roots: tuple[Path, ...], sources: Sources) -> Prepared:
+    """The data set; without its features where these alone are missing: no statistic needs them."""
+    try:
+        return prepare(dataset.name, roots, download=False)
+    except NoDataError:
+        instance: Any = dataset()
+        if not hasattr(instance, "structure"):
+            raise
+        graph: Graph = instance.structure(sources)
+        features = features_checksum(graph.features)
+        return Prepared(dataset, graph, features, data_checksum(graph, features))
+
+
 def dataset_tables(
     dataset: type[Dataset], tables: Iterable[tuple[DataTable, Path]], roots: tuple[Path, ...]
 ) -> list[tuple[DataTable, pd.DataFrame]]:
@@ -159,10 +173,10 @@ def dataset_tables(
         RequestError: a raw file's checksum is wrong, or no clients can be drawn.
     """
     tables = [(table, folder) for table, folder in tables if dataset.family in table.settings]
-    found = []
+    found, sources = [], Sources(roots, download=False)
     try:
         for table, folder in tables:
-            numbers = _measured(table, prepare(dataset.name, roots, download=False), Sources(roots, False))
+            numbers = _measured(table, _prepared(dataset, roots, sources), sources)
             rows = pd.DataFrame(numbers, columns=[*COLUMNS[1:5], "deviation"]).assign(dataset=dataset.name)
             values = published_statistics(table.paper, folder).drop_duplicates(PRINTED)
             if len(rows):
