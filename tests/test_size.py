@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[1]
 KINDS = {".py", ".j2", ".html", ".css", ".js"}
 
 CEILINGS = {
-    "bench": 2498,
-    "bench/cli": 1586,
+    "bench": 2501,
+    "bench/cli": 1587,
     "bench/contract": 966,
     "bench/engine": 2647,
     "bench/federation": 1907,
@@ -23,16 +23,16 @@ CEILINGS = {
     "bench/frames": 1771,
     "bench/grids": 488,
     "bench/nn": 1429,
-    "bench/report": 2240,
-    "bench/site": 1642,
+    "bench/report": 2245,
+    "bench/site": 1643,
     "bench/statistics": 393,
     "bench/store": 1511,
-    "bench/studies": 1538,
-    "bench/runner": 1930,
+    "bench/studies": 1552,
+    "bench/runner": 1971,
     "bench/timing": 521,
     "bench/tune": 850,
     "methods": 6934,
-    "datasets": 1404,
+    "datasets": 1447,
     "reports": 791,
 }
 """Package -> its lines at most. ``bench`` alone stands for the modules at its top level."""
