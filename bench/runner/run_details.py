@@ -58,9 +58,7 @@ def _records(frame: pd.DataFrame, **options: Any) -> list[dict[str, Any]]:
 def chosen_runs(
     store: Store, filters: Mapping[str, Any], states: Sequence[str] = (), settings: Overrides | None = None
 ) -> pd.DataFrame:
-    """Rows of ``bench.runs``, oldest first, with ``settings`` as dictionaries: those that all of the filters
-    leave, as somebody typed them. Raises ``RequestError`` where a filter names what no run has.
-    """
+    """Rows of ``bench.runs``, oldest first, that all filters leave; ``settings`` are dictionaries."""
     runs = whole_frame("runs", store, filters=filters)
     runs["settings"] = runs["settings"].map(json.loads)
     for key, value in (settings or {}).items():
@@ -73,7 +71,8 @@ def run_list(runs: pd.DataFrame) -> list[dict[str, Any]]:
     settings a run differs from others of its cell and seed.
     """
     runs = runs.assign(apart="")
-    for _, alike in runs.groupby([*CELL, "seed"]):
+    has_others = runs.duplicated([*CELL, "seed"], keep=False)
+    for _, alike in runs[has_others].groupby([*CELL, "seed"]):
         settings = pd.DataFrame(alike["settings"].tolist(), index=alike.index).map(json.dumps)
         differing = settings.loc[:, settings.nunique() > 1]
         for index, values in differing.iterrows():

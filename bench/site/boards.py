@@ -56,7 +56,7 @@ def board_rows(study: Study, cells: pd.DataFrame, ranking: Ranking | None, resul
         heading=rows["table"].where(rows["main"], rows["document"].map(lambda name: documents[name].title)),
         document_number=rows["document"].map(list(documents).index),
         kind=rows["tuning"].map({DEFAULT: 0, TUNED: 1}).fillna(2),
-        inner=rows["inner"].where(~rows["main"], 0),
+        inner=rows["inner"].where(~rows["main"], 0),  # a main table has no points
         is_empty=rows["n"] == 0,
         loss=-rows["mean"],
     )

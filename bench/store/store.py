@@ -173,11 +173,8 @@ class Store(Tables):
         runs = self.runs(state=SETTLED, bundle="")
         is_other = ~runs["partition_hash"].isin({"", *hashes.values()}) & ~runs["spec_hash"].isin(redone)
         for run in runs[is_other].to_dict("records"):
-            new, old = (
-                hashes.get(RunSpec.model_validate_json(run["spec"]).federation_key),
-                run["partition_hash"],
-            )
-            if new:
+            old = run["partition_hash"]
+            if new := hashes.get(RunSpec.model_validate_json(run["spec"]).federation_key):
                 name = run_name(*(run[key] for key in ("dataset", "scenario", "clients", "method", "seed")))
                 clients = f"made on other clients ({old[:8]}) than there are now ({new[:8]})"
                 raise RequestError(f"{name} is stored, {clients}; use another --db")

@@ -144,6 +144,13 @@ def test_the_weights_are_the_best_of_all_pairs() -> None:
     assert 0 < float(result.min()) + float(result.max()) < 2, "the example does not sit in a corner"
 
 
+def test_a_client_with_one_item_a_class_has_nothing_to_test_on_and_takes_the_servers() -> None:
+    """One half is empty: what the other half would predict by an estimate of no item says nothing."""
+    z, labels = drawn()[0][:3], torch.arange(3)
+    others = Common.of(z.mean(dim=0) + z, covariance_matrix())
+    assert own_weights(z[None], labels[None], others, ridge=0.05).tolist() == [[0], [0]]
+
+
 def test_without_own_statistics_all_have_the_servers(federation: Federation) -> None:
     """Weight 0: heads differ by class shares alone, and what is sent is what came."""
     it = begun("pfedfda", federation, hyper={"own": 0.0})

@@ -119,12 +119,14 @@ def overlaps(work: Scripted, attempt: dict[str, float], ended: float, other: str
 
 
 def test_a_kind_of_run_that_ran_out_of_memory_is_alone_from_then_on(work: Scripted) -> None:
-    script = {"local 3 0": ["oom", "oom", "done 0.3"], "local 3 1": ["done 0.5"], "local 3 2": ["done 0.2"]}
-    assert work.sweep(local_runs(0, 1, 2), script).counts == {"done": 3}
+    last_until_told = "done 3"
+    script = {"local 3 0": ["oom", "oom", "done 0.3"], "local 3 1": [last_until_told], "*": ["done 0.3"]}
+    assert work.sweep(local_runs(0, 1, 2, 3), script).counts == {"done": 4}
     tries = work.attempts("local 3 0")
-    for other in ("local 3 1", "local 3 2"):
+    for other in ("local 3 1", "local 3 2", "local 3 3"):
         assert not overlaps(work, tries[1], work.ended("local 3 0"), other), "the second and third try"
-    assert not overlaps(work, work.attempts("local 3 2")[0], work.ended("local 3 2"), "local 3 1")
+    for run, other in (("local 3 2", "local 3 1"), ("local 3 3", "local 3 2")):
+        assert not overlaps(work, work.attempts(run)[0], work.ended(run), other)
 
 
 @pytest.mark.slow
