@@ -37,8 +37,8 @@ class FedAGHN(Mixing):
       client's loss, so that it *ascends* that loss: the client's own model lies on the side that it
       trains to, and p falls. ``sign = "descent"`` (``fedaghn_descent``) turns it round.
     - Denominator. The paper's Eq. 4 sums over j; the code leaves the client itself out, as here. Read
-      literally (``self_in_softmax``, ``fedaghn_self_in_softmax``), alpha = s over all clients with
-      cos(Delta_i, Delta_i) = 1, and there is no p: it counts as 0.
+      literally (``self_in_softmax``), alpha = s over all clients with cos(Delta_i, Delta_i) = 1, and there
+      is no p: it counts as 0.
     - A layer is a module with its weight and bias, normalisation too; running statistics stay with
       the client. Cosines are constants in step 4. Where an update is zero its cosine is 0.
     - In the first round all Delta are the same, so that the graph is uniform but for p. All Theta are
@@ -152,17 +152,3 @@ class FedAGHNDescent(FedAGHN):
 
     class Hyper(FedAGHN.Hyper):
         sign: Literal["paper", "descent"] = "descent"
-
-
-class FedAGHNSelfInSoftmax(FedAGHN):
-    """FedAGHN with the client itself in the softmax, as its Eq. 4 reads literally.
-
-    The softmax then decides a client's own weight, p has nothing to add and is left out: this is the row
-    "w/o p" of the paper's ablation, as far as its text tells.
-    """
-
-    name = "fedaghn_self_in_softmax"
-    title = "FedAGHN (self in softmax)"
-
-    class Hyper(FedAGHN.Hyper):
-        self_in_softmax: bool = True

@@ -30,8 +30,7 @@ class FedAMP(Mixing):
 
     What is open, and what is done here:
     - The gradient lambda / alpha_K (w - u_i) of the penalty is added to that of F_i. A widely used
-      implementation computes the penalty from values without a gradient, so that its FedAMP is local
-      training: ``fedamp_released``.
+      implementation computes the penalty from values without a gradient: its FedAMP is local training.
     - With alpha_K = 100 and sigma = 10,000 a weight of another client is at most 0.01 and the penalty's
       factor 0.01: almost local training, too. xi_ii is negative where alpha_K / sigma is more than 1
       over the number of others.
@@ -92,17 +91,6 @@ class FedAMP(Mixing):
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         """Keep w_i."""
         self.keep(participants, upload.model)
-
-
-class FedAMPReleased(FedAMP):
-    """FedAMP whose penalty has no gradient: mixtures are sent, and clients train as if there were none."""
-
-    name = "fedamp_released"
-    title = "FedAMP (no gradient)"
-
-    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Train on F_i alone for the local epochs."""
-        return self.upload(clients.fit(received))
 
 
 class HFedAMP(FedAMP):

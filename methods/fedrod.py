@@ -29,8 +29,8 @@ class FedRoD(FedAvg):
         balanced:  CE(G(z) + ln n_iy, y)               over f and G (balanced softmax, Eq. 5)
         personal:  CE(stop(G(z)) + H_i(stop(z)), y)    over H_i alone
 
-    and predicts by G(z) + H_i(z); ``fedrod_generic`` by G(z) (the paper's G-FL). The losses have gradients
-    for different parameters: a step on their sum is the two steps of PFLlib's two optimisers.
+    and predicts by G(z) + H_i(z) (the paper's G-FL by G(z)). The losses have gradients for different
+    parameters: a step on their sum is the two steps of PFLlib's two optimisers.
 
     What differs between paper and code, and what is done here:
     - There is no official code; PFLlib's is followed. It counts n_iy over the batches that an epoch
@@ -73,16 +73,3 @@ class FedRoD(FedAvg):
         features = batch.embed(models)
         personal = batch.head({**models, **part(PERSONAL, models)}, features)
         return batch.head(models, features) + personal
-
-
-class FedRoDGeneric(FedRoD):
-    """FedRoD, of which the generic head alone predicts: balanced softmax without the personal head."""
-
-    name = "fedrod_generic"
-    title = "FedRoD (generic head)"
-    stage = "received"
-    onboard = FedRoD.onboard
-
-    def logits(self, models: Stack, batch: Batch) -> Tensor:
-        """Predict with G(z)."""
-        return batch.forward(models).logits

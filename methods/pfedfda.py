@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bench.engine.method import Batch, Clients, Message, Stack, Update
 from bench.engine.stacks import average, repeated
-from bench.hyper import added, tunable
+from bench.hyper import tunable
 
 from .fedavg import FedAvg, SampleWeights
 
@@ -72,12 +72,6 @@ class PFedFDA(FedAvg):
             search=[0.001, 0.03, 1.0],
             gt=0,
             description="added to the diagonal of the covariance of a client's features",
-        )
-        own: float | None = added(
-            None,
-            ge=0,
-            le=1,
-            description="weight of a client's own statistics, in place of the one found by cross-validation",
         )
 
     hyper: Hyper
@@ -145,10 +139,7 @@ class PFedFDA(FedAvg):
 
         def of(models: Stack, batch: Batch) -> dict[str, Tensor]:
             z, labels = training_items(torch.relu(batch.embed(models)).double(), batch.labels)
-            share = z.new_full((2, len(z)), self.hyper.own or 0.0)
-            if self.hyper.own is None:
-                share = own_weights(z, labels, others, self.hyper.ridge)
-            of_means, of_covariance = share
+            of_means, of_covariance = own_weights(z, labels, others, self.hyper.ridge)
             own = estimate(z, labels, others.means, self.hyper.ridge)
             means = torch.lerp(others.means.expand_as(own.means), own.means, of_means[:, None, None])
             covariance = torch.lerp(others.covariance, own.covariance, of_covariance[:, None, None])

@@ -168,7 +168,6 @@ TRAVELS: dict[str, tuple[int, int]] = {
     "fedhgn": (30 * 8 + 8 * 3, 30 * 8 + 8 * 3),  # two matrices
     "pfedgraph": (WHOLE, 2 * WHOLE),  # a direction
     "fedamp": (WHOLE, WHOLE),
-    "fedamp_released": (WHOLE, WHOLE),  # a mixture to no effect
     "pefll": (WHOLE + EMBEDDER + 2, WHOLE + EMBEDDER + 2),  # e or its gradient; a description or its slope
 }
 """Numbers that a client sends and is sent in a round."""
@@ -177,7 +176,6 @@ TRAVELS: dict[str, tuple[int, int]] = {
 FIRST = {
     "pfedgraph": (0, -WHOLE),
     "fedamp": (0, -WHOLE),
-    "fedamp_released": (0, -WHOLE),
     "pefll": (2, EMBEDDER),
 }
 """Numbers that travel before the first round, less those that do not yet travel in it."""

@@ -20,7 +20,6 @@ LIMITS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("cfl", {"eps1": 1e9, "eps2": 0.0, "start_round": 3}, "fedavg", {}),
     ("ditto", {"mu": 0.0, "personal_epochs": 2}, "local", {}),
     ("fedaghn", {"q": 0.0, "p": 1 / (N - 1), "trained": "none"}, "fedavg", {}),
-    ("fedamp_released", {}, "local", {}),
     ("fedaux", {"alpha": 0.0, "sigma": 1e4}, "fedaux_control", {}),
     ("fedgcn_0hop", {}, "fedavg", {"weights": "samples"}),
     ("fedgta", {"threshold": 1.0}, "local", {}),

@@ -151,9 +151,17 @@ def test_a_client_with_one_item_a_class_has_nothing_to_test_on_and_takes_the_ser
     assert own_weights(z[None], labels[None], others, ridge=0.05).tolist() == [[0], [0]]
 
 
-def test_without_own_statistics_all_have_the_servers(federation: Federation) -> None:
+def weigh(own: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every client take its own statistics with this weight."""
+    monkeypatch.setattr("bench.methods.pfedfda.own_weights", lambda z, *_: z.new_full((2, len(z)), own))
+
+
+def test_without_own_statistics_all_have_the_servers(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Weight 0: heads differ by class shares alone, and what is sent is what came."""
-    it = begun("pfedfda", federation, hyper={"own": 0.0})
+    weigh(0.0, monkeypatch)
+    it = begun("pfedfda", federation)
     before = {name: value.clone() for name, value in it.method.statistics.items()}  # type: ignore[attr-defined]
     it.step(0)
     assert furthest(before, it.method.statistics) < 1e-6  # type: ignore[attr-defined]
@@ -162,8 +170,11 @@ def test_without_own_statistics_all_have_the_servers(federation: Federation) -> 
     assert float((it.own["head.bias"] - it.own["head.bias"][:1]).abs().max()) > 1e-3
 
 
-def test_own_statistics_alone_are_a_discriminant_of_the_own_features(federation: Federation) -> None:
-    it = begun("pfedfda", federation, hyper={"own": 1.0, "ridge": 0.1})
+def test_own_statistics_alone_are_a_discriminant_of_the_own_features(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weigh(1.0, monkeypatch)
+    it = begun("pfedfda", federation, hyper={"ridge": 0.1})
     message = it.method.broadcast()
     received = it.method.load(it.clients, it.own, message)
     batch = it.clients.blocks[0].evaluation
