@@ -73,9 +73,8 @@ def check_device(device: str, *others: str) -> None:
 def check_gpu(*, devices: str = "cuda") -> int:
     """Run on a GPU, such as cuda:1, what only a GPU can show, and print a table; says so where there is none.
 
-    Stacked against sequential training for every client model, two runs at once, a run that is short of
-    memory, one that is taken up again, one that is not finite. Exit code 1 if anything is not as it should
-    be.
+    Stacked against sequential training for every client model, a run that is short of memory, one that is
+    taken up again. Exit code 1 if anything is not as it should be.
     """
     import torch
 
@@ -87,7 +86,7 @@ def check_gpu(*, devices: str = "cuda") -> int:
     check_device(devices)
     rows = []
     for finding, seconds in examine(devices):
-        state = {True: "ok", False: "not ok", None: "-"}[finding.well]
+        state = "ok" if finding.well else "not ok"
         rows.append((finding.part, finding.subject, finding.text, state, f"{seconds:.1f}"))
     say(f"{torch.cuda.get_device_name(devices)}, torch {torch.__version__}")
     console().print(table(("part", "of", "what was seen", "", "seconds"), rows, right={"seconds"}))
@@ -123,8 +122,7 @@ def speed(
     Args:
         dataset: Data set.
         clients: Numbers of clients; 10,50,100 by default, 20 on images.
-        method: Methods, by default FedAvg; or 'all' for every one, beside FedAvg in turns and without the
-            reference.
+        method: Methods, by default FedAvg.
         rounds: Rounds measured, after two to warm up; the median is reported.
         threads: Threads of one process; all cores by default.
         devices: cpu, or a GPU such as cuda or cuda:1.
@@ -141,7 +139,6 @@ def speed(
         roots=data_roots(),
         device=devices,
         threads=threads or os.cpu_count() or 1,
-        overrides={},
     )
     records = []
     for case in cases(dataset, scenario, clients, method):

@@ -33,12 +33,12 @@ SPREAD = 4
 
 @dataclass(frozen=True)
 class Finding:
-    """What a part has shown: whether it is ``well``, None where it could not be looked at."""
+    """What a part has shown, and whether it is ``well``."""
 
     part: str
     subject: str
     text: str
-    well: bool | None
+    well: bool
 
 
 def toy(model: str, clients: int = 4, rounds: int = 1) -> tuple[RunSpec, Federation]:
@@ -102,8 +102,6 @@ def memory_runs_out(device: str) -> Finding:
     Blocks are halved twice at most, as a sweep does.
     """
     part, subject = "out of memory", "cnn"
-    if torch.device(device).type != "cuda":
-        return Finding(part, subject, "memory can be limited on an accelerator alone", None)
     federation = random_images([300] * 20, side=32, classes=10)
     client = {"model": "cnn", "hidden": 512, "batch_size": 64, "optimizer": "sgd", "dropout": 0.0}
     spec = make_spec("fedavg", federation, client=client, rounds=1, local_epochs=1)
@@ -154,20 +152,12 @@ def checkpoint_taken_up(device: str) -> Finding:
     return Finding("checkpoint taken up", "gcn", text, saved_state is not None and gap < TOLERANCE)
 
 
-def infinity_caught(device: str) -> Finding:
-    """A learning rate without measure."""
-    spec, federation = toy("gcn", rounds=4)
-    result = run(spec.with_settings({"client.learning_rate": 1e30}), federation, device)
-    return Finding("not finite", "gcn", f"{result.state}: {result.reason}", result.state == "diverged")
-
-
 def examine(device: str) -> Iterator[tuple[Finding, float]]:
     """Every part's finding and its seconds. A part that fails is itself a finding, and the others go on."""
     parts: list[Callable[[str], Finding]] = [
         *(partial(stacked_equals_sequential, model) for model in CLIENT_MODELS.all()),
         memory_runs_out,
         checkpoint_taken_up,
-        infinity_caught,
     ]
     for part in parts:
         begin = time.perf_counter()

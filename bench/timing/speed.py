@@ -1,7 +1,7 @@
 """Seconds a round.
 
-Rounds of the stacked engine, of the sequential reference and of FedAvg are timed in one process and in turns,
-so that other work on the machine slows all of them.
+Rounds of the stacked engine and of the sequential reference are timed in one process and in turns, so that
+other work on the machine slows both of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -25,7 +24,7 @@ from bench.engine.run import Run
 from bench.errors import NotApplicableError, RequestError
 from bench.federation.build import build
 from bench.process import end_with_parent
-from bench.resolve import Overrides, resolve
+from bench.resolve import resolve
 from bench.timing.reference import SequentialClients
 
 WARM_UP_ROUNDS = 2
@@ -33,20 +32,15 @@ CLIENTS = (10, 50, 100)
 IMAGE_CLIENTS = (20,)
 """Clients of the image study."""
 
-BASE = "fedavg"
-"""The method that the others are timed beside."""
-
 
 @dataclass(frozen=True)
 class Case:
-    """What is timed, with the sequential ``reference`` and a ``base`` method beside it."""
+    """What is timed."""
 
     dataset: str
     scenario: str
     method: str
     clients: int
-    reference: bool = True
-    base: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +48,7 @@ class Row:
     """One line of the table of rounds.
 
     The sequential seconds and their ratio are None where the reference lacks the client model or trains in
-    another way than the method. ``factor`` is the method's seconds over those of the case's base.
+    another way than the method.
     """
 
     dataset: str
@@ -65,7 +59,6 @@ class Row:
     sequential_seconds_per_round: float | None
     ratio: float | None
     peak_mib: float
-    factor: float | None = None
 
     def __str__(self) -> str:
         return f"{self.method} ({self.model}) {self.clients}: {self.seconds_per_round * 1e3:.1f} ms a round"
@@ -76,12 +69,6 @@ def _synchronise(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def _settings(case: Case, overrides: Overrides) -> dict[str, Any]:
-    """The settings of a case. A method that trains a generator first does so for one epoch."""
-    warms_up = "warm_up_epochs" in METHODS.named(case.method).Hyper.model_fields
-    return {**({"method.warm_up_epochs": 1} if warms_up else {}), **overrides}
-
-
 def apart(work: Callable[[Case], Row], case: Case) -> Row:
     """A case's result of ``work`` in a process of its own, whose peak of memory is that of the work alone."""
     with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent) as pool:
@@ -89,22 +76,16 @@ def apart(work: Callable[[Case], Row], case: Case) -> Row:
 
 
 @run_conditions()
-def measure(
-    case: Case,
-    rounds: int,
-    roots: tuple[Path, ...],
-    device: str,
-    threads: int,
-    overrides: Overrides,
-) -> Row:
-    """Measure a line of the table of rounds.
+def measure(case: Case, rounds: int, roots: tuple[Path, ...], device: str, threads: int) -> Row:
+    """Measure a line of the table of rounds. A method that trains a generator first does so for one epoch.
 
     Raises:
         NotApplicableError: the method cannot run on this data set.
         RequestError: a run has fewer rounds, or there is no such federation.
     """
     torch.set_num_threads(threads)
-    settings = _settings(case, overrides)
+    warms_up = "warm_up_epochs" in METHODS.named(case.method).Hyper.model_fields
+    settings = {"method.warm_up_epochs": 1} if warms_up else {}
     spec = resolve(case.dataset, case.scenario, case.clients, case.method, 0, settings)
     federation = build(*spec.federation_key, roots=roots)
     if not 1 <= rounds <= spec.protocol.rounds - WARM_UP_ROUNDS:
@@ -116,14 +97,9 @@ def measure(
     reset_peak_memory(torch_device)
     runs = {"stacked": _warmed_run(Run(spec, federation, device))}
     mebibytes = peak_memory(torch_device) / 2**20
-    if case.reference:
-        with suppress(NotApplicableError):  # a method that asks for more than the reference does
-            sequential_run = Run(spec, federation, device, clients_type=SequentialClients)
-            runs["sequential"] = _warmed_run(sequential_run)
-    if case.base is not None:
-        general_settings = {key: value for key, value in settings.items() if not key.startswith("method.")}
-        base = resolve(spec.dataset, spec.scenario, spec.clients, case.base, 0, general_settings)
-        runs["base"] = _warmed_run(Run(base, federation, device))
+    with suppress(NotApplicableError):  # a method that asks for more than the reference does
+        sequential_run = Run(spec, federation, device, clients_type=SequentialClients)
+        runs["sequential"] = _warmed_run(sequential_run)
     times: dict[str, list[float]] = {name: [] for name in runs}
     for index in range(WARM_UP_ROUNDS, WARM_UP_ROUNDS + rounds):
         for name, loop in runs.items():
@@ -143,7 +119,6 @@ def measure(
         sequential_seconds,
         sequential_seconds / seconds if sequential_seconds else None,
         mebibytes,
-        seconds / medians["base"] if "base" in medians else None,
     )
 
 
@@ -155,23 +130,6 @@ def _warmed_run(run: Run) -> Run:
 
 
 def cases(dataset: str, scenario: str, clients: Sequence[int], methods: Sequence[str]) -> list[Case]:
-    """What ``bench speed`` times on a data set; without numbers of clients or methods, a choice of them.
-
-    ``methods`` is ``("all",)`` for every one that can run, beside FedAvg and without the reference.
-    """
-    data = DATASETS.named(dataset)
-    with_all = list(methods) == ["all"]
-    counts = tuple(clients) or (IMAGE_CLIENTS if data.family == "images" else CLIENTS)
-    names = list(methods) or [BASE]
-    if with_all:
-        names = [
-            name
-            for name, kind in sorted(METHODS.all().items(), key=lambda entry: (entry[0] != BASE, entry[0]))
-            if data.family in kind.families and kind.trains and kind.reads is None
-        ]
-    bases = {name: BASE if with_all and name != BASE else None for name in names}
-    return [
-        Case(dataset, scenario, name, count, reference=not with_all, base=bases[name])
-        for count in counts
-        for name in names
-    ]
+    """What ``bench speed`` times on a data set; without numbers of clients or methods, a choice of them."""
+    counts = clients or (IMAGE_CLIENTS if DATASETS.named(dataset).family == "images" else CLIENTS)
+    return [Case(dataset, scenario, name, count) for count in counts for name in methods or ("fedavg",)]

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
 from toy_data import CIRCLE
 
 from bench import registry
-from bench.engine.methods import METHODS
 from bench.engine.run import Run
+from bench.timing.reference import SequentialClients
 from bench.timing.speed import Case, Row, cases, measure
 
 
@@ -26,52 +25,35 @@ def circle(home: Path, plugins: None, tmp_path: Path, monkeypatch: pytest.Monkey
     torch.set_flush_denormal(False)  # as in other tests
 
 
-def timed(case: Case, rounds: int = 1, **overrides: Any) -> Row:
+def timed(case: Case, rounds: int = 1) -> Row:
     """A row of the table, measured in this process."""
-    return measure(case, rounds, (), "cpu", 1, overrides)
+    return measure(case, rounds, (), "cpu", 1)
 
 
-def test_a_graph_is_timed_against_the_reference_and_a_hypergraph_without() -> None:
+def test_a_hypergraph_is_timed_without_the_reference() -> None:
     row = timed(Case("circle", "label-dirichlet", "fedhgn_hc", 2))
     assert (row.dataset, row.method, row.model, row.clients) == ("circle", "fedhgn_hc", "hgnn", 2)
     assert row.sequential_seconds_per_round is row.ratio is None
-    row = timed(Case("cora", "non-overlapping", "fedavg", 10))
-    assert row.sequential_seconds_per_round is not None
-    assert row.ratio == row.sequential_seconds_per_round / row.seconds_per_round
 
 
-def test_a_method_is_timed_beside_fedavg_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that only steps move: an epoch of FedAvg's takes one second, of any other's three."""
+def test_rounds_are_timed_by_a_clock_that_only_they_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An epoch of the stacked run takes one second, of the sequential one three."""
     now = 0.0
-    order = []
 
     class Timed(Run):
         def step(self, round: int) -> None:
             nonlocal now
-            order.append((self.spec.method, round))
-            now += self.spec.protocol.local_epochs * (1.0 if self.spec.method == "fedavg" else 3.0)
+            is_sequential = isinstance(self.clients, SequentialClients)
+            now += self.spec.protocol.local_epochs * (3.0 if is_sequential else 1.0)
             super().step(round)
 
     monkeypatch.setattr("bench.timing.speed.Run", Timed)
     monkeypatch.setattr("bench.timing.speed.time", SimpleNamespace(perf_counter=lambda: now))
-    case = Case("cora", "non-overlapping", "fedprox", 3, reference=False, base="fedavg")
-    row = timed(case, 2, **{"protocol.local_epochs": 2})
-    assert (row.seconds_per_round, row.factor) == (6.0, 3.0)
-    assert order[-4:] == [("fedprox", 2), ("fedavg", 2), ("fedprox", 3), ("fedavg", 3)]
-    alone = Case("cora", "non-overlapping", "fedavg", 3, reference=False)
-    row = timed(alone, 2, **{"protocol.local_epochs": 2})
-    assert (row.seconds_per_round, row.factor) == (2.0, None)
+    row = timed(Case("cora", "non-overlapping", "fedavg", 10), 2)
+    assert (row.seconds_per_round, row.sequential_seconds_per_round, row.ratio) == (3.0, 9.0, 3.0)
 
 
-def test_what_is_timed() -> None:
-    """All methods are those that train, each beside FedAvg, which is first."""
-    chosen = cases("circle", "label-dirichlet", (2,), ("all",))
-    names = {
-        name
-        for name, kind in METHODS.all().items()
-        if "hypergraph" in kind.families and kind.trains and kind.reads is None
-    }
-    assert {case.method for case in chosen} == names
-    assert [case.method for case in chosen if case.base is None] == [chosen[0].method] == ["fedavg"]
-    assert {case.base for case in chosen[1:]} == {"fedavg"}
+def test_what_is_timed_by_default() -> None:
+    assert [case.clients for case in cases("cora", "non-overlapping", (), ())] == [10, 50, 100]
+    assert cases("cora", "non-overlapping", (3,), ()) == [Case("cora", "non-overlapping", "fedavg", 3)]
     assert {case.clients for case in cases("cifar10-sample", "case-study", (), ("fedprox",))} == {20}
