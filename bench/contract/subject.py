@@ -9,9 +9,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-import torch
-
 from bench.contract.toys import linked, make_spec, play, random_federation, random_images
 from bench.data import FAMILIES, Family
 from bench.engine.execute import run
@@ -67,12 +64,6 @@ steps of plain SGD lead nowhere.
 """
 
 
-def generator_states() -> list[Any]:
-    """The states of the global generators of torch and NumPy."""
-    name, numbers, *rest = np.random.get_state()  # noqa: NPY002
-    return [torch.get_rng_state().tolist(), name, np.asarray(numbers).tolist(), *rest]
-
-
 class Subject:
     """A method under test on one family of data."""
 
@@ -122,12 +113,3 @@ class Subject:
         """The longer run on the learnable toy. What precedes the first round is not shortened."""
         settings = IMAGES if self.family == "images" else NODES
         return run(self.spec(self.learnable, whole=True, **settings), self.learnable)
-
-    @cached_property
-    def again(self) -> tuple[Run, bool]:
-        """The short run once more, and whether it left the global generators, which differ before, alone."""
-        torch.rand(7)
-        np.random.rand(7)  # noqa: NPY002 - the global stream is what must not matter
-        before = generator_states()
-        loop = self.play()
-        return loop, generator_states() == before
