@@ -106,20 +106,20 @@ def export_clients(
     split: Split = None,
     data_root: options.DataRoot = None,
 ) -> None:
-    """Write the clients of a data set into FILE (NPZ): ids, edges, split masks and their hash.
+    """Write the clients of a data set into FILE (NPZ): ids, split masks and their hash.
 
     Args:
         file: The file to write; its arrays are described in docs/extending.md.
     """
     from bench.dataset import DATASETS
+    from bench.federation import assignment_file
     from bench.federation.build import build
-    from bench.federation.exchange import export_federation
 
     protocol = DATASETS.named(dataset).protocol
     seed = protocol.partition_seed if partition_seed is None else partition_seed
     roots = paths.data_roots(data_root)
     written = build(dataset, scenario, clients, seed, split or protocol.split, roots)
-    export_federation(written, file)
+    assignment_file.write(file, written)
     print(f"{file}: {clients} clients of {dataset}, {scenario}, hash {written.hash}")
 
 
@@ -140,7 +140,7 @@ def import_clients(
     What the file does not say of its data set and clients has to be named; what both say has to agree.
 
     Args:
-        file: An NPZ file, from 'bench data export' or of the same arrays without hash, labels and edges, or a
+        file: An NPZ file, from 'bench data export' or of the same arrays without hash, or a
             CSV file with the columns client, item and role; whatever does not fit the data set is refused.
     """
     from bench.federation.exchange import install

@@ -1,8 +1,7 @@
 """Which items each client holds and in which role, as one small file.
 
 The suite writes an NPZ archive without pickled objects; it reads that and a CSV table. docs/extending.md
-describes both. Items are nodes, or images of image data. Features, hyperedges and pixels are in neither:
-they follow from the data set and the ids. Edges are written for use without the suite and are not read.
+describes both. Items are nodes, or images of image data. All else follows from the data set and the ids.
 """
 
 from __future__ import annotations
@@ -34,21 +33,18 @@ CORRECT = "correct the file; docs/extending.md describes it"
 class AssignmentFile:
     """An assignment and what its file says of it.
 
-    ``said`` is the part of the request (``bench.spec.FederationKey``) that the file gives. ``labels`` are in
-    the order of the clients' items. ``hash`` and ``labels`` are None if the file does not give them.
+    ``said`` is the part of the request (``bench.spec.FederationKey``) that the file gives. ``hash`` is None
+    if the file does not give it.
     """
 
     assignment: Assignment
     said: dict[str, Any] = field(default_factory=dict)
     hash: str | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
-    labels: NDArray[np.int64] | None = None
 
 
-def write(path: Path, federation: Federation, with_data: bool = False) -> None:
-    """Write an archive; ``with_data`` with labels and edges. An existing file is replaced when the new one is
-    complete.
-    """
+def write(path: Path, federation: Federation) -> None:
+    """Write an archive. An existing file is replaced when the new one is complete."""
     clients, provenance = federation.clients, federation.provenance
     nodes = Ragged.of([client.ids for client in clients])
     roles = np.concatenate([client.roles for client in clients])
@@ -64,12 +60,6 @@ def write(path: Path, federation: Federation, with_data: bool = False) -> None:
         "hash": federation.hash,
         "provenance": json.dumps(provenance, sort_keys=True),
     }
-    edges = [client.edges for client in clients if client.edges is not None]
-    if with_data:
-        arrays["labels"] = np.concatenate([client.labels for client in clients])
-    if with_data and edges:
-        arrays["edges"] = np.concatenate(edges, axis=1)
-        arrays["edges_offsets"] = np.cumsum([0, *(part.shape[1] for part in edges)])
     with replacing_file(path) as temporary, temporary.open("wb") as archive:
         np.savez_compressed(archive, allow_pickle=False, **arrays)
 
@@ -118,7 +108,6 @@ def _read_archive(path: Path) -> AssignmentFile:
         said,
         str(arrays["hash"]) if "hash" in arrays else None,
         dict(json.loads(str(arrays.get("provenance", "{}")))),
-        arrays.get("labels"),
     )
 
 

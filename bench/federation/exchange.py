@@ -1,8 +1,8 @@
-"""Exports a federation as one small file, and imports a file's clients."""
+"""Imports the clients of a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,8 @@ from bench.federation import assignment_file, scenarios
 from bench.federation.assignment_file import CORRECT, AssignmentFile
 from bench.federation.build import assemble, check_request, check_training, keep, kept_path
 from bench.federation.prepared import Prepared, prepare
-from bench.federation.types import ROLE_NAMES, SPLITS, Federation
+from bench.federation.types import SPLITS, Federation
 from bench.spec import FederationKey
-
-
-def export_federation(federation: Federation, path: Path) -> None:
-    """Write the federation to ``path``. An existing file is replaced when the new one is complete."""
-    assignment_file.write(path, federation, with_data=True)
 
 
 def _request(path: Path, file: AssignmentFile, named: Mapping[str, Any]) -> FederationKey:
@@ -50,7 +45,7 @@ def _request(path: Path, file: AssignmentFile, named: Mapping[str, Any]) -> Fede
 
 
 def _problems(file: AssignmentFile, prepared: Prepared, disjoint: bool) -> Iterator[str]:
-    """The problems of a file's items and labels.
+    """The problems of a file's items.
 
     Every client needs items of the data set, each once and in the same role as at other clients.
     """
@@ -71,8 +66,6 @@ def _problems(file: AssignmentFile, prepared: Prepared, disjoint: bool) -> Itera
         if mask.any():
             row = table[mask].iloc[0]
             yield f"item {row['item']} of client {row['client']} {flaw}"
-    if file.labels is not None and not np.array_equal(file.labels, prepared.data.labels[ids]):
-        yield f"'labels' are not those of the data set {name}"
     for number, split in enumerate(SPLITS):
         if number not in role:
             yield f"no client has a {split} item"
@@ -84,36 +77,20 @@ class ImportedClients:
 
     federation: Federation
     request: FederationKey
-    items: int
     kept: Path
 
     @property
     def summary(self) -> tuple[str, ...]:
-        """Lines for people: the clients, their items, and the runs that use them."""
+        """Lines for people: the clients, and the runs that use them."""
         federation, request = self.federation, self.request
-        ids = np.concatenate([client.ids for client in federation.clients])
-        roles = np.concatenate([client.roles for client in federation.clients])
-        held, first, times = np.unique(ids, return_index=True, return_counts=True)
-        by_role = np.bincount(roles[first], minlength=len(ROLE_NAMES))
         sizes = [len(client.ids) for client in federation.clients]
-        lacking = [
-            sum(client.count(number) == 0 for client in federation.clients) for number in range(len(SPLITS))
-        ]
         shares = ",".join(f"{share:g}" for share in request.split)
         return (
-            f"{len(federation)} clients of {federation.dataset}, {federation.scenario}, "
-            f"hash {federation.hash}",
-            f"items: {min(sizes)} to {max(sizes)} a client, {len(held):,} in all "
-            f"({_counts(by_role, ROLE_NAMES)})",
-            f"items held by no client: {self.items - len(held):,}; by several: {(times > 1).sum():,}",
-            f"clients that lack items of a role: {_counts(lacking, SPLITS)}",
+            f"{len(federation)} clients of {federation.dataset}, {federation.scenario}, with {min(sizes)} to "
+            f"{max(sizes)} items, hash {federation.hash}",
             f"used by runs of protocol.partition_seed={request.partition_seed} and protocol.split=[{shares}]",
             f"kept in {self.kept}; delete that file to draw clients again",
         )
-
-
-def _counts(numbers: Iterable[int], names: Iterable[str]) -> str:
-    return ", ".join(f"{number:,} {name}" for number, name in zip(numbers, names, strict=True))
 
 
 def install(
@@ -122,9 +99,8 @@ def install(
     """Check a file's clients and keep them. Runs of their request then use exactly these clients.
 
     The request is the data set, scenario, number of clients, partition seed and split. ``named`` is what
-    the user says of it, None for nothing. Delete the file under ``BENCH_HOME`` that keeps the clients to
-    draw clients again. Single clients may lack validation or test items, as drawn clients may. They do
-    not count in the means over clients of these items.
+    the user says of it, None for nothing. Single clients may lack validation or test items, as drawn clients
+    may. They do not count in the means over clients of these items.
 
     Raises:
         RequestError: the file cannot be read, contradicts what the user says, does not fit the data set
@@ -156,4 +132,4 @@ def install(
     recipe.check(prepared.data, file.assignment)
     stored_path = kept_path(request, prepared.checksum)
     keep(stored_path, federation)
-    return ImportedClients(federation, request, prepared.items, stored_path)
+    return ImportedClients(federation, request, stored_path)

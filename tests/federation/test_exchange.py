@@ -15,8 +15,9 @@ from bench.cli.main import main
 from bench.data import Data, Hypergraph
 from bench.dataset import Dataset
 from bench.errors import RequestError
+from bench.federation.assignment_file import write
 from bench.federation.build import build
-from bench.federation.exchange import export_federation, install
+from bench.federation.exchange import install
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Federation
 
 PAPER = (40.0, 30.0, 30.0)
@@ -68,11 +69,11 @@ def as_rows(federation: Federation) -> list[tuple[str, ...]]:
 def exported(use_toy: Use, tmp_path: Path) -> tuple[Federation, Path]:
     use_toy(random_graph(60))
     federation = build("toy", "non-overlapping", 4, 1, PAPER)
-    export_federation(federation, tmp_path / "toy.npz")
+    write(tmp_path / "toy.npz", federation)
     return federation, tmp_path / "toy.npz"
 
 
-def test_the_file_holds_ids_edges_and_masks_as_documented(exported: tuple[Federation, Path]) -> None:
+def test_the_file_holds_ids_and_masks_as_documented(exported: tuple[Federation, Path]) -> None:
     federation, path = exported
     file = contents(path)
     said = {
@@ -82,10 +83,7 @@ def test_the_file_holds_ids_edges_and_masks_as_documented(exported: tuple[Federa
     assert file["hash"].item() == federation.hash
     for number, client in enumerate(federation.clients):
         nodes = slice(*file["nodes_offsets"][number : number + 2])
-        edges = slice(*file["edges_offsets"][number : number + 2])
         assert file["nodes"][nodes].tolist() == client.ids.tolist()
-        assert file["labels"][nodes].tolist() == client.labels.tolist()
-        assert np.array_equal(file["edges"][:, edges], client.edges)
         for mask, role in (("train_mask", TRAIN), ("val_mask", VALIDATION), ("test_mask", TEST)):
             assert file[mask][nodes].tolist() == (client.roles == role).tolist()
 
@@ -106,7 +104,7 @@ def test_clients_come_back_from_an_export_from_bare_arrays_and_from_a_table(
 ) -> None:
     use_toy(data)
     federation = build("toy", scenario, clients, 3, split)
-    export_federation(federation, tmp_path / "whole.npz")
+    write(tmp_path / "whole.npz", federation)
     arrays = {name: values for name, values in contents(tmp_path / "whole.npz").items() if name in BARE}
     np.savez(tmp_path / "bare.npz", **{**arrays, "nodes": arrays["nodes"].astype(np.int16)})
     table(tmp_path / "bare.csv", as_rows(federation))
@@ -160,9 +158,6 @@ def test_other_data_under_the_same_name_are_noticed(exported: tuple[Federation, 
     use_toy(replace(data, features=data.features + np.float32(1)))
     with pytest.raises(RequestError, match="its hash is"):
         install(path)
-    use_toy(replace(data, labels=(data.labels + 1) % data.classes))
-    with pytest.raises(RequestError, match="'labels' are not those of the data set"):
-        install(path)
     use_toy(random_graph(59))
     with pytest.raises(RequestError, match="unknown: items of toy must lie in 0 to 58"):
         install(path)
@@ -206,7 +201,6 @@ WRONG: dict[str, tuple[list[tuple[str, ...]] | bytes | dict[str, Any], str]] = {
     "negative seed": ({"partition_seed": np.int64(-1)}, "partition seed"),
     "split": ({"split": np.array([50.0, 50.0, 50.0])}, "add up to 100"),
     "provenance": ({"provenance": np.array("{")}, "own.npz"),
-    "other labels": ({"labels": np.full(7, 3)}, "'labels' are not those"),
     "other hash": ({"hash": np.array("0" * 64)}, "its hash is 0000"),
     "pickle": ({"nodes": np.array([{}], object)}, "allow_pickle"),
 }
@@ -270,7 +264,7 @@ def test_clients_that_no_class_can_be_learned_from_are_refused(use_toy: Use, tmp
 def test_an_overlapping_node_has_one_role(use_toy: Use, tmp_path: Path) -> None:
     use_toy(random_graph(60))
     path = tmp_path / "file.npz"
-    export_federation(build("toy", "overlapping", 5, 1, PAPER), path)
+    write(path, build("toy", "overlapping", 5, 1, PAPER))
     file = contents(path)
     nodes, counts = np.unique(file["nodes"][file["test_mask"]], return_counts=True)
     leak = np.flatnonzero(file["nodes"] == nodes[counts > 1][0])[0]
@@ -290,8 +284,6 @@ def test_the_command_says_what_it_made_of_a_file(use_toy: Use, tmp_path: Path, c
         main(["data", "import", str(file), *OPTIONS, "--split", "30", "15", "30"])
     assert ended.value.code == 0
     out = capsys.readouterr().out
-    assert install(file, named=TOY).federation.hash in out
-    assert "3 to 4 a client, 7 in all (2 train, 1 val, 2 test, 2 unused)" in out
-    assert "no client: 3; by several: 0" in out
-    assert "lack items of a role: 0 train, 1 val, 0 test" in out
+    digest = install(file, named=TOY).federation.hash
+    assert f"2 clients of toy, non-overlapping, with 3 to 4 items, hash {digest}" in out
     assert "protocol.split=[30,15,30]" in out
