@@ -83,9 +83,7 @@ class AdaFGL(FedAvg):
         self.first_alone = max(round(self.hyper.federated * self.task.rounds), 1)
 
     def related(self, batch: Batch) -> Relations:
-        """The relations that a block's clients take from the last average. They are first needed when it is
-        there.
-        """
+        """The relations that a block's clients take from the last average."""
         models = {name: value.expand(len(batch.labels), *value.shape) for name, value in self.model.items()}
         with torch.no_grad():
             q = batch.block.evaluation.forward(models).logits.softmax(dim=2)
@@ -132,9 +130,7 @@ class AdaFGL(FedAvg):
         return batch.cross_entropy(y1) + distance + sum(batch.cross_entropy(y) for y in others)
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
-        """Predict with FedAvg's model, or mix the probabilities of both branches by the
-        client's homophily.
-        """
+        """Predict with FedAvg's model, or mix both branches' probabilities by the client's homophily."""
         if not self.alone:
             return batch.forward(models).logits
         relation = batch.cached(self.related)

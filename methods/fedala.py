@@ -96,9 +96,7 @@ class FedALA(FedAvg):
         }
 
     def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
-        """Take the lower layers of Theta_g, learn W, and let the upper layers be Theta^. Round 0 takes all
-        of Theta_g.
-        """
+        """Take the lower layers of Theta_g and learn W for the upper ones. Round 0 takes all of Theta_g."""
         if self.round == 0:
             return {**own, **message.model}
         lower = {name: value for name, value in message.model.items() if name not in self.upper}

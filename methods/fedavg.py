@@ -43,9 +43,7 @@ class FedAvg(Method):
         self.model = {name: common[name][0] for name in self.shared()}
 
     def initial(self) -> Stack:
-        """The model that all clients start from, ``[clients, ...]``. It has at least the
-        shared parameters.
-        """
+        """The model that all clients start from, ``[clients, ...]``, with the shared parameters at least."""
         return self.task.common()
 
     def broadcast(self) -> Message:

@@ -147,9 +147,7 @@ def class_means(models: Stack, batch: Batch) -> dict[str, Tensor]:
 
 
 def distance(features: Tensor, targets: Tensor, batch: Batch) -> Tensor:
-    """The squared difference of features from their class's target, as a mean over training items and width,
-    ``[c]``.
-    """
+    """Squared difference of features and targets of their classes, a mean over items and width, ``[c]``."""
     class_targets = targets.gather(1, batch.labels.clamp_min(0)[:, :, None].expand_as(features))
     return ((features - class_targets).square().mean(dim=2) * batch.weights).sum(dim=1)
 
@@ -171,9 +169,7 @@ def head_weights(h: NDArray[np.float64], variances: NDArray[np.float64]) -> NDAr
 
 
 def without_small(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Set weights below ``SMALLEST`` to 0 and scale the others to sum to 1. The largest
-    weight always stays.
-    """
+    """Set weights below ``SMALLEST`` to 0, but for the largest, and scale the others to sum to 1."""
     large_weights = np.where(weights < min(SMALLEST, weights.max()), 0, weights)
     shares: NDArray[np.float64] = large_weights / large_weights.sum()
     return shares

@@ -194,9 +194,7 @@ class FedPubGradient(FedPub):
 
 
 def proxy_graph(width: int, rng: torch.Generator) -> Client:
-    """Draw the random graph that models are compared on, with N(0, 1) features ``[500, width]`` and no
-    labels.
-    """
+    """Draw the random graph that models are compared on, with N(0, 1) features ``[500, width]``."""
     nodes = PROXY_BLOCKS * PROXY_NODES
     draws = torch.rand(PROXY_BLOCKS, PROXY_NODES, PROXY_NODES, generator=rng) < PROXY_EDGE_PROBABILITY
     upper = draws.triu(diagonal=1)

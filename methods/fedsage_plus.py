@@ -172,9 +172,7 @@ class Mender:
         self.noise = self.stream("neighgen noise", self.identity)
 
     def features(self, codes: Tensor, masks: torch.Generator | None) -> Tensor:
-        """Features that fGen generates with fresh noise, ``[a, slots, width]``, from codes
-        ``[a, LATENT]``.
-        """
+        """Features that fGen generates from codes ``[a, LATENT]`` with fresh noise, ``[a, slots, width]``."""
         noise = torch.randn(len(codes), LATENT, generator=self.noise).to(self.device)
         generated: Tensor = self.network.features(codes, noise, self.hyper.generator_dropout, masks)
         return generated
@@ -234,9 +232,7 @@ class Mender:
             optimiser.step()
 
     def train_with_others(self, others: Sequence[Neighbourhoods], traffic: TrafficMeter) -> None:
-        """Train fGen for its epochs, also on other clients' features. The other parts are fixed, without
-        dropout.
-        """
+        """Train fGen alone for its epochs, also on other clients' features."""
         network, hyper = self.network, self.hyper
         with torch.no_grad():
             codes = network.codes(self.graph, 0.0, None)

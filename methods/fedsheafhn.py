@@ -73,9 +73,7 @@ class FedSheafHN(Method):
     families = ("graph",)
 
     class Hyper(CollaborationSettings):
-        """The two learning rates have the search ranges of the final paper's Table 9; that of the warm-up is
-        ours, and what else the table searches is fixed.
-        """
+        """Both learning rates have the search ranges of the final paper's Table 9; the warm-up's is ours."""
 
         warm_up_epochs: int = tunable(
             50,

@@ -171,9 +171,7 @@ class FGGP(FedAvg):
         return lambda batch: batch.cached(laid_out, key=clients.round // self.hyper.refresh)
 
     def global_views(self, clients: Clients, received: Stack) -> list[NDArray[np.int64]]:
-        """The pairs of nodes in every client's global view. A client makes them anew every ``refresh``
-        rounds.
-        """
+        """The pairs of nodes in every client's global view, made anew every ``refresh`` rounds."""
         views, period = clients.noted("global view"), clients.round // self.hyper.refresh
         for block in clients.blocks:
             rows = range(block.rows.start, block.rows.stop)

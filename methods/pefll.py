@@ -144,9 +144,7 @@ class PeFLL(Method):
 
 
 def describe(e: Mapping[str, Tensor], batch: Batch) -> Tensor:
-    """v ``[c, width]``, the mean of e over every client's training nodes. ``e`` has one
-    row for each client.
-    """
+    """v ``[c, width]``, the mean of every client's e over its training nodes."""
     inputs = graphs(batch.inputs)
     weight = e["0.weight"].transpose(1, 2)
     words, labels = weight[:, : inputs.width].contiguous(), weight[:, inputs.width :]

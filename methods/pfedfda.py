@@ -117,9 +117,7 @@ class PFedFDA(FedAvg):
         return {**received, **{name: personal[name] for name in self.task.head}}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Train f under the head of the server's statistics. Then compute statistics and a
-        head in between.
-        """
+        """Train f under the head of the server's statistics. Then compute statistics and a head between."""
         others = self.everybodys(message)
         weights = others.basis @ ((others.means @ others.basis) / others.variances).T
 

@@ -28,9 +28,7 @@ from bench.spec import ClientSettings, Protocol
 
 
 def describes_itself(subject: Subject) -> None:
-    """It has a title, a docstring and a numerics version. The settings that it names exist and take its
-    values.
-    """
+    """It has a title, a docstring and a numerics version, and its settings exist and take its values."""
     kind = subject.kind
     require(bool(kind.title), "give it a title, as tables shall print it")
     require(bool(kind.__doc__), "say in its docstring what it computes, and after which paper")
@@ -52,9 +50,7 @@ HOOKS = [name for name, value in vars(Method).items() if isfunction(value) and n
 
 
 def hooks_are_spelt_right(subject: Subject) -> None:
-    """Hooks take the arguments that the engine gives them. No public method has almost a hook's name, since
-    the engine would never call it.
-    """
+    """Hooks take the arguments that the engine gives them, and no public method has almost a hook's name."""
     for kind in subject.kind.__mro__[: subject.kind.__mro__.index(Method)]:
         for name, value in vars(kind).items():
             if not isfunction(value) or name.startswith("_") or hasattr(Method, name):
@@ -111,9 +107,7 @@ def same_spec_is_bit_equal(subject: Subject) -> None:
 
 
 def a_run_goes_on_where_it_was_saved(subject: Subject) -> None:
-    """A run that is saved between two rounds and taken up again ends with the same bits; so do attributes
-    that are ``derived``.
-    """
+    """A run that is saved and taken up again ends with the same bits, also of ``derived`` attributes."""
     straight_run, derived = subject.short, subject.kind.derived
     for name in sorted(derived):
         has_it = hasattr(straight_run.method, name)
@@ -168,9 +162,7 @@ def held_out_labels_are_not_read(subject: Subject) -> None:
 
 
 def received_model_stays(subject: Subject) -> None:
-    """Training leaves the received model as it is. ``aggregate`` is given what was received, and changes
-    nothing that clients keep.
-    """
+    """``aggregate`` is given what was received, and changes nothing that clients keep."""
     loop = Run(subject.spec(), subject.federation)
     aggregate, load = loop.method.aggregate, loop.method.load
     loads: list[dict[str, Any]] = []
@@ -289,9 +281,7 @@ def order_of_clients_changes_nothing(subject: Subject) -> None:
 
 
 def absent_clients_keep_what_they_have(subject: Subject) -> None:
-    """With half of the clients in a round, the other clients stay as they are, whoever is trained beside
-    them.
-    """
+    """With half of the clients in a round, the others stay as they are, whoever is trained beside them."""
     ends = []
     spec = subject.spec(participation=0.5, rounds=2 * ROUNDS)
     for block_size in (1, len(SIZES)):

@@ -181,8 +181,6 @@ def furthest(stack: Any, other_stack: Any) -> float:
 
 
 def same_counts(loop: Run, other_loop: Run, order: Sequence[int] | slice = slice(None)) -> bool:
-    """Whether two runs have the same counts of correct predictions. The other run's clients are in an
-    ``order``.
-    """
+    """Whether two runs have the same counts; those of the other run are by clients in an ``order``."""
     other_counts = other_loop.correct()
     return all(np.array_equal(counts[:, order], other_counts[key]) for key, counts in loop.correct().items())

@@ -63,9 +63,7 @@ class Evaluation(NamedTuple):
 
 
 class _Items(NamedTuple):
-    """The items of a block that are in a split and whose labels are known: their places in the flattened
-    labels of the block, the rows of their clients, their roles and labels.
-    """
+    """Items with a split and a known label: places in the flattened labels, clients' rows, roles, labels."""
 
     places: Tensor
     rows: Numbers
@@ -155,19 +153,17 @@ class Evaluator:
 
     def _items_of(self, block: Block, numbers: Numbers) -> _Items:
         if block not in self._items:
-            places, rows, roles, labels = [], [], [], []
-            for row, number in enumerate(numbers):
-                client = self._clients[number]
-                items = np.flatnonzero((client.roles < len(SPLITS)) & (client.labels >= 0))
-                places.append(row * block.items + items)
-                rows.append(np.full(len(items), row))
-                roles.append(client.roles[items].astype(np.int64))
-                labels.append(client.labels[items])
+            clients = [self._clients[number] for number in numbers]
+            known = [
+                np.flatnonzero((client.roles < len(SPLITS)) & (client.labels >= 0)) for client in clients
+            ]
+            rows = np.repeat(np.arange(len(clients)), [len(items) for items in known])
+            pairs = list(zip(clients, known, strict=True))
             self._items[block] = _Items(
-                torch.from_numpy(np.concatenate(places)).to(block.device),
-                np.concatenate(rows),
-                np.concatenate(roles),
-                np.concatenate(labels),
+                torch.from_numpy(rows * block.items + np.concatenate(known)).to(block.device),
+                rows,
+                np.concatenate([client.roles[items] for client, items in pairs]).astype(np.int64),
+                np.concatenate([client.labels[items] for client, items in pairs]),
             )
         return self._items[block]
 

@@ -155,15 +155,6 @@ class Task:
         return self.own() if self._initial == "own" else self.common()
 
 
-FORMER_HOOKS = {
-    "adapt": "a part of load()",
-    "warm_up": "first_upload()",
-    "enrol": "receive_first()",
-    "artefacts": "record(), called where a value is known",
-}
-"""Hooks of version 0.2.0 -> what does the same."""
-
-
 class Method:
     """A federated algorithm. The registry finds every subclass with a ``name`` of its own.
 
@@ -209,8 +200,10 @@ class Method:
     def __init_subclass__(cls) -> None:
         """Refuse hooks of version 0.2.0. Nothing calls them now, which would change numbers in silence."""
         super().__init_subclass__()
-        for name in FORMER_HOOKS.keys() & vars(cls).keys():
-            raise TypeError(f"{cls.__name__}.{name}() is not called any more: it is {FORMER_HOOKS[name]} now")
+        for name in {"adapt", "warm_up", "enrol", "artefacts"} & vars(cls).keys():
+            raise TypeError(
+                f"{cls.__name__}.{name}() is not called any more: docs/extending.md has the hooks"
+            )
 
     def __init__(self, task: Task, hyper: HyperParameters) -> None:
         self.task = task

@@ -32,10 +32,6 @@ FEDPUB = (20.0, 40.0, 40.0)
 """FED-PUB's split, whose roles are published."""
 
 
-def _described(clients: int, split: Split) -> str:
-    return f"{clients} clients with split {'/'.join(f'{share:g}' for share in split)}"
-
-
 class Published(Scenario[Graph]):
     """The METIS parts that FED-PUB, FedSheafHN and later papers trained on, one a client, nodes ascending.
 
@@ -67,15 +63,12 @@ class Published(Scenario[Graph]):
         published = data.published.get((self.name, clients, split))
         if published is None:
             known = [
-                _described(number, shares) for name, number, shares in data.published if name == self.name
+                f"{number} clients with split {'/'.join(f'{share:g}' for share in shares)}"
+                for name, number, shares in data.published
+                if name == self.name
             ]
-            if not known:
-                raise RequestError(
-                    f"scenario {self.name}: no clients of this graph are published: use non-overlapping"
-                )
-            raise RequestError(
-                f"scenario {self.name}: expected {', '.join(known)}, got {_described(clients, split)}"
-            )
+            expected = ", ".join(known) or "a graph of which clients are published (use non-overlapping)"
+            raise RequestError(f"scenario {self.name}: expected {expected}, got {clients} with split {split}")
         roles = published.roles
         if roles is None:
             order = legacy_permutation(len(data.labels), partition_seed, published.permutation)

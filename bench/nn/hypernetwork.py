@@ -56,9 +56,7 @@ class Hypernetwork(nn.Module):
                 layer.bias.copy_(model[name].reshape(-1))
 
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
-        """The input of the output layers, ``[clients, width]``. Without a ``generator``
-        there is no dropout.
-        """
+        """The input of the output layers, ``[clients, width]``; no dropout without a ``generator``."""
         x = dropout(x, self.rate, generator)
         *inner_layers, last_layer = self.body
         for layer in inner_layers:
