@@ -154,9 +154,7 @@ class Evaluator:
     def _items_of(self, block: Block, numbers: Numbers) -> _Items:
         if block not in self._items:
             clients = [self._clients[number] for number in numbers]
-            known = [
-                np.flatnonzero((client.roles < len(SPLITS)) & (client.labels >= 0)) for client in clients
-            ]
+            known = [np.flatnonzero((one.roles < len(SPLITS)) & (one.labels >= 0)) for one in clients]
             rows = np.repeat(np.arange(len(clients)), [len(items) for items in known])
             pairs = list(zip(clients, known, strict=True))
             self._items[block] = _Items(
