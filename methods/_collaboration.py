@@ -4,9 +4,8 @@ Sheaf diffusion (Bodnar et al., NeurIPS 2022; Diag-NSD): a cellular sheaf gives 
 dimension d and every edge end a restriction map, here diagonal: F[u, v] (d values) is the map of node u on
 the edge {u, v}.
 
-The paper compares its sheaf with GCN and GAT (Table 5) and says nothing of their sizes. Both have the sheaf's
-projections here (width to channels and back) and two residual layers, so that the operator alone
-differs. Graphs of clients are small: everything is dense.
+The paper compares its sheaf with GCN and GAT (Table 5) and says nothing of their sizes. Both have the
+sheaf's projections here and two residual layers, so that the operator alone differs.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ class Separate(nn.Module):
 def collaboration_graph(x: Tensor, settings: CollaborationSettings) -> Tensor:
     """Adjacency of the collaboration graph of the clients with the vectors ``x`` ``[clients, width]``."""
     if settings.graph == "complete":
-        return complete_graph(len(x)).to(x.device)
+        return 1 - torch.eye(len(x), device=x.device)
     return nearest_neighbours(x, settings.neighbours)
 
 
@@ -239,11 +238,6 @@ class SheafDiffusion(nn.Module):
             x = (1 + torch.tanh(epsilon)) * x - functional.elu(apply_laplacian(maps, adjacency, y))
         output: Tensor = self.leave(x.flatten(1))
         return output
-
-
-def complete_graph(nodes: int) -> Tensor:
-    """Adjacency ``[nodes, nodes]`` of the complete graph without self-loops."""
-    return 1 - torch.eye(nodes)
 
 
 def nearest_neighbours(x: Tensor, neighbours: int) -> Tensor:

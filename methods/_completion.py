@@ -3,10 +3,9 @@
 ``completed`` is the paper's protocol, ``completed_as_released`` what its code computes instead. Features are
 propagated over hyperedges by ``L = D^-1/2 H S^-1 H^T D^-1/2`` (Feng et al., HGNN, AAAI 2019).
 
-``H`` ``[nodes, hyperedges]`` is the incidence matrix: how often a hyperedge names a node, 0 or 1
-unless hyperedges are multisets. ``D`` are the nodes' degrees (row sums of ``H``), ``S`` the
-hyperedges' sizes (column sums, of all its rows); all hyperedges weigh 1. A node of degree 0 has a
-zero row: it keeps nothing, not even its own features.
+``H`` ``[nodes, hyperedges]`` is the incidence matrix: how often a hyperedge names a node. ``D`` are the
+nodes' degrees (row sums of ``H``), ``S`` the hyperedges' sizes (column sums, of all its rows). A node of
+degree 0 has a zero row: it keeps nothing, not even its own features.
 """
 
 from __future__ import annotations

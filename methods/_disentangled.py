@@ -26,8 +26,7 @@ def edges_of(batch: Batch) -> Edges:
 
 
 def route(x: Tensor, edges: Edges, steps: int) -> Tensor:
-    """A layer without parameters. ``x`` and the result are ``[items, factors, width]``, with factors of norm
-    1.
+    """A layer without parameters: ``[items, factors, width]`` of norm 1 by factor, and so is the result.
 
     Every step shares each neighbour out among the factors by its similarity to the node so far, p_k =
     softmax_k <x_s^k, u_t^k>. Then u_t^k = x_t^k + sum_s p_k x_s^k, normalised.
@@ -43,10 +42,9 @@ def route(x: Tensor, edges: Edges, steps: int) -> Tensor:
 
 
 def normalised(x: Tensor) -> Tensor:
-    """Scale every factor of ``x`` ``[items, factors, width]`` to norm 1. A factor at zero stays there,
-    without gradient.
+    """Scale every factor of ``x`` ``[items, factors, width]`` to norm 1.
 
-    Dropout takes whole factors to zero, where the gradient of a norm is unbounded.
+    Dropout takes whole factors to zero, where the gradient of a norm is unbounded: they stay, without one.
     """
     norm = torch.linalg.vector_norm(x, dim=2, keepdim=True)
     return torch.where(norm > SMALLEST, x / norm.clamp_min(SMALLEST), 0.0)

@@ -2,9 +2,8 @@
 
 Everybody is honest but curious and knows which nodes are in which hyperedge. A client's message for
 a border hyperedge is the sum of its own nodes' scaled features, a linear equation whose coefficients
-are how often the hyperedge names each (0 or 1 unless hyperedges are multisets), so that a node's
-features are known once its unit vector lies in the span of the equations. Scales do not matter: a
-node has the same in all its hyperedges.
+are how often the hyperedge names each, so that a node's features are known once its unit vector lies in
+the span of the equations.
 """
 
 from __future__ import annotations

@@ -3,9 +3,7 @@
 Generated neighbours are nodes that hang on one node of the client's graph each, so a graph mended
 with them needs no matrix of its own: they are added to the sums of the nodes that they hang on.
 
-Clients are looped over: at CiteSeer's width one client's fGen has 38 million weights, so all
-clients' at once would need gigabytes, and its products are large enough to gain nothing from
-stacking.
+Clients are looped over: at CiteSeer's width one client's fGen has 38 million weights.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from bench import streams
 from bench.federation.foreign import extended
 from bench.federation.types import TEST, TRAIN, Client
 from bench.nn.randomness import dropout
-from bench.nn.sparse import FirstLayer, Propagate, csr_tensor
+from bench.nn.sparse import Propagate, csr_tensor
 
 HIDDEN, LATENT, WIDE = 32, 128, (256, 2048)
 """Widths of the released networks: graph networks, codes, and the feature generator."""
@@ -51,7 +49,7 @@ class OwnGraph:
 
     def first_layer(self, weight: Tensor) -> Tensor:
         """``x w``, ``[n, hidden]``."""
-        result: Tensor = FirstLayer.apply(weight, self.features, self.transposed, None)
+        result: Tensor = Propagate.apply(weight, self.features, self.transposed)
         return result
 
     def means(self, rows: Tensor, generated: Tensor, owners: Tensor) -> Tensor:

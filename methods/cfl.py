@@ -31,9 +31,8 @@ class CFL(Mixing):
     - How. Agglomeration by complete linkage on distance -cos, as in the released code; the paper's
       optimal bipartition is that of single linkage. (1 - cos is used, which merges the same.)
     - Means are not weighted by data. Norms are over whole models and all local epochs: thresholds
-      belong to a model, a learning rate and an amount of data. So that they can be chosen anew, both norms
-      of every client's cluster before a split are kept with the run (``mean_norm_by_round`` and
-      ``largest_norm_by_round``, ``[rounds, clients]``).
+      belong to a model, a learning rate and an amount of data. Both norms of every client's cluster before a
+      split are kept with the run (``mean_norm_by_round`` and ``largest_norm_by_round``).
     - Absent clients count in a split by their last update (one they never made has cosine 0); the
       thresholds and means are of the clients that took part.
     """

@@ -41,10 +41,7 @@ RATE = 0.05
 """Adam's learning rate for the mask of a client's edges."""
 
 SLOTS = 4096
-"""Length that the reference graph's edges are padded to, so that models of all seeds have one shape.
-
-It has 2475 edges on average, with a standard deviation of 47.
-"""
+"""Length that the reference graph's edges, 2475 on average, are padded to."""
 
 DROPPED = 0.3
 """Share of a client's report that is set to 0, its smallest entries."""

@@ -38,11 +38,9 @@ class FedALA(FedAvg):
         Theta^ = Theta + (Theta_g - Theta) * W
 
     with W learnt beforehand on a ``share`` (the paper's s) of the client's training data, by
-    W := clip(W - eta grad_W L(Theta^), 0, 1) after every batch, all else frozen. The first time,
-    passes over these data go on until W has settled (there are more than ten losses, and the standard
-    deviation of the last ten is below 0.1); then W persists, and one pass a round keeps it up to date. Local
-    epochs and average are
-    FedAvg's. In round 0 nobody has a model of its own, and all take Theta_g.
+    W := clip(W - eta grad_W L(Theta^), 0, 1) after every batch, all else frozen. The first time, passes over
+    these data go on until W has settled (more than ten losses, and a standard deviation of the last ten below
+    0.1); then one pass a round keeps it up to date. In round 0 all take Theta_g.
 
     *Received* is Theta^, the model after its adaptation, as in PFLlib.
 

@@ -18,9 +18,8 @@ from bench.hyper import HyperParameters
 class FedAvg(Method):
     """The server averages the clients' models; everybody continues from the average.
 
-    The average is plain by default, as in the code bases that the subgraph papers build on (a
-    client's weight there is the length of a list of one graph); ``weights = "samples"`` weights
-    by training items, as the paper writes. METIS parts are nearly equal, so the two differ little.
+    The average is plain by default, as in the code bases that the subgraph papers build on;
+    ``weights = "samples"`` weights by training items, as the paper writes.
     """
 
     name = "fedavg"

@@ -8,9 +8,7 @@ clients' rows are those of propagation over the whole graph. Then a linear class
 No code by the authors is public. FedHGN's (arXiv 2408.05160, Table 3) propagates over the whole graph
 in one process, without messages; its classifier is FedHGN's own, ``hgnn_relu``. It also links nodes
 that have no edge inside their client to the one nearest in features (kNN with k = 2, the node itself
-among them), with two defects: those links are in client-local numbers but are searched for a node's
-global one and join the list of edges in global ones, and the list is changed in place, so that links
-pile up over the 20 runs. Both are in ``fedcog_released`` alone.
+among them), with two defects, which are in ``fedcog_released`` alone.
 
 Here the rows come by the exchange, counted; the classifier is linear (client model ``hgnn``), and
 the nearest-neighbour links are an option, in the right numbers.

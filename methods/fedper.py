@@ -14,8 +14,6 @@ from .fedavg import FedAvg
 class FedPer(FedAvg):
     """The backbone is averaged as in FedAvg; every client keeps a head of its own.
 
-    With the studies' GCN the personal layer is the linear head after both graph convolutions.
-
     The paper's clients draw their heads each for itself; public code, FED-PUB's among it, copies one model
     to all, as here: heads that start alike are better by validation on Cora, Photo and Computers (the
     document ``weight_decay_validation``). ``protocol.initial = "own"`` is the paper's wording.

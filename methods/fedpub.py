@@ -150,11 +150,6 @@ class FedPubGradient(FedPub):
     is not squared, as in the released code; its gradient at zero, where a round starts, is taken
     as zero. The L1 term is a mean over all entries: with the released sum and strength 1e-3 its
     constant sign makes Adam take every mask to zero within some dozen rounds.
-
-    A round costs between four and five times FedAvg's at 50 clients of Cora (about four without
-    penalties, ``bench speed``): twice the parameters are trained, every step passes over all of them
-    again for each penalty, and the embeddings take a dense product with 500 feature rows for every
-    client.
     """
 
     name = "fedpub_gradient"

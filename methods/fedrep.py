@@ -21,8 +21,7 @@ class FedRep(FedPer):
     1. trains its head h_i alone for ``head_epochs`` (the paper's tau), phi^t frozen;
     2. trains phi alone for the protocol's local epochs, h_i frozen, and sends it.
 
-    The server averages what comes; heads never leave. Running statistics of batch normalisation move
-    in both phases: a frozen backbone still runs in training mode, as in PFLlib.
+    Heads never leave. Running statistics of batch normalisation move in both phases, as in PFLlib.
 
     The paper takes tau gradient steps on the head and one on the representation, its released code
     ten epochs and one; the study's tau is 5, and its phi has the local epochs that every method has.

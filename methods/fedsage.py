@@ -50,10 +50,8 @@ class FedSagePlusStandIn(FedSage):
     - Edges between own and foreign nodes are added; those among foreign nodes are not, since only
       edges that touch an own node are taken (FedGCN's second hop is what looks beyond).
 
-    The code has all features in one place. Here every client asks for its foreign nodes' ids and
-    rows, which are counted once at their holder and at every client that gets them, and adds the
-    noise itself: it stands for the error of a generator and protects nobody. Noisy rows are dense,
-    and so is then the layout of all features. Paper FedSage+ sends generators instead.
+    The code has all features in one place. Here every client asks for its foreign nodes' ids and rows, which
+    are counted, and adds the noise itself: it stands for the error of a generator and protects nobody.
     """
 
     name = "fedsage_plus_standin"

@@ -67,15 +67,10 @@ class FedSagePlus(FedAvg):
       starts above 0 (``_neighgen``).
     - Scale. The mean over F makes the feature loss weak against the cross-entropy, and tanh has
       room up to 1: generated features are far larger than row-normalised true ones, as released.
-    - Classifier: the run's client model (``client.model``), in place of GraphSAGE with sampled
-      neighbours: the study's GCN in FedSheafHN's tables, GraphSAGE over all neighbours (``sage``) in
-      FedHGN's.
+    - Classifier: the run's client model (``client.model``), in place of GraphSAGE with sampled neighbours.
 
-    NeighGen runs over clients in a loop (``_neighgen``), and rows of fGen that neither loss nor
-    graph would use are not computed. Even so it is most of a run: about 55 s on Cora with 10 clients
-    against 12 s of rounds, 140 s on CiteSeer (one core of a busy machine). The rounds themselves are
-    stacked; they cost more than FedAvg's by the mended graphs' additional nodes, whose features are
-    dense rows.
+    NeighGen runs over clients in a loop (``_neighgen``) and is most of a run: about 55 s on Cora with 10
+    clients against 12 s of rounds (one core of a busy machine).
     """
 
     name = "fedsage_plus"
@@ -87,9 +82,7 @@ class FedSagePlus(FedAvg):
     class Hyper(FedAvg.Hyper):
         """Defaults are the released ones but for one learning rate; the sources give no ranges.
 
-        ``feature_learning_rate`` is fGen's, ``encoder_learning_rate`` that of encoder, dGen and
-        auxiliary classifier. Epochs of the generator are not searched: budgets of tuning count client
-        epochs, and these would be training beside them.
+        Epochs of the generator are not searched: budgets of tuning count client epochs.
         """
 
         hidden_portion: float = tunable(
@@ -142,11 +135,7 @@ class FedSagePlus(FedAvg):
 
 
 class Mender:
-    """One client's NeighGen, from hiding nodes to mending the graph.
-
-    Its random streams are named by the client's node ids. So they follow the client, whatever its number
-    is.
-    """
+    """One client's NeighGen, from hiding nodes to mending the graph. Its node ids name its random streams."""
 
     def __init__(self, method: FedSagePlus, client: Client, classes: int) -> None:
         assert client.edges is not None

@@ -1,9 +1,7 @@
 """FedSheafHN: Personalized Federated Learning on Graph-structured Data with Sheaf Collaboration.
 
-Two versions of the paper exist; equation and section numbers are the final version's. Beside the
-method as the paper means it stand three variants: what the paper prints with the sign of its update
-corrected, the update with the printed sign, and what the released code computes.
-``docs/evidence.md`` keeps the evidence.
+Two versions of the paper exist; equation and section numbers are the final version's. ``docs/evidence.md``
+keeps the evidence.
 """
 
 from __future__ import annotations
@@ -285,9 +283,7 @@ class FedSheafHNReleased(FedSheafHN):
     attribute that the layers do not read, so every client keeps and trains its own; the generated
     biases act, but the optimiser does not know them, so they stay as generated for the round. What
     is sent back is therefore what was received, the difference is exactly zero, the hypernetwork
-    never learns, and the sheaf network only shrinks by its weight decay. Complete graph, free
-    attention matrix, one Laplacian, torch's default weights, dropout in generation. The release
-    also reports the best *test* round; that rule is applied to any run afterwards.
+    never learns, and the sheaf network only shrinks by its weight decay.
     """
 
     name = "fedsheafhn_released"

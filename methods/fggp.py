@@ -30,10 +30,9 @@ AUGMENTOR = ("augmentor.weight1", "augmentor.weight2")
 class FGGP(FedAvg):
     """Prototypes that generalise: two views contrasted in training, clustered prototypes to predict.
 
-    A node's *feature* is the study's embedding: the second convolution's output before its ReLU.
-    (The release takes its only hidden layer after ReLU. The embedding is where FED-PUB and
-    FedSheafHN look at this client model; it has no batch normalisation, so after ReLU its features
-    are close to each other in cosine and the contrast would outweigh the cross-entropy.)
+    A node's *feature* is the study's embedding: the second convolution's output before its ReLU. (The release
+    takes its only hidden layer after ReLU. Without batch normalisation features after ReLU are close to each
+    other in cosine, and the contrast would outweigh the cross-entropy.)
 
     Each round
 
@@ -45,9 +44,8 @@ class FGGP(FedAvg):
     3. the server averages the models and clusters the clients' prototypes of every class (FINCH,
        cosine); the cluster means are the global prototypes;
     4. a node's class is voted by the ``voters`` nearest global prototypes (cosine, softmax with
-       temperature 0.1), on the client's own graph. Before the first collection there are no
-       prototypes (all of round 0), and every node counts as class 0: what the release's queue votes for.
-       The classifier has no say: else its round could be the one that is selected and reported.
+       temperature 0.1), on the client's own graph. In round 0 there are no prototypes, and every node counts
+       as class 0: what the release's queue votes for.
 
     The global view is the union of the client's edges with the k-NN graph (cosine) of the features
     that the received model gives, made anew every ``refresh`` rounds. The augmentor, two linear
@@ -57,17 +55,13 @@ class FGGP(FedAvg):
     the same class in view 1 as positive and the other classes of both views as negatives.
 
     What paper or released code have otherwise, and what is done here:
-    - Client model: the study's GCN, as for every method here (the study's paper states one client
-      model for all; the release has a GCN with batch normalisation). Optimiser, local epochs and
-      rounds are the study's, too. Both views share a step's dropout masks.
-    - Memory: the release holds dense n x n logits, probabilities and samples, and so runs out of
-      memory where the published table says so. Here only pairs in the union can be sampled: a pair
-      outside it, which the release keeps with probability 1/2 h_i.h_j / max, is never kept.
-      Everything else is as with dense matrices: max is over all pairs (it is max_i ||h_i||^2), and
-      the reconstruction is over all pairs, a few rows at a time. Its time still grows with n^2, so
-      on clients of thousands of nodes a round may cost more than 8 times FedAvg's.
-    - The k-NN graph is made symmetric; of its directed arcs the release keeps those above the
-      diagonal.
+    - Client model: the study's GCN, as for every method here (the release has a GCN with batch
+      normalisation). Both views share a step's dropout masks.
+    - Memory: the release holds dense n x n matrices, and runs out of memory where the published table says
+      so. Here only pairs in the union can be sampled: a pair outside it, which the release keeps with
+      probability 1/2 h_i.h_j / max, is never kept. The maximum and the reconstruction are over all pairs, a
+      few rows at a time, so that time grows with n^2.
+    - The k-NN graph is symmetric here; of its arcs the release keeps those above the diagonal.
     - Prototypes are keyed by class. The release keys them by row among the classes that occur, so
       a missing class shifts all later ones (``FGGPReleased``).
     - The release votes with a queue that starts with random vectors labelled class 0 and keeps
@@ -77,8 +71,6 @@ class FGGP(FedAvg):
     - The average is FedAvg's here (``weights``), the augmentor included; the release weights by
       nodes. Its distillation term is computed and not used, its personal projection overwritten:
       both are left out.
-
-    Clients of a block are trained together; the k-NN search goes client by client.
     """
 
     name = "fggp"

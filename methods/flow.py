@@ -51,9 +51,8 @@ class Flow(FedAvg):
     those of the routed model after this training. (The release, too, tests after local training,
     but trains w_g there on the mixture's loss together with psi.)
 
-    The two steps of a pair are taken in one backward pass: w_g's step does not depend on psi, and
-    psi's uses w_g from before its step, so the numbers are those of the alternation, except that
-    both forward passes see the same dropout masks. No client is looped over.
+    The two steps of a pair are taken in one backward pass. The numbers are those of the alternation, except
+    that both forward passes see the same dropout masks.
 
     What paper and code leave open for graphs, and what is done here:
     - A and B are halves, as in the release's EMNIST part; ``data = "all"`` uses all training nodes in
@@ -67,11 +66,9 @@ class Flow(FedAvg):
     - Everything is trained with the clients' optimiser (the release: SGD with momentum 0.9), whose
       state stays with its client over rounds for all three, as everywhere in this suite.
 
-    Variants differ in where w_l starts a round. Here it starts from the received w_g, as the paper
-    describes for devices that may never come back: the method keeps nothing at a client.
-    ``flow_stateful``: from where its client left it. ``flow_released``, stateless in the release's
-    way: from the average of all clients' local copies, which are sent as well. Before training the
-    routed model of ``flow`` is therefore the received w_g, whatever psi says.
+    Variants differ in where w_l starts a round: from the received w_g here, as the paper describes for
+    devices that may never come back; ``flow_stateful``: from where its client left it; ``flow_released``:
+    from the average of all clients' local copies, which are sent as well.
     """
 
     name = "flow"
@@ -145,7 +142,6 @@ class Flow(FedAvg):
         personal = clients.fit(part(LOCAL_COPY, received), items=first_half, copy="local")
 
         def both_losses(models: Stack, batch: Batch) -> Tensor:
-            # the global path first: its first layer is the one that needs the kept gradient buffer
             logits = batch.forward(models).logits
             frozen_models = {name: models[name].detach() for name in self.task.parameters}
             inputs = graphs(batch.inputs)
@@ -190,10 +186,8 @@ class FlowStateful(Flow):
 class FlowReleased(Flow):
     """Flow, stateless as released: clients keep nothing, the server averages the local copies, too.
 
-    The release sends the whole state, and the line that would reset w_l from w_g is commented out,
-    so w_l starts every round from the average of all clients' local copies. Not taken over are
-    faults that only its training loop has: frozen parameters that keep moving by momentum, and
-    the image code's penalty.
+    In the release the line that would reset w_l from w_g is commented out. Not taken over are faults that
+    only its training loop has: frozen parameters that keep moving by momentum, and the image code's penalty.
     """
 
     name = "flow_released"

@@ -8,11 +8,7 @@ from bench.engine.method import Clients, Message, Method
 
 
 class Local(Method):
-    """Each client trains its own model from its own initialisation; nothing is shared.
-
-    Optimiser state is kept over rounds, so a run of R rounds with E local epochs is one training
-    of R x E steps, looked at every E steps.
-    """
+    """Each client trains its own model from its own initialisation; nothing is shared."""
 
     name = "local"
     title = "Local"

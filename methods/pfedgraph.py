@@ -43,9 +43,7 @@ class PFedGraph(Personalised):
       p - d_i / (2 alpha) onto the simplex (complete the square). Computed in float64 by sorting.
     - Sign. The paper means to draw a model towards its neighbours; the released loss has a plus
       sign, which pushes it away. Minus here; ``PFedGraphReleased`` keeps the plus.
-    - c_i is counted in the bytes that the server sends: it needs the others' models, as much
-      again as the model itself.
-    - Optimiser and local epochs are the study's (the code: SGD with momentum, new in each round).
+    - c_i is counted in the bytes that the server sends.
     """
 
     name = "pfedgraph"
@@ -83,11 +81,9 @@ class PFedGraph(Personalised):
         return Message(self.models, self.directions)
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Train on F_i(w) - lambda <c_i, w> / ||w|| for the local epochs (plus, as released, in the
-        variant).
+        """Train on F_i(w) - lambda <c_i, w> / ||w|| for the local epochs.
 
-        The second term's gradient is -lambda (c_i / ||w|| - <c_i, w> w / ||w||^3). It is added as it
-        stands.
+        The second term's gradient -lambda (c_i / ||w|| - <c_i, w> w / ||w||^3) is added as it stands.
         """
         strength = self.sign * self.hyper.attraction
 

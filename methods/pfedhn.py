@@ -31,10 +31,9 @@ class PFedHN(Method):
     towards the trained model. (The paper's Algorithm 1 prints the opposite difference; its
     released code has this one.)
 
-    Here all clients take part in every round, as in the subgraph studies: their gradients are
-    averaged into one step, or summed with ``combine = "sum"``. The released trainer takes a step for every
-    client, one after the other in random order. Sizes, SGD and clipping are the released defaults:
-    embeddings of 1 + N/4, three hidden layers of 100.
+    The clients' gradients are averaged into one step, or summed with ``combine = "sum"``. The released
+    trainer takes a step for every client, one after the other in random order. Sizes, SGD and clipping are
+    the released defaults: embeddings of 1 + N/4, three hidden layers of 100.
 
     By default the whole model is generated, as released. torch's initial output layers then give every
     value the same range, so that the weights of a batch normalisation start near 0 and no layer as its

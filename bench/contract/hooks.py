@@ -91,9 +91,8 @@ def _plain(value: Any) -> Any:
 
 
 def described(error: Exception, kind: type[Method]) -> str:
-    """An error in words for a method's author, with the last line of the method's file that it came through.
-
-    If it came through none, the line where it was raised stands there.
+    """An error in words for a method's author, with the last line that it came through, of the method's file
+    if there is one.
     """
     text = " ".join(str(error).split())
     if isinstance(error, (Broken, RequestError)):

@@ -36,8 +36,7 @@ def random_federation(
 ) -> Federation:
     """Random graphs of unequal sizes. Features and edges tell something of the labels.
 
-    A label is its client's majority with probability ``lean``, else it is uniform. Most words of a node
-    come from its class's part of the vocabulary. Few edges join different classes. The last ``isolated``
+    A label is its client's majority with probability ``lean``, else it is uniform. The last ``isolated``
     nodes of the second client have no edge, and one of them has no word. Neighbouring clients share half
     of their ids.
     """

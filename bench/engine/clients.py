@@ -174,14 +174,9 @@ class Clients:
             items: for every client the positions of the training items to use; by default all. A client
                 without any takes no step.
             optimiser: how steps are taken; by default as the client settings say.
-            new_optimiser: start with an optimiser that has taken no step, and keep nothing of it. This is
-                for a copy that is fine-tuned anew in every round.
-            copy: names the models that are trained. Models of another purpose, such as a personal copy,
-                need a name of their own, since the optimiser belongs to the name. ``after_epoch`` sees
-                the epochs of the round's first fit of ``model``.
-
-        Returns:
-            The trained parameters.
+            new_optimiser: start with an optimiser that has taken no step, and keep nothing of it.
+            copy: names the models that are trained. Models of another purpose, such as a personal copy, need
+                a name of their own, since the optimiser belongs to the name.
 
         Raises:
             DivergedError: a training loss is not finite.
@@ -253,9 +248,7 @@ class Clients:
                 batches = iter([with_dropout(block, self.spec.client, self._stream, 1, some)[0]])
             else:
                 batches = (batch for _, batch in mini_batches(block, some, size, short_batch=True))
-            for batch in batches:
-                batch.inputs.begin_step()
-                yield batch
+            yield from batches
         self._count(1, items)
 
     def _count(self, epochs: int, items: Items | None) -> None:

@@ -134,7 +134,6 @@ class Training:
 
     def _step(self, models: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """Take one step of the clients of a batch, in place. Return their losses before it, ``[c]``."""
-        batch.inputs.begin_step()
         batch.logged = None
         losses, gradients = self._gradients(models, batch)
         with torch.no_grad():

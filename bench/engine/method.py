@@ -176,9 +176,8 @@ class Method:
             over rounds.
         round: the round that is running, set by the engine; -1 before the first round.
 
-    An instance's attributes are the server's. Hooks of clients (``first_upload``, ``load``, ``update``)
-    cannot set them. They are saved with a run, and must be numbers, text, tensors, networks, optimisers,
-    generators, or lists, tuples and dicts of these.
+    An instance's attributes are the server's: hooks of clients cannot set them. They are saved with a run,
+    and must be numbers, text, tensors, networks, optimisers, generators, or lists, tuples and dicts of these.
     """
 
     name: ClassVar[str]
@@ -201,9 +200,7 @@ class Method:
         """Refuse hooks of version 0.2.0. Nothing calls them now, which would change numbers in silence."""
         super().__init_subclass__()
         for name in {"adapt", "warm_up", "enrol", "artefacts"} & vars(cls).keys():
-            raise TypeError(
-                f"{cls.__name__}.{name}() is not called any more: docs/extending.md has the hooks"
-            )
+            raise TypeError(f"{cls.__name__}.{name}() is called no more: docs/extending.md has the hooks")
 
     def __init__(self, task: Task, hyper: HyperParameters) -> None:
         self.task = task

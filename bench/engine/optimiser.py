@@ -53,8 +53,7 @@ class OptimiserState:
     def share(self, name: str, matrix: Tensor, rows: Tensor) -> bool:
         """Hold a matrix's moments for each client in its ``rows`` ``[clients, rows]``, else once for all.
 
-        All clients start from the ``matrix``. Returns False, and changes nothing, if steps were taken with
-        moments that are held for every client.
+        Returns False, and changes nothing, if steps were taken with moments that are held for every client.
         """
         if not self._steps:
             self._unread[name] = rows, torch.zeros_like(matrix), torch.zeros_like(matrix)

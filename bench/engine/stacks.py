@@ -18,16 +18,8 @@ Layers = Mapping[str, tuple[str, ...]]
 
 
 def by_layer(stack: Stack, layers: Layers) -> dict[str, Stack]:
-    """Cut a stack into one for each layer. Layers without a parameter in the stack are left out.
-
-    Raises:
-        ValueError: a parameter of the stack is in no layer, or in several.
-    """
+    """Cut a stack into one for each layer. Layers without a parameter in the stack are left out."""
     cut = {layer: {name: stack[name] for name in names if name in stack} for layer, names in layers.items()}
-    names = [name for part in cut.values() for name in part]
-    if sorted(names) != sorted(stack):
-        strays = sorted(name for name in stack if names.count(name) != 1)
-        raise ValueError(f"every parameter belongs to one layer, which does not hold for {', '.join(strays)}")
     return {layer: part for layer, part in cut.items() if part}
 
 
@@ -70,11 +62,6 @@ def inner_products(stack: Stack, other_stack: Stack) -> Tensor:
     return torch.stack(products).double().sum(dim=0)
 
 
-def gram(stack: Stack) -> Tensor:
-    """Inner products of any two clients, float64 ``[clients, clients]``."""
-    return inner_products(stack, stack)
-
-
 def centred(stack: Stack) -> Stack:
     """Every client's difference from the mean of all, so that small differences keep their digits."""
     return {name: value - value.mean(dim=0) for name, value in stack.items()}
@@ -82,14 +69,15 @@ def centred(stack: Stack) -> Stack:
 
 def squared_distances(stack: Stack) -> Tensor:
     """Squared Euclidean distances of any two clients, float64 ``[clients, clients]``; 0 on the diagonal."""
-    products = gram(centred(stack))
+    differences = centred(stack)
+    products = inner_products(differences, differences)
     squares = products.diagonal()
     return (squares[:, None] + squares[None, :] - 2 * products).clamp_min(0).fill_diagonal_(0)
 
 
 def cosines(stack: Stack) -> Tensor:
     """Cosines between any two clients, float64 ``[clients, clients]``; 1 on the diagonal, 0 beside a zero."""
-    products = gram(stack)
+    products = inner_products(stack, stack)
     lengths = products.diagonal().sqrt().clamp_min(torch.finfo(products.dtype).tiny)
     return (products / lengths[:, None] / lengths[None, :]).fill_diagonal_(1)
 

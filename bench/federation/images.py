@@ -89,8 +89,7 @@ class ImageScenario(Scenario[Images]):
 class ReleasedScenario(ImageScenario):
     """As FedAGHN's released code draws it, image by image: from NumPy's legacy generator (image facts 1.7).
 
-    The seeds are those of the released scripts, which fix one partition and one split for each data
-    set: the partition seed of a run has no influence.
+    The seeds are those of the released scripts: the partition seed of a run has no influence.
     """
 
     papers_own = True

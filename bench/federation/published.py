@@ -79,8 +79,7 @@ class Published(Scenario[Graph]):
 class PublishedFresh(Published):
     """FED-PUB's parts with the roles of a run that began with this data set, split 20/40/40.
 
-    Repositories that commit FED-PUB's clients have these (FedAux's, for one). On Cora they are those of
-    ``published`` with 5 and 10 clients.
+    Repositories that commit FED-PUB's clients have these (FedAux's, for one).
     """
 
     name = "published-fresh"

@@ -34,9 +34,6 @@ class Inputs(ABC):
     items: int
     """Items of the longest client."""
 
-    def begin_step(self) -> None:  # noqa: B027 - most models keep nothing between steps
-        """Begin a training step. Buffers that were handed out in the last step may be used again."""
-
     def select(self, items: Tensor, rows: Tensor) -> Inputs:
         """Select items ``[rows, batch]`` of the block's clients ``rows``. Models on graphs cannot."""
         raise TypeError(f"{type(self).__name__} cannot be cut into batches")

@@ -2,9 +2,8 @@
 
 ``gcn`` is that of the subgraph studies: GCNConv(features, hidden) -> ReLU -> dropout -> GCNConv(hidden,
 hidden) -> [embedding] -> ReLU -> dropout -> Linear(hidden, classes), two graph convolutions plus a linear
-head, as FED-PUB's and FedSheafHN's released code have it. ``gcn2`` is the client model of FedGCN:
-GCNConv(features, hidden) -> [embedding] -> ReLU -> dropout -> GCNConv(hidden, classes), whose second layer
-is the head.
+head, as FED-PUB's and FedSheafHN's released code have it. ``gcn2`` is FedGCN's: GCNConv(features, hidden) ->
+[embedding] -> ReLU -> dropout -> GCNConv(hidden, classes), whose second layer is the head.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from torch import Tensor
 from bench.federation.types import Client
 from bench.nn.base import ClientModel, Drop, Inputs, fan_in_uniform, glorot
 from bench.nn.randomness import DropoutMasks
-from bench.nn.sparse import FirstLayer, Propagate, csr_tensor, product
+from bench.nn.sparse import Propagate, csr_tensor, product
 from bench.spec import ClientSettings
 
 Propagation = Callable[[Tensor], Tensor]
@@ -75,17 +74,11 @@ class GraphInputs(Inputs):
         self.features = csr_tensor(diagonal, device)
         self.transposed = csr_tensor(diagonal.T.tocsr(), device)
         self.rows = csr_tensor(sparse.vstack(features, format="csr"), device)
-        self._buffer: Tensor | None = None
-        self._free = True
 
     @property
     def nodes(self) -> Tensor:
         """1 for nodes and 0 for padding, ``[clients, items]``."""
         return (torch.arange(self.items, device=self.lengths.device) < self.lengths[:, None]).float()
-
-    def begin_step(self) -> None:
-        """Let the first layer's gradient buffer be used again."""
-        self._free = True
 
     def first_layer(self, weight: Tensor) -> Tensor:
         """``x_c w_c`` for every client: ``[clients, width, hidden]`` -> ``[clients * items, hidden]``."""
@@ -97,25 +90,15 @@ class GraphInputs(Inputs):
         flat_weight = weight.reshape(clients * self.width, hidden)
         if not weight.requires_grad:
             return product(self.features, flat_weight)
-        buffer = None
-        if self._free:  # a second use within a step must not overwrite the first one's gradient
-            if self._buffer is None or self._buffer.shape != flat_weight.shape:
-                self._buffer = torch.empty_like(flat_weight)
-            buffer, self._free = self._buffer, False
-        result: Tensor = FirstLayer.apply(flat_weight, self.features, self.transposed, buffer)
+        result: Tensor = Propagate.apply(flat_weight, self.features, self.transposed)
         return result
 
     def first_layer_gradient(self, gradient: Tensor) -> Tensor:
-        """``x_c^T g_c`` for every client: ``[clients, items, hidden]`` -> ``[clients, width, hidden]``.
-
-        It is valid until the next step.
-        """
+        """``x_c^T g_c`` for every client: ``[clients, items, hidden]`` -> ``[clients, width, hidden]``."""
         clients, _, hidden = gradient.shape
         if self.dense is not None:
             return torch.bmm(self.dense.mT, gradient)
-        if self._buffer is None or self._buffer.shape[1] != hidden:
-            self._buffer = gradient.new_empty(clients * self.width, hidden)
-        flat = product(self.transposed, gradient.view(clients * self.items, hidden), self._buffer)
+        flat = product(self.transposed, gradient.view(clients * self.items, hidden))
         return flat.view(clients, self.width, hidden)
 
     def propagate(self, hidden: Tensor) -> Tensor:
@@ -139,7 +122,6 @@ class GraphInputs(Inputs):
         inputs.width = rows.shape[1]
         inputs.features = csr_tensor(diagonal, self.lengths.device)
         inputs.transposed = csr_tensor(diagonal.T.tocsr(), self.lengths.device)
-        inputs._buffer = None
         return inputs
 
     def on(self, propagate: Propagation, projection: Tensor | None = None) -> GraphInputs:

@@ -20,8 +20,7 @@ class Hypernetwork(nn.Module):
     except the output layers. Dropout is also applied to the input. With ``linear_end`` neither follows
     the body's last layer.
 
-    The output layers hold nearly all weights (128 times the client model). Their gradients are products
-    of thin matrices. They are written into memory that is kept (see ``pull_back``).
+    The output layers hold nearly all weights. Their gradients are written into memory that is kept.
     """
 
     def __init__(

@@ -33,37 +33,13 @@ def csr_tensor(matrix: sparse.csr_matrix, device: torch.device) -> Tensor:
     )
 
 
-def product(matrix: Tensor, dense: Tensor, out: Tensor | None = None) -> Tensor:
+def product(matrix: Tensor, dense: Tensor) -> Tensor:
     """``matrix dense`` for a CSR ``matrix``, without autograd.
 
-    ``torch.mm`` fills its result with zeros and copies it once before it computes; adding to the
-    result with factor zero skips both, which halves the time of these products.
+    ``torch.mm`` fills its result with zeros and copies it once: adding to a result halves the time.
     """
-    if out is None:
-        out = dense.new_empty(matrix.shape[0], dense.shape[1])
+    out = dense.new_empty(matrix.shape[0], dense.shape[1])
     return torch.addmm(out, matrix, dense, beta=0, out=out)
-
-
-class FirstLayer(torch.autograd.Function):
-    """``x w`` for a constant sparse ``x``, whose gradient ``x^T g`` goes into a kept buffer.
-
-    Without the buffer autograd would allocate and zero the largest gradient of the model at every
-    step, which costs more than the product itself.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, weight: Tensor, matrix: Tensor, transposed: Tensor, buffer: Tensor | None
-    ) -> Tensor:
-        """``weight`` ``[columns, width]``; ``buffer`` like ``weight``, or None to allocate."""
-        ctx.transposed, ctx.buffer = transposed, buffer
-        return product(matrix, weight)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        """Gradient with respect to ``weight`` alone."""
-        (gradient,) = gradients
-        return product(ctx.transposed, gradient.contiguous(), ctx.buffer), None, None, None
 
 
 class Propagate(torch.autograd.Function):

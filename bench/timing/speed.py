@@ -60,9 +60,6 @@ class Row:
     ratio: float | None
     peak_mib: float
 
-    def __str__(self) -> str:
-        return f"{self.method} ({self.model}) {self.clients}: {self.seconds_per_round * 1e3:.1f} ms a round"
-
 
 def _synchronise(device: torch.device) -> None:
     if device.type == "cuda":

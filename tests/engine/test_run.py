@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from plain_cnn import CLASSES, IMAGE_COUNTS, SETTINGS, normalised, plain_copy
+from plain_cnn import CLASSES, IMAGE_COUNTS, SETTINGS
 from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
 from plain_gcn import dense_gcn
-from torch import Tensor
 from torch.nn import functional
 from toy_federations import begun, copied, furthest, random_federation
 
@@ -198,26 +197,3 @@ def test_a_processor_trains_one_client_after_the_other_and_an_accelerator_all_at
     assert Run(image_spec("local", len(toy)), toy).block_size == 1
     model = CNN(toy.clients, CLASSES, SETTINGS)
     assert default_block_size(model, toy.clients, torch.device("cuda")) == len(toy)
-
-
-def test_fedavg_keeps_running_statistics_at_their_clients() -> None:
-    """The averaged weights with everyone's own statistics are what the second round receives."""
-    toy = image_federation(*IMAGE_COUNTS)
-    it = Run(image_spec("fedavg", len(toy), rounds=2, epochs=1), toy)
-    it.warm_up()
-    it.step(0)
-    after, sent = copied(it.own), it.method.broadcast().model
-    assert set(after) - set(sent) == it.model.buffers
-    assert all(len(after[name].unique(dim=0)) == len(toy) for name in it.model.buffers)
-    values = sum(value.numel() for value in sent.values())
-    assert it.traffic.bytes_down == it.traffic.bytes_up == 4 * values
-    it.step(1)
-    received: dict[str, Tensor] = {
-        name: value if name in it.model.buffers else value.mean(dim=0).expand(value.shape)
-        for name, value in after.items()
-    }
-    for number, client in enumerate(toy.clients):
-        with torch.no_grad():
-            predicted = plain_copy(received, number).eval()(normalised(client.features)).argmax(dim=1).numpy()
-        right = [((predicted == client.labels) & (client.roles == role)).sum() for role in range(len(SPLITS))]
-        assert rows(it, "received")[1, number].tolist() == right

@@ -6,9 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench.engine.stacks import by_layer, gram, squared_distances
-
-LAYERS = {"first": ("a.weight", "a.bias"), "second": ("b.weight",), "unused": ("c.weight",)}
+from bench.engine.stacks import inner_products, squared_distances
 
 
 @pytest.fixture
@@ -19,24 +17,10 @@ def stack() -> dict[str, Tensor]:
     return {name: torch.randn(3, *shape, generator=draw) for name, shape in shapes.items()}
 
 
-@pytest.mark.parametrize(
-    "layers",
-    [
-        pytest.param({"first": ("a.weight",), "second": ("b.weight",)}, id="in no layer"),
-        pytest.param({**LAYERS, "again": ("a.bias",)}, id="in two layers"),
-    ],
-)
-def test_layers_are_a_partition_of_the_parameters(
-    stack: dict[str, Tensor], layers: dict[str, tuple[str, ...]]
-) -> None:
-    with pytest.raises(ValueError, match=r"a\.bias"):
-        by_layer(stack, layers)
-
-
 def test_sums_over_parameters_keep_float64() -> None:
     """1 beside 2^24 would be lost in a float32 sum."""
     stack = {"large": torch.tensor([[2.0**12]]), "small": torch.tensor([[1.0]])}
-    assert gram(stack).item() == 2.0**24 + 1
+    assert inner_products(stack, stack).item() == 2.0**24 + 1
 
 
 def test_distances_are_exact_far_from_the_origin(stack: dict[str, Tensor]) -> None:

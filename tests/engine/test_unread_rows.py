@@ -17,7 +17,6 @@ from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.nn.base import ClientModel
-from bench.nn.gcn import GCN
 from bench.spec import RunSpec
 
 WORDS = 300
@@ -69,14 +68,6 @@ def assert_same_bits(run: Run, other: Run) -> None:
 def shares(run: Run) -> bool:
     """Whether moments are held once for all clients."""
     return any(state.state()["unread"] for state in run.clients._optimisers.values())
-
-
-def test_every_client_reads_the_words_that_it_has(federation: Federation) -> None:
-    inputs = GCN(federation.clients, 3, spec_of(federation).client).collate(
-        federation.clients, torch.device("cpu")
-    )
-    for client, row in zip(federation.clients, inputs.is_row_read(), strict=True):
-        assert np.array_equal(row, client.dense().any(axis=0))
 
 
 @pytest.mark.parametrize("block_size", [2, 5])

@@ -1,19 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from toy_hypergraphs import (
     Recorder,
-    centralised,
     clients_of,
     federation_of,
     hypergraph,
-    relative_error,
     rows_of,
 )
 
@@ -25,35 +21,11 @@ from bench.federation.dirichlet import LabelDirichlet
 from bench.federation.scenario import Assignment
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client
-from bench.methods._completion import Propagation, complete, completed
-
-
-def owners(data: Hypergraph, clients: Sequence[Client]) -> dict[int, set[int]]:
-    """The clients that hold nodes of every hyperedge, from the whole hypergraph."""
-    owner = {int(node): number for number, client in enumerate(clients) for node in client.ids}
-    return {
-        index: {owner[int(node)] for node in data.hyperedges[index]} for index in range(len(data.hyperedges))
-    }
+from bench.methods._completion import Propagation, complete
 
 
 def partition(data: Hypergraph, count: int) -> tuple[Client, ...]:
     return assigned_clients(data, LabelDirichlet().draw(data, count, 0, (10.0, 20.0, 40.0)))
-
-
-@pytest.fixture(scope="module")
-def expected(coraca: Hypergraph) -> NDArray[np.float64]:
-    return centralised(coraca)
-
-
-@pytest.mark.parametrize(("count", "pairs"), [(3, 1929), (6, 2702), (9, 3089)])
-def test_coraca_completed_is_centralised(
-    coraca: Hypergraph, expected: NDArray[np.float64], count: int, pairs: int
-) -> None:
-    clients, traffic = partition(coraca, count), TrafficMeter()
-    assert relative_error(clients, completed(clients, traffic), expected) < 1e-6
-    sent = sum(len(at) for at in owners(coraca, clients).values() if len(at) > 1)
-    assert sent == pytest.approx(pairs, rel=0.05)  # the mean over ten partitions that others drew
-    assert traffic.bytes_up == traffic.bytes_down == 2 * sent * (8 + 4 * 1433)
 
 
 def test_features_are_replaced_and_nothing_else(coraca: Hypergraph) -> None:

@@ -42,7 +42,7 @@ def spanned(sums: Sequence[Collection[int]], nodes: int) -> list[int]:
     return [unit for unit, row in enumerate(units) if rows and rank([*rows, row]) == whole]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=6), max_size=8))
 def test_a_node_counts_in_an_equation_as_often_as_it_is_named(sums: list[list[int]]) -> None:
     assert determined([np.array(part) for part in sums]).tolist() == spanned(sums, 7)

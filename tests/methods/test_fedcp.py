@@ -37,23 +37,6 @@ def plain_policy(stack: Stack, client: int) -> nn.Sequential:
     return network
 
 
-def test_masks_are_a_gumbel_softmax() -> None:
-    """Of two Gumbel variables with the given difference, over two values by plain modules."""
-    models, rng = policies(), torch.Generator().manual_seed(9)
-    gate = torch.randn(2, 50, WIDTH, generator=rng)
-    gumbel = -torch.log(-torch.log(torch.rand(2, 50, 2, WIDTH, generator=rng)))
-    noise = torch.sigmoid(gumbel[:, :, 0] - gumbel[:, :, 1])
-    mask = personal_mask(models, gate, noise)
-    for client in range(2):
-        values = plain_policy(models, client)(gate[client]).view(50, 2, WIDTH)
-        both = torch.softmax(values + gumbel[client], dim=1)
-        torch.testing.assert_close(mask[client], both[:, 0], rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(1 - mask[client], both[:, 1], rtol=1e-4, atol=1e-5)
-    assert mask.min() > 0
-    assert mask.max() < 1
-    assert mask.std() > 0.1
-
-
 def test_extreme_noise_gives_finite_gradients() -> None:
     models = {name: value.requires_grad_() for name, value in policies(1).items()}
     for value in (0.0, 1 - 2**-24):

@@ -24,7 +24,7 @@ from bench.methods._graph_views import (
     cosine_neighbours,
     undirected_pairs,
 )
-from bench.methods._prototypes import assignment, finch, prototype_contrast, prototypes, vote
+from bench.methods._prototypes import finch, vote
 from bench.methods.fggp import class_means
 from bench.nn.base import keep_all
 
@@ -53,37 +53,6 @@ def test_finch_takes_the_coarsest_partition_but_one(points: Any, clusters: list[
     assert {frozenset(np.flatnonzero(labels == one).tolist()) for one in set(labels.tolist())} == {
         frozenset(members) for members in clusters
     }
-
-
-LOGITS = torch.tensor([[[0.0, math.log(3)], [math.log(4), 0.0], [0.0, math.log(9)], [5.0, 0.0]]])
-LABELS = torch.tensor([[0, -1, -1, -1]])
-INSIDE = torch.tensor([[True, True, True, False]])
-
-
-def test_prototype_assignment_by_hand() -> None:
-    """Node 0 is trained with label 0 though predicted 1; node 3 is padding."""
-    weights = assignment(LOGITS, LABELS, INSIDE)
-    expected = torch.tensor([[[1.0, 0.8, 0.0, 0.0], [0.0, 0.0, 0.9, 0.0]]])
-    assert torch.allclose(weights, expected)
-    features = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [2.0, 2.0], [99.0, 99.0]]])
-    means = prototypes(weights, features)
-    assert torch.allclose(means, torch.tensor([[[1 / 1.8, 0.8 / 1.8], [2.0, 2.0]]]))
-
-
-def test_contrast_by_hand() -> None:
-    """Three classes, of which the last does not occur: one negative in each view."""
-    anchors = torch.tensor([[[1.0, 0.0], [0.0, 3.0], [7.0, 7.0]]])
-    others = torch.tensor([[[2.0, 0.0], [1.0, 1.0], [5.0, 0.0]]])
-    present = torch.tensor([[True, True, False]])
-    half = math.sqrt(0.5)
-    # anchor 0: positive 1, negatives anchor 1 (0) and other 1 (0.71); anchor 1: 0.71, 0 and 0
-    e = [math.exp(2 * x) for x in (1.0, 0.0, half)]
-    first = -math.log(e[0] / (e[0] + e[1] + e[2]))
-    second = -math.log(e[2] / (e[2] + e[1] + e[1]))
-    result = prototype_contrast(anchors, others, present, 0.5)
-    assert result.tolist() == pytest.approx([(first + second) / 2], rel=1e-5)
-    alone = prototype_contrast(anchors, others, torch.tensor([[False, True, False]]), 0.5)
-    assert alone.tolist() == pytest.approx([0.0], abs=1e-6)
 
 
 def test_votes_by_hand() -> None:

@@ -151,20 +151,6 @@ def test_a_clients_round_is_the_written_alternation(federation: Federation) -> N
         assert furthest(moved, {name: received[name] for name in moved}) > 1e-2
 
 
-def test_the_global_copy_is_fedavg_on_half_b(federation: Federation) -> None:
-    """Neither psi nor the local copy has a say in the global path."""
-    it = play(make_spec("flow", federation, rounds=4, client=CALM), federation)
-    _, second = method_of(it).halves(it.clients)
-    plain = Run(make_spec("fedavg", federation, rounds=4, client=CALM), federation)
-    plain.method.update = lambda clients, received, message: plain.method.upload(  # type: ignore[method-assign]
-        clients.fit(received, items=second)
-    )
-    plain.warm_up()
-    for round in range(4):
-        plain.step(round)
-    assert furthest({name: it.own[name] for name in plain.own}, plain.own) < 1e-5
-
-
 def test_halves_are_disjoint_cover_and_last(federation: Federation) -> None:
     it = Run(make_spec("flow", federation), federation)
     first, second = method_of(it).halves(it.clients)

@@ -94,7 +94,7 @@ def test_clients_train_on_their_own_trimmed_hypergraph(
     assert traffic.bytes_up == traffic.bytes_down == 0
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=50)
 @given(case=repeated())
 def test_completion_is_centralised_propagation_and_sends_a_hyperedge_once(
     case: tuple[Hypergraph, list[int]],

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from plain_cnn import (
     CLASSES,
     HIDDEN,
@@ -26,13 +24,12 @@ from torch.nn import functional
 
 from bench.engine.execute import run
 from bench.engine.method import Task
-from bench.engine.run import Run
 from bench.errors import RequestError
 from bench.federation.types import Client, Federation
 from bench.nn import images
 from bench.nn.base import keep_all
 from bench.nn.cnn import CNN
-from bench.nn.images import ImageInputs, ImageModel
+from bench.nn.images import ImageModel
 from bench.nn.models import check_model
 from bench.nn.resnet import ResNet18
 
@@ -225,24 +222,6 @@ def test_initial_weights_are_drawn_as_torch_draws_them(
             assert np.all(value == (1 if name.endswith(("weight", "var")) else 0))
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.data())
-def test_a_batch_holds_the_chosen_images_of_the_chosen_clients(sizes: list[int], data: st.DataObject) -> None:
-    """Every image is its own number, ten times its client's plus its place there."""
-    numbers = [10 * client + place for client, size in enumerate(sizes) for place in range(size)]
-    inputs = ImageInputs(torch.tensor(numbers, dtype=torch.uint8)[:, None, None, None], sizes)
-    rows = data.draw(st.lists(st.integers(0, len(sizes) - 1), min_size=1, unique=True))
-    width = min(sizes[row] for row in rows)
-    items = [
-        data.draw(st.lists(st.integers(0, sizes[row] - 1), min_size=width, max_size=width)) for row in rows
-    ]
-    batch = inputs.select(torch.tensor(items), torch.tensor(rows))
-    assert batch.items == width
-    assert batch.lengths.tolist() == [width] * len(rows)
-    expected = [10 * row + place for row, places in zip(rows, items, strict=True) for place in places]
-    assert batch.pixels.flatten().tolist() == expected
-
-
 def test_a_single_value_of_a_channel_is_normalised_by_running_statistics() -> None:
     """A batch of one image of 32 x 32 pixels has a map of one value in the last stage."""
     client = image_client(3, 3, side=32)
@@ -254,16 +233,6 @@ def test_a_single_value_of_a_channel_is_normalised_by_running_statistics() -> No
     assert torch.isfinite(logits).all()
     kept = {name for name in model.buffers if torch.equal(stack[name], before[name])}
     assert kept == {name for name in model.buffers if name.startswith("layer4")}
-
-
-def test_rounds_of_the_resnet_run() -> None:
-    clients = tuple(image_client(size, size, side=32) for size in (6, 11))
-    toy = Federation("toy", "dirichlet0.1", "images", CLASSES, clients, "toy")
-    it = Run(spec("fedavg", 2, rounds=1, epochs=1).model_copy(update={"client": RESNET}), toy)
-    it.warm_up()
-    it.step(0)
-    assert np.isfinite(it.loss).all()
-    assert set(it.own) == set(it.model.shapes)
 
 
 def test_images_that_are_too_small_and_training_on_all_items_together_are_refused() -> None:
