@@ -26,7 +26,7 @@ def edges_of(batch: Batch) -> Edges:
 
 
 def route(x: Tensor, edges: Edges, steps: int) -> Tensor:
-    """A layer without parameters: ``[items, factors, width]`` of norm 1 by factor, and so is the result.
+    """A layer without parameters, ``[items, factors, width]`` -> the same, with factors of norm 1.
 
     Every step shares each neighbour out among the factors by its similarity to the node so far, p_k =
     softmax_k <x_s^k, u_t^k>. Then u_t^k = x_t^k + sum_s p_k x_s^k, normalised.

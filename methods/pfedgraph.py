@@ -43,7 +43,7 @@ class PFedGraph(Personalised):
       p - d_i / (2 alpha) onto the simplex (complete the square). Computed in float64 by sorting.
     - Sign. The paper means to draw a model towards its neighbours; the released loss has a plus
       sign, which pushes it away. Minus here; ``PFedGraphReleased`` keeps the plus.
-    - c_i is counted in the bytes that the server sends.
+    - c_i counts in the bytes that are sent. The optimiser is the study's (the code: SGD with momentum).
     """
 
     name = "pfedgraph"
