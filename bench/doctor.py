@@ -42,12 +42,12 @@ def storage() -> Iterator[str]:
 
 
 def database() -> Iterator[str]:
-    """The default database's schema, and whether its file is whole."""
+    """The default database and its schema."""
     found = Database(paths.default_database())
     if found.empty():
         yield "none yet: the first sweep makes it"
     else:
-        migrate.check(found)
+        migrate.opened(found, create=False).dispose()
         yield f"{found.name}, schema {migrate.HEAD}"
 
 

@@ -1,9 +1,9 @@
 """Finds what a suite consists of, and what plug-ins add to it.
 
 A *kind* (methods, data sets, scenarios, studies, client models) is declared beside its base class. A
-public module of the kind's built-in package, an installed package through the kind's entry points,
-or a file of one's own named by the environment variable ``BENCH_PLUGINS`` (which worker processes
-inherit) adds to it by a class that extends the base and has a ``name`` of its own.
+public module of the kind's built-in package, or a file of one's own named by the environment variable
+``BENCH_PLUGINS`` (which worker processes inherit) adds to it by a class that extends the base and has a
+``name`` of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -62,9 +61,7 @@ def plugin(path: Path) -> ModuleType:
 
 
 def add_plugin(path: Path) -> ModuleType:
-    """Let this process, and those that it starts, find what a Python file holds, unless its classes are known
-    already, as those of the suite or of an installed package.
-    """
+    """Let this process, and those that it starts, find what a Python file holds, unless it is the suite's."""
     path = path.resolve()
     for kind in _KINDS:
         for member in kind.all().values():
@@ -83,20 +80,13 @@ def plugin_files() -> list[str]:
 
 
 def _sources(kind: Kind[Any]) -> Iterator[tuple[ModuleType | type, str]]:
-    """The public modules of the kind's own package, what entry points name, plug-in files, and classes that
-    no file holds; with each the package or file that it comes from, empty for the suite's own.
+    """The public modules of the kind's own package, plug-in files, and classes that no file holds; with each
+    the file that it comes from, empty for the suite's own.
     """
     package = importlib.import_module(kind.package)
     for module in pkgutil.iter_modules(package.__path__):
         if not module.name.startswith("_"):
             yield importlib.import_module(f"{kind.package}.{module.name}"), ""
-    for entry in entry_points(group=kind.group):
-        origin = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
-        try:
-            source = entry.load()
-        except Exception as error:
-            raise RequestError(f"{origin} cannot be imported: {type(error).__name__}: {error}") from error
-        yield source, origin
     for file in plugin_files():
         yield plugin(Path(file)), file
     for member in kind.added.values():
@@ -124,7 +114,7 @@ def _find(kind: Kind[Any]) -> dict[str, tuple[type[Any], str]]:
             first, _ = entries.setdefault(name, (member, origin))
             if first is not member:
                 modules = f"{first.__module__} and {member.__module__}"
-                raise RequestError(f"two {kind.group} plug-ins are called '{name}': {modules}; rename one")
+                raise RequestError(f"two {kind.word} classes are called '{name}': {modules}; rename one")
     return dict(sorted(entries.items()))
 
 
@@ -137,13 +127,11 @@ def forget() -> None:
 class Kind(Generic[T]):
     """What can be added to the suite by a class: the concrete subclasses of ``base`` by name.
 
-    ``word`` is what messages call one of them, ``group`` the group of entry points, ``package`` the
-    suite's own package of them, ``base`` the class that they extend as ``module:Class``. Nothing is
-    imported before the first is asked for.
+    ``word`` is what messages call one of them, ``package`` the suite's own package of them, ``base`` the
+    class that they extend as ``module:Class``. Nothing is imported before the first is asked for.
     """
 
     word: str
-    group: str
     package: str
     base: str
     added: dict[str, type[T]] = field(default_factory=dict, init=False)
@@ -170,5 +158,5 @@ class Kind(Generic[T]):
         return classes[name]
 
     def origins(self) -> dict[str, str]:
-        """The package or file of each class that is not the suite's own, by name."""
+        """The file of each class that is not the suite's own, by name."""
         return {name: origin for name, (_, origin) in _find(self).items() if origin}

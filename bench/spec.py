@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -155,29 +155,26 @@ class RunSpec(_Part):
     @property
     def hash(self) -> str:
         """SHA-256 of the canonical form, hexadecimal."""
-        return _digest(self.tree())
+        return sha256(self.canonical())
 
-    def hashes(self, seeds: Iterable[int], partition_per_seed: bool = False) -> tuple[str, ...]:
-        """The hash with each of other seeds, which draw the partition, too, if asked for."""
-        tree, hashes = self.tree(), []
-        for seed in seeds:
-            tree["seed"] = seed
-            if partition_per_seed:
-                tree["protocol"]["partition_seed"] = seed
-            hashes.append(_digest(tree))
-        return tuple(hashes)
+    def with_seed(self, seed: int, partition_per_seed: bool = False) -> RunSpec:
+        """The run with another seed, which draws the partition, too, if asked for."""
+        protocol = self.protocol
+        if partition_per_seed:
+            protocol = protocol.model_copy(update={"partition_seed": seed})
+        return self.model_copy(update={"seed": seed, "protocol": protocol})
 
     @property
     def cell(self) -> str:
         """What the run is a sample of: SHA-256 of the canonical form without the seed, hexadecimal."""
-        return _digest(self.cell_tree())
+        return sha256(canonical_json(self.cell_tree()))
 
     @property
     def cell_on_any_partition(self) -> str:
         """As ``cell``, without the partition's seed: what runs that each draw their own are samples of."""
         tree = self.cell_tree()
         del tree["protocol"]["partition_seed"]
-        return _digest(tree)
+        return sha256(canonical_json(tree))
 
     def cell_tree(self) -> dict[str, Any]:
         """The spec without its seed as JSON values, as ``tree`` gives it."""
@@ -225,10 +222,6 @@ def cell_of(canonical: str) -> str:
     """``RunSpec.cell`` of a spec's canonical form."""
     tree = json.loads(canonical)
     del tree["seed"]
-    return _digest(tree)
-
-
-def _digest(tree: Mapping[str, Any]) -> str:
     return sha256(canonical_json(tree))
 
 

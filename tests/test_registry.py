@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from bench import registry
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
-from bench.registry import PLUGINS, plugin
+from bench.registry import PLUGINS, add_plugin, plugin
 
 METHOD = '''
 from bench.engine.method import Method
@@ -59,6 +60,12 @@ def test_only_classes_with_a_name_of_their_own_are_plug_ins(
     use(tmp_path, f"{METHOD}\n\nclass Helper(Own):\n    pass\n", monkeypatch)
     assert METHODS.all().keys() - suite == {"own"}
     assert METHODS.named("own").__name__ == "Own"
+
+
+def test_a_method_of_the_suite_can_be_named_by_its_file() -> None:
+    ditto = METHODS.named("ditto")
+    assert add_plugin(Path(inspect.getfile(ditto))) is inspect.getmodule(ditto)
+    assert registry.plugin_files() == []
 
 
 DATASET = """

@@ -171,15 +171,12 @@ def test_a_cell_is_everything_but_the_seed() -> None:
     assert spec.cell == hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_hashes_with_other_seeds_are_those_of_the_specs_with_them() -> None:
+def test_another_seed_draws_the_partition_if_asked_for() -> None:
     spec = RunSpec.model_validate(BASE)
-    others = [spec.model_copy(update={"seed": seed}) for seed in (0, 7, 123)]
-    assert spec.hashes((0, 7, 123)) == tuple(other.hash for other in others)
-    redrawn = [
-        other.with_settings({"protocol.partition_seed": seed})
-        for seed, other in zip((0, 7, 123), others, strict=True)
-    ]
-    assert spec.hashes((0, 7, 123), partition_per_seed=True) == tuple(other.hash for other in redrawn)
+    assert spec.with_seed(7) == RunSpec.model_validate(changed("seed", 7))
+    assert spec.with_seed(7, partition_per_seed=True) == spec.with_seed(7).with_settings(
+        {"protocol.partition_seed": 7}
+    )
 
 
 def test_rules_take_the_first_best_round_and_leave_out_clients_without_samples() -> None:

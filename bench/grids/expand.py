@@ -100,7 +100,8 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
     first_seed, *seeds = dict.fromkeys(filters.seeds or grid.seeds)
     runs = [plan(grid, *combination, first_seed, overrides) for combination in chosen]
     runs = list({(run.names, run.spec.hash): run for run in runs}.values())
-    return runs + [_with_seed(grid, run, seed, overrides) for seed in seeds for run in runs]
+    draws = grid.partition_per_seed and PARTITION_SEED not in overrides
+    return runs + [replace(run, spec=run.spec.with_seed(seed, draws)) for seed in seeds for run in runs]
 
 
 def _hyper_keys(method: str) -> set[str]:
@@ -142,11 +143,3 @@ def plan(
         if not grid.title:  # of options alone
             raise
         raise RequestError(f"grid '{grid.title}', {method} on {dataset} {variant_text}: {error}") from None
-
-
-def _with_seed(grid: Grid, run: Planned, seed: int, overrides: Overrides) -> Planned:
-    """A run of the grid with another seed, which decides no more than, if the grid says so, the partition."""
-    protocol = run.spec.protocol
-    if grid.partition_per_seed and PARTITION_SEED not in overrides:
-        protocol = protocol.model_copy(update={"partition_seed": seed})
-    return replace(run, spec=run.spec.model_copy(update={"seed": seed, "protocol": protocol}))

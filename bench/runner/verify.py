@@ -31,7 +31,7 @@ from bench.store import Store, open_store
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT
 from bench.store.bundle_import import Finding, name_of
-from bench.store.tables import Tables, filter_known_runs
+from bench.store.tables import Tables
 
 TOLERANCE, LOOSE = 0.5, 1.0
 """Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which
@@ -64,10 +64,9 @@ def drawable(bundle: Bundle, filters: Mapping[str, Any] | None = None) -> pd.Dat
     """The bundle's runs, by spec hash, that the filters leave and that running again has to end alike.
 
     Raises:
-        RequestError: there is none, or a filter names what no run of the bundle has.
+        RequestError: there is none.
     """
-    runs = filter_known_runs(bundle.runs(), filters or {})
-    runs = runs[runs["state"].isin(SETTLED)].sort_values("spec_hash", ignore_index=True)
+    runs = bundle.runs(**(filters or {}), state=SETTLED).sort_values("spec_hash", ignore_index=True)
     if runs.empty:
         problem = "no run that is asked for is done, diverged or not_applicable: nothing to verify"
         raise RequestError(f"bundle {bundle.folder}: {problem}")

@@ -35,8 +35,8 @@ def import_bundle(url: str, bundle: Bundle) -> dict[str, int]:
     """
     runs = bundle.runs()
     with open_store(url, create=True) as store, store.transaction() as session:
-        old_runs = store.states()
-        states = runs["spec_hash"].map({digest: row.state for digest, row in old_runs.items()})
+        stored = store.runs().set_index("spec_hash")
+        old_ids, states = stored["id"].to_dict(), runs["spec_hash"].map(stored["state"])
         is_new = states.isna()
         gives_way = ~is_new & ~states.isin(SETTLED) & runs["state"].isin(SETTLED)
         counts = {"added": int(is_new.sum()), "replaced": int(gives_way.sum())}
@@ -49,9 +49,8 @@ def import_bundle(url: str, bundle: Bundle) -> dict[str, int]:
         environments = {
             number: id_of(session, Environment(hash=digest, description=text))
             for number, digest, text in bundle.table("environments").itertuples(index=False)
-            if number in set(runs["environment_id"])
         }
-        for partition in bundle.table("partitions", hash=runs["partition_hash"].tolist()).to_dict("records"):
+        for partition in bundle.table("partitions").to_dict("records"):
             if session.get(Partition, partition["hash"]) is None:
                 session.add(Partition(**{str(name): value for name, value in partition.items()}))
         ids: dict[int, int] = {}
@@ -59,7 +58,7 @@ def import_bundle(url: str, bundle: Bundle) -> dict[str, int]:
             values = {str(name): value for name, value in run.items() if name in COPIED}
             values |= {"started": run["started"].to_pydatetime(), "bundle_id": bundle_id}
             values |= {"environment_id": environments[run["environment_id"]]}
-            ids[run["id"]] = replace_run(session, old_runs.get(run["spec_hash"]), values).id
+            ids[run["id"]] = replace_run(session, old_ids.get(run["spec_hash"]), values).id
         for start in range(0, len(runs), RUNS_AT_A_TIME):
             numbers = runs["id"].iloc[start : start + RUNS_AT_A_TIME].tolist()
             for name in ("client_results", "curves", "confusions", "artefacts"):
@@ -78,7 +77,6 @@ def mark(store: Store, digest: str, findings: Mapping[str, Finding]) -> str | No
 
     The latest finding of every run is kept: one that differs is not outweighed by drawing others. The state
     is ``contradicted`` if one differs, else ``verified``; None where no such bundle was imported.
-    Raises as ``Store.transaction``.
     """
     with store.transaction() as session:
         row = session.scalar(select(ImportedBundle).where(ImportedBundle.hash == digest))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,9 +20,6 @@ WRITES = "bench_writes"
 
 BUSY_SECONDS = 30
 """How long a transaction waits for a lock before it ends with a ``BusyError``."""
-
-PATIENCE = 300.0
-"""Seconds for which a sweep goes on asking a database that is busy."""
 
 AWAY = (None, "55P03")
 """SQLSTATEs of what may pass by itself: no server answers, or a statement has waited too long for a lock."""
@@ -73,22 +68,15 @@ class Database:
             is_busy = is_busy or getattr(error, "connection_invalidated", False)
             raise (BusyError if is_busy else RequestError)(line) from error
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A connection that reads, whatever the schema is; raises as ``explained``."""
-        engine = self.engine(write=False)
-        try:
-            with self.explained("read"), engine.connect() as connection:
-                yield connection
-        finally:
-            engine.dispose()
-
     def empty(self) -> bool:
         """Whether there is nothing to read yet: another process may be about to make the tables."""
         if self.path is not None and not (self.path.exists() and self.path.stat().st_size):
             return True
-        with self.reading() as connection:
-            return not inspect(connection).get_table_names()
+        engine = self.engine(write=False)
+        with self.explained("read"):
+            tables = inspect(engine).get_table_names()
+        engine.dispose()
+        return not tables
 
     def check(self) -> None:
         """Raises ``RequestError`` if there is nothing to read."""
@@ -99,8 +87,7 @@ class Database:
     def engine(self, write: bool) -> Engine:
         """An engine; one that is for reading refuses to write.
 
-        A transaction that writes waits for the others at its start. In SQLite foreign keys are enforced, the
-        parent folder is made for writing, and reading works in a read-only folder.
+        A transaction that writes waits for the others at its start. In SQLite foreign keys are enforced.
         """
         if self.path is None:
             options = f"-c lock_timeout={1000 * BUSY_SECONDS:.0f}"  # milliseconds
@@ -128,20 +115,11 @@ class Database:
         return engine
 
     def log_ahead(self, engine: Engine) -> None:
-        """Let SQLite log ahead, so that readers do not block the writer; once, before tables are made.
-
-        SQLite itself does not wait for another process that does the same or makes the tables.
-        """
-        end = time.monotonic() + BUSY_SECONDS
-        while self.path is not None:
-            try:
-                with closing(engine.raw_connection()) as raw:
-                    raw.cursor().execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if not _is_busy(error) or time.monotonic() > end:
-                    raise
-                time.sleep(0.01)
+        """Let SQLite log ahead, so that readers do not block the writer."""
+        # SQLite refuses at once while another process writes: that one made the tables, too, and does it.
+        if self.path is not None:
+            with closing(engine.raw_connection()) as raw, suppress(sqlite3.OperationalError):
+                raw.cursor().execute("PRAGMA journal_mode = WAL")
 
 
 def writing(engine: Engine) -> Engine:
@@ -150,15 +128,10 @@ def writing(engine: Engine) -> Engine:
 
 
 def _file_url(path: Path, write: bool) -> URL:
-    """A file as SQLite opens it; without write access it cannot make the files that readers share."""
-    query = {"mode": "rwc" if write else "rw", "uri": "true"}
+    """A file as SQLite opens it; for writing it is made, with its folder."""
     if write:
         path.parent.mkdir(parents=True, exist_ok=True)
-    # A file without any write bit is meant to stay as it is, even where root could write it.
-    elif not all(os.access(place, os.W_OK) and place.stat().st_mode & 0o222 for place in (path, path.parent)):
-        query["mode"] = "ro"
-        if not path.with_name(f"{path.name}-wal").exists():
-            query["immutable"] = "1"
+    query = {"mode": "rwc" if write else "rw", "uri": "true"}
     return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
 
 

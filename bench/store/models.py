@@ -39,9 +39,7 @@ class Base(DeclarativeBase):
 
 
 class Claim(Base):
-    """A run that a sweep, ``owner``, makes since ``since`` (UTC): no other sweep starts it before ``until``
-    (seconds, database's clock).
-    """
+    """A run that a sweep makes: no other one starts it before ``until``, by the database's clock."""
 
     __tablename__ = "claims"
     spec_hash: Mapped[str] = mapped_column(primary_key=True)
@@ -163,8 +161,7 @@ _table_of_runs("curves", "stage split", "rows clients data")
 """Correct predictions by row and client: zlib-compressed little-endian int32 ``[rows, clients]``."""
 
 _table_of_runs("confusions", "stage rule", "clients classes data")
-"""Test items by client, true and predicted class at the rounds of a rule, in the same form: none of older
-runs, nor of those with more counts than ``bench.engine.evaluation.MOST_NUMBERS``."""
+"""Test items by client, true and predicted class at the rounds of a rule, in the same form, where kept."""
 
 _table_of_runs("artefacts", "name", "data")
 """An array that a run keeps beside its numbers, such as a collaboration matrix (NPY bytes)."""

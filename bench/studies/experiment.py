@@ -137,7 +137,7 @@ class Experiment:
                 spec = plan(grid, *where, line.runs, variant, grid.seeds[0]).spec
                 if spec.hash in planned_hashes:
                     per_seed = grid.partition_per_seed
-                    hashes = spec.hashes(grid.seeds, per_seed)
+                    hashes = tuple(spec.with_seed(seed, per_seed).hash for seed in grid.seeds)
                     cells[column, line, point] = PlannedCell(settings_of(spec, per_seed), grid.seeds, hashes)
         return cells
 

@@ -138,7 +138,7 @@ class Study:
         return f"{title} [{settings}]" if settings else title
 
 
-STUDIES: Kind[Study] = Kind("study", "bench.reports", "bench.reports", "bench.studies.study:Study")
+STUDIES: Kind[Study] = Kind("study", "bench.reports", "bench.studies.study:Study")
 
 
 def plans_of(studies: Mapping[str, Study | type[Study]]) -> dict[str, tuple[Experiment, ...]]:
