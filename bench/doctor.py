@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 from collections.abc import Iterator
@@ -52,14 +53,16 @@ def database() -> Iterator[str]:
 
 
 def plugins() -> Iterator[str]:
-    """How much of every kind is found, and what of it is not the suite's own, with where that comes from."""
+    """How much of every kind is found, and what of it is not the suite's own, with its file."""
     from bench.nn.base import CLIENT_MODELS  # torch
     from bench.studies.study import STUDIES
 
     kinds: tuple[Kind[Any], ...] = (METHODS, DATASETS, SCENARIOS, CLIENT_MODELS, STUDIES)
     yield ", ".join(f"{kind.word}: {len(kind.all())}" for kind in kinds)
     for kind in kinds:
-        yield from (f"{kind.word} {name} from {origin}" for name, origin in kind.origins().items())
+        for name, member in kind.all().items():
+            if not member.__module__.startswith("bench."):
+                yield f"{kind.word} {name} from {inspect.getfile(member)}"
 
 
 def data() -> Iterator[str]:

@@ -26,7 +26,9 @@ def sources(kind: type) -> frozenset[str]:
         return frozenset()
     if package == "__main__":  # of a notebook's cell, whose code no file holds
         return frozenset({package})
-    own_folders = [folder for folder in map(Path, sys.path) if not _is_installed(folder)]
+    python = Path(os.__file__).parent
+    folders = [folder for folder in map(Path, sys.path) if not folder.is_relative_to(python)]
+    own_folders = [folder for folder in folders if folder.name not in INSTALLED]
     hashes: dict[Path, str] = {}
     queue = [Path(str(sys.modules[kind.__module__].__file__))]
     while queue:
@@ -40,15 +42,10 @@ def sources(kind: type) -> frozenset[str]:
                 for alias in node.names:
                     queue += _files(alias.name, own_folders)
             elif isinstance(node, ast.ImportFrom):
-                folders = [file.parents[node.level - 1]] if node.level else own_folders
+                places = [file.parents[node.level - 1]] if node.level else own_folders
                 for alias in node.names:
-                    queue += _files(f"{node.module}.{alias.name}" if node.module else alias.name, folders)
+                    queue += _files(f"{node.module}.{alias.name}" if node.module else alias.name, places)
     return frozenset(hashes.values())
-
-
-def _is_installed(folder: Path) -> bool:
-    """Whether a folder has the modules of Python or of installed packages."""
-    return folder.is_relative_to(Path(os.__file__).parent) or folder.name in INSTALLED
 
 
 def _files(name: str, folders: list[Path]) -> Iterator[Path]:

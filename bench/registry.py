@@ -1,9 +1,8 @@
 """Finds what a suite consists of, and what plug-ins add to it.
 
-A *kind* (methods, data sets, scenarios, studies, client models) is declared beside its base class. A
-public module of the kind's built-in package, or a file of one's own named by the environment variable
-``BENCH_PLUGINS`` (which worker processes inherit) adds to it by a class that extends the base and has a
-``name`` of its own.
+A *kind* (methods, data sets, scenarios, studies, client models) is declared beside its base class. A public
+module of the kind's own package, or a file that the environment variable ``BENCH_PLUGINS`` names, adds to it
+by a class that extends the base and has a ``name`` of its own.
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ def plugin(path: Path) -> ModuleType:
         del sys.modules[name]
         steps = traceback.extract_tb(error.__traceback__)
         lines = "".join(f" in line {step.lineno}" for step in steps if step.filename == str(path))
-        problem = f"cannot be imported: {type(error).__name__}{lines}: {error}"
-        raise RequestError(f"{path.name} {problem}") from error
+        name = type(error).__name__
+        raise RequestError(f"{path.name} cannot be imported: {name}{lines}: {error}") from error
     return module
 
 
@@ -79,29 +78,24 @@ def plugin_files() -> list[str]:
     return [file for file in os.environ.get(PLUGINS, "").split(os.pathsep) if file]
 
 
-def _sources(kind: Kind[Any]) -> Iterator[tuple[ModuleType | type, str]]:
-    """The public modules of the kind's own package, plug-in files, and classes that no file holds; with each
-    the file that it comes from, empty for the suite's own.
-    """
+def _sources(kind: Kind[Any]) -> Iterator[ModuleType | type]:
+    """The public modules of the kind's own package, plug-in files, and classes that no file holds."""
     package = importlib.import_module(kind.package)
     for module in pkgutil.iter_modules(package.__path__):
         if not module.name.startswith("_"):
-            yield importlib.import_module(f"{kind.package}.{module.name}"), ""
-    for file in plugin_files():
-        yield plugin(Path(file)), file
-    for member in kind.added.values():
-        yield member, "a notebook"
+            yield importlib.import_module(f"{kind.package}.{module.name}")
+    yield from map(plugin, map(Path, plugin_files()))
+    yield from kind.added.values()
 
 
 @cache
-def _find(kind: Kind[Any]) -> dict[str, tuple[type[Any], str]]:
-    """Every concrete subclass of a kind's base that declares its own ``name``, and where it comes from."""
+def _find(kind: Kind[Any]) -> dict[str, type[Any]]:
+    """Every concrete subclass of a kind's base that declares its own ``name``."""
     base = pkgutil.resolve_name(kind.base)
     declared = [name for name, text in base.__annotations__.items() if text.startswith("ClassVar")]
-    entries: dict[str, tuple[type[Any], str]] = {}
-    for source, origin in _sources(kind):
-        members = vars(source).values() if isinstance(source, ModuleType) else [source]
-        for member in members:
+    found: dict[str, type[Any]] = {}
+    for source in _sources(kind):
+        for member in vars(source).values() if isinstance(source, ModuleType) else [source]:
             if not (inspect.isclass(member) and issubclass(member, base)) or inspect.isabstract(member):
                 continue
             name = vars(member).get("name")
@@ -109,13 +103,13 @@ def _find(kind: Kind[Any]) -> dict[str, tuple[type[Any], str]]:
                 continue
             missing_names = [f"'{attribute}'" for attribute in declared if not hasattr(member, attribute)]
             if missing_names:
-                title = f"{kind.word} {member.__name__} of {origin or source.__name__}"
+                title = f"{kind.word} {member.__name__} of {member.__module__}"
                 raise RequestError(f"{title} lacks {', '.join(missing_names)}: {base.__name__} explains them")
-            first, _ = entries.setdefault(name, (member, origin))
+            first = found.setdefault(name, member)
             if first is not member:
                 modules = f"{first.__module__} and {member.__module__}"
                 raise RequestError(f"two {kind.word} classes are called '{name}': {modules}; rename one")
-    return dict(sorted(entries.items()))
+    return dict(sorted(found.items()))
 
 
 def forget() -> None:
@@ -140,15 +134,13 @@ class Kind(Generic[T]):
         _KINDS.append(self)
 
     def add(self, member: type[T]) -> None:
-        """Let this process find a class that no file holds, such as one of a notebook's cell; it takes the
-        place of the one that was added before under its name.
-        """
+        """Let this process find a class that no file holds, such as one of a notebook's cell."""
         self.added[vars(member).get("name", "")] = member
         forget()
 
     def all(self) -> dict[str, type[T]]:
         """Every class of this kind by name; a plug-in that cannot be imported is a ``RequestError``."""
-        return {name: member for name, (member, _) in _find(self).items()}
+        return _find(self)
 
     def named(self, name: str) -> type[T]:
         """The class of that name; raises ``RequestError`` with the nearest name."""
@@ -156,7 +148,3 @@ class Kind(Generic[T]):
         if name not in classes:
             raise unknown(self.word, name, classes)
         return classes[name]
-
-    def origins(self) -> dict[str, str]:
-        """The file of each class that is not the suite's own, by name."""
-        return {name: origin for name, (_, origin) in _find(self).items() if origin}

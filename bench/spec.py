@@ -1,7 +1,7 @@
 """What a run is: everything that decides its numbers, its canonical form and its hash.
 
 A spec holds no path, device, block size or number of workers. Two specs are the same run exactly
-when their canonical JSON is the same, whether a default was written out or left away.
+when their canonical JSON is the same.
 """
 
 from __future__ import annotations
@@ -181,10 +181,7 @@ class RunSpec(_Part):
         return {key: value for key, value in self.tree().items() if key != "seed"}
 
     def settings(self) -> dict[str, Any]:
-        """Every setting with its value as in JSON, by dotted key as ``--set`` takes it.
-
-        Names and seed are none; a section that the spec does not have (no attack) has none.
-        """
+        """Every setting but names and seed, as JSON values, by dotted key as ``--set`` takes it."""
         return {
             f"{section}.{key}": list(value) if isinstance(value, tuple) else value
             for section, part in SECTIONS.items()
@@ -192,13 +189,7 @@ class RunSpec(_Part):
         }
 
     def with_settings(self, settings: Mapping[str, Any]) -> RunSpec:
-        """The spec with other values for some dotted keys.
-
-        Hyper-parameters are taken as they are: what a method allows is known to its ``Hyper`` alone.
-
-        Raises:
-            ValidationError: there is no such key, or the value is not allowed.
-        """
+        """The spec with other values for some dotted keys; those of ``method.*`` are taken as they are."""
         tree = self.tree()
         for key, value in settings.items():
             section, _, name = key.partition(".")
@@ -233,10 +224,3 @@ def sha256(data: str | bytes) -> str:
 def canonical_json(tree: Mapping[str, Any]) -> str:
     """JSON with sorted keys and no spaces; raises ``ValueError`` for NaN and infinity."""
     return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def difference(spec: RunSpec, other_spec: RunSpec) -> dict[str, tuple[Any, Any]]:
-    """The settings in which two specs differ: dotted key -> both values, None where one has no such key."""
-    settings, other_settings = spec.settings(), other_spec.settings()
-    pairs = {key: (settings.get(key), other_settings.get(key)) for key in (settings | other_settings)}
-    return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}

@@ -41,9 +41,7 @@ SHIPPED = Path(str(files("bench.results"))) / "measured"
 
 
 class Manifest(BaseModel):
-    """``bundle.json``. ``source`` says who made the runs and where more is to be read. ``files`` have their
-    ``sha256``. Environments and partitions have the columns of their tables, their texts as JSON values.
-    """
+    """``bundle.json``: ``docs/results-format.md`` describes it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     format: Literal["pfl-bench bundle"]
@@ -56,12 +54,10 @@ class Manifest(BaseModel):
 
 class Bundle(Tables):
     """A bundle, checked whole when it is opened; of a ``trusted`` one only the SHA-256 of each file is, when
-    the file is read.
+    the file is read. A damaged one is a ``RequestError`` that names the file and the problem.
 
-    Run ids are 1, 2, ... in the order of the file. A bundle has no tracebacks, no curves but those of the
-    test split, and does not say where its runs came from. ``hash`` is the SHA-256 of ``bundle.json``, which
-    holds those of the other files; ``source`` is what it says of its origin. What is no bundle, or a damaged
-    one, is a ``RequestError`` that names the file and the problem.
+    Run ids are 1, 2, ... in the order of the file. A bundle has no tracebacks and no curves but those of the
+    test split. ``hash`` is the SHA-256 of ``bundle.json``, which holds those of the other files.
     """
 
     def __init__(self, folder: Path, *, name: str = "", trusted: bool = False) -> None:
@@ -86,7 +82,16 @@ class Bundle(Tables):
             tables = {table: self._rows(table) for table in SCHEMAS}
             check_rows(folder, {**tables, "environments": environments, "partitions": partitions})
         environments.insert(0, "id", range(1, len(environments) + 1))
-        runs = _runs(self._rows("runs"), environments)
+        runs = self._rows("runs")
+        runs = runs.assign(
+            id=np.arange(1, len(runs) + 1),
+            cell=runs["spec"].map(cell_of).astype("str"),
+            traceback="",
+            bundle="",
+            bundle_state="",
+            bundle_sampled=False,
+            environment_id=runs["environment"].map(environments.set_index("hash")["id"]).astype(np.int64),
+        )[list(RUN_VALUES)]
         self._tables = {"runs": runs, "environments": environments, "partitions": partitions}
 
     def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
@@ -148,19 +153,6 @@ def _listed(table: pd.DataFrame, name: str) -> list[dict[Any, Any]]:
     return [row | {text: json.loads(row[text])} for row in rows]
 
 
-def _runs(runs: pd.DataFrame, environments: pd.DataFrame) -> pd.DataFrame:
-    runs = runs.assign(
-        id=np.arange(1, len(runs) + 1),
-        cell=runs["spec"].map(cell_of).astype("str"),
-        traceback="",
-        bundle="",
-        bundle_state="",
-        bundle_sampled=False,
-        environment_id=runs["environment"].map(environments.set_index("hash")["id"]).astype(np.int64),
-    )
-    return runs[list(RUN_VALUES)]
-
-
 def _from_file(name: str, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of a file with the columns of ``Tables``; texts of client results are categories."""
     rows = rows.assign(run_id=rows.pop("run") + 1)
@@ -193,11 +185,10 @@ def _to_file(name: str, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_bundle(tables: Tables, runs: pd.DataFrame, folder: Path) -> int:
-    """Write the runs that have an outcome (``OUTCOMES``) as the bundle ``folder``; returns how many they are.
+    """Write those of the ``runs`` that have an outcome as the bundle ``folder``; returns how many they are.
 
-    ``runs`` are rows of ``tables.runs``. The same runs give the same bytes, whatever their ids. A bundle that
-    stands there is replaced in one step, after the new one was read back whole; a folder of anything else is
-    a ``RequestError``.
+    The same runs give the same bytes, whatever their ids. A bundle that stands there is replaced in one step,
+    after the new one was read back whole; a folder of anything else is a ``RequestError``.
     """
     folder = folder.resolve()
     runs = runs[runs["state"].isin(OUTCOMES)].sort_values("spec_hash", ignore_index=True)

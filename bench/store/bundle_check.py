@@ -64,9 +64,7 @@ def refuse(folder: Path, file: str, problem: str) -> NoReturn:
 
 
 def check_rows(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
-    """Check the rows of every file; the first that breaks a rule is named in a ``RequestError``. ``tables``
-    has ``environments`` and ``partitions`` of ``bundle.json``, too.
-    """
+    """Check the rows of every table; the first that breaks a rule is named in a ``RequestError``."""
     for row, run in enumerate(tables["runs"].to_dict("records")):
         try:
             columns = spec_columns(RunSpec.model_validate_json(run["spec"], strict=True))

@@ -30,8 +30,7 @@ def import_bundle(url: str, bundle: Bundle) -> dict[str, int]:
     """Write a bundle's runs in one transaction, by the rules of ``docs/results-format.md``.
 
     Returned are the numbers of those ``added``, those ``replaced`` (they had failed), and those ``skipped``.
-    The database at ``url`` is made where it is missing. Times, versions and numerics stay as the
-    bundle has them. A settled run that is stored stays. A bundle of which no run is written leaves nothing.
+    The database at ``url`` is made where it is missing. A bundle of which no run is written leaves nothing.
     """
     runs = bundle.runs()
     with open_store(url, create=True) as store, store.transaction() as session:
@@ -73,10 +72,8 @@ Finding = Literal["equal", "close", "differs"]
 
 
 def mark(store: Store, digest: str, findings: Mapping[str, Finding]) -> str | None:
-    """Store the findings (by spec hash) of the imported bundle with this hash; returns the bundle's state.
-
-    The latest finding of every run is kept: one that differs is not outweighed by drawing others. The state
-    is ``contradicted`` if one differs, else ``verified``; None where no such bundle was imported.
+    """Store the findings (by spec hash) of the imported bundle with this hash; returns the bundle's state,
+    ``contradicted`` if the latest finding of a run differs, else ``verified``; None where there is no such.
     """
     with store.transaction() as session:
         row = session.scalar(select(ImportedBundle).where(ImportedBundle.hash == digest))

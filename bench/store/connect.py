@@ -64,8 +64,10 @@ class Database:
         except (DBAPIError, sqlite3.Error) as error:
             cause: Any = error.orig if isinstance(error, DBAPIError) else error
             line = f"cannot {action} the database {self.name}: {str(cause).strip().partition(chr(10))[0]}"
-            is_busy = _is_busy(cause) if self.path else cause.sqlstate in AWAY
-            is_busy = is_busy or getattr(error, "connection_invalidated", False)
+            if self.path:  # the low byte of SQLite's code is the kind of an error
+                is_busy = getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            else:
+                is_busy = cause.sqlstate in AWAY or getattr(error, "connection_invalidated", False)
             raise (BusyError if is_busy else RequestError)(line) from error
 
     def empty(self) -> bool:
@@ -85,17 +87,17 @@ class Database:
             raise RequestError(f"no database at {self.name}, or an empty one: {expected}")
 
     def engine(self, write: bool) -> Engine:
-        """An engine; one that is for reading refuses to write.
-
-        A transaction that writes waits for the others at its start. In SQLite foreign keys are enforced.
-        """
+        """An engine; one for reading refuses to write. A transaction that writes waits for others first."""
         if self.path is None:
             options = f"-c lock_timeout={1000 * BUSY_SECONDS:.0f}"  # milliseconds
             options += "" if write else " -c default_transaction_read_only=on"
             arguments = {"connect_timeout": CONNECT_SECONDS, "options": options}
             engine = create_engine(self._server, connect_args=arguments, pool_pre_ping=True, pool_size=2)
         else:
-            url = _file_url(self.path.absolute(), write)
+            if write:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            query = {"mode": "rwc" if write else "rw", "uri": "true"}
+            url = URL.create("sqlite", database=f"file:{quote(str(self.path.absolute()))}", query=query)
             engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
 
             @event.listens_for(engine, "connect")
@@ -125,16 +127,3 @@ class Database:
 def writing(engine: Engine) -> Engine:
     """The same engine with transactions that hold the write lock from their start."""
     return engine.execution_options(**{WRITES: True})
-
-
-def _file_url(path: Path, write: bool) -> URL:
-    """A file as SQLite opens it; for writing it is made, with its folder."""
-    if write:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    query = {"mode": "rwc" if write else "rw", "uri": "true"}
-    return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
-
-
-def _is_busy(error: object) -> bool:
-    """Whether SQLite has refused for a lock: the low byte of its code is the kind of an error."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY

@@ -1,9 +1,8 @@
 """The tables of the result database.
 
 A run is one row of ``runs`` with its rows in ``client_results``, ``curves``, ``confusions`` and
-``artefacts``, written in one transaction. ``spec_hash`` identifies a run: a repeated or retried run
-replaces the old row. ``cell`` is common to the runs that differ in their seed alone. A run with a
-``bundle_id`` was made by somebody else and imported.
+``artefacts``. ``spec_hash`` identifies a run; ``cell`` is common to the runs that differ in their seed
+alone. A run with a ``bundle_id`` was made by somebody else and imported.
 """
 
 from __future__ import annotations
@@ -89,10 +88,8 @@ class Partition(Base):
 
 
 class ImportedBundle(Base):
-    """A bundle of which runs were imported, by the SHA-256 of its ``bundle.json``. Times are UTC.
-
-    ``state`` is ``unverified`` until runs of it were made again here, last at ``checked``, then ``verified``
-    or ``contradicted``. ``sample`` (JSON) has what came of them: spec hash -> finding.
+    """A bundle of which runs were imported, by the SHA-256 of its ``bundle.json``. ``state`` and ``sample``
+    (spec hash -> finding, JSON) are those of ``bench.store.bundle_import.mark``. Times are UTC.
     """
 
     __tablename__ = "bundles"
@@ -142,7 +139,7 @@ class Run(Base):
 
 
 def _table_of_runs(name: str, keys: str, values: str, **options: Any) -> None:
-    """A table of rows that go with their run; the run and the ``keys`` tell them apart."""
+    """A table whose rows go with their run; the run and the ``keys`` tell them apart."""
     kinds = {"client": Integer, "value": Double, "data": LargeBinary}
     Table(
         name,

@@ -56,9 +56,6 @@ CLOCKS = {
     "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
 }
 
-Kind = tuple[str, str, int, str]
-"""Data set, scenario, clients and method."""
-
 
 class Stored(NamedTuple):
     """What a sweep needs to know of a stored run."""
@@ -70,20 +67,10 @@ class Stored(NamedTuple):
     method_numerics: int
     engine_numerics: int
     source_hash: str
-    partition_hash: str
     started: datetime
-    dataset: str
-    scenario: str
-    clients: int
-    method: str
     spec: str
     seconds_total: float
     device: str
-
-    @property
-    def kind(self) -> Kind:
-        """What the run has in common with those that take alike."""
-        return (self.dataset, self.scenario, self.clients, self.method)
 
 
 def now() -> datetime:
@@ -165,9 +152,8 @@ class Store(Tables):
         """Write a run with all that belongs to it in one transaction; returns what is stored now.
 
         An older row of the same spec is replaced and keeps its id. What says nothing of the numbers (a
-        failure, no data) never replaces a settled run, which stays as stale as it was. Results and curves
-        are written for ``done`` and ``searched`` runs only. ``provenance`` says how the partition was made.
-        Raises as ``transaction``.
+        failure, no data) never replaces a settled run, which stays as stale as it was. ``provenance`` says
+        how the partition was made. Raises as ``transaction``.
         """
         with self.transaction() as session:
             old_run = session.scalar(select(Run).where(Run.spec_hash == spec.hash))
@@ -290,8 +276,7 @@ def _rows(
 def open_store(url: str, create: bool) -> Store:
     """Open the database at ``url``: ``sqlite:///PATH`` or ``postgresql+psycopg://USER@HOST/DATABASE``.
 
-    With ``create`` it is opened for writing and made where it is missing; without, it must exist and is
-    only read. What cannot be used is a ``RequestError``.
+    With ``create`` it is opened for writing and made where it is missing; without, it is only read.
     """
     database = Database(url)
     return Store(database, migrate.opened(database, create))
