@@ -110,8 +110,8 @@ class Sweep:
         """Make the runs. The database is made only after every federation has been built.
 
         Raises:
-            RequestError: a federation cannot be what was asked for, or no data set is to be had; nothing is
-                written then. Or the database cannot be written.
+            RequestError: a federation cannot be what was asked for, stored runs are of other clients, or no
+                data set is to be had; nothing is written then. Or the database cannot be written.
             KeyboardInterrupt: after one interrupt when what ran is stored, after two, or a request to
                 terminate, when the workers are stopped; what had not ended leaves nothing.
         """
@@ -142,6 +142,7 @@ class Sweep:
 
     def _make(self, steps: Sequence[Step], missing_data: Mapping[str, NoDataError]) -> None:
         """Make the runs, and those that follow them."""
+        self._store.refuse_other_clients(self._hashes, {step.spec.hash for step in steps})
         with (
             self.display,
             heard_signals() as self._signals,

@@ -26,11 +26,11 @@ from bench.runner.order import Execute
 from bench.runner.plan import make_plan, sort_of
 from bench.runner.run import Sweep
 from bench.runner.workers import Pool
-from bench.spec import RunSpec
+from bench.spec import RunSpec, run_name
 from bench.store import Store, open_store
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT
-from bench.store.bundle_import import Finding, name_of
+from bench.store.bundle_import import Finding
 from bench.store.tables import Tables
 
 TOLERANCE, LOOSE = 0.5, 1.0
@@ -58,6 +58,12 @@ class Check(NamedTuple):
     def contradicts(self) -> bool:
         """Whether the run differs, and not only by what other hardware can do."""
         return self.finding == "differs" and not self.other_hardware
+
+
+def name_of(run: Mapping[Any, Any]) -> str:
+    """The name of a run, from a row of ``runs()``; the start of its hash tells variants apart."""
+    names = (run[name] for name in ("dataset", "scenario", "clients", "method", "seed"))
+    return f"{run_name(*names)} ({run['spec_hash'][:8]})"
 
 
 def drawable(bundle: Bundle, filters: Mapping[str, Any] | None = None) -> pd.DataFrame:

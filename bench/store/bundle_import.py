@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from sqlalchemy import select
 
 from bench.engine.states import SETTLED
-from bench.spec import run_name
 from bench.store.bundle import Bundle
 from bench.store.models import Environment, ImportedBundle, Partition, Run
 from bench.store.store import Store, id_of, now, open_store, replace_run, write_rows
@@ -18,12 +17,6 @@ RUNS_AT_A_TIME = 200
 
 COPIED = {column.name for column in Run.__table__.columns} - {"id", "environment_id", "bundle_id", "started"}
 """Columns of a run that are stored as the bundle has them."""
-
-
-def name_of(run: Mapping[Any, Any]) -> str:
-    """The name of a run, from a row of ``runs()``; the start of its hash tells variants apart."""
-    names = (run[name] for name in ("dataset", "scenario", "clients", "method", "seed"))
-    return f"{run_name(*names)} ({run['spec_hash'][:8]})"
 
 
 def import_bundle(url: str, bundle: Bundle) -> dict[str, int]:

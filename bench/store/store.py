@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from bench.engine.states import COMPLETE, SETTLED
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
-from bench.spec import RunSpec, canonical_json, sha256
+from bench.spec import FederationKey, RunSpec, canonical_json, run_name, sha256
 from bench.store import migrate
 from bench.store.connect import Database, writing
 from bench.store.models import (
@@ -138,6 +138,19 @@ class Store(Tables):
     def stored(self, spec_hash: str) -> Stored | None:
         """What is stored of one spec; None where nothing is."""
         return self.states(spec_hash=spec_hash).get(spec_hash)
+
+    def refuse_other_clients(self, hashes: Mapping[FederationKey, str], redone: Collection[str]) -> None:
+        """Refuse a database with one's own settled runs on other clients than those of ``hashes``: a report
+        averages what it holds of a cell. Runs of spec hashes in ``redone`` are replaced.
+        """
+        runs = self.runs(state=SETTLED, bundle="")
+        runs = runs[~runs["partition_hash"].isin({"", *hashes.values()}) & ~runs["spec_hash"].isin(redone)]
+        for old, text in zip(runs["partition_hash"], runs["spec"], strict=True):
+            spec = RunSpec.model_validate_json(text)
+            if new := hashes.get(spec.federation_key):
+                name = run_name(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
+                clients = f"made on other clients ({old[:8]}) than there are now ({new[:8]})"
+                raise RequestError(f"{name} is stored, {clients}; use another --db")
 
     def sweeps(self) -> list[tuple[RunningSweep, list[Claim]]]:
         """Sweeps whose claims last, the oldest first, with their claims on runs that are not stored yet."""

@@ -9,17 +9,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_execute import instant, told, told_elsewhere
-from fake_runs import cpu, grid, no_citeseer
+from fake_runs import FakeFederation, cpu, grid, no_citeseer
 from processes import wait_for, workers_below
 from scripted import Scripted
+from sqlalchemy import update
 from stored_runs import done, save
 
 from bench.engine.methods import METHODS
 from bench.engine.states import FAILURES
-from bench.errors import NoDataError
+from bench.errors import NoDataError, RequestError
 from bench.grids import Planned, expand
 from bench.runner import fingerprint
 from bench.runner.claims import Claims
@@ -28,6 +30,7 @@ from bench.runner.plan import Step
 from bench.runner.run import Outcome
 from bench.runner.workers import LocalPool
 from bench.store import Store, open_store
+from bench.store.models import Run
 
 
 @pytest.fixture
@@ -188,6 +191,25 @@ def test_another_machine_is_told_sources_and_whole_paths(
     work.folder = Path()
     slots = cpu(1, elsewhere=True)
     assert work.sweep(local_runs(0), pool=slots, execute=told_elsewhere).counts == {"done": 1}
+
+
+def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
+    """What a request makes after a federation was imported, or a data set has changed."""
+    return FakeFederation(hash="another")
+
+
+def test_a_sweep_does_not_mix_clients(work: Scripted) -> None:
+    assert work.sweep(local_runs(0)).counts == {"done": 1}
+    for planned in (local_runs(0, 1), local_runs(2), local_runs(0, method="fedavg")):
+        words = r"^local .* seed 0 is stored, made on other clients \(p\) .*now \(another\); use another"
+        with pytest.raises(RequestError, match=words):
+            work.sweep(planned, build=other_federation)
+    assert work.stored().keys() == {"local 3 0"}, "nothing is written"
+    assert work.sweep(local_runs(0, clients=(4,)), build=other_federation).counts == {"done": 1}
+    with open_store(work.url, create=True) as store, store.transaction() as session:
+        session.execute(update(Run).values(source_hash="earlier"))
+    again = work.sweep(local_runs(0), rerun="changed", build=other_federation)
+    assert again.counts == {"done": 1}, "what is made again may be on others"
 
 
 # Other sweeps, and what follows ---------------------------------------------------------------------
