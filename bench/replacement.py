@@ -12,9 +12,7 @@ from bench.errors import RequestError
 
 
 def check_replaceable(out: Path) -> None:
-    """Refuse what could not be replaced, before anybody works for it, and a folder that the working directory
-    is in, which would be a deleted one then.
-    """
+    """Refuse what cannot be replaced, or holds the working directory, before anybody works for it."""
     if Path.cwd().is_relative_to(out.resolve()):
         raise RequestError(f"--out {out}: would replace the folder that you are in: name another one")
     place = next(folder for folder in (out, *out.absolute().parents) if folder.exists())

@@ -24,7 +24,6 @@ from bench.store.store import RUN_VALUES, Stored
 from bench.store.tables import Tables, filter_runs
 
 FILES = {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS)}
-"""Every file of a bundle."""
 
 TEXTS = ("stage", "split", "rule", "metric")
 ORDER = ("run", *TEXTS, "client", "name")
@@ -134,9 +133,6 @@ def shipped_runs() -> dict[str, Stored]:
         rows = bundle.runs(state=COMPLETE)[list(Stored._fields)]
         runs |= {row[0]: Stored(*row) for row in rows.itertuples(index=False, name=None)}
     return runs
-
-
-# Between the files and ``Tables`` -----------------------------------------------------------------
 
 
 def _entries(entries: Sequence[Mapping[str, JsonValue]], name: str) -> pd.DataFrame:

@@ -175,8 +175,6 @@ def spec_columns(spec: RunSpec) -> dict[str, Any]:
     }
 
 
-# Arrays as bytes: compact, exact, and readable without pickle -------------------------------------------
-
 AXES = {"curves": ("rows", "clients"), "confusions": ("clients", "classes", "classes")}
 """Tables with an array of counts in the column ``data``, and the columns that say its shape."""
 
