@@ -242,13 +242,11 @@ def test_method_overrides_go_to_the_methods_that_have_them() -> None:
 
 
 def test_a_share_of_no_malicious_clients_is_run_once() -> None:
-    plans = [plan for plan in expand(load_grid("malicious")) if plan.names[:5] == MALICIOUS_CELL]
+    cell = ("cora", "non-overlapping", 20, "fedpub", 0)
+    plans = [plan for plan in expand(load_grid("malicious")) if plan.names == cell]
     # 2 kinds x 2 tau x 4 shares, and the plain run
     assert len(plans) == 17
     assert len([plan for plan in plans if plan.spec.attack is None]) == 1
-
-
-MALICIOUS_CELL = ("cora", "non-overlapping", 20, "fedpub", 0)
 
 
 def test_fed_pubs_protocol_is_that_of_its_release_everywhere() -> None:
