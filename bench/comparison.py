@@ -18,10 +18,8 @@ from bench.errors import RequestError, unknown
 from bench.frames.graded_cells import collect, values_of
 from bench.frames.ranking import TASK, Ranking, rank
 from bench.frames.stored_runs import WHERE, Usual, UsualRuns, usual_of
-from bench.grids import Filters, Grid, Planned, expand, load_grid
-from bench.grids.expand import ad_hoc
-from bench.grids.experiment import Line
-from bench.grids.grid import Setting
+from bench.grids import Filters, Grid, Planned, expand, load_grid, requested_grid
+from bench.grids.grid import Line, Setting
 from bench.metric_names import ACCURACY, Metric
 from bench.report.ranking import task_label
 from bench.report.table import Table, listing
@@ -90,11 +88,10 @@ def asked(study: str | None, method: str, filters: Filters, overrides: Overrides
     rivals = STUDIES.named(RIVALS[DATASETS.named(without_study[0]).family])
     names = [line.method for line in rivals.lines if line.method == line.runs]
     choice = replace(filters, seeds=filters.seeds or SEEDS)
-    runs = expand(ad_hoc(replace(choice, methods=(method,))), overrides=overrides)
+    runs = expand(requested_grid(None, replace(choice, methods=(method,))), overrides=overrides)
     shared = {key: value for key, value in overrides.items() if not key.startswith("method.")}
-    others = expand(
-        ad_hoc(replace(choice, methods=tuple(name for name in names if name != method))), overrides=shared
-    )
+    rest = replace(choice, methods=tuple(name for name in names if name != method))
+    others = expand(requested_grid(None, rest), overrides=shared)
     columns = {Column(*run.names[:3]) for run in runs}
     return Asked(data_study(without_study[0], columns, {*names, method})(), runs, others)
 

@@ -99,4 +99,4 @@ class Datasets(Kind[Dataset]):
         return super().named(name)
 
 
-DATASETS = Datasets("dataset", "bench.datasets", "bench.datasets", "bench.dataset:Dataset")
+DATASETS = Datasets("dataset", "bench.datasets", "bench.dataset:Dataset")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 from collections.abc import Iterator
@@ -42,24 +43,26 @@ def storage() -> Iterator[str]:
 
 
 def database() -> Iterator[str]:
-    """The default database's schema, and whether its file is whole."""
+    """The default database and its schema."""
     found = Database(paths.default_database())
     if found.empty():
         yield "none yet: the first sweep makes it"
     else:
-        migrate.check(found)
+        migrate.opened(found, create=False).dispose()
         yield f"{found.name}, schema {migrate.HEAD}"
 
 
 def plugins() -> Iterator[str]:
-    """How much of every kind is found, and what of it is not the suite's own, with where that comes from."""
+    """How much of every kind is found, and what of it is not the suite's own, with its file."""
     from bench.nn.base import CLIENT_MODELS  # torch
     from bench.studies.study import STUDIES
 
     kinds: tuple[Kind[Any], ...] = (METHODS, DATASETS, SCENARIOS, CLIENT_MODELS, STUDIES)
     yield ", ".join(f"{kind.word}: {len(kind.all())}" for kind in kinds)
     for kind in kinds:
-        yield from (f"{kind.word} {name} from {origin}" for name, origin in kind.origins().items())
+        for name, member in kind.all().items():
+            if not member.__module__.startswith("bench."):
+                yield f"{kind.word} {name} from {inspect.getfile(member)}"
 
 
 def data() -> Iterator[str]:

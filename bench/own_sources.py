@@ -19,44 +19,33 @@ def sources(kind: type) -> frozenset[str]:
     """A hash over name and content of every file that a plug-in's class is made of; none for the suite's own.
 
     These are the file of the class and the files that it imports, directly or through others, at its top or
-    inside a function. Modules of Python, of ``bench`` and of installed packages (other than the plug-in's
-    own) do not count.
+    inside a function. Modules of Python, of ``bench`` and of installed packages do not count.
     """
     package = kind.__module__.partition(".")[0]
     if package == "bench":
         return frozenset()
     if package == "__main__":  # of a notebook's cell, whose code no file holds
         return frozenset({package})
-    first = Path(str(sys.modules[kind.__module__].__file__))
-    root = first.parents[kind.__module__.count(".") + (first.name == "__init__.py")]
-    own_folders = [folder for folder in map(Path, sys.path) if not _is_installed(folder)]
+    python = Path(os.__file__).parent
+    folders = [folder for folder in map(Path, sys.path) if not folder.is_relative_to(python)]
+    own_folders = [folder for folder in folders if folder.name not in INSTALLED]
     hashes: dict[Path, str] = {}
-    queue = [first]
+    queue = [Path(str(sys.modules[kind.__module__].__file__))]
     while queue:
         file = queue.pop()
         if file in hashes:
             continue
         content = file.read_bytes()
         hashes[file] = sha256(file.name.encode() + b"\0" + content)
-        for level, name in _imports(content):
-            folders = [root] if name.split(".")[0] == package else own_folders
-            queue += _files(name, [file.parents[level - 1]] if level else folders)
+        for node in ast.walk(ast.parse(content)):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    queue += _files(alias.name, own_folders)
+            elif isinstance(node, ast.ImportFrom):
+                places = [file.parents[node.level - 1]] if node.level else own_folders
+                for alias in node.names:
+                    queue += _files(f"{node.module}.{alias.name}" if node.module else alias.name, places)
     return frozenset(hashes.values())
-
-
-def _is_installed(folder: Path) -> bool:
-    """Whether a folder has the modules of Python or of installed packages."""
-    return folder.is_relative_to(Path(os.__file__).parent) or folder.name in INSTALLED
-
-
-def _imports(content: bytes) -> Iterator[tuple[int, str]]:
-    """What import statements name, and how many dots stand before it."""
-    for node in ast.walk(ast.parse(content)):
-        if isinstance(node, ast.Import):
-            yield from ((0, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            start = f"{node.module}." if node.module else ""
-            yield from ((node.level, start + alias.name) for alias in node.names)
 
 
 def _files(name: str, folders: list[Path]) -> Iterator[Path]:

@@ -1,9 +1,8 @@
 """Finds what a suite consists of, and what plug-ins add to it.
 
-A *kind* (methods, data sets, scenarios, studies, client models) is declared beside its base class. A
-public module of the kind's built-in package, an installed package through the kind's entry points,
-or a file of one's own named by the environment variable ``BENCH_PLUGINS`` (which worker processes
-inherit) adds to it by a class that extends the base and has a ``name`` of its own.
+A *kind* (methods, data sets, scenarios, studies, client models) is declared beside its base class. A public
+module of the kind's own package, or a file that the environment variable ``BENCH_PLUGINS`` names, adds to it
+by a class that extends the base and has a ``name`` of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -56,15 +54,13 @@ def plugin(path: Path) -> ModuleType:
         del sys.modules[name]
         steps = traceback.extract_tb(error.__traceback__)
         lines = "".join(f" in line {step.lineno}" for step in steps if step.filename == str(path))
-        problem = f"cannot be imported: {type(error).__name__}{lines}: {error}"
-        raise RequestError(f"{path.name} {problem}") from error
+        name = type(error).__name__
+        raise RequestError(f"{path.name} cannot be imported: {name}{lines}: {error}") from error
     return module
 
 
 def add_plugin(path: Path) -> ModuleType:
-    """Let this process, and those that it starts, find what a Python file holds, unless its classes are known
-    already, as those of the suite or of an installed package.
-    """
+    """Let this process, and those that it starts, find what a Python file holds, unless it is the suite's."""
     path = path.resolve()
     for kind in _KINDS:
         for member in kind.all().values():
@@ -82,36 +78,24 @@ def plugin_files() -> list[str]:
     return [file for file in os.environ.get(PLUGINS, "").split(os.pathsep) if file]
 
 
-def _sources(kind: Kind[Any]) -> Iterator[tuple[ModuleType | type, str]]:
-    """The public modules of the kind's own package, what entry points name, plug-in files, and classes that
-    no file holds; with each the package or file that it comes from, empty for the suite's own.
-    """
+def _sources(kind: Kind[Any]) -> Iterator[ModuleType | type]:
+    """The public modules of the kind's own package, plug-in files, and classes that no file holds."""
     package = importlib.import_module(kind.package)
     for module in pkgutil.iter_modules(package.__path__):
         if not module.name.startswith("_"):
-            yield importlib.import_module(f"{kind.package}.{module.name}"), ""
-    for entry in entry_points(group=kind.group):
-        origin = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
-        try:
-            source = entry.load()
-        except Exception as error:
-            raise RequestError(f"{origin} cannot be imported: {type(error).__name__}: {error}") from error
-        yield source, origin
-    for file in plugin_files():
-        yield plugin(Path(file)), file
-    for member in kind.added.values():
-        yield member, "a notebook"
+            yield importlib.import_module(f"{kind.package}.{module.name}")
+    yield from map(plugin, map(Path, plugin_files()))
+    yield from kind.added.values()
 
 
 @cache
-def _find(kind: Kind[Any]) -> dict[str, tuple[type[Any], str]]:
-    """Every concrete subclass of a kind's base that declares its own ``name``, and where it comes from."""
+def _find(kind: Kind[Any]) -> dict[str, type[Any]]:
+    """Every concrete subclass of a kind's base that declares its own ``name``."""
     base = pkgutil.resolve_name(kind.base)
     declared = [name for name, text in base.__annotations__.items() if text.startswith("ClassVar")]
-    entries: dict[str, tuple[type[Any], str]] = {}
-    for source, origin in _sources(kind):
-        members = vars(source).values() if isinstance(source, ModuleType) else [source]
-        for member in members:
+    found: dict[str, type[Any]] = {}
+    for source in _sources(kind):
+        for member in vars(source).values() if isinstance(source, ModuleType) else [source]:
             if not (inspect.isclass(member) and issubclass(member, base)) or inspect.isabstract(member):
                 continue
             name = vars(member).get("name")
@@ -119,13 +103,13 @@ def _find(kind: Kind[Any]) -> dict[str, tuple[type[Any], str]]:
                 continue
             missing_names = [f"'{attribute}'" for attribute in declared if not hasattr(member, attribute)]
             if missing_names:
-                title = f"{kind.word} {member.__name__} of {origin or source.__name__}"
+                title = f"{kind.word} {member.__name__} of {member.__module__}"
                 raise RequestError(f"{title} lacks {', '.join(missing_names)}: {base.__name__} explains them")
-            first, _ = entries.setdefault(name, (member, origin))
+            first = found.setdefault(name, member)
             if first is not member:
                 modules = f"{first.__module__} and {member.__module__}"
-                raise RequestError(f"two {kind.group} plug-ins are called '{name}': {modules}; rename one")
-    return dict(sorted(entries.items()))
+                raise RequestError(f"two {kind.word} classes are called '{name}': {modules}; rename one")
+    return dict(sorted(found.items()))
 
 
 def forget() -> None:
@@ -137,13 +121,11 @@ def forget() -> None:
 class Kind(Generic[T]):
     """What can be added to the suite by a class: the concrete subclasses of ``base`` by name.
 
-    ``word`` is what messages call one of them, ``group`` the group of entry points, ``package`` the
-    suite's own package of them, ``base`` the class that they extend as ``module:Class``. Nothing is
-    imported before the first is asked for.
+    ``word`` is what messages call one of them, ``package`` the suite's own package of them, ``base`` the
+    class that they extend as ``module:Class``. Nothing is imported before the first is asked for.
     """
 
     word: str
-    group: str
     package: str
     base: str
     added: dict[str, type[T]] = field(default_factory=dict, init=False)
@@ -152,15 +134,13 @@ class Kind(Generic[T]):
         _KINDS.append(self)
 
     def add(self, member: type[T]) -> None:
-        """Let this process find a class that no file holds, such as one of a notebook's cell; it takes the
-        place of the one that was added before under its name.
-        """
+        """Let this process find a class that no file holds, such as one of a notebook's cell."""
         self.added[vars(member).get("name", "")] = member
         forget()
 
     def all(self) -> dict[str, type[T]]:
         """Every class of this kind by name; a plug-in that cannot be imported is a ``RequestError``."""
-        return {name: member for name, (member, _) in _find(self).items()}
+        return _find(self)
 
     def named(self, name: str) -> type[T]:
         """The class of that name; raises ``RequestError`` with the nearest name."""
@@ -168,7 +148,3 @@ class Kind(Generic[T]):
         if name not in classes:
             raise unknown(self.word, name, classes)
         return classes[name]
-
-    def origins(self) -> dict[str, str]:
-        """The package or file of each class that is not the suite's own, by name."""
-        return {name: origin for name, (_, origin) in _find(self).items() if origin}

@@ -12,16 +12,12 @@ from bench.errors import RequestError
 
 
 def check_replaceable(out: Path) -> None:
-    """Refuse what could not be written or replaced, before anybody works for it: a file, a link, a place that
-    cannot be written, and a folder that the working directory is in, which would be a deleted one then.
-    """
+    """Refuse what cannot be replaced, or holds the working directory, before anybody works for it."""
     if Path.cwd().is_relative_to(out.resolve()):
         raise RequestError(f"--out {out}: would replace the folder that you are in: name another one")
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise RequestError(f"--out {out}: expected a folder, this is something else")
-    place = next((folder for folder in out.absolute().parents if folder.exists()), out)
+    place = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
     if not (place.is_dir() and os.access(place, os.W_OK)):
-        raise RequestError(f"--out {out}: cannot write there: {place} is no folder that can be written")
+        raise RequestError(f"--out {out}: {place} is no folder that can be written")
 
 
 def unfinished_files(path: Path) -> Iterable[Path]:

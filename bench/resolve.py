@@ -1,8 +1,7 @@
 """From a request (names and overrides) to a complete, valid ``RunSpec``.
 
 Defaults come from the data set, then from the method, whose hyper-parameters have their own where the
-data set has none for them; the grid's settings and ``--set`` replace them. Whatever the request gets
-wrong is a ``RequestError`` with the nearest valid name.
+data set has none for them; the grid's settings and ``--set`` replace them.
 """
 
 from __future__ import annotations
@@ -63,9 +62,6 @@ def _section(model: type[BaseModel], defaults: Mapping[str, Any], section: str, 
 def _client_part(model: type[Part], section: str, clients: int, overrides: Overrides) -> Part | None:
     """An attack or newcomers; None where they are no clients."""
     part: Part = _section(model, {}, section, overrides)
-    given_keys = [key for key in overrides if key.startswith(f"{section}.")]
-    if given_keys and f"{section}.ratio" not in given_keys:
-        raise RequestError(f"{section}.ratio: expected beside {given_keys[0]}, which says nothing without it")
     if part.ratio == 0:
         return None
     if not 1 <= part.count(clients) < clients:
@@ -82,13 +78,9 @@ def default_hyper(data: type[Dataset], kind: type[Method]) -> dict[str, Any]:
 def resolve(
     dataset: str, scenario: str, clients: int, method: str, seed: int, overrides: Overrides | None = None
 ) -> RunSpec:
-    """The complete spec of one run.
+    """The complete spec of one run. An unknown name or key, or a wrong value, is a ``RequestError``.
 
-    ``method.*`` overrides apply to this method alone and are checked against its ``Hyper``. A
-    method that only reads another one's run (``fedavg_ft``) resolves to that run.
-
-    Raises:
-        RequestError: an unknown name or key, or a value that is not allowed.
+    A method that only reads another one's run (``fedavg_ft``) resolves to that run.
     """
     from bench.nn.models import check_model  # torch: what only reads names does without
 

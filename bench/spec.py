@@ -1,14 +1,14 @@
 """What a run is: everything that decides its numbers, its canonical form and its hash.
 
 A spec holds no path, device, block size or number of workers. Two specs are the same run exactly
-when their canonical JSON is the same, whether a default was written out or left away.
+when their canonical JSON is the same.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -155,39 +155,33 @@ class RunSpec(_Part):
     @property
     def hash(self) -> str:
         """SHA-256 of the canonical form, hexadecimal."""
-        return _digest(self.tree())
+        return sha256(self.canonical())
 
-    def hashes(self, seeds: Iterable[int], partition_per_seed: bool = False) -> tuple[str, ...]:
-        """The hash with each of other seeds, which draw the partition, too, if asked for."""
-        tree, hashes = self.tree(), []
-        for seed in seeds:
-            tree["seed"] = seed
-            if partition_per_seed:
-                tree["protocol"]["partition_seed"] = seed
-            hashes.append(_digest(tree))
-        return tuple(hashes)
+    def with_seed(self, seed: int, partition_per_seed: bool = False) -> RunSpec:
+        """The run with another seed, which draws the partition, too, if asked for."""
+        protocol = self.protocol
+        if partition_per_seed:
+            protocol = protocol.model_copy(update={"partition_seed": seed})
+        return self.model_copy(update={"seed": seed, "protocol": protocol})
 
     @property
     def cell(self) -> str:
         """What the run is a sample of: SHA-256 of the canonical form without the seed, hexadecimal."""
-        return _digest(self.cell_tree())
+        return sha256(canonical_json(self.cell_tree()))
 
     @property
     def cell_on_any_partition(self) -> str:
         """As ``cell``, without the partition's seed: what runs that each draw their own are samples of."""
         tree = self.cell_tree()
         del tree["protocol"]["partition_seed"]
-        return _digest(tree)
+        return sha256(canonical_json(tree))
 
     def cell_tree(self) -> dict[str, Any]:
         """The spec without its seed as JSON values, as ``tree`` gives it."""
         return {key: value for key, value in self.tree().items() if key != "seed"}
 
     def settings(self) -> dict[str, Any]:
-        """Every setting with its value as in JSON, by dotted key as ``--set`` takes it.
-
-        Names and seed are none; a section that the spec does not have (no attack) has none.
-        """
+        """Every setting but names and seed, as JSON values, by dotted key as ``--set`` takes it."""
         return {
             f"{section}.{key}": list(value) if isinstance(value, tuple) else value
             for section, part in SECTIONS.items()
@@ -195,13 +189,7 @@ class RunSpec(_Part):
         }
 
     def with_settings(self, settings: Mapping[str, Any]) -> RunSpec:
-        """The spec with other values for some dotted keys.
-
-        Hyper-parameters are taken as they are: what a method allows is known to its ``Hyper`` alone.
-
-        Raises:
-            ValidationError: there is no such key, or the value is not allowed.
-        """
+        """The spec with other values for some dotted keys; those of ``method.*`` are taken as they are."""
         tree = self.tree()
         for key, value in settings.items():
             section, _, name = key.partition(".")
@@ -225,10 +213,6 @@ def cell_of(canonical: str) -> str:
     """``RunSpec.cell`` of a spec's canonical form."""
     tree = json.loads(canonical)
     del tree["seed"]
-    return _digest(tree)
-
-
-def _digest(tree: Mapping[str, Any]) -> str:
     return sha256(canonical_json(tree))
 
 
@@ -240,10 +224,3 @@ def sha256(data: str | bytes) -> str:
 def canonical_json(tree: Mapping[str, Any]) -> str:
     """JSON with sorted keys and no spaces; raises ``ValueError`` for NaN and infinity."""
     return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def difference(spec: RunSpec, other_spec: RunSpec) -> dict[str, tuple[Any, Any]]:
-    """The settings in which two specs differ: dotted key -> both values, None where one has no such key."""
-    settings, other_settings = spec.settings(), other_spec.settings()
-    pairs = {key: (settings.get(key), other_settings.get(key)) for key in (settings | other_settings)}
-    return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}

@@ -13,7 +13,6 @@ ELSEWHERE = {
     "test_mirror.py": "every file of tests",
     "test_size.py": "every package: how large it may be",
     "test_platforms.py": "sweep and report where a system lacks signals and fork",
-    "cli/test_entry_points.py": "plug-ins of installed packages, through every command that meets them",
     "docs/test_links.py": "every page of the repository",
     "docs/test_results_workflow.py": ".github/workflows/results.yml",
     "engine/test_unread_rows.py": "rows that a client does not read, in bench/engine/local_training.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from bench import registry
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
-from bench.registry import PLUGINS, plugin
+from bench.registry import PLUGINS, add_plugin, plugin
 
 METHOD = '''
 from bench.engine.method import Method
@@ -61,6 +62,12 @@ def test_only_classes_with_a_name_of_their_own_are_plug_ins(
     assert METHODS.named("own").__name__ == "Own"
 
 
+def test_a_method_of_the_suite_can_be_named_by_its_file() -> None:
+    ditto = METHODS.named("ditto")
+    assert add_plugin(Path(inspect.getfile(ditto))) is inspect.getmodule(ditto)
+    assert registry.plugin_files() == []
+
+
 DATASET = """
 from bench.dataset import Dataset
 from bench.spec import ClientSettings, Protocol
@@ -86,7 +93,7 @@ def test_all_that_is_missing_is_said_at_once(tmp_path: Path, monkeypatch: pytest
         assert line in text
         text = text.replace(line, "pass")
     use(tmp_path, text.replace('homepage = ""', "pass"), monkeypatch)
-    with pytest.raises(RequestError, match=r"Own of .*stranger\.py lacks 'scenarios', 'protocol'"):
+    with pytest.raises(RequestError, match=r"Own of bench_plugin_stranger_* lacks 'scenarios', 'protocol'"):
         DATASETS.all()
 
 

@@ -36,7 +36,7 @@ for name, place, summary in (
     ("check-gpu", "checks:check_gpu", "Run on a GPU what only a GPU can show."),
     ("doctor", "checks:doctor", "Report the environment and say what to fix."),
     ("data", "data:app", "Fetch and describe data sets, and exchange their clients."),
-    ("db", "results:database", "Check or back up the database, or bring its schema up to date."),
+    ("db", "results:database", "Bring the database's schema up to date."),
     ("speed", "checks:speed", "Measure seconds a round, or of whole runs."),
 ):
     app.command(f"bench.cli.{place}", name=name, help=summary)  # imported on use: each needs other libraries

@@ -81,15 +81,14 @@ def grids(name: str | None = None, /) -> None:
         name: A grid or a TOML file; default: a line for each.
     """
     from bench.grids import expand, grid_names, load_grid
-    from bench.grids.experiment import read_grid
+    from bench.grids.grid import grid_text
 
     if name is None:
-        loaded = {name: load_grid(name) for name in grid_names()}
-        rows = [(name, grid.study or "", grid.title) for name, grid in loaded.items()]
-        _print_list("grids", ("name", "study", "title"), rows, "bench grids NAME prints one")
+        rows = [(name, load_grid(name).title) for name in grid_names()]
+        _print_list("grids", ("name", "title"), rows, "bench grids NAME prints one")
         return
     runs = len(expand(load_grid(name)))
-    say(read_grid(name)[0])
+    say(grid_text(name))
     say(f"{runs:,} runs; bench sweep --grid {name} --dry-run says what they would cost")
 
 

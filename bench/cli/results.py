@@ -30,11 +30,10 @@ def export(
         out: The bundle's folder: a new one, or a bundle, which is replaced.
     """
     from bench.runner import display
-    from bench.store import bundle, open_store, tables
+    from bench.store import bundle, open_store
 
     with open_store(db or paths.default_database(), create=False) as store:
-        runs = tables.filter_known_runs(store.runs(), filters.columns)
-        count = bundle.write_bundle(store, runs, out)
+        count = bundle.write_bundle(store, store.runs(**filters.columns), out)
     files = {path.name: path.stat().st_size for path in sorted(out.iterdir())}
     size = sum(files.values())
     if as_json:
@@ -165,7 +164,7 @@ def verify(
     return 0 if result == "agreed" else 1
 
 
-database = App(name="db", help="Check the result database, or bring its schema up to date.")
+database = App(name="db", help="Bring the result database's schema up to date.")
 
 
 @database.command
@@ -177,13 +176,3 @@ def upgrade(*, db: options.Database = None) -> None:
     before = migrate.upgrade(place)
     change = f"{before}, nothing to do" if before == migrate.HEAD else f"{before} to {migrate.HEAD}"
     print(f"{place.name}: schema {change}")
-
-
-@database.command
-def check(*, db: options.Database = None) -> None:
-    """Check that a database is whole and of this version's schema."""
-    from bench.store import connect, migrate
-
-    place = connect.Database(db or paths.default_database())
-    migrate.check(place)
-    print(f"{place.name}: schema {migrate.HEAD}, no damage found")

@@ -9,4 +9,4 @@ from bench.registry import Kind
 if TYPE_CHECKING:
     from bench.engine.method import Method
 
-METHODS: Kind[Method] = Kind("method", "bench.methods", "bench.methods", "bench.engine.method:Method")
+METHODS: Kind[Method] = Kind("method", "bench.methods", "bench.engine.method:Method")

@@ -102,9 +102,7 @@ class Scenario(ABC, Generic[D]):
         """
 
 
-SCENARIOS: Kind[Scenario[Any]] = Kind(
-    "scenario", "bench.scenarios", "bench.federation", "bench.federation.scenario:Scenario"
-)
+SCENARIOS: Kind[Scenario[Any]] = Kind("scenario", "bench.federation", "bench.federation.scenario:Scenario")
 """By name. If a name continues with a parameter, by the part before the parameter."""
 
 

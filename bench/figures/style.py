@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from matplotlib.font_manager import findfont, fontManager, get_font
 
 if TYPE_CHECKING:
-    from bench.grids.experiment import Line
+    from bench.grids.grid import Line
     from bench.studies.study import Study
 
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]

@@ -20,7 +20,7 @@ from bench.frames.stored_runs import (
     rows_of,
     with_text_as_objects,
 )
-from bench.grids.experiment import Line
+from bench.grids.grid import Line
 from bench.studies.experiment import Experiment, Place, PlannedCell, Plans
 from bench.studies.settings import Settings, difference_text
 from bench.studies.study import Study

@@ -1,7 +1,6 @@
 """Named grids, one TOML file each, and how a grid becomes runs."""
 
 from bench.grids.expand import Filters, Planned, expand, plan, requested_grid
-from bench.grids.experiment import grid_names, load_grid
-from bench.grids.grid import Grid
+from bench.grids.grid import Grid, grid_names, load_grid
 
 __all__ = ["Filters", "Grid", "Planned", "expand", "grid_names", "load_grid", "plan", "requested_grid"]

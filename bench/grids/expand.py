@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
-from bench.grids.experiment import load_grid
-from bench.grids.grid import MODEL, PARTITION_SEED, Grid, Setting, combinations
+from bench.grids.grid import MODEL, PARTITION_SEED, Grid, Setting, combinations, load_grid
 from bench.resolve import Overrides, resolve
 from bench.spec import RunSpec, run_name
 
@@ -51,14 +50,11 @@ class Planned:
 
 
 def requested_grid(name_or_path: str | None, filters: Filters) -> Grid:
-    """The grid of that name or file; without one, the grid that the filters alone describe."""
-    return load_grid(name_or_path) if name_or_path else ad_hoc(filters)
-
-
-def ad_hoc(filters: Filters) -> Grid:
-    """The grid that options alone describe: data sets and methods. The rest has defaults: the first scenario
-    of each data set, 10 clients, seed 0.
+    """The grid of that name or file; without one, the grid that the filters alone describe by data sets and
+    methods. The rest has defaults: the first scenario of each data set, 10 clients, seed 0.
     """
+    if name_or_path:
+        return load_grid(name_or_path)
     if not (filters.datasets and filters.methods):
         raise RequestError("expected --grid NAME, or a data set and a method: -d cora -m fedavg")
     settings = tuple(
@@ -73,8 +69,7 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
     """The runs of a grid: all of the first seed, then all of the second one, and so on.
 
     ``overrides`` come after the grid's own. One of ``method.*`` goes to those methods that have such a
-    hyper-parameter; at least one must. A filter that matches nothing in the grid, an unknown name or key and
-    a wrong value are a ``RequestError``.
+    hyper-parameter; at least one must. A filter that matches nothing in the grid is a ``RequestError``.
     """
     filters, overrides = filters or Filters(), overrides or {}
     chosen = all_combinations = list(combinations(grid))
@@ -100,7 +95,8 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
     first_seed, *seeds = dict.fromkeys(filters.seeds or grid.seeds)
     runs = [plan(grid, *combination, first_seed, overrides) for combination in chosen]
     runs = list({(run.names, run.spec.hash): run for run in runs}.values())
-    return runs + [_with_seed(grid, run, seed, overrides) for seed in seeds for run in runs]
+    draws = grid.partition_per_seed and PARTITION_SEED not in overrides
+    return runs + [replace(run, spec=run.spec.with_seed(seed, draws)) for seed in seeds for run in runs]
 
 
 def _hyper_keys(method: str) -> set[str]:
@@ -142,11 +138,3 @@ def plan(
         if not grid.title:  # of options alone
             raise
         raise RequestError(f"grid '{grid.title}', {method} on {dataset} {variant_text}: {error}") from None
-
-
-def _with_seed(grid: Grid, run: Planned, seed: int, overrides: Overrides) -> Planned:
-    """A run of the grid with another seed, which decides no more than, if the grid says so, the partition."""
-    protocol = run.spec.protocol
-    if grid.partition_per_seed and PARTITION_SEED not in overrides:
-        protocol = protocol.model_copy(update={"partition_seed": seed})
-    return replace(run, spec=run.spec.model_copy(update={"seed": seed, "protocol": protocol}))

@@ -150,6 +150,4 @@ def fan_in_uniform(rng: np.random.Generator, fan_in: int, shape: tuple[int, ...]
     return rng.uniform(-bound, bound, shape).astype(np.float32)
 
 
-CLIENT_MODELS: Kind[ClientModel] = Kind(
-    "client.model", "bench.models", "bench.nn", "bench.nn.base:ClientModel"
-)
+CLIENT_MODELS: Kind[ClientModel] = Kind("client.model", "bench.nn", "bench.nn.base:ClientModel")

@@ -16,7 +16,6 @@ from sqlalchemy.orm import Session
 from bench import process
 from bench.errors import BusyError, RequestError
 from bench.store import Store
-from bench.store.connect import PATIENCE
 from bench.store.models import Claim, RunningSweep
 from bench.store.store import clock, now
 
@@ -25,6 +24,9 @@ BUSY_PAUSE = 1.0
 
 RENEW = 15.0
 """Seconds after which claims are renewed."""
+
+PATIENCE = 300.0
+"""Seconds for which a sweep goes on asking a database that is busy."""
 
 LEASE = PATIENCE + 60.0
 """Seconds that a claim lasts unless it is renewed: longer than its sweep may have to wait to renew it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +16,10 @@ from bench.runner import fingerprint
 from bench.runner.policy import Level
 from bench.sources import Sources
 from bench.spec import RunSpec, run_name
-from bench.store.store import Kind, Stored
+from bench.store.store import Stored
+
+Kind = tuple[str, str, int, str]
+"""Data set, scenario, clients and method: runs of one kind take alike."""
 
 
 @dataclass(frozen=True)
@@ -159,9 +161,9 @@ def _rates(runs: Iterable[Stored], sort: str) -> dict[Kind, dict[int, list[float
     rates: dict[Kind, dict[int, list[float]]] = {}
     for run in runs:
         if run.state in COMPLETE and sort_of(run.device) == sort:
-            protocol = json.loads(run.spec)["protocol"]
-            epochs = protocol["rounds"] * protocol["local_epochs"]
-            rates.setdefault(run.kind, {}).setdefault(epochs, []).append(run.seconds_total / epochs)
+            spec = RunSpec.model_validate_json(run.spec)
+            epochs = spec.protocol.rounds * spec.protocol.local_epochs
+            rates.setdefault(kind_of(spec), {}).setdefault(epochs, []).append(run.seconds_total / epochs)
     return rates
 
 
@@ -176,5 +178,5 @@ def sort_of(device: str) -> str:
 
 
 def kind_of(spec: RunSpec) -> Kind:
-    """Data set, scenario, clients and method: runs of one kind take alike."""
+    """The kind of a run."""
     return (spec.dataset, spec.scenario, spec.clients, spec.method)

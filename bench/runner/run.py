@@ -27,12 +27,12 @@ from bench.runner.claims import Claims
 from bench.runner.display import Display
 from bench.runner.execution import Build, build_all, execute
 from bench.runner.order import Execute, Order
-from bench.runner.plan import Step, kind_of, to_run
+from bench.runner.plan import Kind, Step, kind_of, to_run
 from bench.runner.policy import Placement
 from bench.runner.workers import Lost, Pool, choose, thread_variables
 from bench.spec import FederationKey, RunSpec
 from bench.store import Store, open_store
-from bench.store.store import Kind, now
+from bench.store.store import now
 
 BLOCKS = (1, 1, 2, 4)
 """How many times smaller than usual the blocks of clients are in each try of a run whose worker was lost or

@@ -16,9 +16,9 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.frames.whole_frames import whole_frame
 from bench.metric_names import ACCURACY
-from bench.registry import PLUGINS, plugin_files
+from bench.registry import PLUGINS
 from bench.resolve import Overrides, resolve
-from bench.spec import RunSpec, difference
+from bench.spec import RunSpec
 from bench.store import Store
 from bench.store.tables import Tables
 
@@ -35,10 +35,10 @@ def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
     words += ["-m", spec.method, "--seed", ",".join(map(str, seeds or (spec.seed,)))]
     settings = spec.settings()
     try:
-        default = resolve(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
-        settings = {key: settings[key] for key in difference(spec, default) if key in settings}
-        origins = (METHODS.origins().get(spec.method), DATASETS.origins().get(spec.dataset))
-        is_own = any(origin in plugin_files() for origin in origins)
+        usual = resolve(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed).settings()
+        settings = {key: value for key, value in settings.items() if value != usual.get(key)}
+        kinds = (METHODS.named(spec.method), DATASETS.named(spec.dataset))
+        is_own = not all(kind.__module__.startswith("bench.") for kind in kinds)
     except RequestError:
         is_own = True
     for key, value in settings.items():

@@ -26,12 +26,12 @@ from bench.runner.order import Execute
 from bench.runner.plan import make_plan, sort_of
 from bench.runner.run import Sweep
 from bench.runner.workers import Pool
-from bench.spec import RunSpec
+from bench.spec import RunSpec, run_name
 from bench.store import Store, open_store
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT
-from bench.store.bundle_import import Finding, name_of
-from bench.store.tables import Tables, filter_known_runs
+from bench.store.bundle_import import Finding
+from bench.store.tables import Tables
 
 TOLERANCE, LOOSE = 0.5, 1.0
 """Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which
@@ -60,14 +60,19 @@ class Check(NamedTuple):
         return self.finding == "differs" and not self.other_hardware
 
 
+def name_of(run: Mapping[Any, Any]) -> str:
+    """The name of a run, from a row of ``runs()``; the start of its hash tells variants apart."""
+    names = (run[name] for name in ("dataset", "scenario", "clients", "method", "seed"))
+    return f"{run_name(*names)} ({run['spec_hash'][:8]})"
+
+
 def drawable(bundle: Bundle, filters: Mapping[str, Any] | None = None) -> pd.DataFrame:
     """The bundle's runs, by spec hash, that the filters leave and that running again has to end alike.
 
     Raises:
-        RequestError: there is none, or a filter names what no run of the bundle has.
+        RequestError: there is none.
     """
-    runs = filter_known_runs(bundle.runs(), filters or {})
-    runs = runs[runs["state"].isin(SETTLED)].sort_values("spec_hash", ignore_index=True)
+    runs = bundle.runs(**(filters or {}), state=SETTLED).sort_values("spec_hash", ignore_index=True)
     if runs.empty:
         problem = "no run that is asked for is done, diverged or not_applicable: nothing to verify"
         raise RequestError(f"bundle {bundle.folder}: {problem}")

@@ -18,12 +18,16 @@ from bench.engine.states import COMPLETE, OUTCOMES
 from bench.errors import RequestError, first_problem
 from bench.replacement import replacing_folder
 from bench.spec import canonical_json, cell_of, sha256
-from bench.store.bundle_check import CURVE_SPLIT, FILES, KEYS, MANIFEST, SCHEMAS, VERSIONS, check_rows, refuse
+from bench.store.bundle_check import CURVE_SPLIT, MANIFEST, SCHEMAS, check_rows, refuse
 from bench.store.models import AXES
 from bench.store.store import RUN_VALUES, Stored
 from bench.store.tables import Tables, filter_runs
 
+FILES = {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS)}
+
 TEXTS = ("stage", "split", "rule", "metric")
+ORDER = ("run", *TEXTS, "client", "name")
+"""Columns by which the rows of a file are ordered, as far as it has them."""
 
 ENTRIES = {
     "environments": ["hash", "description"],
@@ -35,56 +39,58 @@ SHIPPED = Path(str(files("bench.results"))) / "measured"
 """Where the bundles are that come with the suite."""
 
 
-class _Part(BaseModel):
+class Manifest(BaseModel):
+    """``bundle.json``: ``docs/results-format.md`` describes it."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class File(_Part):
-    """One Parquet file of a bundle."""
-
-    bytes: int
-    rows: int
-    sha256: str
-
-
-class Manifest(_Part):
-    """``bundle.json``. ``source`` says who made the runs and where more is to be read. Environments and
-    partitions have the columns of their tables, their texts as JSON values.
-    """
-
     format: Literal["pfl-bench bundle"]
-    version: Literal[1, 2]
+    version: Literal[2]
     source: str = ""
-    files: dict[str, File]
+    files: dict[str, dict[str, JsonValue]]
     environments: list[dict[str, JsonValue]]
     partitions: list[dict[str, JsonValue]]
 
 
 class Bundle(Tables):
-    """A bundle, checked whole when it is opened; of a ``trusted`` one only the SHA-256 of its files is.
+    """A bundle, checked whole when it is opened; of a ``trusted`` one only the SHA-256 of each file is, when
+    the file is read. A damaged one is a ``RequestError`` that names the file and the problem.
 
-    Run ids are 1, 2, ... in the order of the file. A bundle has no tracebacks, no curves but those of the
-    test split, and does not say where its runs came from. ``hash`` is the SHA-256 of ``bundle.json``, which
-    holds those of the other files; ``source`` is what it says of its origin. What is no bundle, or a damaged
-    one, is a ``RequestError`` that names the file and the problem.
+    Run ids are 1, 2, ... in the order of the file. A bundle has no tracebacks and no curves but those of the
+    test split. ``hash`` is the SHA-256 of ``bundle.json``, which holds those of the other files.
     """
 
     def __init__(self, folder: Path, *, name: str = "", trusted: bool = False) -> None:
         self.folder = folder
         self.name = name or folder.resolve().name
-        manifest, self.hash = _read_manifest(folder)
+        if not (folder / MANIFEST).is_file():
+            raise RequestError(f"no bundle at {folder}: expected a folder with {MANIFEST}")
+        data = (folder / MANIFEST).read_bytes()
+        try:
+            manifest = Manifest.model_validate_json(data)
+        except ValidationError as error:
+            refuse(folder, MANIFEST, first_problem(error))
+        wrong_names = FILES ^ {path.name for path in folder.iterdir()} | FILES ^ {MANIFEST, *manifest.files}
+        if wrong_names:
+            refuse(folder, MANIFEST, f"file missing or one too many: {', '.join(sorted(wrong_names))}")
+        self.hash = sha256(data)
         self.source = manifest.source
         self._files = manifest.files
         environments = _entries(manifest.environments, "environments")
         partitions = _entries(manifest.partitions, "partitions")
-        if trusted:
-            for file, stated in self._files.items():
-                _read_bytes(folder, file, stated)
-        else:
+        if not trusted:
             tables = {table: self._rows(table) for table in SCHEMAS}
             check_rows(folder, {**tables, "environments": environments, "partitions": partitions})
         environments.insert(0, "id", range(1, len(environments) + 1))
-        runs = _runs(self._rows("runs"), environments)
+        runs = self._rows("runs")
+        runs = runs.assign(
+            id=np.arange(1, len(runs) + 1),
+            cell=runs["spec"].map(cell_of).astype("str"),
+            traceback="",
+            bundle="",
+            bundle_state="",
+            bundle_sampled=False,
+            environment_id=runs["environment"].map(environments.set_index("hash")["id"]).astype(np.int64),
+        )[list(RUN_VALUES)]
         self._tables = {"runs": runs, "environments": environments, "partitions": partitions}
 
     def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
@@ -95,52 +101,38 @@ class Bundle(Tables):
         if name != "client_results":
             return rows
         rows = rows.sort_values(["run_id", "client", *TEXTS], ignore_index=True)
-        return rows.assign(
-            **{text: rows[text].cat.categories[rows[text].cat.codes.to_numpy()] for text in TEXTS}
-        )
+        return rows.astype(dict.fromkeys(TEXTS, "str"))
 
     def _rows(self, name: str) -> pd.DataFrame:
-        return _read_table(self.folder, name, self._files)
-
-
-def read_bundles(folder: Path, *, trusted: bool = False) -> tuple[list[Bundle], list[RequestError]]:
-    """The bundles below a folder, named by their paths within it, and the errors of damaged ones."""
-    bundles: list[Bundle] = []
-    errors: list[RequestError] = []
-    for path in sorted(folder.rglob(MANIFEST)):
+        """The rows of a file; whole numbers are int64, as those of a database."""
+        file = f"{name}.parquet"
+        data = (self.folder / file).read_bytes()
+        if sha256(data) != self._files[file].get("sha256"):
+            refuse(self.folder, file, f"damaged: its SHA-256 is not that of {MANIFEST}")
+        columns = [
+            field.with_type(pa.int64()) if pa.types.is_integer(field.type) else field
+            for field in SCHEMAS[name]
+        ]
         try:
-            name = path.parent.relative_to(folder).as_posix()
-            bundles.append(Bundle(path.parent, name=name, trusted=trusted))
-        except RequestError as error:
-            errors.append(error)
-    return bundles, errors
+            table = pq.ParquetFile(pa.BufferReader(data)).read().cast(pa.schema(columns))
+            return pd.DataFrame(table.to_pandas())
+        except (pa.ArrowException, OSError, ValueError) as error:
+            refuse(self.folder, file, f"no Parquet file with the columns of the format: {error}")
+
+
+def trusted_bundles(folder: Path) -> list[Bundle]:
+    """The bundles below a folder, named by their paths within it."""
+    folders = sorted(path.parent for path in folder.rglob(MANIFEST))
+    return [Bundle(path, name=path.relative_to(folder).as_posix(), trusted=True) for path in folders]
 
 
 def shipped_runs() -> dict[str, Stored]:
-    """The finished runs that come with the suite, by spec hash, with id 0; ``runs.parquet`` has them."""
-    names = [name for name in Stored._fields if name != "id"]
+    """The finished runs that come with the suite, by spec hash."""
     runs: dict[str, Stored] = {}
-    for path in sorted(SHIPPED.rglob(MANIFEST)):
-        rows = _read_table(path.parent, "runs", _read_manifest(path.parent)[0].files)
-        done = rows.loc[rows["state"].isin(COMPLETE), names]
-        runs |= {row[0]: Stored(row[0], 0, *row[1:]) for row in done.itertuples(index=False, name=None)}
+    for bundle in trusted_bundles(SHIPPED):
+        rows = bundle.runs(state=COMPLETE)[list(Stored._fields)]
+        runs |= {row[0]: Stored(*row) for row in rows.itertuples(index=False, name=None)}
     return runs
-
-
-def _read_manifest(folder: Path) -> tuple[Manifest, str]:
-    """``bundle.json`` of a folder that has exactly its files, and its SHA-256."""
-    if not (folder / MANIFEST).is_file():
-        raise RequestError(f"no bundle at {folder}: expected a folder with {MANIFEST}")
-    data = (folder / MANIFEST).read_bytes()
-    try:
-        manifest = Manifest.model_validate_json(data)
-    except ValidationError as error:
-        refuse(folder, MANIFEST, first_problem(error))
-    expected, found = VERSIONS[manifest.version], {path.name for path in folder.iterdir()}
-    wrong_names = (expected ^ found) | (expected ^ {MANIFEST, *manifest.files})
-    if wrong_names:
-        refuse(folder, MANIFEST, f"file missing or one too many: {', '.join(sorted(wrong_names))}")
-    return manifest, sha256(data)
 
 
 def _entries(entries: Sequence[Mapping[str, JsonValue]], name: str) -> pd.DataFrame:
@@ -150,46 +142,11 @@ def _entries(entries: Sequence[Mapping[str, JsonValue]], name: str) -> pd.DataFr
     return table.assign(**{text: table[text].map(canonical_json).astype("str")})
 
 
-def _read_bytes(folder: Path, name: str, stated: File) -> bytes:
-    """The bytes of a file, if they are those that ``bundle.json`` states."""
-    data = (folder / name).read_bytes()
-    if (len(data), sha256(data)) != (stated.bytes, stated.sha256):
-        refuse(folder, name, f"damaged: its size or its SHA-256 is not that of {MANIFEST}")
-    return data
-
-
-def _read_table(folder: Path, name: str, files: Mapping[str, File]) -> pd.DataFrame:
-    """A table of exactly the columns of its schema; whole numbers are int64, as those of a database. One that
-    bundles of an older version do not have is empty.
-    """
-    file = f"{name}.parquet"
-    if file not in files:
-        return pd.DataFrame(SCHEMAS[name].empty_table().to_pandas())
-    data = _read_bytes(folder, file, files[file])
-    schema = pa.schema(
-        field.with_type(pa.int64()) if pa.types.is_integer(field.type) else field for field in SCHEMAS[name]
-    )
-    try:
-        return pd.DataFrame(pq.ParquetFile(pa.BufferReader(data)).read().cast(schema).to_pandas())
-    except (pa.ArrowException, OSError, ValueError) as error:
-        refuse(folder, file, f"no Parquet file with the columns of the format: {error}")
-
-
-# Between the files and ``Tables`` -----------------------------------------------------------------
-
-
-def _runs(runs: pd.DataFrame, environments: pd.DataFrame) -> pd.DataFrame:
-    runs = runs.assign(
-        id=np.arange(1, len(runs) + 1),
-        cell=runs["spec"].map(cell_of).astype("str"),
-        traceback="",
-        bundle="",
-        bundle_state="",
-        bundle_sampled=False,
-        bundle_close=False,
-        environment_id=runs["environment"].map(environments.set_index("hash")["id"]).astype(np.int64),
-    )
-    return runs[list(RUN_VALUES)]
+def _listed(table: pd.DataFrame, name: str) -> list[dict[Any, Any]]:
+    """A table as a list of ``bundle.json``: the reverse of ``_entries``."""
+    *_, text = columns = ENTRIES[name]
+    rows = table[columns].sort_values("hash").to_dict("records")
+    return [row | {text: json.loads(row[text])} for row in rows]
 
 
 def _from_file(name: str, rows: pd.DataFrame) -> pd.DataFrame:
@@ -224,11 +181,10 @@ def _to_file(name: str, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_bundle(tables: Tables, runs: pd.DataFrame, folder: Path) -> int:
-    """Write the runs that have an outcome (``OUTCOMES``) as the bundle ``folder``; returns how many they are.
+    """Write those of the ``runs`` that have an outcome as the bundle ``folder``; returns how many they are.
 
-    ``runs`` are rows of ``tables.runs``. The same runs give the same bytes, whatever their ids. A bundle that
-    stands there is replaced in one step, after the new one was read back whole; a folder of anything else is
-    a ``RequestError``.
+    The same runs give the same bytes, whatever their ids. A bundle that stands there is replaced in one step,
+    after the new one was read back whole; a folder of anything else is a ``RequestError``.
     """
     folder = folder.resolve()
     runs = runs[runs["state"].isin(OUTCOMES)].sort_values("spec_hash", ignore_index=True)
@@ -238,51 +194,43 @@ def write_bundle(tables: Tables, runs: pd.DataFrame, folder: Path) -> int:
     if names and (names - FILES or MANIFEST not in names):
         expected = "a new folder, an empty one or a bundle"
         raise RequestError(f"--out {folder}: expected {expected}, this one holds {', '.join(sorted(names))}")
+    environments, partitions = tables.table("environments"), tables.table("partitions")
+    runs["environment"] = runs["environment_id"].map(environments.set_index("id")["hash"])
+    row_of = {int(run): row for row, run in enumerate(runs["id"])}
     with replacing_folder(folder) as new_folder:
-        _write(tables, runs, new_folder)
+        entries = {}
+        for name, schema in SCHEMAS.items():
+            rows = runs
+            if name != "runs":
+                filters = {"split": CURVE_SPLIT} if name == "curves" else {}
+                rows = _to_file(name, tables.table(name, run_id=list(row_of), **filters))
+                keys = [key for key in ORDER if key in schema.names]
+                rows = rows.assign(run=rows["run_id"].map(row_of)).sort_values(keys, ignore_index=True)
+            file = new_folder / f"{name}.parquet"
+            _write_table(file, rows, schema)
+            data = file.read_bytes()
+            entries[file.name] = {"bytes": len(data), "rows": len(rows), "sha256": sha256(data)}
+        manifest = {
+            "format": "pfl-bench bundle",
+            "version": 2,
+            "files": entries,
+            "environments": _listed(
+                environments[environments["hash"].isin(runs["environment"])], "environments"
+            ),
+            "partitions": _listed(partitions[partitions["hash"].isin(runs["partition_hash"])], "partitions"),
+        }
+        (new_folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         Bundle(new_folder)  # what would be refused on reading is refused before it is in place
     return len(runs)
 
 
-def _write(tables: Tables, runs: pd.DataFrame, folder: Path) -> None:
-    environments, partitions = tables.table("environments"), tables.table("partitions")
-    runs = runs.assign(environment=runs["environment_id"].map(environments.set_index("id")["hash"]))
-    rows = {int(run): row for row, run in enumerate(runs["id"])}
-    files = {}
-    for name, schema in SCHEMAS.items():
-        table = runs
-        if name != "runs":
-            filters = {"split": CURVE_SPLIT} if name == "curves" else {}
-            table = _to_file(name, tables.table(name, run_id=list(rows), **filters))
-            table = table.assign(run=table["run_id"].map(rows)).sort_values(KEYS[name], ignore_index=True)
-        path = folder / f"{name}.parquet"
-        _write_table(path, table, schema)
-        data = path.read_bytes()
-        files[path.name] = {"bytes": len(data), "rows": len(table), "sha256": sha256(data)}
-    manifest = {
-        "format": "pfl-bench bundle",
-        "version": max(VERSIONS),
-        "files": files,
-        "environments": _listed(environments[environments["hash"].isin(runs["environment"])], "environments"),
-        "partitions": _listed(partitions[partitions["hash"].isin(runs["partition_hash"])], "partitions"),
-    }
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-
-
-def _listed(table: pd.DataFrame, name: str) -> list[dict[Any, Any]]:
-    """A table as a list of ``bundle.json``: the reverse of ``_entries``."""
-    *_, text = columns = ENTRIES[name]
-    rows = table[columns].sort_values("hash").to_dict("records")
-    return [row | {text: json.loads(row[text])} for row in rows]
-
-
-def _write_table(path: Path, frame: pd.DataFrame, schema: pa.Schema) -> None:
-    table = pa.Table.from_pandas(frame, schema, preserve_index=False).replace_schema_metadata()
+def _write_table(file: Path, rows: pd.DataFrame, schema: pa.Schema) -> None:
+    table = pa.Table.from_pandas(rows, schema, preserve_index=False).replace_schema_metadata()
     numbers = [field.name for field in schema if pa.types.is_integer(field.type)]
     numbers += [f"{field.name}.list.element" for field in schema if pa.types.is_list(field.type)]
     pq.write_table(
         table,
-        path,
+        file,
         compression="zstd",
         compression_level=19,
         use_dictionary=[field.name for field in schema if pa.types.is_string(field.type)],

@@ -55,24 +55,7 @@ SCHEMAS: dict[str, pa.Schema] = {
 }
 """Table -> its columns. ``run`` is a row of ``runs``, from 0."""
 
-KEYS = {
-    "runs": ["spec_hash"],
-    "client_results": ["run", "stage", "split", "rule", "metric", "client"],
-    "curves": ["run", "stage", "split"],
-    "artefacts": ["run", "name"],
-    "confusions": ["run", "stage", "rule"],
-}
-"""Table -> the columns by which its rows are ordered."""
-
 MANIFEST = "bundle.json"
-FILES = {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS)}
-"""Every file of a bundle."""
-
-VERSIONS = {1: FILES - {"confusions.parquet"}, 2: FILES}
-"""Version of a bundle -> its files; the newest is written."""
-
-ROUNDING = 1e-9
-"""How far two means over clients may differ, whose last digits depend on the order of summing."""
 
 
 def refuse(folder: Path, file: str, problem: str) -> NoReturn:
@@ -81,9 +64,7 @@ def refuse(folder: Path, file: str, problem: str) -> NoReturn:
 
 
 def check_rows(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
-    """Check the rows of every file; the first that breaks a rule is named in a ``RequestError``. ``tables``
-    has ``environments`` and ``partitions`` of ``bundle.json``, too.
-    """
+    """Check the rows of every table; the first that breaks a rule is named in a ``RequestError``."""
     for row, run in enumerate(tables["runs"].to_dict("records")):
         try:
             columns = spec_columns(RunSpec.model_validate_json(run["spec"], strict=True))
@@ -125,31 +106,21 @@ def _rules(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, Any, str]]
     is_tested = runs.index.isin(tests["run"]) & runs.index.isin(curves["run"])
     yield "runs", is_tested | ~is_done, f"{ACCURACY} and curves of the {CURVE_SPLIT} split"
     readings = dict(list(tests.groupby(["run", "stage"])))
-    by_area = set(runs.index[runs["spec"].str.contains('"metric":"roc_auc"', regex=False)])
-    fits = [
-        _fits(curve, readings[curve.run, curve.stage], curve.run in by_area) for curve in curves.itertuples()
-    ]
+    fits = [_fits(curve, readings[curve.run, curve.stage]) for curve in curves.itertuples()]
     yield "curves", fits, "counts up to the samples, with what every rule has read"
 
 
-def _fits(curve: Any, reading: pd.DataFrame, by_area: bool) -> bool:
-    """Whether a curve has counts of 0 to the samples, and holds what every rule has read.
-
-    Validation curves are not in a bundle: what was chosen by them has to be some row, of all clients or of
-    each. So has what ``best_test`` chose ``by_area`` under the ROC curve, which a curve does not tell.
+def _fits(curve: Any, reading: pd.DataFrame) -> bool:
+    """Whether a curve has counts of 0 to the samples, and holds what every rule has read: the last row, or
+    some row, of all clients or of each.
     """
     by_rule = reading["correct"].to_numpy(np.int64).reshape(len(RULES), -1)  # every rule has the same clients
     tested = reading["client"].to_numpy()[: by_rule.shape[1]]
     samples = np.zeros(curve.clients, np.int64)
     samples[tested] = reading["samples"].iloc[: len(tested)]
     counts = curve.correct.reshape(curve.clients, curve.rows).T
-    means = (counts[:, tested] / samples[tested]).mean(axis=1)
-    is_best = (means >= means.max() - ROUNDING) | by_area
     is_read = {rule: counts[:, tested] == read for rule, read in zip(sorted(RULES), by_rule, strict=True)}
-    found = (
-        is_read["last"][-1].all(),
-        is_read["client_best_val"].any(axis=0).all(),
-        is_read["best_val"].all(axis=1).any(),
-        (is_read["best_test"].all(axis=1) & is_best).any(),
-    )
-    return all(found) and bool(((counts >= 0) & (counts <= samples)).all())
+    is_found = is_read["last"][-1].all() and is_read["client_best_val"].any(axis=0).all()
+    for rule in ("best_val", "best_test"):
+        is_found &= is_read[rule].all(axis=1).any()
+    return bool(is_found and ((counts >= 0) & (counts <= samples)).all())

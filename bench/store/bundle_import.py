@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from sqlalchemy import select
 
 from bench.engine.states import SETTLED
-from bench.spec import run_name
 from bench.store.bundle import Bundle
 from bench.store.models import Environment, ImportedBundle, Partition, Run
 from bench.store.store import Store, id_of, now, open_store, replace_run, write_rows
@@ -20,23 +19,16 @@ COPIED = {column.name for column in Run.__table__.columns} - {"id", "environment
 """Columns of a run that are stored as the bundle has them."""
 
 
-def name_of(run: Mapping[Any, Any]) -> str:
-    """The name of a run, from a row of ``runs()``; the start of its hash tells variants apart."""
-    names = (run[name] for name in ("dataset", "scenario", "clients", "method", "seed"))
-    return f"{run_name(*names)} ({run['spec_hash'][:8]})"
-
-
 def import_bundle(url: str, bundle: Bundle) -> dict[str, int]:
     """Write a bundle's runs in one transaction, by the rules of ``docs/results-format.md``.
 
     Returned are the numbers of those ``added``, those ``replaced`` (they had failed), and those ``skipped``.
-    The database at ``url`` is made where it is missing. Times, versions and numerics stay as the
-    bundle has them. A settled run that is stored stays. A bundle of which no run is written leaves nothing.
+    The database at ``url`` is made where it is missing. A bundle of which no run is written leaves nothing.
     """
     runs = bundle.runs()
     with open_store(url, create=True) as store, store.transaction() as session:
-        old_runs = store.states()
-        states = runs["spec_hash"].map({digest: row.state for digest, row in old_runs.items()})
+        stored = store.runs().set_index("spec_hash")
+        old_ids, states = stored["id"].to_dict(), runs["spec_hash"].map(stored["state"])
         is_new = states.isna()
         gives_way = ~is_new & ~states.isin(SETTLED) & runs["state"].isin(SETTLED)
         counts = {"added": int(is_new.sum()), "replaced": int(gives_way.sum())}
@@ -49,9 +41,8 @@ def import_bundle(url: str, bundle: Bundle) -> dict[str, int]:
         environments = {
             number: id_of(session, Environment(hash=digest, description=text))
             for number, digest, text in bundle.table("environments").itertuples(index=False)
-            if number in set(runs["environment_id"])
         }
-        for partition in bundle.table("partitions", hash=runs["partition_hash"].tolist()).to_dict("records"):
+        for partition in bundle.table("partitions").to_dict("records"):
             if session.get(Partition, partition["hash"]) is None:
                 session.add(Partition(**{str(name): value for name, value in partition.items()}))
         ids: dict[int, int] = {}
@@ -59,7 +50,7 @@ def import_bundle(url: str, bundle: Bundle) -> dict[str, int]:
             values = {str(name): value for name, value in run.items() if name in COPIED}
             values |= {"started": run["started"].to_pydatetime(), "bundle_id": bundle_id}
             values |= {"environment_id": environments[run["environment_id"]]}
-            ids[run["id"]] = replace_run(session, old_runs.get(run["spec_hash"]), values).id
+            ids[run["id"]] = replace_run(session, old_ids.get(run["spec_hash"]), values).id
         for start in range(0, len(runs), RUNS_AT_A_TIME):
             numbers = runs["id"].iloc[start : start + RUNS_AT_A_TIME].tolist()
             for name in ("client_results", "curves", "confusions", "artefacts"):
@@ -74,11 +65,8 @@ Finding = Literal["equal", "close", "differs"]
 
 
 def mark(store: Store, digest: str, findings: Mapping[str, Finding]) -> str | None:
-    """Store the findings (by spec hash) of the imported bundle with this hash; returns the bundle's state.
-
-    The latest finding of every run is kept: one that differs is not outweighed by drawing others. The state
-    is ``contradicted`` if one differs, else ``verified``; None where no such bundle was imported.
-    Raises as ``Store.transaction``.
+    """Store the findings (by spec hash) of the imported bundle with this hash; returns the bundle's state,
+    ``contradicted`` if the latest finding of a run differs, else ``verified``; None where there is no such.
     """
     with store.transaction() as session:
         row = session.scalar(select(ImportedBundle).where(ImportedBundle.hash == digest))

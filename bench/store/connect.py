@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,9 +20,6 @@ WRITES = "bench_writes"
 
 BUSY_SECONDS = 30
 """How long a transaction waits for a lock before it ends with a ``BusyError``."""
-
-PATIENCE = 300.0
-"""Seconds for which a sweep goes on asking a database that is busy."""
 
 AWAY = (None, "55P03")
 """SQLSTATEs of what may pass by itself: no server answers, or a statement has waited too long for a lock."""
@@ -69,26 +64,21 @@ class Database:
         except (DBAPIError, sqlite3.Error) as error:
             cause: Any = error.orig if isinstance(error, DBAPIError) else error
             line = f"cannot {action} the database {self.name}: {str(cause).strip().partition(chr(10))[0]}"
-            is_busy = _is_busy(cause) if self.path else cause.sqlstate in AWAY
-            is_busy = is_busy or getattr(error, "connection_invalidated", False)
+            if self.path:  # the low byte of SQLite's code is the kind of an error
+                is_busy = getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            else:
+                is_busy = cause.sqlstate in AWAY or getattr(error, "connection_invalidated", False)
             raise (BusyError if is_busy else RequestError)(line) from error
-
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A connection that reads, whatever the schema is; raises as ``explained``."""
-        engine = self.engine(write=False)
-        try:
-            with self.explained("read"), engine.connect() as connection:
-                yield connection
-        finally:
-            engine.dispose()
 
     def empty(self) -> bool:
         """Whether there is nothing to read yet: another process may be about to make the tables."""
         if self.path is not None and not (self.path.exists() and self.path.stat().st_size):
             return True
-        with self.reading() as connection:
-            return not inspect(connection).get_table_names()
+        engine = self.engine(write=False)
+        with self.explained("read"):
+            tables = inspect(engine).get_table_names()
+        engine.dispose()
+        return not tables
 
     def check(self) -> None:
         """Raises ``RequestError`` if there is nothing to read."""
@@ -97,18 +87,17 @@ class Database:
             raise RequestError(f"no database at {self.name}, or an empty one: {expected}")
 
     def engine(self, write: bool) -> Engine:
-        """An engine; one that is for reading refuses to write.
-
-        A transaction that writes waits for the others at its start. In SQLite foreign keys are enforced, the
-        parent folder is made for writing, and reading works in a read-only folder.
-        """
+        """An engine; one for reading refuses to write. A transaction that writes waits for others first."""
         if self.path is None:
             options = f"-c lock_timeout={1000 * BUSY_SECONDS:.0f}"  # milliseconds
             options += "" if write else " -c default_transaction_read_only=on"
             arguments = {"connect_timeout": CONNECT_SECONDS, "options": options}
             engine = create_engine(self._server, connect_args=arguments, pool_pre_ping=True, pool_size=2)
         else:
-            url = _file_url(self.path.absolute(), write)
+            if write:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            query = {"mode": "rwc" if write else "rw", "uri": "true"}
+            url = URL.create("sqlite", database=f"file:{quote(str(self.path.absolute()))}", query=query)
             engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
 
             @event.listens_for(engine, "connect")
@@ -128,40 +117,13 @@ class Database:
         return engine
 
     def log_ahead(self, engine: Engine) -> None:
-        """Let SQLite log ahead, so that readers do not block the writer; once, before tables are made.
-
-        SQLite itself does not wait for another process that does the same or makes the tables.
-        """
-        end = time.monotonic() + BUSY_SECONDS
-        while self.path is not None:
-            try:
-                with closing(engine.raw_connection()) as raw:
-                    raw.cursor().execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if not _is_busy(error) or time.monotonic() > end:
-                    raise
-                time.sleep(0.01)
+        """Let SQLite log ahead, so that readers do not block the writer."""
+        # SQLite refuses at once while another process writes: that one made the tables, too, and does it.
+        if self.path is not None:
+            with closing(engine.raw_connection()) as raw, suppress(sqlite3.OperationalError):
+                raw.cursor().execute("PRAGMA journal_mode = WAL")
 
 
 def writing(engine: Engine) -> Engine:
     """The same engine with transactions that hold the write lock from their start."""
     return engine.execution_options(**{WRITES: True})
-
-
-def _file_url(path: Path, write: bool) -> URL:
-    """A file as SQLite opens it; without write access it cannot make the files that readers share."""
-    query = {"mode": "rwc" if write else "rw", "uri": "true"}
-    if write:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    # A file without any write bit is meant to stay as it is, even where root could write it.
-    elif not all(os.access(place, os.W_OK) and place.stat().st_mode & 0o222 for place in (path, path.parent)):
-        query["mode"] = "ro"
-        if not path.with_name(f"{path.name}-wal").exists():
-            query["immutable"] = "1"
-    return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
-
-
-def _is_busy(error: object) -> bool:
-    """Whether SQLite has refused for a lock: the low byte of its code is the kind of an error."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY

@@ -47,11 +47,23 @@ def opened(database: Database, create: bool) -> Engine:
     return engine
 
 
+def upgrade(database: Database) -> str:
+    """Bring an existing database to the newest schema; returns the revision before."""
+    database.check()
+    engine = database.engine(write=True)
+    with database.explained("upgrade"):
+        with engine.connect() as connection:
+            revision = current(connection)
+        _expect(revision, database, *REVISIONS)
+        _upgrade(engine, database)
+    engine.dispose()
+    return str(revision)
+
+
 def _upgrade(engine: Engine, database: Database) -> None:
     from alembic import command  # slow to import, and an existing database does not need it
     from alembic.config import Config
 
-    database.log_ahead(engine)
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     # The write lock is held from the start: of two processes that come at once, the second one
@@ -63,27 +75,4 @@ def _upgrade(engine: Engine, database: Database) -> None:
             command.stamp(config, "head")
         else:
             command.upgrade(config, "head")
-
-
-def upgrade(database: Database) -> str:
-    """Bring an existing database to the newest schema; returns the revision before."""
-    database.check()
-    engine = database.engine(write=True)
-    with database.explained("upgrade"):
-        with engine.connect() as connection:
-            before = current(connection)
-        _expect(before, database, *REVISIONS)
-        _upgrade(engine, database)
-    engine.dispose()
-    return str(before)
-
-
-def check(database: Database) -> None:
-    """Raises ``RequestError`` where a database is missing, damaged, or of another schema."""
-    database.check()
-    with database.reading() as connection:
-        _expect(current(connection), database, HEAD)
-        if database.path is not None:
-            damage = connection.execute(text("PRAGMA integrity_check")).scalar()
-            if damage != "ok":
-                raise RequestError(f"database {database.name} is damaged: {damage}")
+    database.log_ahead(engine)

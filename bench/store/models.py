@@ -1,9 +1,8 @@
 """The tables of the result database.
 
 A run is one row of ``runs`` with its rows in ``client_results``, ``curves``, ``confusions`` and
-``artefacts``, written in one transaction. ``spec_hash`` identifies a run: a repeated or retried run
-replaces the old row. ``cell`` is common to the runs that differ in their seed alone. A run with a
-``bundle_id`` was made by somebody else and imported.
+``artefacts``. ``spec_hash`` identifies a run; ``cell`` is common to the runs that differ in their seed
+alone. A run with a ``bundle_id`` was made by somebody else and imported.
 """
 
 from __future__ import annotations
@@ -39,9 +38,7 @@ class Base(DeclarativeBase):
 
 
 class Claim(Base):
-    """A run that a sweep, ``owner``, makes since ``since`` (UTC): no other sweep starts it before ``until``
-    (seconds, database's clock).
-    """
+    """A run that a sweep makes: no other one starts it before ``until``, by the database's clock."""
 
     __tablename__ = "claims"
     spec_hash: Mapped[str] = mapped_column(primary_key=True)
@@ -91,10 +88,8 @@ class Partition(Base):
 
 
 class ImportedBundle(Base):
-    """A bundle of which runs were imported, by the SHA-256 of its ``bundle.json``. Times are UTC.
-
-    ``state`` is ``unverified`` until runs of it were made again here, last at ``checked``, then ``verified``
-    or ``contradicted``. ``sample`` (JSON) has what came of them: spec hash -> finding.
+    """A bundle of which runs were imported, by the SHA-256 of its ``bundle.json``. ``state`` and ``sample``
+    (spec hash -> finding, JSON) are those of ``bench.store.bundle_import.mark``. Times are UTC.
     """
 
     __tablename__ = "bundles"
@@ -144,7 +139,7 @@ class Run(Base):
 
 
 def _table_of_runs(name: str, keys: str, values: str, **options: Any) -> None:
-    """A table of rows that go with their run; the run and the ``keys`` tell them apart."""
+    """A table whose rows go with their run; the run and the ``keys`` tell them apart."""
     kinds = {"client": Integer, "value": Double, "data": LargeBinary}
     Table(
         name,
@@ -163,8 +158,7 @@ _table_of_runs("curves", "stage split", "rows clients data")
 """Correct predictions by row and client: zlib-compressed little-endian int32 ``[rows, clients]``."""
 
 _table_of_runs("confusions", "stage rule", "clients classes data")
-"""Test items by client, true and predicted class at the rounds of a rule, in the same form: none of older
-runs, nor of those with more counts than ``bench.engine.evaluation.MOST_NUMBERS``."""
+"""Test items by client, true and predicted class at the rounds of a rule, in the same form, where kept."""
 
 _table_of_runs("artefacts", "name", "data")
 """An array that a run keeps beside its numbers, such as a collaboration matrix (NPY bytes)."""
@@ -180,8 +174,6 @@ def spec_columns(spec: RunSpec) -> dict[str, Any]:
         **{name: getattr(spec, name) for name in ("dataset", "scenario", "clients", "method", "seed")},
     }
 
-
-# Arrays as bytes: compact, exact, and readable without pickle -------------------------------------------
 
 AXES = {"curves": ("rows", "clients"), "confusions": ("clients", "classes", "classes")}
 """Tables with an array of counts in the column ``data``, and the columns that say its shape."""

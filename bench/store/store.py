@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, Engine, delete, exists, func, insert, select, text
+from sqlalchemy import delete, exists, func, select
 from sqlalchemy.orm import Session
 
 import bench
@@ -36,31 +37,24 @@ from bench.store.models import (
     spec_columns,
     unpack_counts,
 )
-from bench.store.tables import Tables, filter_runs, wanted_values
+from bench.store.tables import Tables, wanted_values
 
 COLUMNS = Run.__table__.columns
 
-RUN_VALUES: dict[str, ColumnElement[Any]] = {
+RUN_VALUES: dict[str, sa.ColumnElement[Any]] = {
     **{name: column for name, column in COLUMNS.items() if name != "bundle_id"},
     "bundle": func.coalesce(ImportedBundle.name, ""),
     "bundle_state": func.coalesce(ImportedBundle.state, ""),
     "bundle_sampled": func.coalesce(ImportedBundle.sample.contains(Run.spec_hash), False),
-    "bundle_close": func.coalesce(ImportedBundle.sample.contains(Run.spec_hash + '": "close'), False),
 }
 """Columns of ``Tables.runs``. ``bundle`` names the bundle that a run was imported with, ``bundle_state`` is
 ``unverified``, ``verified`` or ``contradicted``; both are empty for own runs. ``bundle_sampled`` says whether
-this run was made again, and ``bundle_close`` whether its numbers were close, but not equal."""
+this run was made again."""
 
 CLOCKS = {
     "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
     "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
 }
-
-MOST_VALUES = 10_000
-"""Of a filter in SQL: SQLite and PostgreSQL limit the variables of a statement."""
-
-Kind = tuple[str, str, int, str]
-"""Data set, scenario, clients and method."""
 
 
 class Stored(NamedTuple):
@@ -73,23 +67,10 @@ class Stored(NamedTuple):
     method_numerics: int
     engine_numerics: int
     source_hash: str
-    partition_hash: str
     started: datetime
-    dataset: str
-    scenario: str
-    clients: int
-    method: str
     spec: str
     seconds_total: float
     device: str
-
-    @property
-    def kind(self) -> Kind:
-        """What the run has in common with those that take alike."""
-        return (self.dataset, self.scenario, self.clients, self.method)
-
-
-STORED = tuple(COLUMNS[name] for name in Stored._fields)
 
 
 def now() -> datetime:
@@ -99,13 +80,13 @@ def now() -> datetime:
 
 def clock(session: Session) -> float:
     """Seconds by the database's own clock: those of several hosts differ."""
-    return float(session.execute(text(CLOCKS[session.get_bind().dialect.name])).scalar_one())
+    return float(session.execute(sa.text(CLOCKS[session.get_bind().dialect.name])).scalar_one())
 
 
 class Store(Tables):
     """A result database, made by ``open_store``; used as a context manager, or closed by ``close``."""
 
-    def __init__(self, database: Database, engine: Engine) -> None:
+    def __init__(self, database: Database, engine: sa.Engine) -> None:
         self.name = database.name
         self._database = database
         self._engine = engine
@@ -119,11 +100,6 @@ class Store(Tables):
     def close(self) -> None:
         """Close every connection."""
         self._engine.dispose()
-
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with self._database.explained("read"), self._engine.connect() as connection:
-            yield connection
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
@@ -141,41 +117,38 @@ class Store(Tables):
         statement = select(*columns.values()).order_by(*model.primary_key)
         if name == "runs":
             statement = statement.join_from(Run, ImportedBundle, isouter=True)
-        long_filters = {}
         for key, values in wanted_values(filters, columns).items():
-            if len(values) > MOST_VALUES:
-                long_filters[key] = values
-            else:
-                statement = statement.where(columns[key].in_(values))
-        with self._reading() as connection:
+            # Literal: SQLite and PostgreSQL limit how many variables a statement may have.
+            wanted = sa.bindparam(None, values, columns[key].type, expanding=True, literal_execute=True)
+            statement = statement.where(columns[key].in_(wanted))
+        with self._database.explained("read"), self._engine.connect() as connection:
             rows = list(map(tuple, connection.execute(statement)))  # pandas is slow with SQLAlchemy's own
         frame = pd.DataFrame(rows, columns=list(columns))
         if name in AXES:
             shapes = frame[list(AXES[name])].itertuples(index=False, name=None)
             counts = list(map(unpack_counts, frame.pop("data"), shapes))
             frame["counts"] = pd.Series(counts, dtype=object)
-        return filter_runs(frame, long_filters) if long_filters else frame
+        return frame
 
-    def states(self) -> dict[str, Stored]:
-        """What is stored of every run, by spec hash."""
-        with self._reading() as connection:
-            return {row.spec_hash: Stored(*row) for row in connection.execute(select(*STORED))}
+    def states(self, **filters: Any) -> dict[str, Stored]:
+        """What is stored of the runs that match the filters, by spec hash."""
+        rows = self.runs(**filters)[list(Stored._fields)]
+        return {row[0]: Stored(*row) for row in rows.itertuples(index=False, name=None)}
 
     def stored(self, spec_hash: str) -> Stored | None:
         """What is stored of one spec; None where nothing is."""
-        with self._reading() as connection:
-            return _stored(connection, spec_hash)
+        return self.states(spec_hash=spec_hash).get(spec_hash)
 
     def refuse_other_clients(self, hashes: Mapping[FederationKey, str], redone: Collection[str]) -> None:
         """Refuse a database with one's own settled runs on other clients than those of ``hashes``: a report
         averages what it holds of a cell. Runs of spec hashes in ``redone`` are replaced.
         """
         runs = self.runs(state=SETTLED, bundle="")
-        is_other = ~runs["partition_hash"].isin({"", *hashes.values()}) & ~runs["spec_hash"].isin(redone)
-        for run in runs[is_other].to_dict("records"):
-            old = run["partition_hash"]
-            if new := hashes.get(RunSpec.model_validate_json(run["spec"]).federation_key):
-                name = run_name(*(run[key] for key in ("dataset", "scenario", "clients", "method", "seed")))
+        runs = runs[~runs["partition_hash"].isin({"", *hashes.values()}) & ~runs["spec_hash"].isin(redone)]
+        for old, text in zip(runs["partition_hash"], runs["spec"], strict=True):
+            spec = RunSpec.model_validate_json(text)
+            if new := hashes.get(spec.federation_key):
+                name = run_name(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
                 clients = f"made on other clients ({old[:8]}) than there are now ({new[:8]})"
                 raise RequestError(f"{name} is stored, {clients}; use another --db")
 
@@ -192,14 +165,13 @@ class Store(Tables):
         """Write a run with all that belongs to it in one transaction; returns what is stored now.
 
         An older row of the same spec is replaced and keeps its id. What says nothing of the numbers (a
-        failure, no data) never replaces a settled run, which stays as stale as it was. Results and curves
-        are written for ``done`` and ``searched`` runs only. ``provenance`` says how the partition was made.
-        Raises as ``transaction``.
+        failure, no data) never replaces a settled run, which stays as stale as it was. ``provenance`` says
+        how the partition was made. Raises as ``transaction``.
         """
         with self.transaction() as session:
-            old_run = _stored(session.connection(), spec.hash)
-            if old_run is not None and old_run.state in SETTLED and result.state not in SETTLED:
-                return old_run
+            old_run = session.scalar(select(Run).where(Run.spec_hash == spec.hash))
+            if old_run and old_run.state in SETTLED and result.state not in SETTLED:
+                return _stored(old_run)
             code = result.code or Code(0, 0, "")
             described = canonical_json(result.environment)
             values = spec_columns(spec)
@@ -213,14 +185,14 @@ class Store(Tables):
                 "engine_numerics": code.engine_numerics,
                 "source_hash": code.source,
             }
-            run = replace_run(session, old_run, values)
+            run = replace_run(session, old_run.id if old_run else None, values)
             if result.partition_hash and session.get(Partition, result.partition_hash) is None:
                 key = {name: values[name] for name in ("dataset", "scenario", "clients")}
                 made_how = canonical_json(provenance or {})
                 session.add(Partition(hash=result.partition_hash, **key, provenance=made_how))
             for name, rows in tables_of(result).items():
                 write_rows(session, name, [{"run_id": run.id, **row} for row in rows])
-            return Stored(*(getattr(run, name) for name in Stored._fields))
+            return _stored(run)
 
     def delete(self, ids: Iterable[int]) -> None:
         """Delete runs with all that belongs to them, in one transaction; raises as that."""
@@ -229,16 +201,14 @@ class Store(Tables):
                 session.execute(delete(Run).where(Run.id == number))
 
 
-def _stored(connection: Connection, spec_hash: str) -> Stored | None:
-    row = connection.execute(select(*STORED).where(Run.spec_hash == spec_hash)).one_or_none()
-    return None if row is None else Stored(*row)
+def _stored(run: Run) -> Stored:
+    return Stored(*(getattr(run, name) for name in Stored._fields))
 
 
-def replace_run(session: Session, old_run: Stored | None, values: Mapping[str, Any]) -> Run:
+def replace_run(session: Session, old_id: int | None, values: Mapping[str, Any]) -> Run:
     """Add a run in the place of an old one, whose id it takes."""
-    if old_run is not None:
-        session.execute(delete(Run).where(Run.id == old_run.id))
-    run = Run(id=old_run.id if old_run else None, **values)
+    session.execute(delete(Run).where(Run.id == old_id))
+    run = Run(id=old_id, **values)
     session.add(run)
     session.flush()
     return run
@@ -252,7 +222,7 @@ def write_rows(session: Session, name: str, rows: Iterable[Mapping[Any, Any]]) -
         row |= dict(zip(AXES[name], counts.shape, strict=True)) | {"data": pack_counts(counts)}
     if values:
         # Into the table: what a session does for objects takes as long again.
-        session.execute(insert(Base.metadata.tables[name]), values)
+        session.execute(sa.insert(Base.metadata.tables[name]), values)
 
 
 def id_of(session: Session, row: Environment | ImportedBundle) -> int:
@@ -319,8 +289,7 @@ def _rows(
 def open_store(url: str, create: bool) -> Store:
     """Open the database at ``url``: ``sqlite:///PATH`` or ``postgresql+psycopg://USER@HOST/DATABASE``.
 
-    With ``create`` it is opened for writing and made where it is missing; without, it must exist and is
-    only read. What cannot be used is a ``RequestError``.
+    With ``create`` it is opened for writing and made where it is missing; without, it is only read.
     """
     database = Database(url)
     return Store(database, migrate.opened(database, create))

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.errors import RequestError, unknown
+from bench.errors import unknown
 from bench.store.models import unpack_array
 
 
@@ -65,16 +65,12 @@ class Tables(ABC):
 
 
 def wanted_values(filters: Mapping[str, Any], columns: Collection[str]) -> dict[str, list[Any]]:
-    """Column -> values that are let through, from ``column=value`` or ``column=[values]``.
-
-    NumPy's numbers become Python's own: a database driver would store them as bytes.
-    """
+    """Column -> values that are let through, from ``column=value`` or ``column=[values]``."""
     values = {}
     for name, choice in filters.items():
         if name not in columns:
             raise unknown("column of runs", name, columns)
-        choices = choice if isinstance(choice, (list, tuple, set, frozenset)) else [choice]
-        values[name] = [value.item() if isinstance(value, np.generic) else value for value in choices]
+        values[name] = list(choice) if isinstance(choice, (list, tuple, set, frozenset)) else [choice]
     return values
 
 
@@ -85,16 +81,3 @@ def filter_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
         is_wanted = runs[name] == values[0] if len(values) == 1 else runs[name].isin(values)
         keep &= is_wanted.to_numpy(bool)
     return runs[keep].reset_index(drop=True)
-
-
-def filter_known_runs(runs: pd.DataFrame, filters: Mapping[str, Collection[Any]]) -> pd.DataFrame:
-    """As ``filter_runs``, for filters that somebody typed: what no run has is a ``RequestError``."""
-    for name, values in filters.items():
-        stored_values = set(runs[name])
-        for value in values:
-            if value not in stored_values:
-                raise unknown(f"{name} among the stored runs:", str(value), map(str, stored_values))
-    chosen_runs = filter_runs(runs, filters)
-    if chosen_runs.empty:
-        raise RequestError("no stored run is all of what is asked for: leave one of the filters away")
-    return chosen_runs

@@ -8,7 +8,7 @@ import pandas as pd
 
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
-from bench.grids.experiment import Line
+from bench.grids.grid import Line
 from bench.studies.experiment import Comparison, Experiment
 from bench.studies.settings import Column, Reading
 from bench.studies.study import Study

@@ -16,8 +16,7 @@ from pydantic.dataclasses import dataclass
 
 from bench.errors import RequestError, first_problem
 from bench.grids import Filters, expand, load_grid, plan
-from bench.grids.experiment import Line, Point, grid_name, parse_experiment
-from bench.grids.grid import ColumnMatch, combinations
+from bench.grids.grid import ColumnMatch, Line, Point, combinations, grid_name, parse_grid
 from bench.studies.claims import Claims, read_claims
 from bench.studies.measures import MEASURES, Measure, NamedMeasure
 from bench.studies.settings import Column, Settings, settings_of
@@ -137,7 +136,7 @@ class Experiment:
                 spec = plan(grid, *where, line.runs, variant, grid.seeds[0]).spec
                 if spec.hash in planned_hashes:
                     per_seed = grid.partition_per_seed
-                    hashes = spec.hashes(grid.seeds, per_seed)
+                    hashes = tuple(spec.with_seed(seed, per_seed).hash for seed in grid.seeds)
                     cells[column, line, point] = PlannedCell(settings_of(spec, per_seed), grid.seeds, hashes)
         return cells
 
@@ -166,8 +165,8 @@ def read(
     experiments = []
     for name in names:
         place = folder / f"{name}.toml"
-        file = parse_experiment(place.read_text(encoding="utf-8"), name)
-        planned = list(combinations(file.grid("")))
+        file = parse_grid(place.read_text(encoding="utf-8"), name)
+        planned = list(combinations(file))
         columns = dict.fromkeys(Column(*names[:3]) for names in planned)
         own = [rows.get(line, Line(line)) if isinstance(line, str) else line for line in file.lines]
         # Without lines there is one for every method and variant.

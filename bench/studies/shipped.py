@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ import pandas as pd
 from bench import paths
 from bench.errors import RequestError
 from bench.store import open_store
-from bench.store.bundle import SHIPPED, read_bundles
+from bench.store.bundle import SHIPPED, trusted_bundles
 from bench.store.connect import Database
 from bench.store.tables import Tables, filter_runs
 
@@ -120,18 +119,13 @@ def opened_results(
     """The database at ``url`` (None: the default one, which may be missing) and the bundles in ``folder``;
     with ``own`` the database alone, with ``shipped`` the bundles alone.
 
-    A bundle that is damaged is left out with a warning on standard error.
-
     Raises:
-        RequestError: a named database that cannot be read, one of searches, or nothing to read.
+        RequestError: a named database that cannot be read, one of searches, a damaged bundle, or nothing to
+            read.
     """
     if shipped and (own or url):
         raise RequestError("--shipped shows what comes with the suite alone: leave --own and --db away")
-    # Of a shipped bundle no more is checked than that its files are those that were shipped.
-    bundles, damage_errors = ([], []) if own else read_bundles(folder, trusted=True)
-    for error in damage_errors:
-        print(f"bench: warning: left out: {error}", file=sys.stderr)
-    named = [(bundle.name, bundle) for bundle in bundles]
+    named = [] if own else [(bundle.name, bundle) for bundle in trusted_bundles(folder)]
     address = url or paths.default_database()
     database = Database(address)
     if named and (shipped or (url is None and database.empty())):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import unknown
-from bench.grids.experiment import Line
+from bench.grids.grid import Line
 from bench.registry import Kind
 from bench.studies.claims import Claims
 from bench.studies.dataset_tables import DataTable
@@ -138,7 +138,7 @@ class Study:
         return f"{title} [{settings}]" if settings else title
 
 
-STUDIES: Kind[Study] = Kind("study", "bench.reports", "bench.reports", "bench.studies.study:Study")
+STUDIES: Kind[Study] = Kind("study", "bench.reports", "bench.studies.study:Study")
 
 
 def plans_of(studies: Mapping[str, Study | type[Study]]) -> dict[str, tuple[Experiment, ...]]:

@@ -10,7 +10,7 @@ from bench.dataset import DATASETS, Dataset
 from bench.engine.methods import METHODS
 from bench.federation.scenarios import forms
 from bench.grids import expand, grid_names, load_grid
-from bench.grids.experiment import read_grid
+from bench.grids.grid import grid_text
 from bench.sources import RawFile
 
 from .conftest import Bench
@@ -71,7 +71,7 @@ def test_one_is_described(words: str, said: list[str], bench: Bench) -> None:
 
 
 def test_a_grid_is_its_file(bench: Bench) -> None:
-    assert read_grid("quickstart")[0] in bench("grids quickstart").out
+    assert grid_text("quickstart") in bench("grids quickstart").out
 
 
 def test_an_unknown_name_is_refused_with_the_nearest(bench: Bench) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import RequestError
-from bench.grids import Filters, expand
-from bench.grids.expand import ad_hoc
+from bench.grids import Filters, expand, requested_grid
 from bench.resolve import parse_overrides
 from bench.studies.shipped import opened_results
 from bench.tune.apply import configurations, tuned
@@ -42,7 +41,7 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
     (row,) = json.loads(bench(SEARCH, "--trials 6 --dry-run --json").out)["searches"]
     assert row["seconds"] > 0, "by the runs of the search itself"
 
-    grid = ad_hoc(Filters(("cora",), (), (3,), ("local",)))
+    grid = requested_grid(None, Filters(("cora",), (), (3,), ("local",)))
     planned = expand(grid, overrides=parse_overrides(SETTINGS))
     (run,) = tuned(planned, configurations(home))
     assert run.spec.client.learning_rate == search["winner"]["overrides"]["client.learning_rate"]

@@ -70,7 +70,7 @@ def test_what_another_sweep_has_stored_spares_making_it(state: State, tmp_path: 
 
 def test_a_claim_outlasts_the_longest_wait_for_the_database() -> None:
     last_try = connect.CONNECT_SECONDS + connect.BUSY_SECONDS
-    assert claims.RENEW + connect.PATIENCE + last_try < LEASE
+    assert claims.RENEW + claims.PATIENCE + last_try < LEASE
 
 
 def test_a_sweep_asks_a_busy_database_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

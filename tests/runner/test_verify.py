@@ -80,11 +80,8 @@ def endings(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
 def test_runs_without_numbers_are_drawn_where_running_again_repeats_them(endings: Bundle) -> None:
     assert set(draw(endings, 9, 0)["state"]) == {"done", "diverged", "not_applicable"}
     assert draw(endings, 9, 0, {"method": ["fedper"]})["state"].tolist() == ["diverged"]
-    with pytest.raises(RequestError, match="no run that is asked for") as refusal:
+    with pytest.raises(RequestError, match="no run that is asked for"):
         draw(endings, 9, 0, {"method": ["fedavg"]})
-    assert "unknown" not in str(refusal.value), "the bundle has a run of it"
-    with pytest.raises(RequestError, match="unknown method"):
-        draw(endings, 9, 0, {"method": ["fedprox"]})
 
 
 def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -6,17 +6,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from stored_runs import bundle_of, change_manifest, database, done, opened, result_of, spec_of
+from stored_runs import bundle_of, database, done, opened, result_of, spec_of
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.spec import RunSpec
 from bench.store import open_store
-from bench.store.bundle import SHIPPED, Bundle, read_bundles, shipped_runs, write_bundle
+from bench.store.bundle import SHIPPED, Bundle, shipped_runs, write_bundle
 from bench.store.bundle_check import SCHEMAS
 from bench.store.bundle_import import import_bundle
 from bench.store.tables import Tables
-from bench.studies import shipped
 
 FILES = {"bundle.json", *(f"{name}.parquet" for name in SCHEMAS)}
 
@@ -116,46 +115,20 @@ def test_what_ships_is_imported_and_exported_in_the_same_bytes(name: str, tmp_pa
         assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
 
 
-def test_a_damaged_shipped_bundle_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("first", "second"):
-        bundle_of(tmp_path / "measured" / name, [(spec_of(), done())])
-    (tmp_path / "measured" / "first" / "curves.parquet").write_bytes(b"")
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
-    with shipped.opened_results(None, own=False, folder=tmp_path / "measured") as source:
-        assert source.runs()["origin"].tolist() == ["second"]
-    warning = capsys.readouterr().err
-    assert warning.startswith("bench: warning: left out: bundle ")
-    assert "first: curves.parquet: " in warning
-    assert warning.count("\n") == 1
-
-
 def test_what_shipped_runs_took_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.store.bundle.SHIPPED", tmp_path)
     for seed, (name, result) in enumerate((("a", done()), ("b", RunResult("diverged")))):
         bundle_of(tmp_path / name, [(spec_of(seed=seed), result)])
     with open_store(f"sqlite:///{tmp_path / 'a.db'}", create=False) as store:
-        assert shipped_runs() == {key: run._replace(id=0) for key, run in store.states().items()}
-
-
-def test_a_bundle_of_before_has_no_counts_by_class(tmp_path: Path) -> None:
-    folder = tmp_path / "bundle"
-    with opened(tmp_path / "a.db", [(spec_of(), done())]) as store:
-        write_bundle(store, store.runs(), folder)
-        assert Bundle(folder).confusions([1]).keys() == store.confusions([1]).keys() != set()
-    (folder / "confusions.parquet").unlink()
-    change_manifest(folder, lambda tree: tree.update(version=1) or tree["files"].pop("confusions.parquet"))
-    bundle = Bundle(folder)
-    assert bundle.confusions([1]) == {}
-    assert len(bundle.client_results([1])) == 2 * 3 * 4 * 2
+        assert shipped_runs() == store.states()
 
 
 @pytest.mark.slow
 def test_bundles_that_ship_keep_every_rule() -> None:
-    bundles, damaged = read_bundles(SHIPPED)
-    assert len(bundles) == len(list(SHIPPED.glob("*/*/bundle.json")))
-    assert damaged == []
+    folders = [path.parent for path in SHIPPED.glob("*/*/bundle.json")]
+    assert len(folders) > 15
+    for folder in folders:
+        Bundle(folder)
 
 
 # Writing ------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """The schema's version: made new, brought up to date from an old one, and refused where it cannot be."""
 
-import os
 import sqlite3
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from stored_runs import database, done, save, spec_of
+from stored_runs import database, done, spec_of
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
@@ -50,7 +49,6 @@ def test_a_database_of_0_2_0_is_brought_up_to_date(tmp_path: Path) -> None:
         open_store(url, create=False)
     assert path.read_bytes() == before
     assert migrate.upgrade(Database(url)) == "0005"
-    migrate.check(Database(url))
     with open_store(url, create=False) as old, open_store(new_url, create=False) as new:
         assert old.runs().equals(new.runs())
         assert old.runs()["cell"].tolist() == [spec_of().cell] * 2 + [spec_of(3).cell]  # two seeds of one
@@ -83,21 +81,9 @@ def test_a_schema_before_the_chain_or_after_it_is_refused(tmp_path: Path, revisi
     before = path.read_bytes()
     for attempt in (
         lambda url: migrate.upgrade(Database(url)),
-        lambda url: migrate.check(Database(url)),
         lambda url: open_store(url, create=True),
         lambda url: open_store(url, create=False),
     ):
         with pytest.raises(RequestError, match=f"{revision}.*db upgrade"):
             attempt(url)
     assert path.read_bytes() == before
-
-
-def test_check_finds_damage(store: Store, tmp_path: Path) -> None:
-    save(store, spec_of(), done())
-    store.close()
-    path = tmp_path / "bench.db"
-    content = bytearray(path.read_bytes())
-    content[4096:-4096] = os.urandom(len(content) - 8192)
-    path.write_bytes(content)
-    with pytest.raises(RequestError, match=r"damaged|malformed|cannot open"):
-        migrate.check(Database(url_of(path)))
