@@ -34,7 +34,7 @@ from bench.errors import RequestError
 from bench.grids import expand
 from bench.runner import fingerprint, verify
 from bench.runner.display import Display
-from bench.runner.verify import compare, draw
+from bench.runner.verify import compare, draw, drawable
 from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.bundle import Bundle, write_bundle
@@ -43,26 +43,14 @@ from bench.store.bundle import Bundle, write_bundle
 def test_a_run_of_every_method_is_drawn_as_far_as_the_sample_reaches(tmp_path: Path) -> None:
     """Nine runs of one method cover up none of the others."""
     counts = {"local": 9, "fedavg": 1, "fedper": 2}
-    runs = [(spec_of(method=name, seed=seed), done()) for name in counts for seed in range(counts[name])]
-    bundle = Bundle(bundle_of(tmp_path / "three", runs))
+    stored = [(spec_of(method=name, seed=seed), done()) for name in counts for seed in range(counts[name])]
+    bundle = Bundle(bundle_of(tmp_path / "three", stored))
+    runs = drawable(bundle, {})
     for seed in range(20):
-        assert set(draw(bundle, 3, seed)["method"]) == set(counts)
-        assert Counter(draw(bundle, 12, seed)["method"]) == counts
-    first_methods = Counter(draw(bundle, 1, seed)["method"][0] for seed in range(150))
+        assert set(draw(runs, bundle, 3, seed)["method"]) == set(counts)
+        assert Counter(draw(runs, bundle, 12, seed)["method"]) == counts
+    first_methods = Counter(draw(runs, bundle, 1, seed)["method"][0] for seed in range(150))
     assert min(first_methods[name] for name in counts) > 30, "methods are as likely as each other"
-
-
-def test_the_command_draws_anew_and_says_how_and_what_it_left_out(
-    endings: Bundle, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Nothing can be made again here: the numerics are not those of the code."""
-    asked = ("verify", str(endings.folder), "--sample", "2")
-    first, second = (json.loads(bench(capsys, *asked, "--json")[1]) for _ in range(2))
-    assert first["draw_seed"] != second["draw_seed"]
-    seed = ("--draw-seed", str(first["draw_seed"]))
-    assert json.loads(bench(capsys, *asked, *seed, "--json")[1]) == first
-    (missed,) = first["methods_not_drawn"]
-    assert f"not drawn: any run of {missed}:" in bench(capsys, *asked, *seed)[1]
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +66,13 @@ def endings(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
 
 
 def test_runs_without_numbers_are_drawn_where_running_again_repeats_them(endings: Bundle) -> None:
-    assert set(draw(endings, 9, 0)["state"]) == {"done", "diverged", "not_applicable"}
-    assert draw(endings, 9, 0, {"method": ["fedper"]})["state"].tolist() == ["diverged"]
+    assert set(drawable(endings, {})["state"]) == {"done", "diverged", "not_applicable"}
+    assert drawable(endings, {"method": ["fedper"]})["state"].tolist() == ["diverged"]
     with pytest.raises(RequestError, match="no run that is asked for") as refusal:
-        draw(endings, 9, 0, {"method": ["fedavg"]})
+        drawable(endings, {"method": ["fedavg"]})
     assert "unknown" not in str(refusal.value), "the bundle has a run of it"
     with pytest.raises(RequestError, match="unknown method"):
-        draw(endings, 9, 0, {"method": ["fedprox"]})
+        drawable(endings, {"method": ["fedprox"]})
 
 
 def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -161,32 +149,27 @@ def raised(column: str, change: Callable[[object], object]) -> Callable[[pa.Tabl
     return changed
 
 
-def test_runs_that_cannot_be_made_here(
-    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (RunSpec(dataset="pubmed", scenario="non-overlapping", clients=2, method="local", seed=0), "pubmed"),
+        (spec_of(method="locl"), "unknown method 'locl': did you mean 'local'?"),
+        (spec_of(seed=1), "is by code of other numerics than is here"),
+    ],
+)
+def test_what_cannot_be_made_here_is_refused(
+    spec: RunSpec, words: str, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is run or marked, and the exit code says that nothing is known."""
+    """Nothing is marked, and one line says why."""
     code = fingerprint.code("local")
-    here = {"method_numerics": code.method_numerics, "engine_numerics": code.engine_numerics}
-    pubmed = RunSpec(dataset="pubmed", scenario="non-overlapping", clients=2, method="local", seed=0)
-    problems = {
-        "not in any data root: ": (pubmed, here),
-        "unknown method 'locl': did you mean 'local'?": (spec_of(method="locl"), here),
-        f"made with method numerics 99, here is {code.method_numerics}": (
-            spec_of(),
-            {**here, "method_numerics": 99},
-        ),
-    }
     with open_store(f"sqlite:///{tmp_path / 'a.db'}", create=True) as store:
-        for spec, context in problems.values():
-            save(store, spec, done(), **context)
+        save(store, spec, done(), code.method_numerics + spec.seed, code.engine_numerics)
         write_bundle(store, store.runs(), tmp_path / "a")
     url = f"sqlite:///{tmp_path / 'b.db'}"
     assert bench(capsys, "import", str(tmp_path / "a"), "--db", url)[0] == 0
     exit_code, text, error = bench(capsys, "verify", str(tmp_path / "a"), "--db", url)
-    assert (exit_code, error) == (1, "")
-    assert all(f"): not checked: {problem}" in text for problem in problems)
-    assert "a: incomplete, 3 of 3 runs drawn" in text
-    assert ": 3 not checked; nothing marked\n" in text
+    assert (exit_code, text) == (2, "")
+    assert words in error
     with open_store(url, create=False) as store:
         assert set(store.runs()["bundle_state"]) == {"unverified"}
 
@@ -201,20 +184,24 @@ def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_pa
         for run in planned:
             result = fake_outcome(run.spec)
             partition = result.partition_hash if run.spec.dataset == "facebook" else run.spec.dataset
-            save(store, run.spec, replace(result, partition_hash=partition))
+            save(store, run.spec, replace(result, partition_hash=partition), **numerics_here(run.spec))
         write_bundle(store, store.runs(), tmp_path / "theirs")
     bundle = Bundle(tmp_path / "theirs")
-    sample = verify.draw(bundle, 6, 0)
+    sample = drawable(bundle, {})
     reporter = Display(Console(file=io.StringIO()))
     checks = verify.make_again(bundle, sample, (), cpu(1), reporter, faulty, any_federation)
-    assert [check.spec_hash for check in checks] == list(sample["spec_hash"]), "every run, in order"
-    findings = [(check.run.partition(" ")[0], check.finding, check.detail) for check in checks]
-    assert [run[:2] for run in findings if run[1]] == [("fedavg", "equal")]
-    assert sorted(run for run in findings if not run[1]) == [
-        *[("local", None, "it ended here as failed: ValueError: first line")] * 3,
-        *[("local", None, "not made: its method is held back")] * 2,
+    assert checks["spec_hash"].tolist() == sample["spec_hash"].tolist(), "every run, in order"
+    assert sorted(zip(checks["finding"], checks["detail"], strict=True)) == [
+        ("equal", "every count is the same"),
+        *[("not checked", "it ended here as failed: ValueError: first line")] * 3,
+        *[("not checked", "its method is held back")] * 2,
     ]
     assert verify.outcome(checks) == "incomplete", "neither agreed nor contradicted"
+
+
+def numerics_here(spec: RunSpec) -> dict[str, int]:
+    code = fingerprint.of(spec)
+    return {"method_numerics": code.method_numerics, "engine_numerics": code.engine_numerics}
 
 
 # How a run that was made again agrees ---------------------------------------------------------------
@@ -225,7 +212,7 @@ def numbers(last: tuple[int, int], best: tuple[int, int], samples: tuple[int, in
     return result_of([best, last], validation=[samples, (0, 0)], samples=samples, partition_hash="p2")
 
 
-def compared(stated: RunResult, new: RunResult) -> tuple[str | None, str]:
+def compared(stated: RunResult, new: RunResult) -> tuple[str, str]:
     sides = []
     for result in (stated, new):
         store = MemoryStore()
@@ -283,7 +270,7 @@ def test_how_a_run_compares_with_what_is_stated_of_it(
 
 @pytest.mark.parametrize("state", ["oom", "no_data"])
 def test_what_this_machine_cannot_make_says_nothing(state: State) -> None:
-    assert compared(DONE, RunResult(state, "why"))[0] is None
+    assert compared(DONE, RunResult(state, "why"))[0] == "not checked"
 
 
 @pytest.mark.parametrize(
@@ -298,11 +285,11 @@ def test_what_differs_on_other_hardware_says_nothing(tmp_path: Path, made_on: st
             result = fake_outcome(run.spec)
             result.correct = {key: 5 - counts for key, counts in result.correct.items()}
             environment = {"processor": name, "threads": 1}
-            save(store, run.spec, result, environment=environment)
+            save(store, run.spec, result, environment=environment, **numerics_here(run.spec))
         write_bundle(store, store.runs(), tmp_path / "theirs")
     bundle = Bundle(tmp_path / "theirs")
     display = Display(Console(file=io.StringIO()))
     checks = verify.make_again(bundle, bundle.runs(seed=1), (), cpu(1), display, instant, any_federation)
-    assert [check.finding for check in checks] == ["differs"]
+    assert checks["finding"].tolist() == ["differs"]
     assert verify.outcome(checks) == outcome
-    assert ("1 differs; 1 made on other hardware" in verify.counted(checks)) == (outcome == "incomplete")
+    assert checks["other_hardware"].tolist() == [outcome == "incomplete"]
