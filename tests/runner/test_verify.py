@@ -3,14 +3,11 @@
 import io
 import json
 import re
-import shutil
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from fake_execute import faulty, instant
 from fake_execute import outcome as fake_outcome
@@ -19,7 +16,6 @@ from rich.console import Console
 from stored_runs import (
     MemoryStore,
     bundle_of,
-    change_table,
     done,
     result_of,
     save,
@@ -31,7 +27,9 @@ from bench.engine.result import RunResult
 from bench.engine.states import State
 from bench.environment import processor
 from bench.errors import RequestError
+from bench.federation.build import build
 from bench.grids import expand
+from bench.resolve import resolve
 from bench.runner import fingerprint, verify
 from bench.runner.display import Display
 from bench.runner.verify import compare, draw, drawable
@@ -82,28 +80,13 @@ def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
     return int(ended.value.code or 0), printed.out, printed.err
 
 
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle of one short run on Cora, made by a sweep."""
-    folder = tmp_path_factory.mktemp("real")
-    url = f"sqlite:///{folder / 'a.db'}"
-    asked = ("-d", "cora", "-k", "3", "-m", "local", "--set", "protocol.rounds=2")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BENCH_HOME", str(folder / "home"))
-        for command in (
-            ["sweep", *asked, "--devices", "cpu", "--db", url],
-            ["export", "--db", url, "--out", str(folder / "real")],
-        ):
-            with pytest.raises(SystemExit) as ended:
-                main(command)
-            assert not ended.value.code
-    return folder / "real"
-
-
 @pytest.mark.slow
-def test_a_true_bundle_is_verified(real: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert bench(capsys, "import", str(real))[0] == 0
-    code, text, _ = bench(capsys, "verify", str(real), "--sample", "3")
+def test_a_true_bundle_is_verified(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url, out = f"sqlite:///{tmp_path / 'a.db'}", str(tmp_path / "real")
+    asked = ("-d", "cora", "-k", "3", "-m", "local", "--set", "protocol.rounds=2", "--devices", "cpu")
+    for words in (("sweep", *asked, "--db", url), ("export", "--db", url, "--out", out), ("import", out)):
+        assert bench(capsys, *words)[0] == 0
+    code, text, _ = bench(capsys, "verify", out, "--sample", "3")
     run, last = text.splitlines()
     assert code == 0
     assert run.startswith("local cora non-overlapping 3 seed 0 (")
@@ -117,36 +100,19 @@ def test_a_true_bundle_is_verified(real: Path, home: Path, capsys: pytest.Captur
 
 
 def test_a_forged_bundle_is_contradicted(
-    real: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every test count of every round is raised, which no look at the bundle alone can tell."""
-    forged = Path(shutil.copytree(real, tmp_path / "forged"))
-    change_table(forged, "client_results.parquet", raised("correct", lambda count: min(count + 40, 140)))
-    change_table(
-        forged,
-        "curves.parquet",
-        raised("correct", lambda counts: [min(count + 40, 140) for count in counts]),
-    )
-    change_table(forged, "confusions.parquet", lambda table: table.slice(0, 0))
-    assert bench(capsys, "import", str(forged))[0] == 0
-    code, text, _ = bench(capsys, "verify", str(forged), "--json")
+    """No look at the bundle alone can tell: the clients are real, the numbers are not."""
+    spec = resolve("cora", "non-overlapping", 3, "local", 0, {"protocol.rounds": 2})
+    forged = done(3, partition_hash=build(*spec.federation_key).hash)
+    with open_store(f"sqlite:///{tmp_path / 'theirs.db'}", create=True) as store:
+        save(store, spec, forged, **numerics_here(spec))
+        write_bundle(store, store.runs(), tmp_path / "forged")
+    assert bench(capsys, "import", str(tmp_path / "forged"))[0] == 0
+    code, text, _ = bench(capsys, "verify", str(tmp_path / "forged"), "--json")
     told = json.loads(text)
     assert (code, told["outcome"], told["marked"]) == (1, "contradicted", "contradicted")
     assert [run["finding"] for run in told["runs"]] == ["differs"]
-
-
-def raised(column: str, change: Callable[[object], object]) -> Callable[[pa.Table], pa.Table]:
-    def changed(table: pa.Table) -> pa.Table:
-        place = table.schema.get_field_index(column)
-        field = table.schema.field(place)
-        tests = [split == "test" for split in table.column("split").to_pylist()]
-        values = [
-            change(value) if test else value
-            for value, test in zip(table.column(column).to_pylist(), tests, strict=True)
-        ]
-        return table.set_column(place, field, pa.array(values, field.type))
-
-    return changed
 
 
 @pytest.mark.parametrize(
