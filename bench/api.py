@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from tempfile import TemporaryDirectory
@@ -30,7 +29,7 @@ from bench.runner import fingerprint
 from bench.runner.display import Display
 from bench.runner.plan import data_at_hand, make_plan, to_run
 from bench.runner.run import Sweep
-from bench.runner.workers import OwnProcess, choose
+from bench.runner.workers import OwnProcess, Pool, choose
 from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.store import stored_runs
@@ -204,10 +203,8 @@ def fill(
     in_cells = {name for name, kind in METHODS.all().items() if kind.__module__ == "__main__"}
     plan = [replace(step, to_run=step.to_run or step.spec.method in in_cells) for step in plan]
     is_own = any(step.spec.method in in_cells for step in plan)
-    pool = choose(devices, 1 if is_own else jobs, None, len(to_run(plan)))
+    pool: Pool = choose(devices, 1 if is_own else jobs, None, len(to_run(plan)))
     if is_own:
         pool = OwnProcess(pool.devices, pool.threads)
-    # a cell of a notebook shows a terminal's progress bar, which no widget is needed for
-    is_terminal = "ipykernel" in sys.modules or None
-    screen = Console(highlight=False, force_terminal=is_terminal, force_jupyter=False)
+    screen = Console(highlight=False, force_jupyter=False)
     Sweep(plan, database, roots, pool, Display(screen), home=None if is_own else paths.home()).run()

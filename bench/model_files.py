@@ -20,7 +20,7 @@ from bench.errors import NotApplicableError, RequestError
 from bench.federation.types import TEST
 from bench.replacement import replacing_folder
 from bench.runner.execution import execute
-from bench.runner.order import Order
+from bench.runner.workers import Order
 from bench.spec import RunSpec
 
 MANIFEST = "manifest.json"

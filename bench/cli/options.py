@@ -134,14 +134,13 @@ class Machines(Machine, Placement):
     """Where runs are made, and what they may use there.
 
     Args:
-        backend: Where runs are made: local (this machine), ray (a Ray cluster, with as many --jobs as it has
-            room for) or slurm (a Slurm job each, 32 at a time). On a cluster --devices is cpu or cuda.
-        address: Address of the Ray cluster; default: auto, the one that this machine is part of.
+        backend: Where runs are made: local (this machine), ray (this machine's Ray cluster or RAY_ADDRESS,
+            with as many --jobs as it has room for) or slurm (a Slurm job each, 32 at a time). On a cluster
+            --devices is cpu or cuda.
         slurm: What Slurm gives every job, such as partition=gpu; may be given several times.
     """
 
     backend: Backend = "local"
-    address: str = "auto"
     slurm: Annotated[tuple[str, ...], _several("--slurm")] = ()
 
 

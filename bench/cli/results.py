@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -117,8 +118,7 @@ def verify(
         draw_seed: Seed of the draw; by default a fresh one, which whoever made the bundle cannot know.
     """
     from bench.runner import display, workers
-    from bench.runner.plan import data_at_hand
-    from bench.runner.verify import counted, draw, drawable, make_again, obstacles, outcome
+    from bench.runner.verify import draw, drawable, make_again, outcome
     from bench.store import open_store
     from bench.store.bundle import SHIPPED, Bundle
     from bench.store.bundle_import import mark
@@ -133,34 +133,34 @@ def verify(
     if db is not None:
         database.check()
     all_runs = drawable(source, filters.columns)
-    runs = draw(source, sample, seed, filters.columns)
-    checks = obstacles(runs, data_at_hand(roots))
-    if not checks:
-        slots = workers.choose(None, None, None, len(runs))
-        checks = make_again(source, runs, roots, slots, display.Display(console(errors=True)))
+    runs = draw(all_runs, source, sample, seed)
+    slots = workers.choose(None, None, None, len(runs))
+    checks = make_again(source, runs, roots, slots, display.Display(console(errors=True)))
     result = outcome(checks)
     state = None
     if result != "incomplete" and not database.empty():
         findings = {}
-        for check in checks:
-            if check.finding is not None and (check.finding != "differs" or check.contradicts):
-                findings[check.spec_hash] = check.finding
+        for check in checks.to_dict("records"):
+            is_excused = check["finding"] == "differs" and check["other_hardware"]
+            if check["finding"] != "not checked" and not is_excused:
+                findings[check["spec_hash"]] = check["finding"]
         with open_store(url, create=True) as store:
             state = mark(store, source.hash, findings)
     missed_methods = sorted({*all_runs["method"]} - {*runs["method"]})
     if as_json:
         told = {"bundle": source.name, "draw_seed": seed, "outcome": result, "marked": state}
-        rows = [check._asdict() for check in checks]
+        rows = checks.to_dict("records")
         print(json.dumps({**told, "methods_not_drawn": missed_methods, "runs": rows}))
         return 0 if result == "agreed" else 1
-    for check in checks:
-        suffix = "; made on other hardware" if check.other_hardware else ""
-        print(f"{check.run}: {check.finding or 'not checked'}: {check.detail}{suffix}")
+    for check in checks.to_dict("records"):
+        suffix = "; made on other hardware" if check["other_hardware"] else ""
+        print(f"{check['run']}: {check['finding']}: {check['detail']}{suffix}")
     if missed_methods:
         print(f"not drawn: any run of {', '.join(missed_methods)}: a larger --sample reaches every method")
     share_text = f"{len(runs)} of {display.runs(len(all_runs))} drawn with --draw-seed {seed}"
     mark_text = f"marked {state} in {database.name}" if state else "nothing marked"
-    print(f"{source.name}: {result}, {share_text}: {counted(checks)}; {mark_text}")
+    counts = display.states(Counter(checks["finding"]))
+    print(f"{source.name}: {result}, {share_text}: {counts}; {mark_text}")
     return 0 if result == "agreed" else 1
 
 

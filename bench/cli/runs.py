@@ -50,16 +50,14 @@ def list_runs(
 
 
 def _print_list(runs: list[dict[str, Any]]) -> None:
-    columns = ["id", "cell", "seed", "apart", "rounds", "state", "seconds", "test", "reason"]
-    columns = [name for name in columns if name not in ("apart", "reason") or any(run[name] for run in runs)]
+    columns = ["id", "cell", "seed", "rounds", "state", "seconds", "test", "reason"]
     rows = []
     for run in runs:
         cell = "/".join(str(run[name]) for name in ("dataset", "scenario", "clients", "method"))
         texts = run | {"cell": cell, "seconds": f"{run['seconds']:.1f}", "test": _percent(run["test"], "")}
         rows.append([texts[column] for column in columns])
     numbers = {"id", "seed", "rounds", "seconds", "test"}
-    headings = [{"apart": "settings"}.get(name, name) for name in columns]
-    console().print(table(headings, rows, numbers, numbers))
+    console().print(table(columns, rows, numbers, numbers))
 
 
 def _percent(value: float | None, missing: str = "-") -> str:
@@ -128,13 +126,8 @@ def show_run(run: str, *, db: options.Database = None, as_json: options.AsJson =
     accuracy = detail.pop("accuracy")
     for key, value in detail.items():
         say(f"{key}: {json.dumps(value) if isinstance(value, (dict, list)) else value}")
-    if accuracy:
-        names = ("mean", "std", "min")
-        rows = []
-        for reading, values in accuracy.items():
-            shares = [values[name] for name in names]
-            rows.append([reading, *(_percent(None if share is None else 100 * share) for share in shares)])
-        console().print(table(("accuracy, percent over clients", *names), rows))
+    for reading, share in accuracy.items():
+        say(f"{reading}: {100 * share:.2f} %")
 
 
 def _show_cell(name: str, db: str | None, as_json: bool) -> None:
@@ -147,13 +140,13 @@ def _show_cell(name: str, db: str | None, as_json: bool) -> None:
         print(json.dumps(parts, indent=1))
         return
     for part in parts:
-        states = ", ".join(f"{count} {state}" for state, count in sorted(part["states"].items()))
-        say(f"{states} ({', '.join(part['origins'])}):\n  {part['command']}")
+        say(part["command"])
         rows = []
         for run in part["runs"]:
             hashes = (run["partition_hash"][:HASH] or "-", run["spec_hash"][:HASH])
-            rows.append((run["seed"], run["state"], _percent(run["test"]), run["device"] or "-", *hashes))
-        headings = ("seed", "state", "test", "device", "clients", "spec")
+            names = (run["seed"], run["state"], _percent(run["test"]), run["origin"], run["device"] or "-")
+            rows.append((*names, *hashes))
+        headings = ("seed", "state", "test", "origin", "device", "clients", "spec")
         console().print(table(headings, rows, right={"seed", "test"}))
     say("test: percent, trained model, round of best validation; hashes in full: --json")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 from bench import paths
 from bench.cli import options
@@ -21,7 +20,6 @@ def tune(
     data_root: options.DataRoot = None,
     machines: options.Machines = options.LOCAL,
     dry_run: options.Flag = False,
-    optuna: Path | None = None,
     as_json: options.AsJson = False,
 ) -> int:
     """Tune methods by validation accuracy; the same command again goes on where it stopped.
@@ -37,7 +35,6 @@ def tune(
         settings: A setting that is not tuned, such as protocol.rounds=8; may be given several times.
         db: Database of the searches' runs, none that are reported; default: sqlite:///BENCH_HOME/tuning.db.
         dry_run: Print the searches, how far they are and how long the rest takes, and run nothing.
-        optuna: File for the trials that are done, for optuna-dashboard; nothing is run.
     """
     roots = paths.data_roots(data_root)
 
@@ -46,7 +43,7 @@ def tune(
     from bench.runner import display, plan
     from bench.runner.run import Sweep, opened_pool
     from bench.store.store import stored_runs
-    from bench.tune import proposals, show, trial
+    from bench.tune import show, trial
     from bench.tune.search import Searches, opened_searches
     from bench.tune.tuning import search_seeds, tunings
 
@@ -60,10 +57,6 @@ def tune(
     home = paths.home()
     database = db or f"sqlite:///{home / 'tuning.db'}"
     searches, timings = opened_searches(database, requests)
-    if optuna is not None:
-        proposals.export([(search.tuning, search.trials) for search in searches], optuna)
-        print(optuna)
-        return 0
     history = stored_runs(paths.default_database()).values()
     notes = console(errors=as_json)
     pool = opened_pool(machines, len(requests) * trials * len(seeds), home)
@@ -72,13 +65,12 @@ def tune(
         data_gap = plan.data_at_hand(roots)
         rows = [show.standing(one, estimator, data_gap(one.tuning.spec.dataset)) for one in searches]
         if as_json:
-            print(json.dumps({"searches": [row._asdict() for row in rows], "skipped": reasons}, indent=1))
+            print(json.dumps({"searches": rows, "skipped": reasons}, indent=1))
             return 0
         for row in rows:
-            say(str(row), notes)
+            say(show.standing_line(row), notes)
         for name, reason in reasons.items():
             say(f"left out: {name}: {reason}", notes)
-        say(show.cost(rows, len(pool.devices), len(seeds)), notes)
         return 0
     result = Searches(searches, home, lambda *ended: say(show.line(*ended), notes))
     outcome = Sweep(

@@ -179,7 +179,7 @@ def collect(
     hashes = {digest for tables in all_plans.values() for table in tables for digest in table.hashes}
     grids = [grid for study in by_name.values() for grid in study.grids]
     usual = usual_of(grids) if usual_runs is None else usual_runs
-    by_cell = (winners or configurations()).by_cell
+    by_cell = configurations() if winners is None else winners
     searches = [search for cell_searches in by_cell.values() for search in cell_searches]
     runs, run_settings = runs_frame(source, usual, hashes, searches)
     places, settings = places_frame(by_name, plans, runs, usual, run_settings)

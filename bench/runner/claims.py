@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from sqlalchemy import delete, or_, update
 from sqlalchemy.orm import Session
@@ -16,7 +15,7 @@ from sqlalchemy.orm import Session
 from bench import process
 from bench.errors import BusyError, RequestError
 from bench.store import Store
-from bench.store.models import Claim, RunningSweep
+from bench.store.models import Claim
 from bench.store.store import clock, now
 
 BUSY_PAUSE = 1.0
@@ -39,24 +38,18 @@ class Claims:
     """The claims of one sweep on a database; used as a context manager around it.
 
     A claim ends when it is released, when its owner is seen to run no more, or by itself when nobody renews
-    it. Time is the database's own, since the clocks of several hosts differ.
-
-    ``progress`` says how far the sweep is, for others to see: columns of ``RunningSweep``. A busy database is
-    waited for, at most ``patience`` seconds and not once the sweep is ``stopping``. Every method raises
-    ``RequestError`` where the database cannot be used, and ``KeyboardInterrupt`` where it is busy and the
-    sweep is to stop now.
+    it. Time is the database's own, since the clocks of several hosts differ. A busy database is waited for,
+    at most ``patience`` seconds, unless the sweep is ``stopping``, which raises ``KeyboardInterrupt``.
     """
 
     store: Store
     stopping: Callable[[], bool] = lambda: False
-    progress: Callable[[], Mapping[str, Any]] = dict
     lease: float = LEASE
     renew_seconds: float = RENEW
     patience: float = PATIENCE
 
     def __post_init__(self) -> None:
         self.owner = f"{process.name()}:{secrets.token_hex(4)}"
-        self._started = now()
         self._renewed = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -65,9 +58,8 @@ class Claims:
     def __exit__(self, *_: object) -> None:
         """Give up all claims of this sweep, and remove those that have run out."""
         with suppress(RequestError), self.store.transaction() as session:  # they run out by themselves
-            moment = clock(session)
-            for model in (Claim, RunningSweep):
-                session.execute(delete(model).where(or_(model.owner == self.owner, model.until <= moment)))
+            is_over = or_(Claim.owner == self.owner, Claim.until <= clock(session))
+            session.execute(delete(Claim).where(is_over))
 
     def ask(self, question: Callable[[], T]) -> T:
         """The database's answer, waited for while it is locked or its server is away."""
@@ -83,16 +75,11 @@ class Claims:
                 time.sleep(BUSY_PAUSE)
 
     def _write(self, change: Callable[[Session, float], T]) -> T:
-        """Make a change, given the database's time, in a transaction that also says how far the sweep is."""
+        """Make a change, given the database's time, in a transaction."""
 
         def write() -> T:
             with self.store.transaction() as session:
-                moment = clock(session)
-                answer = change(session, moment)
-                if row := dict(self.progress()):
-                    row |= {"counts": json.dumps(row["counts"]), "started": self._started}
-                    session.merge(RunningSweep(**row, owner=self.owner, until=moment + self.lease))
-                return answer
+                return change(session, clock(session))
 
         return self.ask(write)
 

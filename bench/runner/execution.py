@@ -23,7 +23,7 @@ from bench.federation.build import build
 from bench.federation.types import Federation
 from bench.nn.models import build_model
 from bench.runner import fingerprint
-from bench.runner.order import Order
+from bench.runner.workers import Order
 from bench.spec import FederationKey, RunSpec
 
 Build = Callable[..., Federation]
@@ -81,12 +81,8 @@ def execute(
 ) -> RunResult:
     """Execute an order's spec on a ``view`` of its federation, which is kept for the next ones.
 
-    ``kept`` is given the run's trained models. The outcome says which code this process has: a sweep's files
-    may be edited while it lasts, and a worker that takes the place of another has what was there then.
-
-    Raises:
-        RequestError: the sources here, or the clients that the data make, are others than the order says.
-            Beside it whatever ``build`` and ``run`` raise.
+    ``kept`` is given the run's trained models. Raises ``RequestError`` if the data make other clients here
+    than the order says, and whatever ``build`` and ``run`` raise.
     """
     spec, device = order.spec, torch.device(order.device)
     if parent_process() is not None:  # elsewhere the process is not the worker's own
@@ -96,12 +92,9 @@ def execute(
         torch.cuda.init()  # a run begins by resetting the device's peak memory, which has none before
         torch.backends.cudnn.allow_tf32 = False  # convolutions in float32, as all other products are
     code = fingerprint.of(spec)
-    if order.source and code.source != order.source:
-        raise RequestError("expected the sweep's sources of bench on every machine, this one has others")
     federation = view(_federation(spec.federation_key, order.roots, order.federation, build))
     if order.federation_hash and federation.hash != order.federation_hash:
-        expected = f"expected the sweep's clients ({order.federation_hash[:8]}) on every machine"
-        raise RequestError(f"{expected}, the data of this one make others ({federation.hash[:8]})")
+        raise RequestError("expected the sweep's clients on every machine, the data of this one make others")
     block_size = None
     if order.shrink > 1:
         size = default_block_size(build_model(spec.client, federation), federation.clients, device)

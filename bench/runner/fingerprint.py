@@ -32,13 +32,10 @@ def of(spec: RunSpec) -> Code:
 
 @cache
 def code(method: str, model: str = "", dataset: str = "", scenario: str = "") -> Code:
-    """The code that this process has loaded.
+    """The code that this process has loaded; an unknown method is a ``RequestError``.
 
     ``source`` covers the engine, client models, federations and methods of the suite, and all files of
     whatever is a plug-in among the method, the client model, the data set and the scenario.
-
-    Raises:
-        RequestError: no such method.
     """
     models = read()
     kind = METHODS.named(method)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -58,7 +59,7 @@ class Step:
         """The state in which another sweep has stored the run since the plan was made, which spares making
         it; empty where it has not, or by code of older numerics.
         """
-        if row is None or not self.is_new(row) or _numerics_change(self.spec, row):
+        if row is None or not self.is_new(row) or _is_stale(self.spec, row):
             return ""
         return row.state if row.state in (*SETTLED, *FAILURES) else ""
 
@@ -70,10 +71,8 @@ def make_plan(
     rerun: Level | None = None,
     lacks_models: Callable[[RunSpec], bool] = lambda spec: False,
 ) -> list[Step]:
-    """Compare a grid's runs with what a database holds.
-
-    ``data_gap`` says why a data set is not at hand. To run is whatever is not settled or stale, and what is
-    done and ``lacks_models``; with ``rerun`` exactly the runs of that level.
+    """Compare a grid's runs with what a database holds. To run is what is not settled or is stale, and what
+    is done and ``lacks_models``; with ``rerun`` exactly that level. ``data_gap``: why data are not at hand.
     """
     steps = []
     for run in runs:
@@ -82,34 +81,27 @@ def make_plan(
         is_settled = status in SETTLED
         is_changed = bool(row and is_settled and row.source_hash != fingerprint.of(run.spec).source)
         is_wanted = not is_settled or (status == "done" and lacks_models(run.spec))
-        if rerun is not None:
-            levels = {"changed": is_changed, "failed": status in FAILURES, "stale": status == "stale"}
-            is_wanted = levels[rerun]
-        steps.append(Step(run, status, reason, row, is_changed, is_wanted))
+        levels = {"changed": is_changed, "failed": status in FAILURES, "stale": status == "stale"}
+        steps.append(Step(run, status, reason, row, is_changed, levels[rerun] if rerun else is_wanted))
     return steps
 
 
 def _status(spec: RunSpec, row: Stored | None, data_gap: Callable[[str], str]) -> tuple[str, str]:
     """A run's status and the reason for it."""
     is_settled = row is not None and row.state in SETTLED
-    change = _numerics_change(spec, row) if row and is_settled else ""
-    if row and is_settled and not change:
+    if row and is_settled and not _is_stale(spec, row):
         return row.state, row.reason
     if gap := data_gap(spec.dataset):
         return "no_data", gap
-    if change:
-        return "stale", change
+    if is_settled:
+        return "stale", "its numbers are of older code"
     return ("missing", "") if row is None or row.state == "no_data" else (row.state, row.reason)
 
 
-def _numerics_change(spec: RunSpec, row: Stored) -> str:
-    """Why a stored run's numbers are of older code; empty where they are not."""
+def _is_stale(spec: RunSpec, row: Stored) -> bool:
+    """Whether the numbers of a stored run are of older code."""
     code = fingerprint.of(spec)
-    if row.method_numerics < code.method_numerics:
-        return f"method numerics {row.method_numerics}, now {code.method_numerics}"
-    if row.engine_numerics < code.engine_numerics:
-        return f"engine numerics {row.engine_numerics}, now {code.engine_numerics}"
-    return ""
+    return row.method_numerics < code.method_numerics or row.engine_numerics < code.engine_numerics
 
 
 def data_at_hand(roots: tuple[Path, ...]) -> Callable[[str], str]:
@@ -135,41 +127,31 @@ def to_run(steps: Sequence[Step]) -> list[Step]:
 
 
 class Estimator:
-    """How many seconds a run takes on the sort of a device (``cpu``, ``cuda:0``), from runs of the same kind
-    there; those of ``elsewhere``, another machine, count where ``history`` has none of a kind.
-
-    It is the median of their seconds per local epoch, times the run's rounds and local epochs; of those
-    alone whose number of epochs is nearest to the run's, since what is done once is a larger part of a short
-    run.
+    """How many seconds a run takes on the sort of a device (``cpu``, ``cuda:0``): the median of runs of its
+    kind there, by local epoch, of those whose number of epochs is nearest. Runs of ``elsewhere``, another
+    machine, count where ``history`` has none of a kind.
     """
 
     def __init__(self, history: Iterable[Stored], device: str, elsewhere: Iterable[Stored] = ()) -> None:
-        sort = sort_of(device)
-        self._rates = _rates(elsewhere, sort) | _rates(history, sort)
+        self._rates: dict[Kind, list[tuple[int, float]]] = {}  # local epochs, and seconds of each
+        for runs in (history, elsewhere):
+            known = set(self._rates)
+            for run in runs:
+                if run.state not in COMPLETE or sort_of(run.device) != sort_of(device):
+                    continue
+                tree = json.loads(run.spec)
+                kind = (tree["dataset"], tree["scenario"], tree["clients"], tree["method"])
+                if kind not in known:
+                    epochs = tree["protocol"]["rounds"] * tree["protocol"]["local_epochs"]
+                    self._rates.setdefault(kind, []).append((epochs, run.seconds_total / epochs))
 
     def seconds(self, spec: RunSpec) -> float | None:
         """Expected seconds; None where no like run is known on such a device."""
         rates, epochs = self._rates.get(kind_of(spec)), spec.protocol.rounds * spec.protocol.local_epochs
         if rates is None:
             return None
-        nearest = min(rates, key=lambda number: abs(log(number / epochs)))
-        return median(rates[nearest]) * epochs
-
-
-def _rates(runs: Iterable[Stored], sort: str) -> dict[Kind, dict[int, list[float]]]:
-    """Seconds per local epoch of runs on a sort of a device, by kind and number of local epochs."""
-    rates: dict[Kind, dict[int, list[float]]] = {}
-    for run in runs:
-        if run.state in COMPLETE and sort_of(run.device) == sort:
-            spec = RunSpec.model_validate_json(run.spec)
-            epochs = spec.protocol.rounds * spec.protocol.local_epochs
-            rates.setdefault(kind_of(spec), {}).setdefault(epochs, []).append(run.seconds_total / epochs)
-    return rates
-
-
-def side_by_side(seconds: Sequence[float], slots: int) -> float:
-    """What runs of so many seconds take together: spread over the slots, and no less than the longest."""
-    return max([sum(seconds) / slots, *seconds])
+        nearest = min((number for number, _ in rates), key=lambda number: abs(log(number / epochs)))
+        return median(rate for number, rate in rates if number == nearest) * epochs
 
 
 def sort_of(device: str) -> str:

@@ -24,5 +24,4 @@ class Placement:
     threads: int | None = None
     devices: str | None = None
     backend: Backend = "local"
-    address: str = "auto"
     slurm: Sequence[str] = ()

@@ -13,14 +13,13 @@ from ray.exceptions import RayError, RayTaskError
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.runner.order import Execute, Order
 from bench.runner.policy import PER_GPU, Placement
-from bench.runner.workers import Lost, attempt_on_node
+from bench.runner.workers import Lost, Order, Pool, attempt_on_node
 
 
-class RayPool:
-    """Gives runs to a Ray cluster, as many at a time as it has room for unless ``jobs`` says otherwise: on
-    GPUs where it has any, unless ``devices`` is ``cpu``. Raises ``RequestError`` where there is none.
+class RayPool(Pool):
+    """Gives runs to the Ray cluster of this machine or of ``RAY_ADDRESS``, as many at a time as it has room
+    for unless ``jobs`` says otherwise: on GPUs where it has any, unless ``devices`` is ``cpu``.
     """
 
     elsewhere = True
@@ -29,27 +28,21 @@ class RayPool:
         variables = {name: value for name, value in os.environ.items() if name.startswith("BENCH_")}
         try:
             ray.init(
-                placement.address,
+                "auto",
                 logging_level=logging.ERROR,
                 log_to_driver=False,
                 runtime_env={"env_vars": variables},
             )
         except (OSError, ValueError, RuntimeError, RayError) as error:
-            raise RequestError(f"--address {placement.address}: {error}") from error
+            raise RequestError(f"--backend ray: {error}") from error
         resources = ray.cluster_resources()
         gpus = 0 if placement.devices == "cpu" else int(resources.get("GPU", 0))
-        if placement.devices == "cuda" and not gpus:
-            raise RequestError("--devices: the Ray cluster has no GPU")
-        self.threads = placement.threads or 1
-        room = int(resources.get("CPU", 0)) // self.threads
+        threads = placement.threads or 1
+        room = int(resources.get("CPU", 0)) // threads
         default = min(PER_GPU * gpus, room) if gpus else room
         count = max(1, min(placement.jobs or default, runs))
-        self.devices = ("cuda:0" if gpus else "cpu",) * count
+        super().__init__(("cuda:0" if gpus else "cpu",) * count, threads)
         self._tasks: dict[int, Any] = {}  # by slot
-
-    def open(self, execute: Execute, timeout: float | None) -> None:
-        """Take what is to be executed; the cluster is there."""
-        self._execute, self._timeout = execute, timeout
 
     def start(self, slot: int, order: Order) -> Future[RunResult]:
         """Submit a run; Ray finds the node."""

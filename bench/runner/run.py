@@ -14,22 +14,20 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bench.engine.checkpoint import MINUTES
 from bench.engine.result import RunResult
 from bench.engine.states import FAILURES, SETTLED
-from bench.errors import NoDataError, RequestError
+from bench.errors import RequestError
 from bench.federation.build import build as build_federation
-from bench.replacement import unfinished_files
 from bench.runner import fingerprint
 from bench.runner.claims import Claims
 from bench.runner.display import Display
 from bench.runner.execution import Build, build_all, execute
-from bench.runner.order import Execute, Order
 from bench.runner.plan import Kind, Step, kind_of, to_run
 from bench.runner.policy import Placement
-from bench.runner.workers import Lost, Pool, choose, thread_variables
+from bench.runner.workers import Execute, Lost, Order, Pool, choose, thread_variables
 from bench.spec import FederationKey, RunSpec
 from bench.store import Store, open_store
 from bench.store.store import now
@@ -51,25 +49,21 @@ are on federations of the plan."""
 
 
 class Outcome(NamedTuple):
-    """The planned runs by state, how many a sweep ran, how many of these went wrong, and how many it held
-    back by reason.
-    """
+    """What came of a sweep."""
 
-    counts: dict[str, int]
+    counts: dict[str, int]  # planned runs by state
     ran: int
     failed: int
-    left: dict[str, int]
+    left: dict[str, int]  # runs that were held back by reason
 
 
 @dataclass(eq=False)
 class Job:
-    """A step that waits for its try of some ``number``, not before ``held_until`` on the monotonic clock; or
-    that runs in a slot.
-    """
+    """A step that waits for a try, or that runs in a slot."""
 
     step: Step
-    number: int = 1
-    held_until: float = 0.0
+    number: int = 1  # of the try
+    held_until: float = 0.0  # on the monotonic clock
     slot: int = -1
     started: datetime | None = None
 
@@ -77,11 +71,10 @@ class Job:
 @dataclass(eq=False)
 class Sweep:
     """Makes the runs of a plan that are to make, one in each slot of a pool at a time, and stores each one as
-    it ends. The pool is closed in the end.
+    it ends; closes the pool. A run that fails, that takes longer than ``timeout`` seconds or whose process
+    dies, is stored as failed, and the rest goes on.
 
-    A run that fails, that takes longer than ``timeout`` seconds or whose process dies, is stored as failed,
-    and the rest goes on. Under ``home`` the sweep keeps the output of failed runs (``logs/``) and checkpoints
-    (``checkpoints/``), one every so many ``minutes``; without a home, neither.
+    Under ``home`` the sweep keeps a checkpoint of every run each so many ``minutes`` (``checkpoints/``).
     """
 
     plan: Sequence[Step]
@@ -110,48 +103,42 @@ class Sweep:
         """Make the runs. The database is made only after every federation has been built.
 
         Raises:
-            RequestError: a federation cannot be what was asked for, stored runs are of other clients, or no
-                data set is to be had; nothing is written then. Or the database cannot be written.
+            RequestError: a federation cannot be what was asked for, stored runs are of other clients, no data
+                set is to be had, or the database cannot be written.
             KeyboardInterrupt: after one interrupt when what ran is stored, after two, or a request to
                 terminate, when the workers are stopped; what had not ended leaves nothing.
         """
-        steps = to_run(self.plan)
-        if steps:
-            with (
-                thread_variables(self.pool.threads),
-                TemporaryDirectory(prefix="bench-") as folder,
-                closing(self.pool),
-            ):
+        if steps := to_run(self.plan):
+            folder = TemporaryDirectory(prefix="bench-")
+            with thread_variables(self.pool.threads), folder as federations, closing(self.pool):
                 self.pool.open(self.execute, self.timeout)  # workers load while federations are built
-                missing_data = self._build(steps, Path(folder))
+                self._build(steps, Path(federations))
                 with open_store(self.database, create=True) as self._store:
-                    self._make(steps, missing_data)
+                    self._make(steps)
         counts = Counter(self._states.get(step.spec.hash, step.status) for step in self.plan)
         failed = sum(self._ended[state] for state in FAILURES)
         return Outcome(dict(counts), self._ended.total(), failed, dict(self._left))
 
-    def _build(self, steps: Sequence[Step], folder: Path) -> dict[str, NoDataError]:
-        """Build every federation; returned is why data sets are not to be had."""
+    def _build(self, steps: Sequence[Step], folder: Path) -> None:
+        """Build every federation, and refuse what does not fit them."""
         specs = [step.spec for step in steps]
-        self._federations, missing_data = build_all(specs, self.roots, self.build, folder)
+        self._federations, self._missing_data = build_all(specs, self.roots, self.build, folder)
         self._hashes = {key: shared.hash for key, shared in self._federations.items()}
         refuse_tuned_elsewhere(self.plan, self._hashes)
-        if all(step.to_run and step.spec.dataset in missing_data for step in self.plan):
-            raise next(iter(missing_data.values()))
-        return missing_data
+        if all(step.to_run and step.spec.dataset in self._missing_data for step in self.plan):
+            raise next(iter(self._missing_data.values()))
 
-    def _make(self, steps: Sequence[Step], missing_data: Mapping[str, NoDataError]) -> None:
+    def _make(self, steps: Sequence[Step]) -> None:
         """Make the runs, and those that follow them."""
         self._store.refuse_other_clients(self._hashes, {step.spec.hash for step in steps})
         with (
-            self.display,
             heard_signals() as self._signals,
-            Claims(self._store, self._stops_now, self._progress) as self._claims,
+            Claims(self._store, self._stops_now) as self._claims,
             closing(self.pool),  # before the claims end
         ):
-            self.display.started(len(steps))
+            self.display.total = len(steps)
             for step in steps:
-                if problem := missing_data.get(step.spec.dataset):
+                if problem := self._missing_data.get(step.spec.dataset):
                     self._save(step, RunResult("no_data", str(problem)))
                 else:
                     self._waiting.append(Job(step))
@@ -181,12 +168,6 @@ class Sweep:
         """Whether what runs is not waited for either."""
         return len(self._signals) > 1 or signal.SIGTERM in self._signals
 
-    def _progress(self) -> dict[str, Any]:
-        """How far the sweep is: columns of ``RunningSweep``."""
-        ended, jobs = self._ended.total(), len(self._waiting) + len(self._running)
-        slots, counts = len(self.pool.devices), dict(self._ended)
-        return {"jobs": slots, "total": ended + jobs, "counts": counts, "left": len(self._waiting)}
-
     # What starts --------------------------------------------------------------------------------
 
     def _fill(self) -> None:
@@ -198,18 +179,17 @@ class Sweep:
             step, spec_hash = job.step, job.step.spec.hash
             is_taken = self._claims.take(spec_hash, step.name, self.pool.devices[slot])
             state = step.ended_elsewhere(self._claims.ask(partial(self._store.stored, spec_hash)))
-            if not is_taken and not state:
-                job.held_until = time.monotonic() + CLAIM_PAUSE
-                continue
-            self._waiting.remove(job)
-            if not state:
-                self._begin(job, slot)
-                continue
-            if is_taken:
+            if state:
+                self._waiting.remove(job)
                 self._claims.drop(spec_hash)
-            self._states[spec_hash] = state
-            self.display.note(f"{step.name}: {state} in another sweep")
-            self._follow(step, state)
+                self._states[spec_hash] = state
+                self.display.note(f"{step.name}: {state} in another sweep")
+                self._follow(step, state)
+            elif is_taken:
+                self._waiting.remove(job)
+                self._begin(job, slot)
+            else:
+                job.held_until = time.monotonic() + CLAIM_PAUSE
 
     def _free_slot(self, job: Job) -> int | None:
         """A free slot on the device with the fewest runs. From its second try on a job is alone on a device,
@@ -238,17 +218,15 @@ class Sweep:
             self.pool.devices[slot],
             self.pool.threads,
             BLOCKS[job.number - 1],
-            self._file(spec, "checkpoints", "pt"),
+            self._checkpoint(spec),
             self.minutes,
             shared.hash,
             shared.file,
-            fingerprint.of(spec).source if self.pool.elsewhere else "",
-            log=self._file(spec, "logs", "log"),
         )
         self._running[self.pool.start(slot, order)] = job
 
-    def _file(self, spec: RunSpec, folder: str, suffix: str) -> Path | None:
-        return None if self.home is None else self.home / folder / f"{spec.hash}.{suffix}"
+    def _checkpoint(self, spec: RunSpec) -> Path | None:
+        return None if self.home is None else self.home / "checkpoints" / f"{spec.hash}.pt"
 
     # What ends ------------------------------------------------------------------------------------
 
@@ -267,9 +245,6 @@ class Sweep:
                 return
             result.reason += f"; tried {len(BLOCKS)} times, at last in blocks of 1/{BLOCKS[-1]}"
         self._ended[result.state] += 1
-        log = self._file(step.spec, "logs", "log")
-        if log is not None and log.exists() and result.state in FAILURES:
-            result.traceback = f"{result.traceback}\nlog: logs/{log.name} in BENCH_HOME\n".lstrip()
         self._hold_back(step.spec.method, result)
         self._save(step, result)
         self._follow(step, result.state)
@@ -296,53 +271,40 @@ class Sweep:
         self.display.finished(step, result)
 
     def _follow(self, step: Step, state: str) -> None:
-        """Ask what follows a run that has ended, here or in another sweep. What it needs no more goes: what a
-        killed worker has half-written, the log of a run that did not fail, the checkpoint of a settled one.
-        """
-        checkpoint, log = self._file(step.spec, "checkpoints", "pt"), self._file(step.spec, "logs", "log")
-        old_files = [] if checkpoint is None else [*unfinished_files(checkpoint)]
-        old_files += [checkpoint] if checkpoint and state in SETTLED else []
-        old_files += [log] if log and state not in FAILURES else []
-        for file in old_files:
+        """Ask what follows a run that has ended, here or elsewhere; remove a settled one's checkpoint."""
+        checkpoint = self._checkpoint(step.spec)
+        if checkpoint is not None and state in SETTLED:
             with suppress(OSError):  # what stays there costs room alone
-                file.unlink(missing_ok=True)
+                checkpoint.unlink(missing_ok=True)
         if not self._signals:
             self._waiting += map(Job, self.follow_up(self._store, self._states))
 
 
 def refuse_tuned_elsewhere(plan: Sequence[Step], hashes: Mapping[FederationKey, str]) -> None:
-    """Raises ``RequestError`` where a configuration was tuned on other clients than those of ``hashes``,
-    as it may have been trained on items that test now.
-    """
+    """Refuse configurations tuned on other clients: they may have been trained on items that test now."""
     for step in plan:
-        tuned_on, partition = step.planned.tuned_on, hashes.get(step.spec.federation_key, "")
-        if tuned_on and partition and tuned_on != partition:
-            raise RequestError(
-                f"--use-tuned: {step.name} was tuned on other clients ({tuned_on[:8]}) than there are "
-                f"now ({partition[:8]}): run bench tune for it, or leave it out"
-            )
+        tuned_on = step.planned.tuned_on
+        if tuned_on and hashes.get(step.spec.federation_key, tuned_on) != tuned_on:
+            problem = f"{step.name} was tuned on other clients than there are now"
+            raise RequestError(f"--use-tuned: {problem}: run bench tune for it, or leave it out")
 
 
 def opened_pool(placement: Placement, runs: int, home: Path) -> Pool:
-    """A pool for ``runs`` runs, which ``Sweep`` opens and closes. Raises ``RequestError`` for an option of
-    another backend, and where an extra, devices or a cluster are not there.
+    """A pool for ``runs`` runs, which ``Sweep`` opens and closes. Raises ``RequestError`` where an extra,
+    devices or a cluster are not there.
     """
-    backend = placement.backend
-    if placement.slurm and backend != "slurm":
-        raise RequestError(f"--slurm goes with --backend slurm, got --backend {backend}")
-    if placement.address != "auto" and backend != "ray":
-        raise RequestError(f"--address goes with --backend ray, got --backend {backend}")
     try:
-        if backend == "ray":
+        if placement.backend == "ray":
             from bench.runner.ray_workers import RayPool
 
             return RayPool(placement, runs)
-        if backend == "slurm":
+        if placement.backend == "slurm":
             from bench.runner.slurm_workers import SlurmPool
 
             return SlurmPool(home / "slurm", placement, runs)
     except ImportError as error:
-        raise RequestError(f"--backend {backend}: pip install 'pfl-bench[{backend}]'") from error
+        extra = f"pip install 'pfl-bench[{placement.backend}]'"
+        raise RequestError(f"--backend {placement.backend}: {extra}") from error
     return choose(placement.devices, placement.jobs, placement.threads, runs)
 
 
@@ -352,11 +314,10 @@ def heard_signals() -> Iterator[list[int]]:
     signals that the process was started to ignore.
     """
     heard: list[int] = []
-    before: dict[signal.Signals, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, lambda number, frame: heard.append(number))
+    is_main = threading.current_thread() is threading.main_thread()
+    numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()
+    heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, lambda number, _: heard.append(number)) for number in heeded}
     try:
         yield heard
     finally:

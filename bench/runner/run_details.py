@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
 
-from bench import paths
-from bench.dataset import DATASETS
-from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.frames.whole_frames import whole_frame
 from bench.metric_names import ACCURACY
-from bench.registry import PLUGINS
 from bench.resolve import Overrides, resolve
 from bench.spec import RunSpec
 from bench.store import Store
@@ -26,28 +22,21 @@ CELL = ["dataset", "scenario", "clients", "method"]
 
 
 def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
-    """A ``bench sweep`` line with whatever differs from the defaults written out.
+    """A ``bench sweep`` line with whatever differs from the defaults written out; with every setting where
+    the method or the data set is not loaded here.
 
-    ``seeds`` makes the same runs with these seeds, in place of the spec's own. A method or data set of a file
-    of the user's is loaded from ``FILE.py``; where it is not loaded here, every setting is written out.
+    ``seeds`` makes the same runs with these seeds, in place of the spec's own.
     """
     words = ["bench", "sweep", "-d", spec.dataset, "-s", spec.scenario, "-k", str(spec.clients)]
     words += ["-m", spec.method, "--seed", ",".join(map(str, seeds or (spec.seed,)))]
     settings = spec.settings()
-    try:
+    with suppress(RequestError):
         usual = resolve(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed).settings()
         settings = {key: value for key, value in settings.items() if value != usual.get(key)}
-        kinds = (METHODS.named(spec.method), DATASETS.named(spec.dataset))
-        is_own = not all(kind.__module__.startswith("bench.") for kind in kinds)
-    except RequestError:
-        is_own = True
     for key, value in settings.items():
         # JSON writes numbers, truth values, lists and quoted texts as TOML does.
         words += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
-    line = shlex.join(words)
-    if not is_own:
-        return line
-    return f"{PLUGINS}=FILE.py {line}  # FILE.py is the file that has the method or the data set"
+    return shlex.join(words)
 
 
 def _records(frame: pd.DataFrame, **options: Any) -> list[dict[str, Any]]:
@@ -67,29 +56,14 @@ def chosen_runs(
 
 
 def run_list(runs: pd.DataFrame) -> list[dict[str, Any]]:
-    """Names, settings, state, seconds and test accuracy of some of ``chosen_runs``. ``apart`` says in which
-    settings a run differs from others of its cell and seed.
-    """
-    runs = runs.assign(apart="")
-    has_others = runs.duplicated([*CELL, "seed"], keep=False)
-    for _, alike in runs[has_others].groupby([*CELL, "seed"]):
-        settings = pd.DataFrame(alike["settings"].tolist(), index=alike.index).map(json.dumps)
-        differing = settings.loc[:, settings.nunique() > 1]
-        for index, values in differing.iterrows():
-            runs.loc[index, "apart"] = " ".join(f"{key}={value}" for key, value in values.items())
+    """Names, settings, state, seconds and test accuracy of some of ``chosen_runs``."""
     runs = runs.rename(columns={"run": "id", "seconds_total": "seconds"}).round({"seconds": 2, "test": 2})
-    return _records(
-        runs[["id", *CELL, "seed", "settings", "apart", "rounds", "state", "reason", "seconds", "test"]]
-    )
+    return _records(runs[["id", *CELL, "seed", "settings", "rounds", "state", "reason", "seconds", "test"]])
 
 
 def run_detail(store: Store, run_id: int) -> dict[str, Any]:
-    """Everything stored of a run but its arrays, the log it left if it failed here, and the command that
-    makes it again. Accuracies are mean, sample standard deviation (None for one client) and minimum over
-    clients.
-
-    Raises:
-        RequestError: no such run.
+    """Everything stored of a run but its arrays, and the command that makes it again. Accuracies are means
+    over clients. An id of no run is a ``RequestError``.
     """
     runs = store.runs(id=run_id)
     if runs.empty:
@@ -98,38 +72,29 @@ def run_detail(store: Store, run_id: int) -> dict[str, Any]:
     (description,) = store.table("environments", id=row.pop("environment_id"))["description"]
     results = store.client_results([run_id], metric=ACCURACY)
     readings = results["stage"] + " " + results["split"] + " " + results["rule"]
-    clients = results["value"].groupby(readings).agg(["mean", "std", "min"]).round(6)
-    log = paths.home() / "logs" / f"{row['spec_hash']}.log"
     return row | {
         "spec": json.loads(row["spec"]),
         "environment": json.loads(description),
-        "accuracy": json.loads(clients.to_json(orient="index")),
-        "log": str(log) if log.exists() else None,
+        "accuracy": results["value"].groupby(readings).mean().round(6).to_dict(),
         "command": command(RunSpec.model_validate_json(row["spec"])),
     }
 
 
 def cell(source: Tables, name: str) -> list[dict[str, Any]]:
     """The runs of a cell (DATASET/SCENARIO/CLIENTS/METHOD) in a report's source, by the command that makes
-    them, largest part first; runs that differ in more than their seed are made by different commands.
-
-    Raises:
-        RequestError: the name is none, or there is no run of such a cell.
+    them, most runs first; runs that differ in more than their seed are made by different commands. A cell
+    without runs is a ``RequestError``.
     """
-    words = name.rsplit("/", 3)
-    if len(words) < 4 or not words[2].isdecimal():
-        form = "DATASET/SCENARIO/CLIENTS/METHOD such as cora/non-overlapping/10/fedavg"
-        raise RequestError(f"expected a run's id or {form}, got '{name}'")
-    filters = dict(zip(CELL, (words[0], words[1], int(words[2]), words[3]), strict=True))
-    rows = whole_frame("runs", source, filters=filters)
+    rows = whole_frame("runs", source).round({"test": 2})
+    rows = rows[rows[CELL].astype(str).agg("/".join, axis=1) == name]
     if rows.empty:
-        raise RequestError(f"no run of the cell {name}: 'bench runs list' has those of your database")
-    rows = rows.round({"test": 2}).sort_values("seed", kind="stable")
-    columns = ["seed", "state", "test", "device", "partition_hash", "spec_hash"]
-    parts: list[dict[str, Any]] = []
-    for _, part in rows.groupby("cell"):
-        seeds = part["seed"].unique().tolist()
-        part_command = command(RunSpec.model_validate_json(part["spec"].iloc[0]), seeds)
-        told = {"command": part_command, "seeds": seeds, "states": dict(Counter(part["state"]))}
-        parts.append({**told, "origins": sorted(set(part["origin"])), "runs": _records(part[columns])})
-    return sorted(parts, key=lambda part: (-len(part["seeds"]), part["command"]))
+        form = "a run's id or DATASET/SCENARIO/CLIENTS/METHOD such as cora/non-overlapping/10/fedavg"
+        raise RequestError(f"no run of a cell '{name}': expected {form}")
+    columns = ["seed", "state", "test", "origin", "device", "partition_hash", "spec_hash"]
+    parts = []
+    for _, runs in rows.sort_values("seed", kind="stable").groupby("cell"):
+        spec = RunSpec.model_validate_json(runs["spec"].iloc[0])
+        parts.append(
+            {"command": command(spec, runs["seed"].unique().tolist()), "runs": _records(runs[columns])}
+        )
+    return sorted(parts, key=lambda part: (-len(part["runs"]), part["command"]))

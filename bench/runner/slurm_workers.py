@@ -13,9 +13,8 @@ from submitit.core.utils import FailedJobError
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.runner.order import Execute, Order
 from bench.runner.policy import Placement
-from bench.runner.workers import Lost, attempt_on_node
+from bench.runner.workers import Execute, Lost, Order, Pool, attempt_on_node
 
 JOBS = 32
 """Jobs at a time unless ``--jobs`` says otherwise."""
@@ -27,20 +26,16 @@ MINUTES = 24 * 60
 """Time that Slurm gives a job unless ``--slurm timeout_min=...`` says otherwise."""
 
 
-class SlurmPool:
+class SlurmPool(Pool):
     """Submits runs as jobs, and looks for what came of them in a thread of its own. Jobs leave their files in
     a folder that all machines must share; settings are submitit's (``mem_gb``) or Slurm's (``partition``).
-
-    Raises:
-        RequestError: the cluster's commands are not on this machine, or there is no such setting.
     """
 
     elsewhere = True
 
     def __init__(self, folder: Path, placement: Placement, runs: int, cluster: str = "slurm") -> None:
         device = "cuda:0" if placement.devices == "cuda" else "cpu"
-        self.devices = (device,) * max(1, min(placement.jobs or JOBS, runs))
-        self.threads = placement.threads or 1
+        super().__init__((device,) * max(1, min(placement.jobs or JOBS, runs)), placement.threads or 1)
         settings: dict[str, Any] = {"timeout_min": MINUTES, "cpus_per_task": self.threads}
         if device != "cpu":
             settings["gpus_per_node"] = 1
@@ -59,7 +54,7 @@ class SlurmPool:
 
     def open(self, execute: Execute, timeout: float | None) -> None:
         """Begin to look for what has ended."""
-        self._execute, self._timeout = execute, timeout
+        super().open(execute, timeout)
         threading.Thread(target=self._look, daemon=True).start()
 
     def start(self, slot: int, order: Order) -> Future[RunResult]:

@@ -1,19 +1,17 @@
-"""Making a sample of a bundle's runs again: what is drawn, what is in the way, and what comes out."""
+"""Making a sample of a bundle's runs again: what is drawn, and what comes out."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bench import streams
-from bench.dataset import DATASETS
 from bench.engine.states import SETTLED
 from bench.errors import RequestError
 from bench.federation.build import build as build_federation
@@ -22,15 +20,13 @@ from bench.metric_names import ACCURACY
 from bench.runner import fingerprint
 from bench.runner.display import Display
 from bench.runner.execution import Build, execute
-from bench.runner.order import Execute
 from bench.runner.plan import make_plan, sort_of
 from bench.runner.run import Sweep
-from bench.runner.workers import Pool
+from bench.runner.workers import Execute, Pool
 from bench.spec import RunSpec, run_name
-from bench.store import Store, open_store
+from bench.store import open_store
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT
-from bench.store.bundle_import import Finding
 from bench.store.tables import Tables
 
 TOLERANCE, LOOSE = 0.5, 1.0
@@ -43,72 +39,32 @@ PREDICTIONS = 2
 ROUNDING = 1e-9
 
 
-class Check(NamedTuple):
-    """What came of one run; ``finding`` is None if it could not be made here. ``other_hardware``: it was made
-    on another processor or accelerator, or with other threads, which rounds sums otherwise.
-    """
-
-    spec_hash: str
-    run: str
-    finding: Finding | None
-    detail: str
-    other_hardware: bool = False
-
-    @property
-    def contradicts(self) -> bool:
-        """Whether the run differs, and not only by what other hardware can do."""
-        return self.finding == "differs" and not self.other_hardware
-
-
 def name_of(run: Mapping[Any, Any]) -> str:
     """The name of a run, from a row of ``runs()``; the start of its hash tells variants apart."""
     names = (run[name] for name in ("dataset", "scenario", "clients", "method", "seed"))
     return f"{run_name(*names)} ({run['spec_hash'][:8]})"
 
 
-def drawable(bundle: Bundle, filters: Mapping[str, Any] | None = None) -> pd.DataFrame:
-    """The bundle's runs, by spec hash, that the filters leave and that running again has to end alike.
-
-    Raises:
-        RequestError: there is none.
+def drawable(bundle: Bundle, filters: Mapping[str, Any]) -> pd.DataFrame:
+    """The bundle's runs, by spec hash, that the filters leave and that running again has to end alike; none
+    is a ``RequestError``.
     """
-    runs = bundle.runs(**(filters or {}), state=SETTLED).sort_values("spec_hash", ignore_index=True)
+    runs = bundle.runs(**filters, state=SETTLED).sort_values("spec_hash", ignore_index=True)
     if runs.empty:
         problem = "no run that is asked for is done, diverged or not_applicable: nothing to verify"
         raise RequestError(f"bundle {bundle.folder}: {problem}")
     return runs
 
 
-def draw(bundle: Bundle, count: int, seed: int, filters: Mapping[str, Any] | None = None) -> pd.DataFrame:
+def draw(runs: pd.DataFrame, bundle: Bundle, count: int, seed: int) -> pd.DataFrame:
     """A sample without replacement of the runs of ``drawable``: one of every method, as far as it reaches,
-    then any. Methods are as likely as each other, and so are the runs of one. Raises as ``drawable``.
+    then any. Methods are as likely as each other, and so are the runs of one.
     """
-    runs = drawable(bundle, filters)
     generator = streams.generator(seed, "verify", bundle.hash)
-    shuffled = runs.iloc[generator.permutation(len(runs))]
-    methods = generator.permutation(sorted(set(runs["method"]))).tolist()
-    is_first = ~shuffled["method"].duplicated()
-    first_runs = shuffled[is_first].sort_values("method", key=lambda names: names.map(methods.index))
-    sample = pd.concat([first_runs, shuffled[~is_first]]).head(count)
+    shuffled = runs.sample(frac=1, random_state=generator)
+    firsts = shuffled.drop_duplicates("method").sample(frac=1, random_state=generator)
+    sample = pd.concat([firsts, shuffled.drop(firsts.index)]).head(count)
     return sample.sort_values("spec_hash", ignore_index=True)
-
-
-def obstacles(sample: pd.DataFrame, data_gap: Callable[[str], str]) -> list[Check]:
-    """The runs of a sample that cannot be made here, and why. ``data_gap`` is that of ``make_plan``."""
-    checks = []
-    for run in sample.to_dict("records"):
-        try:
-            DATASETS.named(run["dataset"])
-            code = fingerprint.code(run["method"])
-            reason = data_gap(run["dataset"])
-            for part, number in (("engine", code.engine_numerics), ("method", code.method_numerics)):
-                if run[f"{part}_numerics"] != number:
-                    reason = f"made with {part} numerics {run[f'{part}_numerics']}, here is {number}"
-        except RequestError as error:
-            reason = str(error)
-        if reason:
-            checks.append(Check(run["spec_hash"], name_of(run), None, reason))
-    return checks
 
 
 def make_again(
@@ -119,28 +75,37 @@ def make_again(
     display: Display,
     execute: Execute = execute,
     build: Build = build_federation,
-) -> list[Check]:
-    """Run a sample as a sweep does, into a database that is thrown away, and compare. Raises as ``Sweep``."""
+) -> pd.DataFrame:
+    """Run a sample as a sweep does, into a database that is thrown away, and compare.
+
+    Returned is a row a run: the ``finding`` of ``compare`` with its ``detail``, and whether the run was made
+    on ``other_hardware``: another processor or accelerator, or other threads, which round sums otherwise.
+
+    Raises:
+        RequestError: as ``Sweep``; a run is by code of other numerics than is here.
+    """
+    runs = sample.to_dict("records")
+    for run in runs:
+        code = fingerprint.code(run["method"])
+        if (run["method_numerics"], run["engine_numerics"]) != (code.method_numerics, code.engine_numerics):
+            raise RequestError(f"{name_of(run)} is by code of other numerics than is here: nothing to verify")
     specs = map(RunSpec.model_validate_json, sample["spec"])
     plan = make_plan((Planned(spec, spec.method) for spec in specs), {}, lambda dataset: "")
+    checks = []
     with TemporaryDirectory(prefix="bench-") as folder:
         url = f"sqlite:///{Path(folder, 'runs.db')}"
         Sweep(plan, url, roots, pool, display, execute, build).run()
         with open_store(url, create=False) as store:
             new_runs = {row["spec_hash"]: row for row in store.runs().to_dict("records")}
-            return [
-                _check(bundle, run, store, new_runs.get(run["spec_hash"]))
-                for run in sample.to_dict("records")
-            ]
-
-
-def _check(bundle: Bundle, stated: Mapping[Any, Any], store: Store, new: Mapping[Any, Any] | None) -> Check:
-    if new is None:
-        return Check(stated["spec_hash"], name_of(stated), None, "not made: its method is held back")
-    finding, detail = compare(bundle, stated, store, new)
-    its, mine = _hardware(bundle, stated), _hardware(store, new)
-    is_other = any(its[name] != mine[name] for name in its.keys() & mine.keys())
-    return Check(stated["spec_hash"], name_of(stated), finding, detail, is_other)
+            for run in runs:
+                finding, detail, is_other = "not checked", "its method is held back", False
+                if new := new_runs.get(run["spec_hash"]):
+                    finding, detail = compare(bundle, run, store, new)
+                    its, mine = _hardware(bundle, run), _hardware(store, new)
+                    is_other = any(its[name] != mine[name] for name in its.keys() & mine.keys())
+                check = {"spec_hash": run["spec_hash"], "run": name_of(run), "finding": finding}
+                checks.append({**check, "detail": detail, "other_hardware": is_other})
+    return pd.DataFrame(checks)
 
 
 def _hardware(tables: Tables, run: Mapping[Any, Any]) -> dict[str, Any]:
@@ -154,22 +119,19 @@ def _hardware(tables: Tables, run: Mapping[Any, Any]) -> dict[str, Any]:
 
 def compare(
     tables: Tables, stated: Mapping[Any, Any], here: Tables, new: Mapping[Any, Any]
-) -> tuple[Finding | None, str]:
+) -> tuple[str, str]:
     """How a run that was made again here compares with what is stated of it, given the rows of both.
 
     ``equal``: every count is the same, those by class and areas, too, where both have them, and so is the
     traffic. ``close``: for every stage and rule the pooled test accuracy is within ``TOLERANCE`` (``LOOSE``
     but for ``best_val``) or within ``PREDICTIONS`` of each other. Else, and where the clients are others or
-    the run ended otherwise, it ``differs``.
+    the run ended otherwise, it ``differs``. A run that this machine cannot make is ``not checked``.
     """
     ending = f"it ended here as {new['state']}: {new['reason']}"
-    if new["state"] not in SETTLED:  # that says something about this machine
-        return None, ending
-    if new["partition_hash"] != stated["partition_hash"]:
-        hashes = f"{stated['partition_hash'][:12]}, here {new['partition_hash'][:12]}"
-        return "differs", f"other clients: partition {hashes}"
-    if new["state"] != stated["state"]:
-        return "differs", f"{ending}; the bundle says {stated['state']}"
+    if new["state"] not in SETTLED:
+        return "not checked", ending
+    if (new["state"], new["partition_hash"]) != (stated["state"], stated["partition_hash"]):
+        return "differs", f"{ending}, or on other clients; the bundle says {stated['state']}"
     if new["state"] != "done":
         return "equal", ending
     first, second = _numbers(tables, stated), _numbers(here, new)
@@ -185,7 +147,7 @@ def compare(
     shares: pd.Series = (its["percent"] - mine["percent"]).abs() / limits
     widest: Any = shares.idxmax()
     numbers = f"test accuracy {its['percent'][widest]:.2f} %, here {mine['percent'][widest]:.2f} %"
-    detail = f"{numbers} ({widest[0]} model, rule {widest[1]}); {limits[widest]:.2f} points are allowed"
+    detail = f"{numbers} ({' '.join(widest)}); {limits[widest]:.2f} points are allowed"
     return ("close" if shares[widest] <= 1 + ROUNDING else "differs"), detail
 
 
@@ -211,18 +173,11 @@ def _pooled(accuracies: pd.DataFrame) -> pd.DataFrame:
     return pooled.assign(percent=100 * pooled["correct"] / pooled["samples"])
 
 
-def counted(checks: Sequence[Check]) -> str:
-    """How many runs came out as what, and how many of them were made on other hardware."""
-    counts = Counter(check.finding or "not checked" for check in checks)
-    text = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
-    count = sum(check.other_hardware for check in checks)
-    return f"{text}; {count} made on other hardware" if count else text
-
-
-def outcome(checks: Sequence[Check]) -> str:
+def outcome(checks: pd.DataFrame) -> str:
     """``contradicted`` if a run differs that was made on the same hardware, ``agreed`` if every one was made
     and none differs, else ``incomplete``.
     """
-    if any(check.contradicts for check in checks):
+    findings = checks["finding"]
+    if (findings.eq("differs") & ~checks["other_hardware"]).any():
         return "contradicted"
-    return "agreed" if all(check.finding in ("equal", "close") for check in checks) else "incomplete"
+    return "agreed" if findings.isin(["equal", "close"]).all() else "incomplete"

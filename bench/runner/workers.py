@@ -1,48 +1,113 @@
-"""Worker processes: one for each slot, so that the death of one touches one run."""
+"""Orders to make runs, and worker processes: one for each slot, so that the death of one touches one run."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
 from multiprocessing import get_context
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from bench.engine.result import RunResult
 from bench.environment import describe
-from bench.errors import RequestError, unknown
+from bench.errors import NoDataError, NotApplicableError, unknown
 from bench.process import end_with_parent
-from bench.runner.order import Execute, Order, attempt, outcome
 from bench.runner.policy import PER_GPU
+from bench.spec import RunSpec
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
+OUT_OF_MEMORY = (  # torch raises plain errors for these
+    "DefaultCPUAllocator: can't allocate memory",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a worker is to run: a spec, with folders of raw files, on a device, with so many threads.
+
+    shrink           how many times smaller than usual the blocks of clients are
+    checkpoint       the file in which the run is saved every so many ``minutes``, if it is
+    federation_hash  of the federation that the run is to be made on, where that is known
+    federation       the file that holds the federation, if there is one
+    """
+
+    spec: RunSpec
+    roots: tuple[str, ...]
+    device: str
+    threads: int
+    shrink: int = 1
+    checkpoint: Path | None = None
+    minutes: float = 0.0
+    federation_hash: str = ""
+    federation: Path | None = None
+
+
+Execute = Callable[[Order], RunResult]
+
+
+def attempt(execute: Execute, order: Order) -> RunResult:
+    """Execute an order and return its outcome; no exception leaves."""
+    try:
+        return execute(order)
+    except (Exception, SystemExit) as error:
+        return outcome(error)
+    finally:
+        if order.device.startswith("cuda"):  # other runs share the GPU's memory
+            import torch
+
+            torch.cuda.empty_cache()
+
+
+def outcome(error: BaseException) -> RunResult:
+    """The state that an exception, the one being handled, stands for."""
+    if isinstance(error, NoDataError):
+        return RunResult("no_data", str(error))
+    if isinstance(error, NotApplicableError):
+        return RunResult("not_applicable", str(error))
+    is_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    is_memory = is_memory or any(text in str(error) for text in OUT_OF_MEMORY)
+    lines = str(error).strip().splitlines()
+    reason = ": ".join((type(error).__name__, *lines[:1]))
+    return RunResult("oom" if is_memory else "failed", reason, traceback.format_exc())
+
+
+# Pools of workers -------------------------------------------------------------------------------
+
 
 class Lost(RunResult):
-    """The outcome of a run whose worker was killed or could not be reached: another try may end otherwise."""
+    """What came of a run whose worker was killed or could not be reached: another try may end otherwise."""
 
 
-class Pool(Protocol):
+class Pool:
     """What makes the runs, one at a time in each slot: processes here, or machines of a cluster.
 
     ``devices`` has the device (``cpu``, ``cuda:0``) of each slot; a run has so many ``threads``.
     ``elsewhere``: a cluster chooses the machine of each run and sees that there is room.
     """
 
-    devices: tuple[str, ...]
-    threads: int
-    elsewhere: bool
+    elsewhere = False
+
+    def __init__(self, devices: tuple[str, ...], threads: int) -> None:
+        self.devices, self.threads = devices, threads
 
     def open(self, execute: Execute, timeout: float | None) -> None:
         """Get ready to execute orders with a function, each within so many seconds."""
+        self._execute, self._timeout = execute, timeout
 
     def start(self, slot: int, order: Order) -> Future[RunResult]:
         """Begin a run; nothing of the slot's last run may reach it."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """End everything, also in the middle of a run, and also if it has ended before."""
@@ -54,9 +119,7 @@ def thread_variables(threads: int) -> AbstractContextManager[Any]:
 
 
 def attempt_on_node(execute: Execute, order: Order, timeout: float | None) -> RunResult:
-    """Execute an order on this machine of a cluster, in a process that dies, hangs and runs out of memory
-    alone.
-    """
+    """Execute an order on this machine of a cluster, in a process of its own."""
     with thread_variables(order.threads), closing(LocalPool((order.device,), order.threads)) as pool:
         pool.open(execute, timeout)
         return pool.start(0, order).result()
@@ -85,28 +148,30 @@ def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int
     change the last bits of sums, so their number must not follow from how many runs there are.
     """
     gpus = [] if devices == "cpu" else visible_gpus()
-    if devices == "cuda" and not gpus:
-        raise RequestError("--devices cuda: no GPU is visible, there is cpu alone")
     here = gpus or ["cpu"]
-    names = here if devices in (None, "cuda") else str(devices).split(",")
+    is_all = devices is None or (devices == "cuda" and gpus)
+    names = here if is_all else str(devices).split(",")
     for name in names:
         if name not in here:
-            raise RequestError(f"--devices: {unknown('device', name, ['cpu', *gpus])}")
+            raise unknown("device for --devices", name, ["cpu", *gpus])
     default = cores() if names == ["cpu"] else min(PER_GPU * len(names), max(cores(), len(names)))
     count = max(1, min(jobs or default, runs))
     return LocalPool(tuple(names[index % len(names)] for index in range(count)), threads or 1)
 
 
 class Worker:
-    """A process that executes orders with a function, one at a time, in an executor of the standard library.
-    It loads the function, and with it what runs need, before there is any order.
-    """
+    """A process that executes orders with a function, one at a time, and loads it before there are any."""
 
     def __init__(self, execute: Execute) -> None:
         self._execute = execute
         self._executor = ProcessPoolExecutor(1, get_context("spawn"), prepare)
-        with _interrupts_held():
-            self._loaded = self._executor.submit(_load, execute)
+        can_hold = hasattr(signal, "pthread_sigmask")
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if can_hold else set()
+        try:  # a process that starts now hears no interrupt
+            self._loaded = self._executor.submit(callable, execute)  # to unpickle it loads what runs need
+        finally:
+            if can_hold:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
         (self._process,) = (self._executor._processes or {}).values()
 
     def make(self, order: Order, timeout: float | None) -> RunResult:
@@ -125,43 +190,27 @@ class Worker:
         return self._process.exitcode or 0
 
 
-def _load(execute: Execute) -> None:
-    """Do nothing: to unpickle the function has loaded what runs need."""
-
-
 def prepare() -> None:
-    """Set up a worker to end with the sweep, and not by an interrupt, which the parent alone handles."""
+    """Set up a worker to end with the sweep, and not by an interrupt, which the parent alone handles. What it
+    prints goes to standard error.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.dup2(2, 1)
     end_with_parent()
 
 
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """A process that is started meanwhile hears no interrupt."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-class LocalPool:
+class LocalPool(Pool):
     """A worker for each slot, and a thread that waits for it."""
 
-    elsewhere = False
-
     def __init__(self, devices: tuple[str, ...], threads: int) -> None:
-        self.devices, self.threads = devices, threads
+        super().__init__(devices, threads)
         self._waiting = ThreadPoolExecutor(len(devices), "worker")
         self._workers: list[Worker | None] = []
         self._is_closed = False
 
     def open(self, execute: Execute, timeout: float | None) -> None:
         """Start the workers, which load what runs need while the sweep prepares."""
-        self._execute, self._timeout = execute, timeout
+        super().open(execute, timeout)
         self._workers = [Worker(execute) for _ in self.devices]
 
     def start(self, slot: int, order: Order) -> Future[RunResult]:
@@ -169,17 +218,14 @@ class LocalPool:
         return self._waiting.submit(self._make, slot, order)
 
     def _make(self, slot: int, order: Order) -> RunResult:
-        """What comes of an order; it was made on this machine. The next run of a slot whose worker has ended
-        starts a new one.
-        """
+        """What comes of an order. The next run of a slot whose worker has ended starts a new one."""
         try:
             worker = self._workers[slot] = self._workers[slot] or Worker(self._execute)
             if self._is_closed:  # before it was among the workers, so that ``close`` has not seen it
                 worker.end()
             result = worker.make(order, self._timeout)
-            is_broken = result.state == "failed" and order.device != "cpu"  # some errors of a device stay
-            if is_broken or result.state == "oom":
-                self._end(slot)
+            if result.state == "oom" or (result.state == "failed" and order.device != "cpu"):
+                self._end(slot)  # some errors of a device stay
         except TimeoutError:
             self._end(slot)
             result = RunResult("failed", f"timed out after {self._timeout:g} s")
@@ -191,7 +237,7 @@ class LocalPool:
                 result = Lost("failed", f"the worker process died (killed by signal {-code})")
         except Exception as error:  # no process to be had, or one that cannot take the function or the order
             self._end(slot)
-            result = outcome(error, order.device)
+            result = outcome(error)
         result.environment = describe(order.device, self.threads)
         return result
 
@@ -208,12 +254,8 @@ class LocalPool:
         self._waiting.shutdown(cancel_futures=True)
 
 
-class OwnProcess(LocalPool):
+class OwnProcess(Pool):
     """Makes runs in this process, one after the other: of methods that no other process can import."""
-
-    def open(self, execute: Execute, timeout: float | None) -> None:
-        """Take what is to be executed."""
-        self._execute = execute
 
     def start(self, slot: int, order: Order) -> Future[RunResult]:
         """Make a run, to its end."""

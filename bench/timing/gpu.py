@@ -22,7 +22,7 @@ from bench.engine.execute import run
 from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.nn.base import CLIENT_MODELS
-from bench.runner.order import outcome
+from bench.runner.workers import outcome
 from bench.spec import RunSpec
 
 TOLERANCE = 1e-5
@@ -110,7 +110,7 @@ def memory_runs_out(device: str) -> Finding:
         try:
             return run(spec, federation, device, block_size).state
         except Exception as error:
-            return outcome(error, device).state
+            return outcome(error).state
 
     with torch.cuda.device(device):
         torch.cuda.empty_cache()

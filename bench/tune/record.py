@@ -15,8 +15,6 @@ from bench.replacement import replacing_file
 from bench.spec import RunSpec
 from bench.tune.tuning import STAGE, Tuning, Value, numerics
 
-PACKAGES = ("numpy", "optuna", "torch")
-
 State = Literal["complete", "pruned", "cut", "diverged", "oom", "failed"]
 """``cut``: fewer client epochs were left than it used. ``pruned`` is in records of version 0.2.0 alone."""
 
@@ -55,8 +53,8 @@ class Winner(_Part):
 
 
 class Record(_Part):
-    """A finished search, called ``study`` in its file. ``cell`` is the default configuration's spec without
-    its seed, ``clients`` the hash of the federation that the trials were made on.
+    """A finished search. ``study`` is its name, ``cell`` the default configuration's spec without its seed,
+    ``clients`` the hash of the federation that the trials were made on.
     """
 
     format: Literal[1] = 1
@@ -95,14 +93,10 @@ def winner_of(trials: Sequence[Trial]) -> Winner | None:
     return max(candidates, key=lambda winner: winner.validation, default=None)
 
 
-def client_epochs(trials: Sequence[Trial]) -> float:
-    """Client epochs that trials used."""
-    return sum(trial.client_epochs for trial in trials)
-
-
 def record(tuning: Tuning, clients: str, winner: Winner, trials: Sequence[Trial]) -> Record:
     """The record of a search on these clients whose budget is used up."""
-    defaults = (trial.validation for trial in trials if trial.parameters == tuning.default)
+    used = sum(trial.client_epochs for trial in trials)
+    default = next((trial for trial in trials if trial.parameters == tuning.default), None)
     return Record(
         study=tuning.name,
         cell=tuning.spec.cell_tree(),
@@ -110,25 +104,20 @@ def record(tuning: Tuning, clients: str, winner: Winner, trials: Sequence[Trial]
         space=tuning.space,
         seeds=tuning.seeds,
         budget=Budget(trials=tuning.trials, client_epochs=tuning.budget),
-        used=Budget(trials=len(trials), client_epochs=client_epochs(trials)),
+        used=Budget(trials=len(trials), client_epochs=used),
         numerics=numerics(tuning.spec.method),
-        packages={"bench": __version__, **{name: version(name) for name in PACKAGES}},
+        packages={"bench": __version__, **{name: version(name) for name in ("numpy", "optuna", "torch")}},
         winner=winner,
-        default_validation=next(defaults, None),
+        default_validation=default.validation if default else None,
         trials=tuple(trials),
     )
 
 
-def file_name(spec: RunSpec) -> str:
-    """The name of the file for a spec's cell."""
-    return f"{spec.method}-{spec.dataset}-{spec.scenario}-{spec.clients}.json"
-
-
 def write(folder: Path, result: Record) -> Path:
     """Write a record; the file is there in full or not at all. Raises ``OSError`` where it cannot be."""
-    path = folder / file_name(result.spec)
+    spec = result.spec
+    path = folder / f"{spec.method}-{spec.dataset}-{spec.scenario}-{spec.clients}.json"
     folder.mkdir(parents=True, exist_ok=True)
     with replacing_file(path) as temporary:
-        text = json.dumps(result.model_dump(mode="json"), indent=1) + "\n"
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(json.dumps(result.model_dump(mode="json"), indent=1) + "\n")
     return path

@@ -7,11 +7,16 @@ beside nor how long a run takes decides anything, and a search that was stopped 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.trial import create_trial
+
+from bench import streams
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.metric_names import ACCURACY
@@ -19,13 +24,14 @@ from bench.runner.plan import Step
 from bench.spec import RunSpec
 from bench.store import Store, open_store
 from bench.store.store import Stored, stored_runs
-from bench.tune.proposals import propose
-from bench.tune.record import Record, State, Trial, client_epochs, record, winner_of, write
+from bench.tune.record import Record, State, Trial, record, winner_of, write
 from bench.tune.trial import CLIENT_EPOCHS
 from bench.tune.tuning import STAGE, Tuning, numerics
 
 EPSILON = 1e-6
 """Client epochs that are nothing but rounding."""
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 class TrialRun(NamedTuple):
@@ -74,7 +80,7 @@ class Search:
         """Look where the search stands now; returned are the trials that have ended since the last look."""
         known, default = len(self.trials), self.tuning.configurations.index(self.tuning.default)
         first_ids = {place: min(run.id for run in runs.values()) for place, runs in self.runs.items()}
-        places = [place for place in sorted(first_ids, key=first_ids.__getitem__) if place != default]
+        places = sorted(first_ids.keys() - {default}, key=first_ids.__getitem__)
         self.trials, self.to_run = [], []
         for place in (default, *places):
             self._try_out(place)
@@ -91,11 +97,33 @@ class Search:
         specs = self.tuning.specs(self.tuning.configurations[place])
         self.to_run = [spec for spec in specs if spec.seed not in runs]
         if not self.to_run:
-            seed_runs = [runs[seed] for seed in self.tuning.seeds]
-            self.trials.append(_trial(self.tuning, len(self.trials), place, seed_runs, self._epochs_left()))
+            self.trials.append(self._trial(place, [runs[seed] for seed in self.tuning.seeds]))
+
+    def _trial(self, place: int, runs: Sequence[TrialRun]) -> Trial:
+        """A trial of these runs. One that used more client epochs than were left is cut: it has no number."""
+        usual = self.tuning.run_epochs / len(self.tuning.seeds)  # of a run that cannot say what it used
+        epochs = sum(usual if run.client_epochs is None else run.client_epochs for run in runs)
+        left = self._epochs_left()
+        state, validation, reason = "complete", None, ""
+        if failed := [run for run in runs if run.state != "searched"]:
+            state, reason = failed[0].state, failed[0].reason
+        elif epochs > left + EPSILON:
+            state = "cut"
+            reason = f"it takes {epochs:,.0f} client epochs, {left:,.0f} were left: more --trials grant more"
+        else:
+            validation = sum(run.validation or 0.0 for run in runs) / len(runs)
+        return Trial(
+            number=len(self.trials),
+            parameters=self.tuning.configurations[place],
+            state=cast(State, state),
+            validation=validation,
+            client_epochs=min(epochs, left),
+            seconds=sum(run.seconds for run in runs),
+            reason=reason,
+        )
 
     def _epochs_left(self) -> float:
-        return self.tuning.budget - client_epochs(self.trials)
+        return self.tuning.budget - sum(trial.client_epochs for trial in self.trials)
 
     def _used_up(self) -> str:
         """The part of the budget that allows no other trial as dear as the dearest so far, or a plain one."""
@@ -106,42 +134,32 @@ class Search:
             return "client epochs"
         return "space" if len(self.trials) >= len(self.tuning.configurations) else ""
 
-    def steps(self) -> list[Step]:
-        """The runs that come next and were not asked for before."""
-        specs = [spec for spec in self.to_run if spec.hash not in self.pending]
-        self.pending |= {spec.hash for spec in specs}
-        return [Step(Planned(spec, spec.method), "missing", to_run=True) for spec in specs]
 
-
-def _trial(tuning: Tuning, number: int, place: int, runs: Sequence[TrialRun], left: float) -> Trial:
-    """A trial of these runs. One that has used more client epochs than were left is cut: it has no number."""
-    usual = tuning.run_epochs / len(tuning.seeds)  # of a run that cannot say what it used
-    epochs = sum(usual if run.client_epochs is None else run.client_epochs for run in runs)
-    failed_run = next((run for run in runs if run.state != "searched"), None)
-    state, validation, reason = "complete", None, ""
-    if failed_run is not None:
-        state, reason = failed_run.state, failed_run.reason
-    elif epochs > left + EPSILON:
-        state = "cut"
-        reason = f"it takes {epochs:,.0f} client epochs, {left:,.0f} were left: more --trials grant more"
-    else:
-        validation = sum(run.validation or 0.0 for run in runs) / len(runs)
-    return Trial(
-        number=number,
-        parameters=tuning.configurations[place],
-        state=cast(State, state),
-        validation=validation,
-        client_epochs=min(epochs, left),
-        seconds=sum(run.seconds for run in runs),
-        reason=reason,
-    )
-
-
-def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | None = None) -> None:
-    """Give searches their stored runs, or those of some spec hashes; ones by code of other numerics are a
-    ``RequestError``.
+def propose(tuning: Tuning, trials: Sequence[Trial]) -> int:
+    """The number of a configuration that was not tried before: the suggestion of the tree-structured Parzen
+    estimator for these trials, or a random one where that was tried. It follows from the search's name and
+    the trials.
     """
-    filters = {} if hashes is None else {"spec_hash": list(hashes)}
+    stream = streams.generator(0, "tuning", tuning.name, len(trials))
+    sampler = optuna.samplers.TPESampler(seed=int(stream.integers(2**32)), multivariate=True)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    space: dict[str, BaseDistribution]
+    space = {key: CategoricalDistribution(values) for key, values in tuning.space.items()}
+    for trial in trials:
+        if trial.state == "complete":
+            ended = create_trial(value=trial.validation, params=dict(trial.parameters), distributions=space)
+            study.add_trial(ended)
+    number_of = tuning.configurations.index
+    taken = {number_of(trial.parameters) for trial in trials}
+    place = number_of(study.ask(fixed_distributions=space).params)
+    if place not in taken:
+        return place
+    free_places = [index for index in range(len(tuning.configurations)) if index not in taken]
+    return free_places[stream.integers(len(free_places))]
+
+
+def read(store: Store, searches: Sequence[Search], **filters: Any) -> None:
+    """Give searches their stored runs; ones by code of other numerics are a ``RequestError``."""
     frame = store.runs(**filters, method=sorted({search.tuning.spec.method for search in searches}))
     scores = store.client_results(frame["id"], stage=STAGE, split="val", rule="best_val", metric=ACCURACY)
     means = scores.groupby("run_id")["value"].mean().to_dict()
@@ -159,10 +177,8 @@ def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | Non
 
 
 def opened_searches(database: str, tunings: Sequence[Tuning]) -> tuple[list[Search], list[Stored]]:
-    """The searches as they are stored, and every stored run.
-
-    Raises:
-        RequestError: as ``read``; more trials are stored than asked for, or runs that are reported.
+    """The searches as they are stored, and every stored run. More trials than are asked for, or runs that are
+    reported, are a ``RequestError``.
     """
     searches = [Search(tuning) for tuning in tunings]
     history = list(stored_runs(database, searches=True).values())
@@ -171,20 +187,16 @@ def opened_searches(database: str, tunings: Sequence[Tuning]) -> tuple[list[Sear
             read(store, searches)
     for search in searches:
         search.look()
-        count, asked = len(search.runs), search.tuning.trials
-        if count > asked:
-            problem = f"{count} trials are done, and --trials is a total: expected {count} or more"
-            raise RequestError(f"{search.tuning.title}: {problem}, got {asked}")
+        if len(search.runs) > search.tuning.trials:
+            problem = f"{len(search.runs)} trials are done, --trials {search.tuning.trials} is a total"
+            raise RequestError(f"{search.tuning.title}: {problem}")
     return searches, history
-
-
-# Whole searches -----------------------------------------------------------------------------------
 
 
 @dataclass
 class Searches:
-    """The searches of a request: those that go on, the records of those that have a winner with their files,
-    and why others have none. ``on_trial`` hears of every trial that has ended.
+    """The searches that go on, the records of those that have a winner with their files, and why others have
+    none. ``on_trial`` hears of every trial that has ended.
     """
 
     going: list[Search]
@@ -196,24 +208,26 @@ class Searches:
     def follow(self, store: Store, states: Mapping[str, str]) -> list[Step]:
         """What else a sweep is to run, given the states of ended runs by spec hash."""
         searches = [search for search in self.going if search.pending & states.keys()]
+        ended = [spec_hash for search in searches for spec_hash in search.pending & states.keys()]
         if searches:
-            read(store, searches, set().union(*(search.pending & states.keys() for search in searches)))
+            read(store, searches, spec_hash=ended)
         for search in searches:
             search.pending -= states.keys()
             for new_trial in search.look():
                 self.on_trial(search, new_trial)
         return self.next_steps(searches)
 
-    def next_steps(self, searches: Sequence[Search]) -> list[Step]:
+    def next_steps(self, searches: Iterable[Search]) -> list[Step]:
         """What is to run of some searches; those that have ended go on no more, and leave a record."""
-        steps = []
+        steps: list[Step] = []
         for search in [*searches]:
-            title, trials = search.tuning.title, search.trials
             if not search.hopeless and not search.ended:
-                steps += search.steps()
+                specs = [spec for spec in search.to_run if spec.hash not in search.pending]
+                search.pending |= {spec.hash for spec in specs}
+                steps += [Step(Planned(spec, spec.method), "missing", to_run=True) for spec in specs]
                 continue
             self.going.remove(search)
-            winner = winner_of(trials)
+            title, trials, winner = search.tuning.title, search.trials, winner_of(search.trials)
             if search.hopeless:
                 self.failed[title] = search.hopeless
             elif winner is None:

@@ -10,7 +10,7 @@ import numpy as np
 from bench.engine.result import RunResult
 from bench.federation.types import TEST, hide_held_out
 from bench.runner import execution
-from bench.runner.order import Order
+from bench.runner.workers import Order
 
 CLIENT_EPOCHS = "client_epochs"
 """Array kept with a search's run: the passes over a client's training items, on average over clients."""

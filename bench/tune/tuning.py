@@ -26,8 +26,6 @@ CLIENT: Space = {
     "client.weight_decay": (0.0, 1e-6, 0.0005, 0.005),
     "client.dropout": (0.0, 0.3, 0.5),
 }
-MOST_OWN = 3
-"""Parameters of its own that a method may have tuned, so that no method searches a larger space."""
 
 STAGE: Final = "trained"
 """The model that is scored: for every method the one that the studies' tables compare."""
@@ -108,19 +106,14 @@ def search_space(spec: RunSpec) -> Space:
     """The space of a spec's method on its data set; it holds the spec's own configuration.
 
     Client settings that are part of the method's algorithm are left alone, and so is the dropout of
-    client models that train on batches: those have none. A method of more than ``MOST_OWN`` tunable
-    parameters is a ``RequestError``.
+    client models that train on batches: those have none.
     """
     kind = METHODS.named(spec.method)
-    axes = kind.Hyper.search_space()
-    if len(axes) > MOST_OWN:
-        problem = f"{spec.method} declares {len(axes)} tunable parameters ({', '.join(axes)})"
-        raise RequestError(f"{problem}; at most {MOST_OWN} are tuned, so that budgets are equal")
     fixed_keys = {f"client.{name}" for name in kind.client}
     if spec.client.batch_size is not None:
         fixed_keys.add("client.dropout")
     space = {key: values for key, values in CLIENT.items() if key not in fixed_keys}
-    space |= {f"method.{name}": tuple(values) for name, values in axes.items()}
+    space |= {f"method.{name}": tuple(values) for name, values in kind.Hyper.search_space().items()}
     defaults = spec.settings()
     for key, values in space.items():
         if defaults[key] not in values:
@@ -158,10 +151,8 @@ def search_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
 def tunings(
     runs: Iterable[Planned], trials: int, seeds: tuple[int, ...]
 ) -> tuple[list[Tuning], dict[str, str]]:
-    """The searches of some planned runs, and the cells that have none with the reason.
-
-    A method that only reads another one's run is tuned with it. A run under attack, with newcomers or of a
-    grid's variant is a ``RequestError``, and so is nothing to tune.
+    """The searches of some planned runs, and the cells that have none with the reason. A method that only
+    reads another one's run is tuned with it. Nothing to tune is a ``RequestError``.
     """
     by_name: dict[str, Tuning] = {}
     reasons: dict[str, str] = {}
@@ -170,8 +161,7 @@ def tunings(
         if reason := no_search(run):
             reasons[run.cell_title] = reason
         elif run.variant or spec.attack or spec.newcomers:
-            kind = run.variant or ("an attack" if spec.attack else "newcomers")
-            raise RequestError(f"{run.cell_title}: expected plain cells to tune, got one with {kind}")
+            raise RequestError(f"{run.cell_title}: expected plain cells to tune, no variants or attacks")
         else:
             tuning = Tuning(spec, search_space(spec), seeds, trials)
             by_name.setdefault(tuning.name, tuning)

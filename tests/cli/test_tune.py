@@ -20,13 +20,13 @@ LOCAL = f"{SEARCH} --trials 2"
 
 
 def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
-    assert bench(LOCAL, "--dry-run").out.endswith("to do, time unknown\n1 search, 1 to do\n")
+    assert bench(LOCAL, "--dry-run").out.endswith("to do, time unknown\n")
     assert not home.exists(), "a dry run writes nothing"
 
     code, out, _ = bench(LOCAL)
     assert code == 0
     assert "trial 1 of 2, local cora non-overlapping 3: complete, validation " in out
-    assert "after 2 of 2 trials and 24 of 24 client epochs" in out  # 2 trials x 2 rounds x 3 epochs x 2 seeds
+    assert "after 2 of 2 trials: " in out
 
     outcome = json.loads(bench(LOCAL, "--json").out)
     (search,) = outcome["finished"]
@@ -55,8 +55,7 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
         (f"-m majority {WHERE}", "nothing to tune: majority"),
         (f"-m local {WHERE} --trials 0", 'value "0" for --trials'),
         (f"-m local {WHERE} --seed 3 --seed 1000", "--seed expects"),
-        (f"-m local {WHERE} --set attack.ratio=0.4", "an attack"),
-        (f"-m local {WHERE} --address here:1", "--address goes with --backend ray"),
+        (f"-m local {WHERE} --set attack.ratio=0.4", "no variants or attacks"),
     ],
 )
 def test_a_wrong_request_writes_nothing(home: Path, bench: Bench, words: str, message: str) -> None:
@@ -65,16 +64,6 @@ def test_a_wrong_request_writes_nothing(home: Path, bench: Bench, words: str, me
     assert message in ended.err
     assert not (home / "tuning.db").exists()
     assert not (home / "tuned").exists()
-
-
-@pytest.mark.slow
-def test_the_dashboards_file_has_the_trials(home: Path, tmp_path: Path, bench: Bench) -> None:
-    assert bench(LOCAL).code == 0
-    before = sorted(home.rglob("*"))
-    file = tmp_path / "searches.log"
-    assert bench(LOCAL, f"--optuna {file}") == (0, f"{file}\n", "")
-    assert file.stat().st_size > 0
-    assert sorted(home.rglob("*")) == before, "nothing was run"
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.engine.result import Code, RunResult
-from bench.runner.order import Order
+from bench.runner.workers import Order
 from bench.spec import RunSpec
 
 CLIENTS = 3
@@ -39,15 +39,8 @@ def instant(order: Order) -> RunResult:
     return outcome(order.spec)
 
 
-def chatty(order: Order) -> RunResult:
-    """Prints before it ends."""
-    print("so much to say")
-    return outcome(order.spec)
-
-
 def told_elsewhere(order: Order) -> RunResult:
-    """Fails unless it is told sources and whole paths, as a machine of a cluster has to be."""
-    assert order.source
+    """Fails unless it is told whole paths, as a machine of a cluster has to be."""
     assert all(Path(root).is_absolute() for root in order.roots)
     return outcome(order.spec)
 
@@ -91,7 +84,6 @@ def scripted(order: Order) -> RunResult:
     began = time.monotonic()
     words = script.get(key, script.get("*", ["done"]))
     word, _, value = words[min(number, len(words) - 1)].partition(" ")
-    print(f"output of attempt {number + 1}", flush=True)
     note = {"shrink": order.shrink, "device": order.device, "pid": os.getpid(), "began": began}
     with log.open("a") as file:
         file.write(json.dumps(note) + "\n")

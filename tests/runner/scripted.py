@@ -13,11 +13,10 @@ from rich.console import Console
 from bench.grids import Planned
 from bench.runner.display import Display
 from bench.runner.execution import Build
-from bench.runner.order import Execute
 from bench.runner.plan import Step, make_plan
 from bench.runner.policy import Level
 from bench.runner.run import Outcome, Sweep
-from bench.runner.workers import Pool
+from bench.runner.workers import Execute, Pool
 from bench.store import open_store
 from bench.store.store import stored_runs
 
@@ -87,6 +86,3 @@ class Scripted:
     def is_begun(self) -> bool:
         """Whether there is a database."""
         return (self.folder / "bench.db").exists()
-
-    def logs(self) -> set[str]:
-        return {path.stem for path in (self.folder / "logs").iterdir()}

@@ -121,27 +121,26 @@ def test_durations_as_people_say_them() -> None:
 @pytest.mark.parametrize(
     ("seconds", "slots", "expected", "time"),
     [
-        ((3600.0, 10.0), 2, 3600.0, "time 60 min on 2 at a time"),
-        ((3600.0, 10.0), 1, 3610.0, "time 60 min on 1 at a time"),
-        ((50.0, 20.0, 50.0), 2, 60.0, "time 1 min on 2 at a time"),
-        ((50.0, 20.0, 50.0), 8, 50.0, "time 50 s on 8 at a time"),
-        ((40.0, None), 2, 40.0, "time 40 s on 2 at a time and 1 run whose time is unknown"),
-        ((None, None), 2, None, "time unknown, no like run is stored"),
+        ((3600.0, 10.0), 2, 3600.0, "60 min on 2 at a time, without 2 runs whose time is unknown"),
+        ((3600.0, 10.0), 1, 3610.0, "60 min on 1 at a time, without 2 runs whose time is unknown"),
+        ((50.0, 20.0, 50.0), 2, 60.0, "1 min on 2 at a time, without 3 runs whose time is unknown"),
+        ((50.0, 20.0, 50.0), 8, 50.0, "50 s on 8 at a time, without 3 runs whose time is unknown"),
+        ((40.0, None), 2, 40.0, "40 s on 2 at a time, without 3 runs whose time is unknown"),
+        ((None, None), 2, None, "unknown"),
     ],
 )
 def test_what_is_to_do_and_how_long_it_takes(
     seconds: tuple[float | None, ...], slots: int, expected: float | None, time: str
 ) -> None:
-    """Beside every run is one whose data are not at hand, which takes no slot."""
+    """Beside every run is one whose data are not at hand, whose time counts as unknown."""
     methods = ("local", "fedavg", "fedprox")[: len(seconds)]
     planned = expand(grid(("cora", "citeseer"), methods, seeds=(0,)))
     like = zip(planned, seconds, strict=False)  # Cora's come first
     estimator = Estimator([took(run.spec, each) for run, each in like if each], "cpu")
     plan = make_plan(planned, {}, lambda dataset: "no" * (dataset != "cora"))
     runs = len(seconds)
-    assert display.to_do(plan, estimator, slots) == (
-        f"{runs} to run, {time}; {runs} more need data that are not here: the sweep tries to download them"
-    )
+    text = display.summary(plan, estimator, slots)
+    assert text == f"{2 * runs} runs: {runs} missing, {runs} no data; {2 * runs} to run, time {time}"
     tree = display.as_json(plan, estimator, slots)
     known = [each for each in seconds if each]
     assert (tree["seconds"], tree["unknown_times"]) == (pytest.approx(expected), seconds.count(None))

@@ -34,11 +34,6 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
         ray_cluster.shutdown()
 
 
-def on_ray(cluster: Cluster) -> RayPool:
-    """Slots for whatever the cluster has room for."""
-    return RayPool(Placement(backend="ray", address=cluster.address), 100)
-
-
 def of_node(node: Any) -> list[psutil.Process]:
     """The processes of a node's workers."""
     raylet = node.all_processes["raylet"][0].process.pid
@@ -46,7 +41,10 @@ def of_node(node: Any) -> list[psutil.Process]:
 
 
 @pytest.mark.slow
-def test_runs_of_a_lost_node_are_made_elsewhere(tmp_path: Path, cluster: Cluster) -> None:
+def test_runs_of_a_lost_node_are_made_elsewhere(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
     nodes = [cluster.add_node(**NODE) for _ in range(2)]
     planned = expand(grid(seeds=tuple(range(6))))
     for name in ("ray", "here"):
@@ -72,7 +70,7 @@ def test_runs_of_a_lost_node_are_made_elsewhere(tmp_path: Path, cluster: Cluster
     killer = threading.Thread(target=kill_when_busy)
     (work.folder / "attempts").mkdir()
     killer.start()
-    outcome = work.sweep(planned, {"*": ["done 2"]}, on_ray(cluster))
+    outcome = work.sweep(planned, {"*": ["done 2"]}, RayPool(Placement(backend="ray"), 100))
     killer.join()
     assert (outcome.counts, outcome.ran, outcome.failed) == ({"done": 12}, 12, 0)
     assert len(lost) == 1

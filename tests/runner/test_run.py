@@ -73,7 +73,7 @@ def test_every_way_in_which_a_run_can_end(work: Scripted) -> None:
         local_runs(0, method=method, clients=(k,))[0] for method, k in zip(methods, clients, strict=True)
     ]
     keys = [f"{method} {k} 0" for method, k in zip(methods, clients, strict=True)]
-    saved = {key: files(work.folder, run.spec.hash) for key, run in zip(keys, planned, strict=True)}
+    saved = {key: checkpoint(work.folder, run.spec.hash) for key, run in zip(keys, planned, strict=True)}
     states = [state for _, state, *_ in ENDS]
     outcome = work.sweep(planned, {key: tries for key, (tries, *_) in zip(keys, ENDS, strict=True)})
     assert outcome.counts == {state: states.count(state) for state in states}
@@ -84,26 +84,17 @@ def test_every_way_in_which_a_run_can_end(work: Scripted) -> None:
         assert [attempt["shrink"] for attempt in attempts] == shrinks, tries
         if shrinks != [1]:
             assert len({attempt["pid"] for attempt in attempts}) == len(shrinks), "a fresh process each time"
-        assert [path.exists() for path in saved[key]] == [stays, False, True], tries
-        log = work.folder / "logs" / f"{row['spec_hash']}.log"
-        assert log.exists() == (state in FAILURES), "only failed runs leave a log"
-        if log.exists():
-            assert log.read_text().startswith(f"output of attempt {len(shrinks)}\n"), "of the last try"
-            assert row["traceback"].endswith(f"log: logs/{log.name} in BENCH_HOME\n")
+        assert saved[key].exists() == stays, tries
     assert "raise ValueError" in work.stored()[keys[1]]["traceback"]
-    assert work.stored()[keys[-1]]["peak_memory"] > 10 * 2**20
     assert work.sweep(planned).counts == {"done": len(ENDS)}
-    assert work.logs() == set()
 
 
-def files(home: Path, spec_hash: str) -> tuple[Path, Path, Path]:
-    """What was saved of a run, what a killed worker left half-written of it, and that of another run."""
-    folder = home / "checkpoints"
-    folder.mkdir(exist_ok=True)
-    paths = (folder / f"{spec_hash}.pt", folder / f"{spec_hash}.4711.tmp", folder / "other.4711.tmp")
-    for file in paths:
-        file.write_text("rounds of days")
-    return paths
+def checkpoint(home: Path, spec_hash: str) -> Path:
+    """What was saved of a run."""
+    file = home / "checkpoints" / f"{spec_hash}.pt"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("rounds of days")
+    return file
 
 
 def test_a_run_that_hangs_is_stopped_and_the_rest_goes_on(work: Scripted) -> None:
@@ -184,9 +175,7 @@ def test_workers_are_told_device_and_threads_and_say_which_code_they_have(
     assert (row["method_numerics"], row["engine_numerics"], row["source_hash"]) == (7, 8, "edited")
 
 
-def test_another_machine_is_told_sources_and_whole_paths(
-    work: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_machine_is_told_whole_paths(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(work.folder)
     work.folder = Path()
     slots = cpu(1, elsewhere=True)
@@ -230,7 +219,7 @@ class Following:
 def test_what_follows_a_run_that_another_sweep_was_at_is_run(work: Scripted) -> None:
     """And nothing that was saved of it stays."""
     first, second = local_runs(0, 1)
-    saved = files(work.folder, first.spec.hash)
+    saved = checkpoint(work.folder, first.spec.hash)
     with open_store(work.url, create=True) as store:
         other = Claims(store)  # of this very process, which is alive
         assert other.take(first.spec.hash)
@@ -244,7 +233,7 @@ def test_what_follows_a_run_that_another_sweep_was_at_is_run(work: Scripted) -> 
         with meanwhile(end):
             work.sweep([], plan=plan, follow_up=Following(first, second))
     assert begun(work) == {"local 3 1"}
-    assert [path.exists() for path in saved] == [False, False, True]
+    assert not saved.exists()
 
 
 def store_like_this_code(store: Store, run: Planned, seconds: float) -> None:

@@ -18,8 +18,8 @@ from scripted import Scripted
 from bench.errors import RequestError
 from bench.grids import expand
 from bench.runner.execution import execute
-from bench.runner.order import Order
 from bench.runner.policy import Placement
+from bench.runner.workers import Order
 
 pytest.importorskip("submitit", reason="needs the extra 'slurm'")
 

@@ -6,11 +6,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_execute import Loaded, chatty, faulty, instant
+from fake_execute import Loaded, faulty, instant
 from fake_runs import grid
 from processes import wait_for, workers_below
 
@@ -18,10 +17,9 @@ from bench.environment import describe
 from bench.errors import RequestError
 from bench.grids import expand
 from bench.runner import workers
-from bench.runner.order import Execute, Order
 from bench.runner.policy import Placement
 from bench.runner.run import opened_pool
-from bench.runner.workers import LocalPool, Lost, choose, cores
+from bench.runner.workers import Execute, LocalPool, Lost, Order, choose, cores
 
 PLANNED = expand(grid(methods=("local",), seeds=(0, 1, 2)))
 ORDER = Order(PLANNED[0].spec, (), "cpu", 1)
@@ -64,16 +62,6 @@ def test_an_interrupt_while_a_process_still_imports_does_not_end_it(
     assert "KeyboardInterrupt" not in capfd.readouterr().err
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_under_its_log_fails_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
-    order = replace(ORDER, log=Path("/dev/full"))
-    for execute, state, reason in ((chatty, "done", ""), (faulty, "failed", "ValueError: first line")):
-        with one(execute) as pool:
-            result = pool.start(0, order).result()
-            assert (result.state, result.reason) == (state, reason)
-
-
 def test_a_slot_a_core_and_threads_that_do_not_follow_from_the_number_of_runs() -> None:
     assert len(choose("cpu", None, None, runs=1000).devices) == cores()
     assert choose("cpu", None, None, runs=1).devices == ("cpu",)
@@ -99,7 +87,7 @@ def test_slots_on_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
             choose(wrong, None, None, runs=9)
     gpus.clear()
     assert set(choose(None, None, None, runs=9).devices) == {"cpu"}
-    with pytest.raises(RequestError, match="no GPU is visible, there is cpu"):
+    with pytest.raises(RequestError, match="unknown device for --devices 'cuda': there is cpu"):
         choose("cuda", None, None, runs=9)
 
 
@@ -122,21 +110,15 @@ def test_on_a_node_a_run_ends_as_here_and_says_which_machine_made_it() -> None:
 @pytest.mark.parametrize(
     ("placement", "words"),
     [
-        (Placement(slurm=("partition=gpu",)), "--slurm goes with --backend slurm"),
-        (
-            Placement(backend="slurm", address="head:6379"),
-            "--address goes with --backend ray, got --backend slurm",
-        ),
         (Placement(backend="ray"), r"pip install 'pfl-bench\[ray\]'$"),
         (Placement(backend="slurm"), r"pip install 'pfl-bench\[slurm\]'$"),
     ],
 )
-def test_options_of_another_backend_and_missing_extras_are_refused(
+def test_missing_extras_are_refused(
     placement: Placement, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Without the extras, of which what does not go together does not speak."""
     for name, package in (("ray", "ray"), ("slurm", "submitit")):
         monkeypatch.delitem(sys.modules, f"bench.runner.{name}_workers", raising=False)
         monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(RequestError, match=f"^{words}|^--backend .*: {words}"):
+    with pytest.raises(RequestError, match=f"^--backend .*: {words}"):
         opened_pool(placement, 1, tmp_path)

@@ -16,14 +16,14 @@ from rich.console import Console
 from bench.engine.result import RunResult
 from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.runner.display import Display
-from bench.runner.order import Order
 from bench.runner.run import Sweep
+from bench.runner.workers import Order, OwnProcess
 from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.bundle import write_bundle
 from bench.store.store import stored_runs
 from bench.tune.record import Record, winner_of
-from bench.tune.search import Searches, TrialRun, opened_searches
+from bench.tune.search import Searches, TrialRun, opened_searches, propose
 from bench.tune.tuning import Tuning
 
 from . import toy_tuning as toy
@@ -127,6 +127,21 @@ def test_an_exhausted_space_ends_the_search() -> None:
     assert (len(where.trials), where.ended) == (4, "space")
 
 
+def test_proposals_follow_from_the_trials_and_are_new() -> None:
+    search = tuning(trials=20)
+    trials = go_on(search).trials[:15]
+    first = propose(search, trials)
+    assert propose(search, trials) == first
+    assert first not in {search.configurations.index(trial.parameters) for trial in trials}
+    assert propose(search, trials[:14]) != first
+
+
+def test_the_space_is_numbered_with_the_last_parameter_fastest() -> None:
+    search = tuning(space={"client.learning_rate": (0.001, 0.01), "client.dropout": (0.0, 0.5)})
+    configurations = [tuple(configuration.values()) for configuration in search.configurations]
+    assert configurations == [(0.001, 0.0), (0.001, 0.5), (0.01, 0.0), (0.01, 0.5)]
+
+
 # Whole searches on the sweep -----------------------------------------------------------------------
 
 NAME = "local-cora-non-overlapping-3.json"
@@ -146,7 +161,7 @@ def run(
 ) -> Searches:
     going, _ = opened_searches(url(home), tunings)
     searches = Searches(going, home, on_trial)
-    steps, pool = searches.next_steps(going), toy.Here(("cpu",) * slots, 1)
+    steps, pool = searches.next_steps(going), OwnProcess(("cpu",) * slots, 1)
     display = Display(Console(file=io.StringIO()), only_notes=True)
     where = {"home": home, "follow_up": searches.follow}
     sweep = Sweep(steps, url(home), (), pool, display, execute, build, **where)
@@ -206,7 +221,7 @@ def test_a_larger_total_goes_on_and_a_smaller_one_is_refused(tmp_path: Path) -> 
     run(tmp_path, [tuning(trials=9)])
     assert read(tmp_path).trials[:4] == first.trials
     before = stored(tmp_path)
-    with pytest.raises(RequestError, match=r"9 trials are done.* expected 9 or more, got 8"):
+    with pytest.raises(RequestError, match="9 trials are done, --trials 8 is a total"):
         run(tmp_path, [tuning(trials=8)])
     pd.testing.assert_frame_equal(stored(tmp_path), before)
 

@@ -12,7 +12,7 @@ from bench.errors import NoDataError
 from bench.federation.build import build
 from bench.grids import Filters, expand, load_grid
 from bench.tune.apply import configurations, tuned
-from bench.tune.record import Record, file_name, winner_of
+from bench.tune.record import Record, winner_of
 from bench.tune.tuning import numerics
 
 FOLDER = Path(__file__).parents[2] / "results" / "tuned"
@@ -32,7 +32,7 @@ def hash_of(key: tuple[Any, ...]) -> str:
 def test_a_search_that_was_whole_and_fair(path: Path) -> None:
     record = Record.model_validate_json(path.read_bytes())
     spec = record.spec
-    assert path.name == file_name(spec)
+    assert path.stem == f"{spec.method}-{spec.dataset}-{spec.scenario}-{spec.clients}"
     assert record.winner == winner_of(record.trials)
     assert record.numerics == numerics(spec.method), "older code: tune again"
     assert record.clients == hash_of(spec.federation_key)

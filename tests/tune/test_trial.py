@@ -14,7 +14,7 @@ from bench.engine.execute import run as engine_run
 from bench.engine.result import RunResult
 from bench.federation.types import TEST, VALIDATION, Federation
 from bench.runner import execution
-from bench.runner.order import Order
+from bench.runner.workers import Order
 from bench.spec import RunSpec
 from bench.tune.trial import CLIENT_EPOCHS, execute
 

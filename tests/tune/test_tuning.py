@@ -56,12 +56,6 @@ def test_a_default_outside_of_the_values_joins_them_and_batches_have_no_dropout(
     assert "client.dropout" not in search_space(resolve("cifar10", "dirichlet0.1", 10, "fedavg", 0))
 
 
-def test_a_parameter_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.tune.tuning.MOST_OWN", 2)
-    with pytest.raises(RequestError, match=r"fedsheafhn declares 3 tunable parameters \(.*\); at most 2"):
-        search_space(spec_of("fedsheafhn"))
-
-
 def test_a_configuration_changes_what_it_names_and_nothing_else() -> None:
     spec = resolve("cora", "non-overlapping", 3, "fedprox", 7)
     overrides = {"client.learning_rate": 0.03, "method.mu": 0.1}
@@ -115,7 +109,7 @@ def test_one_search_serves_a_method_and_those_that_read_its_run() -> None:
 
 
 def test_what_has_no_search() -> None:
-    with pytest.raises(RequestError, match=r"method\.mu=0\.1"):
+    with pytest.raises(RequestError, match="expected plain cells"):
         tunings([planned("fedprox", "method.mu=0.1")], 5, (1000,))
     spec = resolve("coraca", "label-dirichlet", 10, "fedsheafhn", 1000)
     with pytest.raises(RequestError, match="not on hypergraph"):

@@ -6,9 +6,7 @@ import json
 import random
 import resource
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,7 @@ import numpy as np
 
 from bench.engine.result import RunResult
 from bench.resolve import resolve
-from bench.runner.order import Order
-from bench.runner.workers import OwnProcess
+from bench.runner.workers import Order
 from bench.spec import RunSpec
 from bench.tune.record import Record, Winner, record, winner_of, write
 from bench.tune.search import Search, TrialRun
@@ -119,13 +116,6 @@ def answer(order: Order) -> RunResult:
             partition_hash=FakeFederation.hash,
         )
     )
-
-
-class Here(OwnProcess):
-    """In the place of worker processes: an order is executed as it is given."""
-
-    def start(self, slot: int, order: Order) -> Future[RunResult]:
-        return super().start(slot, replace(order, log=None))
 
 
 @contextmanager
