@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import App, Parameter
-from cyclopts.validators import Number
+from cyclopts import App
+from cyclopts.types import NonNegativeInt, PositiveInt
 
 from bench import paths
 from bench.cli import options
 from bench.cli.output import console
 
+if TYPE_CHECKING:
+    from bench.runner.verify import Check
+    from bench.store.bundle import Bundle
 
-def export(
-    out: Path,
-    *,
-    filters: options.RunFilters = options.ALL_RUNS,
-    db: options.Database = None,
-    as_json: options.AsJson = False,
-) -> None:
+
+def export(out: Path, *, filters: options.RunFilters = options.ALL_RUNS, db: options.Database = None) -> None:
     """Write runs that have an outcome as a bundle: a folder of JSON and Parquet files.
 
     The states done, diverged, not_applicable and oom are outcomes.
@@ -35,15 +34,11 @@ def export(
     with open_store(db or paths.default_database(), create=False) as store:
         runs = tables.filter_known_runs(store.runs(), filters.columns)
         count = bundle.write_bundle(store, runs, out)
-    files = {path.name: path.stat().st_size for path in sorted(out.iterdir())}
-    size = sum(files.values())
-    if as_json:
-        print(json.dumps({"bundle": str(out.resolve()), "runs": count, "bytes": size, "files": files}))
-    else:
-        print(f"{out.resolve()}: {display.runs(count)}, {size:,} bytes")
+    size = sum(path.stat().st_size for path in out.iterdir())
+    print(f"{out.resolve()}: {display.runs(count)}, {size:,} bytes")
 
 
-def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: options.AsJson = False) -> None:
+def import_bundle(bundle: Path, /, *, db: options.Database = None) -> None:
     """Check a bundle and write its runs into the database, in one step or not at all.
 
     A stored run that is done, diverged or not applicable stays, and the bundle's is skipped. A stored run
@@ -59,18 +54,15 @@ def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: opti
 
     source = Bundle(bundle)
     counts = bundle_import.import_bundle(db or paths.default_database(), source)
-    if as_json:
-        print(json.dumps({"bundle": source.name, **counts}))
-    else:
-        text = "{added:,} runs added, {replaced:,} in place of failed ones, {skipped:,} skipped"
-        print(f"{source.name}: {text.format(**counts)}: stored already")
+    text = "{added:,} runs added, {replaced:,} in place of failed ones, {skipped:,} skipped"
+    print(f"{source.name}: {text.format(**counts)}: stored already")
 
 
 results = App(name="results", help="Keep a folder of results with one bundle a study and data set.")
 
 
 @results.command
-def add(bundle: Path, /, *, folder: Path, as_json: options.AsJson = False) -> None:
+def add(bundle: Path, /, *, folder: Path) -> None:
     """Put the runs of a bundle into the bundles of the studies and data sets that they belong to.
 
     A run takes the place of one of the same spec, unless it ran out of memory and that did not.
@@ -83,11 +75,7 @@ def add(bundle: Path, /, *, folder: Path, as_json: options.AsJson = False) -> No
     from bench.studies.results_folder import add_runs
     from bench.studies.study import STUDIES
 
-    added = add_runs(Bundle(bundle), folder, STUDIES.all())
-    if as_json:
-        print(json.dumps(added))
-        return
-    for name, count in added.items():
+    for name, count in add_runs(Bundle(bundle), folder, STUDIES.all()).items():
         print(f"{folder / name}: {display.runs(count)} added")
 
 
@@ -95,8 +83,8 @@ def verify(
     bundle: Path,
     /,
     *,
-    sample: options.Count = 3,
-    draw_seed: Annotated[int | None, Parameter(validator=Number(gte=0))] = None,
+    sample: PositiveInt = 3,
+    draw_seed: NonNegativeInt | None = None,
     filters: options.CellFilters = options.ALL_CELLS,
     db: options.Database = None,
     data_root: options.DataRoot = None,
@@ -107,10 +95,9 @@ def verify(
     The bundles that come with the suite are known by their names, which 'bench runs show CELL' prints:
     'bench verify fedsheafhn/cora -m fedavg' makes three shipped runs of FedAvg on Cora again.
 
-    docs/results-format.md says when a run agrees. One that differs and was made on other hardware says
-    nothing; those that ran out of memory are not drawn. Where the bundle was imported, the database keeps
-    what came of every run and calls the bundle verified or contradicted. Exit code 0: all agree; 1: one
-    differs, or nothing can be said of one, and then nothing is marked verified.
+    docs/results-format.md says when a run agrees. Where the bundle was imported, the database calls it
+    verified or contradicted from then on. Exit code 0: all agree; 1: one differs, or nothing can be said of
+    one.
 
     Args:
         bundle: The bundle's folder, or the name of one that comes with the suite.
@@ -120,9 +107,7 @@ def verify(
     from bench.runner import display, workers
     from bench.runner.plan import data_at_hand
     from bench.runner.verify import counted, draw, drawable, make_again, obstacles, outcome
-    from bench.store import open_store
     from bench.store.bundle import SHIPPED, Bundle
-    from bench.store.bundle_import import mark
     from bench.store.connect import Database
 
     roots = paths.data_roots(data_root)
@@ -140,32 +125,42 @@ def verify(
         slots = workers.choose(None, None, None, len(runs))
         checks = make_again(source, runs, roots, slots, display.Display(console(errors=True)))
     result = outcome(checks)
-    state = None
-    if result != "incomplete" and not database.empty():
-        findings = {}
-        for check in checks:
-            if check.finding is not None and (check.finding != "differs" or check.contradicts):
-                findings[check.spec_hash] = check.finding
-        with open_store(url, create=True) as store:
-            state = mark(store, source.hash, findings)
+    state = None if result == "incomplete" or database.empty() else _mark(url, source, checks)
     missed_methods = sorted({*all_runs["method"]} - {*runs["method"]})
     if as_json:
         told = {"bundle": source.name, "draw_seed": seed, "outcome": result, "marked": state}
         rows = [check._asdict() for check in checks]
         print(json.dumps({**told, "methods_not_drawn": missed_methods, "runs": rows}))
         return 0 if result == "agreed" else 1
-    for check in checks:
-        suffix = "; made on other hardware" if check.other_hardware else ""
-        print(f"{check.run}: {check.finding or 'not checked'}: {check.detail}{suffix}")
-    if missed_methods:
-        print(f"not drawn: any run of {', '.join(missed_methods)}: a larger --sample reaches every method")
+    _print_checks(checks, missed_methods)
     share_text = f"{len(runs)} of {display.runs(len(all_runs))} drawn with --draw-seed {seed}"
     mark_text = f"marked {state} in {database.name}" if state else "nothing marked"
     print(f"{source.name}: {result}, {share_text}: {counted(checks)}; {mark_text}")
     return 0 if result == "agreed" else 1
 
 
-database = App(name="db", help="Check the result database, or bring its schema up to date.")
+def _mark(url: str, source: Bundle, checks: Sequence[Check]) -> str | None:
+    """Let a database say of an imported bundle what came of its runs; returned is the bundle's state."""
+    from bench.store import open_store
+    from bench.store.bundle_import import mark
+
+    findings = {}
+    for check in checks:
+        if check.finding is not None and (check.finding != "differs" or check.contradicts):
+            findings[check.spec_hash] = check.finding
+    with open_store(url, create=True) as store:
+        return mark(store, source.hash, findings)
+
+
+def _print_checks(checks: Sequence[Check], missed_methods: Sequence[str]) -> None:
+    for check in checks:
+        suffix = "; made on other hardware" if check.other_hardware else ""
+        print(f"{check.run}: {check.finding or 'not checked'}: {check.detail}{suffix}")
+    if missed_methods:
+        print(f"not drawn: any run of {', '.join(missed_methods)}: a larger --sample reaches every method")
+
+
+database = App(name="db", help="Bring the result database's schema up to date.")
 
 
 @database.command
@@ -177,13 +172,3 @@ def upgrade(*, db: options.Database = None) -> None:
     before = migrate.upgrade(place)
     change = f"{before}, nothing to do" if before == migrate.HEAD else f"{before} to {migrate.HEAD}"
     print(f"{place.name}: schema {change}")
-
-
-@database.command
-def check(*, db: options.Database = None) -> None:
-    """Check that a database is whole and of this version's schema."""
-    from bench.store import connect, migrate
-
-    place = connect.Database(db or paths.default_database())
-    migrate.check(place)
-    print(f"{place.name}: schema {migrate.HEAD}, no damage found")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench import registry
-from bench.comparison import own_method
+from bench.comparison import methods_in
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.federation.scenario import SCENARIOS
@@ -104,6 +104,6 @@ def test_a_package_that_cannot_be_imported_is_named_in_one_line(packages: Path, 
 
 def test_a_method_of_a_package_or_of_the_suite_can_be_named_by_its_file(packages: Path) -> None:
     install(packages, OWN, "bench.methods")
-    assert own_method(packages / "made_up.py") == "made_up_method"
-    assert own_method(Path(inspect.getfile(METHODS.named("ditto")))) == "ditto"
+    assert methods_in(packages / "made_up.py") == ["made_up_method"]
+    assert methods_in(Path(inspect.getfile(METHODS.named("ditto")))) == ["ditto"]
     assert registry.plugin_files() == [], "nothing is found twice"

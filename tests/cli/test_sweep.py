@@ -69,7 +69,6 @@ def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:
     assert detail["spec_hash"] in bench(f"runs show {run['id']}").out
     assert "no run 77" in bench("runs show 77").err
 
-    assert "no damage" in bench("db check").out
     assert "nothing to do" in bench("db upgrade").out
     assert bench(LOCAL, "--seed 1 --timeout-seconds 0.001").code == 1, "a run failed"
 
@@ -88,7 +87,6 @@ def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:
         (f"{CORA} -s published -k 30", "expected 5 clients"),
         (f"{CORA} --db mysql://x/y", "sqlite:///PATH"),
         (f"{CORA} --devices tpu", "--devices"),
-        (f"{CORA} --save-models --backend ray", "--save-models"),
     ],
 )
 def test_a_wrong_request_writes_no_database(home: Path, bench: Bench, words: str, message: str) -> None:
