@@ -15,7 +15,6 @@ import torch
 
 from bench.engine.checkpoint import Checkpoint
 from bench.engine.execute import run
-from bench.engine.kept_models import KeptModels
 from bench.engine.result import RunResult
 from bench.engine.run import default_block_size
 from bench.errors import NoDataError, RequestError
@@ -75,14 +74,13 @@ def _federation(key: FederationKey, roots: tuple[str, ...], file: Path | None, b
 def execute(
     order: Order,
     view: Callable[[Federation], Federation] = lambda federation: federation,
-    kept: KeptModels | None = None,
     run: Callable[..., RunResult] = run,
     build: Build = build,
 ) -> RunResult:
     """Execute an order's spec on a ``view`` of its federation, which is kept for the next ones.
 
-    ``kept`` is given the run's trained models. The outcome says which code this process has: a sweep's files
-    may be edited while it lasts, and a worker that takes the place of another has what was there then.
+    The outcome says which code this process has: a sweep's files may be edited while it lasts, and a worker
+    that takes the place of another has what was there then.
 
     Raises:
         RequestError: the sources here, or the clients that the data make, are others than the order says.
@@ -110,7 +108,7 @@ def execute(
     if order.checkpoint is not None:  # what was saved otherwise differs in the last digits
         made_by = (federation.hash, code.source, torch.__version__, device.type, str(order.threads))
         checkpoint = Checkpoint(order.checkpoint, " ".join(made_by), order.minutes)
-    result = run(spec, federation, order.device, block_size, checkpoint, kept)
+    result = run(spec, federation, order.device, block_size, checkpoint)
     result.code = code
     return result
 

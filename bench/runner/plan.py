@@ -66,12 +66,11 @@ def make_plan(
     rows: Mapping[str, Stored],
     data_gap: Callable[[str], str],
     rerun: Level | None = None,
-    lacks_models: Callable[[RunSpec], bool] = lambda spec: False,
 ) -> list[Step]:
     """Compare a grid's runs with what a database holds.
 
-    ``data_gap`` says why a data set is not at hand. To run is whatever is not settled or stale, and what is
-    done and ``lacks_models``; with ``rerun`` exactly the runs of that level.
+    ``data_gap`` says why a data set is not at hand. To run is whatever is not settled or stale; with
+    ``rerun`` exactly the runs of that level.
     """
     steps = []
     for run in runs:
@@ -79,7 +78,7 @@ def make_plan(
         status, reason = _status(run.spec, row, data_gap)
         is_settled = status in SETTLED
         is_changed = bool(row and is_settled and row.source_hash != fingerprint.of(run.spec).source)
-        is_wanted = not is_settled or (status == "done" and lacks_models(run.spec))
+        is_wanted = not is_settled
         if rerun is not None:
             levels = {"changed": is_changed, "failed": status in FAILURES, "stale": status == "stale"}
             is_wanted = levels[rerun]
