@@ -49,11 +49,7 @@ TASKS_IN_FULL = 3
 
 
 def methods_in(file: Path) -> list[str]:
-    """Names of the methods that a Python file holds, which this process now knows.
-
-    Raises:
-        RequestError: the file cannot be imported, or holds none.
-    """
+    """Names of the methods that a Python file holds, at least one, which this process now knows."""
     module = registry.add_plugin(file)
     names = [name for name, kind in METHODS.all().items() if inspect.getmodule(kind) is module]
     if not names:

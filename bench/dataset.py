@@ -40,7 +40,9 @@ class Dataset(ABC):
     @classmethod
     def whereabouts(cls, sources: Sources) -> str:
         """Where its raw files are at hand, in words; ``embedded`` where it comes with the package."""
-        return "embedded" if cls.embedded else sources.whereabouts(cls.files)
+        if cls.embedded:
+            return "embedded"
+        return "at hand" if all(map(sources.at_hand, cls.files)) else "not at hand"
 
     @abstractmethod
     def load(self, sources: Sources) -> Data:

@@ -31,7 +31,7 @@ def compare(
     metric: options.ByMetric = "accuracy",
     db: options.Database = None,
     data_root: options.DataRoot = None,
-    machine: options.Machine = options.THIS_MACHINE,
+    machines: options.Machines = options.LOCAL,
 ) -> int:
     """Check your own method, run what is missing of it, and say where it stands.
 
@@ -53,8 +53,7 @@ def compare(
     from bench.resolve import parse_overrides
     from bench.runner.display import Display
     from bench.runner.plan import to_run
-    from bench.runner.run import Sweep
-    from bench.runner.workers import choose
+    from bench.runner.run import Sweep, opened_pool
     from bench.site import folder
     from bench.store.store import stored_runs
 
@@ -72,7 +71,7 @@ def compare(
     say(f"{method} keeps the contract", screen)
     rows = stored_runs(database)
     plan = comparison.plan(asked, rows, roots)
-    pool = choose(machine.devices, machine.jobs, machine.threads, len(to_run(plan)))
+    pool = opened_pool(machines, len(to_run(plan)), paths.home())
     if make(Sweep(plan, database, roots, pool, Display(screen), home=paths.home()), rows, screen):
         return 1
     _report(asked, choice, metric, database, out, screen)

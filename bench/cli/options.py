@@ -105,35 +105,24 @@ ALL_CELLS, ALL_RUNS = CellFilters(), RunFilters()
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Machine:
-    """What of this machine runs may use.
+class Machines(Placement):
+    """Where runs are made, and what they may use there.
 
     Args:
         jobs: Runs at a time over all devices; default: one for each core, on GPUs at most four for each.
         threads: Threads of one run; default 1, which two runs side by side use best. May change last digits.
         devices: cpu, cuda, or GPUs such as cuda:0,cuda:1; default: every visible GPU, else cpu.
+        backend: Where runs are made: local (this machine), ray (this machine's Ray cluster or RAY_ADDRESS,
+            with as many --jobs as it has room for) or slurm (a Slurm job each, 32 at a time). On a cluster
+            --devices is cpu or cuda.
+        slurm: What Slurm gives every job, such as partition=gpu; may be given several times.
     """
 
     jobs: PositiveInt | None = None
     threads: PositiveInt | None = None
     devices: str | None = None
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Machines(Machine, Placement):
-    """Where runs are made, and what they may use there.
-
-    Args:
-        backend: Where runs are made: local (this machine), ray (a Ray cluster, with as many --jobs as it has
-            room for) or slurm (a Slurm job each, 32 at a time). On a cluster --devices is cpu or cuda.
-        address: Address of the Ray cluster; default: auto, the one that this machine is part of.
-        slurm: What Slurm gives every job, such as partition=gpu; may be given several times.
-    """
-
     backend: Backend = "local"
-    address: str = "auto"
     slurm: Annotated[tuple[str, ...], _several("--slurm")] = ()
 
 
-THIS_MACHINE, LOCAL = Machine(), Machines()
+LOCAL = Machines()

@@ -87,7 +87,6 @@ def verify(
     draw_seed: NonNegativeInt | None = None,
     filters: options.CellFilters = options.ALL_CELLS,
     db: options.Database = None,
-    data_root: options.DataRoot = None,
     as_json: options.AsJson = False,
 ) -> int:
     """Make a random sample of a bundle's runs again and compare.
@@ -110,7 +109,7 @@ def verify(
     from bench.store.bundle import SHIPPED, Bundle
     from bench.store.connect import Database
 
-    roots = paths.data_roots(data_root)
+    roots = paths.data_roots()
     seed = secrets.randbelow(2**31) if draw_seed is None else draw_seed
     is_shipped = not bundle.exists() and (SHIPPED / bundle).is_dir()
     source = Bundle(SHIPPED / bundle, name=bundle.as_posix()) if is_shipped else Bundle(bundle)
