@@ -161,8 +161,12 @@ def compare(
     devices: str | None = None,
     db: str | None = None,
 ) -> pd.DataFrame:
-    """Run what is missing of a method and return where it stands among the others, as ``bench compare`` does:
-    the columns of ``bench.comparison.standings``.
+    """Run what is missing of a method and return where it stands among the others, as ``bench compare`` does.
+
+    A row names a task and a method (dataset, scenario, clients, point, method, title), the best first, and
+    says what it reaches (rank; mean and std in percent; seeds) and what the method that is compared has over
+    it on the seeds of both: difference in points, its 95 % interval low to high, p_holm, corrected over the
+    method's own tests, and verdict.
 
     The other methods' results come with the suite or from the database; of data that no study has, they are
     made. Clients, scenario and seeds are those of the study unless told otherwise.
@@ -182,7 +186,7 @@ def compare(
     _fill(comparison.plan(asked, stored_runs(database), paths.data_roots()), database, jobs, devices)
     with opened_results(database, own=False) as source:
         _, rows = comparison.compare(source, asked, metric)
-    return comparison.standings(rows)
+    return rows[comparison.STANDINGS]
 
 
 def _fill(plan: Sequence[Step], database: str, jobs: int | None, devices: str | None) -> None:

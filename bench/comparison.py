@@ -18,8 +18,7 @@ from bench.errors import RequestError
 from bench.frames.graded_cells import collect, values_of
 from bench.frames.ranking import TASK, Ranking, rank
 from bench.frames.stored_runs import WHERE, Usual, UsualRuns, usual_of
-from bench.grids import Filters, Grid, Planned, expand, load_grid
-from bench.grids.expand import ad_hoc
+from bench.grids import Filters, Grid, Planned, expand, load_grid, requested_grid
 from bench.grids.experiment import Line
 from bench.metric_names import ACCURACY, Metric
 from bench.report.ranking import task_label
@@ -42,7 +41,10 @@ SEEDS = (0, 1, 2)
 """Seeds on such data unless somebody says otherwise."""
 
 AHEAD = ["difference", "low", "high", "p_holm", "verdict"]
-"""Columns of ``standings`` about the method that is compared and another one."""
+"""What the method that is compared has over another one, on the seeds of both."""
+
+STANDINGS = [*TASK, "method", "title", "rank", "mean", "std", "seeds", *AHEAD]
+"""Columns of ``bench.compare``."""
 
 TASKS_IN_FULL = 3
 """Up to so many tasks have a table of all methods each; of more of them the report has these."""
@@ -66,7 +68,6 @@ class Asked(NamedTuple):
     study: Study
     method: str
     runs: list[Planned]
-    others: list[Planned]
 
 
 def asked(method: str, filters: Filters, overrides: Overrides) -> Asked:
@@ -123,7 +124,7 @@ def _in_study(
         for table in study.experiments
     )
     kind = type(type(study).__name__, (type(study),), {"experiments": experiments})
-    return Asked(kind(), method, runs, [])
+    return Asked(kind(), method, runs)
 
 
 def _without_study(rivals: Study, method: str, filters: Filters, overrides: Overrides) -> Asked:
@@ -131,26 +132,27 @@ def _without_study(rivals: Study, method: str, filters: Filters, overrides: Over
     names = [line.method for line in rivals.lines if line.method == line.runs and line.method != method]
     filters = replace(filters, seeds=filters.seeds or SEEDS)
     shared = {key: value for key, value in overrides.items() if not key.startswith("method.")}
-    runs = expand(ad_hoc(replace(filters, methods=(method,))), overrides=overrides)
-    others = expand(ad_hoc(replace(filters, methods=tuple(names))), overrides=shared)
+    runs = expand(requested_grid(None, replace(filters, methods=(method,))), overrides=overrides)
+    runs += expand(requested_grid(None, replace(filters, methods=tuple(names))), overrides=shared)
     columns = {Column(*run.names[:3]) for run in runs}
-    return Asked(data_study(filters.datasets[0], columns, {*names, method})(), method, runs, others)
+    return Asked(data_study(filters.datasets[0], columns, {*names, method})(), method, runs)
 
 
 def plan(asked: Asked, rows: Mapping[str, Stored], roots: tuple[Path, ...]) -> list[Step]:
     """What a database lacks of the runs; those of the method are made again where other sources made them."""
-    data_gap = data_at_hand(roots)
-    steps = make_plan(asked.runs, rows, data_gap)
-    own = [replace(step, to_run=step.to_run or step.changed) for step in steps]
-    return [*own, *make_plan(asked.others, rows, data_gap)]
+    steps = []
+    for step in make_plan(asked.runs, rows, data_at_hand(roots)):
+        is_changed = step.changed and step.planned.method == asked.method
+        steps.append(replace(step, to_run=step.to_run or is_changed))
+    return steps
 
 
 def usual_runs(asked: Asked) -> UsualRuns:
-    """The usual settings: those of the study's grids, and of the method those of its runs planned here."""
+    """The usual settings: those of the study's grids, and those of the runs planned here."""
     usual = usual_of(asked.study.grids)
     drawn = {where[:3] for where, one in usual.items() if one.per_seed}
     own: UsualRuns = {}
-    for run in [*asked.runs, *asked.others]:
+    for run in asked.runs:
         spec, per_seed = run.spec, run.names[:3] in drawn
         cell = spec.cell_on_any_partition if per_seed else spec.cell
         # Of several points of a column the first is the usual one.
@@ -199,17 +201,6 @@ def compare(source: Tables, asked: Asked, metric: Metric = ACCURACY) -> tuple[Ra
     return ranking, rows.sort_values(["task", "rank"], kind="stable", ignore_index=True)
 
 
-def standings(rows: pd.DataFrame) -> pd.DataFrame:
-    """All methods in every task of the method, the best first.
-
-    A row names the task and the method (dataset, scenario, clients, point, method, title), says what it
-    reaches (rank; mean and std in percent; seeds) and what the method that is compared has over it on the
-    seeds of both: difference in points, its 95 % interval low to high, p_holm, corrected over the method's
-    own tests, and verdict.
-    """
-    return rows[[*TASK, "method", "title", "rank", "mean", "std", "seeds", *AHEAD]]
-
-
 def tables(rows: pd.DataFrame) -> list[Table]:
     """All methods of each task, the best first, in 80 columns; none of many tasks."""
     found = []
@@ -227,8 +218,8 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
 
 def sentences(method: str, ranking: Ranking, rows: pd.DataFrame) -> list[str]:
-    """The method's place, the number of its clients below the baseline, what it has over the best other one,
-    and who it is significantly better and worse than, by task; and its mean rank over several tasks.
+    """The method's place, the number of its clients below the baseline, and what it has over the best other
+    one, by task; over several tasks its mean rank, and who it is significantly better and worse than.
     """
     lines = []
     for place, task in rows.groupby("label", sort=False):
@@ -236,21 +227,16 @@ def sentences(method: str, ranking: Ranking, rows: pd.DataFrame) -> list[str]:
         below = f"{number(own['below'], '.1f')} clients below {ranking.baseline_title}"
         lines.append(f"{place}: place {own['rank']} of {len(task)}, {below}.")
         lines.append(f"{place}: {_against_best(others.iloc[0])}.")
-        lines += _significant(str(place), others["title"], others["verdict"])
     if (count := rows["task"].nunique()) > 1:
         place = f"Over {count} tasks"
         overall = ranking.ranks.set_index("method").loc[method]
         ends = f"95 % interval {overall['low']:.2f} to {overall['high']:.2f}"
         lines.append(f"{place}: mean rank {overall['rank']:.2f} of {len(ranking.ranks)} ({ends}).")
         tests = of_one(method, ranking.over_tasks)
-        lines += _significant(place, tests["second"].map(ranking.titles), tests["verdict"])
+        for verdict in ("better", "worse"):
+            names = tests.loc[tests["verdict"] == verdict, "second"].map(ranking.titles)
+            lines += [f"{place}: significantly {verdict} than {', '.join(names)}."] if len(names) else []
     return lines
-
-
-def _significant(place: str, titles: pd.Series[str], verdicts: pd.Series[str]) -> list[str]:
-    """The methods that the one compared is significantly better and worse than; nothing of none."""
-    named = {verdict: ", ".join(titles[verdicts == verdict]) for verdict in ("better", "worse")}
-    return [f"{place}: significantly {verdict} than {names}." for verdict, names in named.items() if names]
 
 
 def _against_best(best: pd.Series[Any]) -> str:

@@ -99,5 +99,4 @@ def _report(asked: Asked, choice: Filters, metric: Metric, database: str, out: P
         screen.print(rich_table(table))
     for line in comparison.sentences(asked.method, ranking, rows):
         screen.print(line, markup=False)
-    pairs = f"{study.name}/ranking/pairs.csv has the tests of all pairs"
-    screen.print(f"Report: {out / folder.INDEX}; {pairs}.", markup=False)
+    screen.print(f"Report: {out / folder.INDEX}", markup=False)

@@ -53,10 +53,9 @@ def report(
         from bench.studies.shipped import opened_results
         from bench.studies.study import STUDIES
 
-        workers = os.cpu_count() or 1
         with (
             opened_results(db, own, shipped=shipped) as source,
-            Drawings(paths.home() / "figures", workers, pdf=pdf) as drawings,
+            Drawings(paths.home() / "figures", os.cpu_count() or 1, pdf=pdf) as drawings,
         ):
             studies = with_data_studies(STUDIES.all(), filters.dataset, source.runs())
             contents = write(compose(source, request, studies, drawings=drawings), out, drawings, stamp)

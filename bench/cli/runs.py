@@ -17,8 +17,7 @@ app = App(name="runs", help="List stored runs, show or delete them, and say what
 HASH = 12
 """Digits of a hash that a table shows."""
 
-STATE_HELP = "Only this state; may be given several times."
-States = Annotated[tuple[State, ...], Parameter(show_default=False, help=STATE_HELP)]
+States = Annotated[tuple[State, ...], Parameter(show_default=False, help="Only this state, or several.")]
 SETTINGS_HELP = "Only runs with this setting, such as method.mu=0.1; may be given several times."
 SomeSettings = Annotated[options.Settings, Parameter(help=SETTINGS_HELP)]
 

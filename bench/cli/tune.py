@@ -16,6 +16,7 @@ from bench.cli import options
 from bench.cli.output import console, say
 
 if TYPE_CHECKING:
+    from bench.grids import Planned
     from bench.tune.search import Searches
     from bench.tune.show import Standing
 
@@ -35,10 +36,9 @@ def tune(
 ) -> int:
     """Tune methods by validation accuracy; the same command again goes on where it stopped.
 
-    bench sweep --use-tuned runs what a search that is done has found (BENCH_HOME/tuned). Without --grid, -d
-    and -m say what to tune: with 10 clients, in the data set's first scenario, unless -k and -s say
-    otherwise. --seed are the seeds of the search's runs, 1000 and 1001 unless given: seeds of reports, 0 to
-    19, are refused.
+    bench sweep --use-tuned runs what a search has found (BENCH_HOME/tuned). Without --grid, -d and -m say
+    what to tune: with 10 clients, in the data set's first scenario, unless -k and -s say otherwise. --seed
+    are the seeds of the search's runs, 1000 and 1001 unless given: those of reports, 0 to 19, are refused.
 
     Args:
         grid: Name of a grid (tuning_fedsheafhn, ...) or a TOML file.
@@ -50,8 +50,6 @@ def tune(
     """
     roots = paths.data_roots(data_root)
 
-    from bench.grids import expand, requested_grid
-    from bench.resolve import parse_overrides
     from bench.runner import plan
     from bench.runner.display import Display
     from bench.runner.run import Sweep, opened_pool
@@ -61,12 +59,7 @@ def tune(
     from bench.tune.tuning import search_seeds, tunings
 
     seeds = search_seeds(filters.seed)
-    choice = filters.of_grid()
-    # One partition is tuned on, that of protocol.partition_seed, also where a grid has one a seed.
-    base = requested_grid(grid, choice)
-    base = base.model_copy(update={"seeds": seeds[:1], "partition_per_seed": False})
-    runs = expand(base, replace(choice, seeds=()), parse_overrides(settings))
-    requests, reasons = tunings(runs, trials, seeds)
+    requests, reasons = tunings(_cells(grid, filters, settings, seeds[0]), trials, seeds)
     home = paths.home()
     database = db or f"sqlite:///{home / 'tuning.db'}"
     searches, timings = opened_searches(database, requests)
@@ -89,6 +82,19 @@ def tune(
     sweep = Sweep(steps, database, roots, pool, display, trial.execute, home=home, follow_up=result.follow)
     result.give_up(sweep.run().left)
     return _print_results(result, notes, as_json)
+
+
+def _cells(
+    grid: str | None, filters: options.RunFilters, settings: Sequence[str], seed: int
+) -> list[Planned]:
+    """The cells to tune, on the partition of protocol.partition_seed, also where a grid has one a seed."""
+    from bench.grids import expand, requested_grid
+    from bench.resolve import parse_overrides
+
+    choice = filters.of_grid()
+    base = requested_grid(grid, choice)
+    base = base.model_copy(update={"seeds": (seed,), "partition_per_seed": False})
+    return expand(base, replace(choice, seeds=()), parse_overrides(settings))
 
 
 def _print_searches(
