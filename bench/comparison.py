@@ -46,9 +46,6 @@ AHEAD = ["difference", "low", "high", "p_holm", "verdict"]
 STANDINGS = [*TASK, "method", "title", "rank", "mean", "std", "seeds", *AHEAD]
 """Columns of ``bench.compare``."""
 
-TASKS_IN_FULL = 3
-"""Up to so many tasks have a table of all methods each; of more of them the report has these."""
-
 
 def methods_in(file: Path) -> list[str]:
     """Names of the methods that a Python file holds, at least one, which this process now knows."""
@@ -71,21 +68,16 @@ class Asked(NamedTuple):
 
 
 def asked(method: str, filters: Filters, overrides: Overrides) -> Asked:
-    """What to compare a method on: in the first study that has all data sets of ``filters``; a data set that
-    no study has with the methods of a paper on such data, in settings of one's own.
-
-    Raises:
-        RequestError: a wrong name or override, or no study has all of several data sets.
+    """What to compare a method on: in the first study that has the data set of ``filters``; without one with
+    the methods of a paper on such data, in settings of one's own. A wrong name or override is a
+    ``RequestError``.
     """
-    rivals, *_ = [RIVALS[DATASETS.named(name).family] for name in filters.datasets]
+    (dataset,) = filters.datasets
+    rivals = RIVALS[DATASETS.named(dataset).family]
     for name in [rivals, *STUDIES.all()]:
         study = STUDIES.named(name)()
-        grids = {dataset: _grid_on(study, dataset, method) for dataset in filters.datasets}
-        if None not in grids.values():
-            return _in_study(study, method, grids, filters, overrides)
-    if len(filters.datasets) > 1:
-        datasets = ", ".join(filters.datasets)
-        raise RequestError(f"no study compares methods on all of {datasets}: name fewer data sets")
+        if grid := _grid_on(study, dataset, method):
+            return _in_study(study, method, grid, filters, overrides)
     return _without_study(STUDIES.named(rivals)(), method, filters, overrides)
 
 
@@ -102,9 +94,7 @@ def _grid_on(study: Study, dataset: str, method: str) -> Grid | None:
     return None
 
 
-def _in_study(
-    study: Study, method: str, grids: Mapping[str, Any], filters: Filters, overrides: Overrides
-) -> Asked:
+def _in_study(study: Study, method: str, grid: Grid, filters: Filters, overrides: Overrides) -> Asked:
     """The method in all tables of a study that compare methods, under settings of its own.
 
     Overrides are for the method's own hyper-parameters: all else is as the other methods have it.
@@ -113,18 +103,13 @@ def _in_study(
         if not key.startswith("method."):
             problem = "a comparison keeps the protocol and client model of the other methods"
             raise RequestError(f"--set {key}: {problem}; only method.* can be set")
-    runs: list[Planned] = []
-    for dataset, grid in grids.items():
-        runs += expand(grid, replace(filters, datasets=(dataset,)), overrides)
     guest = Line(method, settings=overrides)
-    experiments = tuple(
-        replace(table, guests=(guest,), host=study.baseline)
-        if table.competes and not table.main  # a main table shows whatever its columns hold
-        else table
-        for table in study.experiments
-    )
-    kind = type(type(study).__name__, (type(study),), {"experiments": experiments})
-    return Asked(kind(), method, runs)
+    experiments = []
+    for table in study.experiments:
+        has_guest = table.competes and not table.main  # a main table shows whatever its columns hold
+        experiments.append(replace(table, guests=(guest,), host=study.baseline) if has_guest else table)
+    kind = type(type(study).__name__, (type(study),), {"experiments": tuple(experiments)})
+    return Asked(kind(), method, expand(grid, filters, overrides))
 
 
 def _without_study(rivals: Study, method: str, filters: Filters, overrides: Overrides) -> Asked:
@@ -162,15 +147,11 @@ def usual_runs(asked: Asked) -> UsualRuns:
 
 def compare(source: Tables, asked: Asked, metric: Metric = ACCURACY) -> tuple[Ranking, pd.DataFrame]:
     """The ranking of all methods over the tasks of the method's runs, and where it stands in each: a row a
-    task and method with numbers, the best first.
+    task and method with numbers, the best first. Without any numbers to compare it is a ``RequestError``.
 
-    To the columns of ``Ranking.cells`` come title, label (the task in words), rank (1 the best mean; equal
-    means share it), seeds, what the method that is compared has over this one on the seeds of both
-    (``AHEAD``), corrected over its own tests in the task, and of the method itself below (mean number of its
-    clients below the baseline).
-
-    Raises:
-        RequestError: no run of the method has numbers, or no other method has any in its tasks.
+    To the columns of ``Ranking.cells`` come title, label (the task in words), rank (equal means share it),
+    seeds, ``AHEAD``, corrected over the method's own tests in the task, and of the method itself below (mean
+    number of its clients below the baseline).
     """
     study, method = asked.study, asked.method
     results = collect(source, [study], metric, usual_runs=usual_runs(asked))
@@ -202,7 +183,7 @@ def compare(source: Tables, asked: Asked, metric: Metric = ACCURACY) -> tuple[Ra
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """All methods of each task, the best first, in 80 columns; none of many tasks."""
+    """All methods of each task, the best first, in 80 columns; the report has those of many."""
     found = []
     for label, task in rows.groupby("label", sort=False):
         texts = {
@@ -214,7 +195,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
             "Verdict": task["verdict"].fillna("-"),
         }
         found.append(listing("others", str(label), pd.DataFrame(texts).set_index("Method")))
-    return found if len(found) <= TASKS_IN_FULL else []
+    return found if len(found) <= 3 else []
 
 
 def sentences(method: str, ranking: Ranking, rows: pd.DataFrame) -> list[str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def compare(
     file: Path,
     *,
-    dataset: options.Datasets,
+    dataset: options.OneDataset,
     scenario: options.Scenarios = (),
     clients: options.ClientCounts = (),
     seed: options.Seeds = (),
@@ -42,7 +42,6 @@ def compare(
 
     Args:
         file: A Python file with one class that extends bench.engine.method.Method.
-        dataset: A data set, or several: -d cora,citeseer.
         seed: These seeds, such as 0-4,7, in place of those of the study.
         settings: A setting of your method, such as method.mu=0.1; may be given several times.
         out: Folder for the report.
@@ -51,8 +50,8 @@ def compare(
     from bench.contract.checks import check
     from bench.grids import Filters
     from bench.resolve import parse_overrides
-    from bench.runner.display import Display
-    from bench.runner.plan import to_run
+    from bench.runner import display
+    from bench.runner.plan import Estimator, to_run
     from bench.runner.run import Sweep, opened_pool
     from bench.site import folder
     from bench.store.store import stored_runs
@@ -61,7 +60,7 @@ def compare(
     method, *more = comparison.methods_in(file)
     if more:
         raise RequestError(f"{file.name}: expected one method, got {', '.join([method, *more])}")
-    choice = Filters(dataset, scenario, clients, (), seed)
+    choice = Filters((dataset,), scenario, clients, (), seed)
     asked = comparison.asked(method, choice, parse_overrides(settings))
     if problems := [finding for finding in check(method) if finding.problem]:
         for finding in problems:
@@ -72,7 +71,10 @@ def compare(
     rows = stored_runs(database)
     plan = comparison.plan(asked, rows, roots)
     pool = opened_pool(machines, len(to_run(plan)), paths.home())
-    if make(Sweep(plan, database, roots, pool, Display(screen), home=paths.home()), rows, screen):
+    if any(step.planned.method != method for step in to_run(plan)):
+        screen.print(display.table(plan, Estimator(rows.values(), pool.devices[0])))
+    sweep = Sweep(plan, database, roots, pool, display.Display(screen), home=paths.home())
+    if make(sweep, rows, screen):
         return 1
     _report(asked, choice, metric, database, out, screen)
     return 0

@@ -102,20 +102,18 @@ def make(sweep: Sweep, rows: Mapping[str, Stored], notes: Console, as_json: bool
     steps, devices = sweep.plan, sweep.pool.devices
     summary = display.summary(steps, Estimator(rows.values(), devices[0]), len(devices))
     if count := sum(step.changed and not step.to_run for step in steps):
-        reason = f"the code has changed since {count:,} of the stored runs"
-        say(f"note: {reason}, its numerics version has not", notes)
+        say(f"note: the code of {count:,} stored runs has changed, its numerics version has not", notes)
     is_any = any(step.to_run for step in steps)
     if is_any:
         say(summary, notes)
     start = time.monotonic()
     outcome = sweep.run()
     took = display.duration(time.monotonic() - start)
+    ended = f"{display.runs(len(steps))}: {display.states(outcome.counts)}; took {took}"
     if as_json:
         print(json.dumps({"counts": outcome.counts, "ran": outcome.ran, "left": outcome.left}))
-    elif is_any:
-        say(f"{display.runs(len(steps))}: {display.states(outcome.counts)}; took {took}")
     else:
-        say(f"{summary}; nothing to run")
+        say(ended if is_any else f"{summary}; nothing to run")
     return 1 if outcome.failed else 0
 
 
