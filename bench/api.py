@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -22,12 +23,11 @@ from bench.errors import RequestError
 from bench.federation.build import build
 from bench.frames.whole_frames import whole_frame
 from bench.grids import Filters, expand, requested_grid
-from bench.grids.expand import Planned
 from bench.metric_names import ACCURACY, Metric
 from bench.resolve import Overrides, resolve
 from bench.runner import fingerprint
 from bench.runner.display import Display
-from bench.runner.plan import data_at_hand, make_plan, to_run
+from bench.runner.plan import Step, data_at_hand, make_plan, to_run
 from bench.runner.run import Sweep
 from bench.runner.workers import OwnProcess, Pool, choose
 from bench.spec import RunSpec
@@ -142,7 +142,8 @@ def sweep(
     choice = Filters(tuple(datasets), tuple(scenarios), tuple(clients), names, tuple(seeds))
     runs = expand(requested_grid(grid, choice), choice, settings)
     database = db or paths.default_database()
-    fill(runs, database, jobs, devices)
+    plan = make_plan(runs, stored_runs(database), data_at_hand(paths.data_roots()))
+    _fill(plan, database, jobs, devices)
     with open_store(database, create=False) as store:
         return whole_frame("runs", store, filters={"spec_hash": [run.spec.hash for run in runs]})
 
@@ -154,15 +155,18 @@ def compare(
     clients: int | None = None,
     scenario: str | None = None,
     seeds: Iterable[int] = (),
-    study: str | None = None,
     settings: Overrides | None = None,
     metric: Metric = ACCURACY,
     jobs: int | None = None,
     devices: str | None = None,
     db: str | None = None,
 ) -> pd.DataFrame:
-    """Run what is missing of a method and return where it stands among the others, as ``bench compare`` does:
-    the columns of ``bench.comparison.standings``.
+    """Run what is missing of a method and return where it stands among the others, as ``bench compare`` does.
+
+    A row names a task and a method (dataset, scenario, clients, point, method, title), the best first, and
+    says what it reaches (rank; mean and std in percent; seeds) and what the method that is compared has over
+    it on the seeds of both: difference in points, its 95 % interval low to high, p_holm, corrected over the
+    method's own tests, and verdict.
 
     The other methods' results come with the suite or from the database; of data that no study has, they are
     made. Clients, scenario and seeds are those of the study unless told otherwise.
@@ -174,37 +178,31 @@ def compare(
     choice = Filters(
         (dataset,), (scenario,) if scenario else (), (clients,) if clients else (), (), tuple(seeds)
     )
-    its_study, runs, others = comparison.asked(study, name, choice, settings or {})
+    asked = comparison.asked(name, choice, settings or {})
     for finding in check(name):
         if finding.problem:
             raise RequestError(f"{name}: {finding.rule}: {finding.problem}")
     database = db or paths.default_database()
-    fill([*runs, *others], database, jobs, devices, redo_changed=True)
+    _fill(comparison.plan(asked, stored_runs(database), paths.data_roots()), database, jobs, devices)
     with opened_results(database, own=False) as source:
-        return comparison.standings(comparison.compare(source, its_study, name, runs, metric, others))
+        _, rows = comparison.compare(source, asked, metric)
+    return rows[comparison.STANDINGS]
 
 
-def fill(
-    runs: Iterable[Planned],
-    database: str,
-    jobs: int | None,
-    devices: str | None,
-    redo_changed: bool = False,
-) -> None:
-    """Make those of the runs that a database lacks; with ``redo_changed`` also those stored of other code.
+def _fill(plan: Sequence[Step], database: str, jobs: int | None, devices: str | None) -> None:
+    """Make those runs of a plan that a database lacks.
 
     The methods of a notebook's cell run in this process, which alone knows them, and always anew: nobody can
     tell whether their code has changed.
     """
-    roots = paths.data_roots()
-    plan = make_plan(runs, stored_runs(database), data_at_hand(roots))
-    if redo_changed:
-        plan = comparison.with_changed(plan)
     in_cells = {name for name, kind in METHODS.all().items() if kind.__module__ == "__main__"}
     plan = [replace(step, to_run=step.to_run or step.spec.method in in_cells) for step in plan]
     is_own = any(step.spec.method in in_cells for step in plan)
     pool: Pool = choose(devices, 1 if is_own else jobs, None, len(to_run(plan)))
     if is_own:
         pool = OwnProcess(pool.devices, pool.threads)
-    screen = Console(highlight=False, force_jupyter=False)
-    Sweep(plan, database, roots, pool, Display(screen), home=None if is_own else paths.home()).run()
+    # a cell of a notebook shows a terminal's progress bar, which no widget is needed for
+    is_terminal = "ipykernel" in sys.modules or None
+    display = Display(Console(highlight=False, force_terminal=is_terminal, force_jupyter=False))
+    home = None if is_own else paths.home()
+    Sweep(plan, database, paths.data_roots(), pool, display, home=home).run()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bench.data import Data, Family
-from bench.own_data import of_torch_geometric, say
+from bench.own_data import of_torch_geometric
 from bench.registry import Kind
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
@@ -40,7 +40,9 @@ class Dataset(ABC):
     @classmethod
     def whereabouts(cls, sources: Sources) -> str:
         """Where its raw files are at hand, in words; ``embedded`` where it comes with the package."""
-        return "embedded" if cls.embedded else sources.whereabouts(cls.files)
+        if cls.embedded:
+            return "embedded"
+        return "at hand" if all(map(sources.at_hand, cls.files)) else "not at hand"
 
     @abstractmethod
     def load(self, sources: Sources) -> Data:
@@ -63,11 +65,10 @@ class Dataset(ABC):
             RequestError: it is no graph with one kind of nodes and one label a node, or its numbers are not
                 plain (``bench.own_data``).
         """
-        graph, done = of_torch_geometric(data, whole)
+        graph = of_torch_geometric(data, whole)
 
         def load(self: Dataset, sources: Sources) -> Data:
             """The graph that was given."""
-            say(name, done)
             return graph
 
         members = {

@@ -40,9 +40,6 @@ def first_problem(error: ValidationError, section: str = "", with_input: bool = 
     return f"{place}: {detail['msg']}" + (f", got {detail['input']!r}" if with_input else "")
 
 
-LISTS = ("method", "dataset", "scenario", "grid")
-"""Kinds that have a command which lists all: ``bench methods``."""
-
 FEW = 12
 """An error lists up to so many names."""
 
@@ -55,6 +52,4 @@ def unknown(kind: str, name: str, names: Iterable[str]) -> RequestError:
         hint = f"did you mean '{matches[0]}'?"
     else:
         hint = f"there is {', '.join(options[:FEW]) or 'none'}{', ...' if len(options) > FEW else ''}"
-    if len(options) > FEW and kind in LISTS:
-        hint += f" ('bench {kind}s' lists all)"
     return RequestError(f"unknown {kind} '{name}': {hint}")

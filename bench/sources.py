@@ -106,19 +106,14 @@ class Sources:
         """The path of the file, or else of the archive that holds it."""
         return self.locate(file) or (self.locate(file.archive) if file.archive else None)
 
-    def whereabouts(self, files: Sequence[RawFile]) -> str:
-        """``at hand`` or ``not at hand``; of a data set without raw files ``embedded``."""
-        if not files:
-            return "embedded"
-        return "at hand" if all(self.at_hand(file) for file in files) else "not at hand"
-
     def get(self, file: RawFile) -> Path:
-        """Path of the checked file, downloaded if need be; raises as ``get_all``."""
+        """Path of a checked file; as ``get_all``."""
         return self.get_all([file])[0]
 
     def get_all(self, files: Sequence[RawFile]) -> list[Path]:
-        """``get`` for several files. What is not to be had is a ``NoDataError`` that names all of it, a wrong
-        checksum a ``RequestError``.
+        """Paths of checked files, downloaded if need be.
+
+        What is not to be had is a ``NoDataError`` that names all of it, a wrong checksum a ``RequestError``.
         """
         missing_files = [file for file in files if self.locate(file) is None]
         for place, file in enumerate(missing_files):

@@ -76,7 +76,6 @@ class FGGP(FedAvg):
     name = "fggp"
     title = "FGGP"
     reference = "Wan et al., AAAI 2024"
-    predicts_with = ("prototypes", "prototype_classes")
     families = ("graph",)
     client_models = ("gcn",)
     stage = "trained"

@@ -161,7 +161,7 @@ def test_unknown_names_list_what_there_is() -> None:
     assert "fedavg, local" in far
     many = [f"method{letter}" for letter in "abcdefghijklmnop"]
     assert "methodb" not in str(unknown("method", "methoda_", many)), "a near name alone is enough"
-    assert "methodl, ... ('bench methods' lists all)" in str(unknown("method", "foo", many))
+    assert str(unknown("method", "foo", many)).endswith("methodl, ...")
     assert "did you mean" not in str(unknown("method", "gradmix", ["fedpub_gradient"]))
 
 

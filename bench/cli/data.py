@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import App, Parameter
-from cyclopts.validators import Number
+from cyclopts import App
 
 from bench import paths
 from bench.cli import options
@@ -15,14 +13,6 @@ from bench.cli.output import console, say, table
 from bench.errors import NoDataError
 
 app = App(name="data", help="Fetch and describe the data sets, and exchange their clients.")
-
-PartitionSeed = Annotated[
-    int | None, Parameter(validator=Number(gte=0), help="Default: the data set's, or that of a file.")
-]
-Split = Annotated[
-    tuple[float, float, float] | None,
-    Parameter(negative="", help="Percent of training, validation and test items; default: as of the seed."),
-]
 
 
 @app.command
@@ -45,8 +35,6 @@ def fetch(*, dataset: options.OneDataset, data_root: options.DataRoot = None) ->
 def stats(
     *,
     dataset: options.OneDataset | None = None,
-    scenario: options.OneScenario | None = None,
-    clients: options.OneClientCount | None = None,
     data_root: options.DataRoot = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -59,8 +47,6 @@ def stats(
 
     Args:
         dataset: One data set; default: every data set, those not at hand with a line that says so.
-        scenario: Scenario of the clients; default: those of the papers' tables.
-        clients: Number of clients; default: those of the papers' tables.
     """
     roots = paths.data_roots(data_root)
 
@@ -68,11 +54,7 @@ def stats(
     from bench.studies.dataset_tables import dataset_tables, texts  # with the studies
     from bench.studies.study import STUDIES
 
-    described = [
-        (study.data_table.at(scenario, clients), study.published)
-        for study in STUDIES.all().values()
-        if study.data_table
-    ]
+    described = [(each, study.published) for study in STUDIES.all().values() if (each := study.data_table)]
     screen, records = console(100, errors=as_json), []
     for kind in [DATASETS.named(dataset)] if dataset else DATASETS.all().values():
         try:
@@ -102,11 +84,10 @@ def export_clients(
     dataset: options.OneDataset,
     scenario: options.OneScenario,
     clients: options.OneClientCount,
-    partition_seed: PartitionSeed = None,
-    split: Split = None,
-    data_root: options.DataRoot = None,
 ) -> None:
     """Write the clients of a data set into FILE (NPZ): ids, split masks and their hash.
+
+    They are those of the data set's own partition seed and split.
 
     Args:
         file: The file to write; its arrays are described in docs/extending.md.
@@ -116,9 +97,7 @@ def export_clients(
     from bench.federation.build import build
 
     protocol = DATASETS.named(dataset).protocol
-    seed = protocol.partition_seed if partition_seed is None else partition_seed
-    roots = paths.data_roots(data_root)
-    written = build(dataset, scenario, clients, seed, split or protocol.split, roots)
+    written = build(dataset, scenario, clients, protocol.partition_seed, protocol.split, paths.data_roots())
     assignment_file.write(file, written)
     print(f"{file}: {clients} clients of {dataset}, {scenario}, hash {written.hash}")
 
@@ -130,9 +109,6 @@ def import_clients(
     *,
     dataset: options.OneDataset | None = None,
     scenario: options.OneScenario | None = None,
-    clients: options.OneClientCount | None = None,
-    partition_seed: PartitionSeed = None,
-    split: Split = None,
     data_root: options.DataRoot = None,
 ) -> None:
     """Check a file with the clients' items and use these clients for runs of the same request.
@@ -145,6 +121,6 @@ def import_clients(
     """
     from bench.federation.exchange import install
 
-    named = {"dataset": dataset, "scenario": scenario, "clients": clients, "partition_seed": partition_seed}
-    for line in install(file, paths.data_roots(data_root), {**named, "split": split}).summary:
+    named = {"dataset": dataset, "scenario": scenario}
+    for line in install(file, paths.data_roots(data_root), named).summary:
         print(line)

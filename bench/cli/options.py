@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from cyclopts import Parameter, Token
+from cyclopts.types import PositiveInt
 from cyclopts.validators import Number
 
 from bench.metric_names import Metric
@@ -36,29 +37,24 @@ def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
 
 
 def _several(*names: str, **more: Any) -> Parameter:
-    return Parameter(name=names, negative="", show_default=False, **more)
+    return Parameter(name=names, show_default=False, **more)
 
-
-AT_LEAST_ONE = Number(gte=1)
 
 OneDataset = Annotated[str, Parameter(name=("--dataset", "-d"))]
 OneScenario = Annotated[str, Parameter(name=("--scenario", "-s"))]
-OneClientCount = Annotated[int, Parameter(name=("--clients", "-k"), validator=AT_LEAST_ONE)]
+OneClientCount = Annotated[PositiveInt, Parameter(name=("--clients", "-k"))]
 Studies = Annotated[tuple[str, ...], _several("--study", converter=_words)]
 Datasets = Annotated[tuple[str, ...], _several("--dataset", "-d", converter=_words)]
 Scenarios = Annotated[tuple[str, ...], _several("--scenario", "-s", converter=_words)]
 ClientCounts = Annotated[
-    tuple[int, ...], _several("--clients", "-k", converter=_words, validator=AT_LEAST_ONE)
+    tuple[int, ...], _several("--clients", "-k", converter=_words, validator=Number(gte=1))
 ]
 Methods = Annotated[tuple[str, ...], _several("--method", "-m", converter=_words)]
 Seeds = Annotated[tuple[int, ...], _several("--seed", converter=_seeds)]
 Settings = Annotated[tuple[str, ...], _several("--set")]
-Count = Annotated[int, Parameter(validator=AT_LEAST_ONE)]
-Positive = Annotated[float, Parameter(validator=Number(gt=0))]
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+Flag = Annotated[bool, Parameter(show_default=False)]
 AsJson = Annotated[Flag, Parameter(name="--json", help="Print JSON on standard output.")]
-DATABASE_HELP = "Database URL; default: sqlite:///BENCH_HOME/bench.db."
-Database = Annotated[str | None, Parameter(name="--db", help=DATABASE_HELP)]
+Database = Annotated[str | None, Parameter(name="--db", help="Default: sqlite:///BENCH_HOME/bench.db.")]
 DataRoot = Annotated[Path | None, Parameter(help="Folder searched first for raw files.")]
 Own = Annotated[Flag, Parameter(help="Only the database: leave out the results that come with the suite.")]
 Shipped = Annotated[Flag, Parameter(help="Only the results that come with the suite, without the database.")]
@@ -68,37 +64,25 @@ ByMetric = Annotated[Metric, Parameter(help=METRIC_HELP)]
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class FederationFilters:
-    """Which federations; an option that is left out lets all through.
+class CellFilters:
+    """Which cells; an option that is left out lets all through.
 
     Args:
-        dataset: Only this data set, or several: -d cora,citeseer or -d cora -d citeseer; so may -s and -k.
+        dataset: Only this data set, or several: -d cora,citeseer or -d cora -d citeseer; so may -s, -k, -m.
         scenario: Only this scenario.
         clients: Only this number of clients.
+        method: Only this method.
     """
 
     dataset: Datasets = ()
     scenario: Scenarios = ()
     clients: ClientCounts = ()
+    method: Methods = ()
 
     @property
     def columns(self) -> dict[str, tuple[str, ...] | tuple[int, ...]]:
         """The values let through, by the column of stored runs that has them; none of them: all."""
         return {name: value for name, value in vars(self).items() if value}
-
-    def of_grid(self) -> Filters:
-        """The same for the runs of a grid."""
-        from bench.grids import Filters
-
-        return Filters(*vars(self).values())
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class CellFilters(FederationFilters):
-    """Which cells."""
-
-    method: Annotated[Methods, Parameter(help="Only this method, or several.")] = ()
 
 
 @Parameter(name="*")
@@ -108,40 +92,36 @@ class RunFilters(CellFilters):
 
     seed: Annotated[Seeds, Parameter(help="Only this seed, or several, such as 0-4,7.")] = ()
 
+    def of_grid(self) -> Filters:
+        """The same for the runs of a grid."""
+        from bench.grids import Filters
 
-ALL_FEDERATIONS, ALL_CELLS, ALL_RUNS = FederationFilters(), CellFilters(), RunFilters()
+        return Filters(*vars(self).values())
+
+
+ALL_CELLS, ALL_RUNS = CellFilters(), RunFilters()
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Machine:
-    """What of this machine runs may use.
+class Machines(Placement):
+    """Where runs are made, and what they may use there.
 
     Args:
         jobs: Runs at a time over all devices; default: one for each core, on GPUs at most four for each.
         threads: Threads of one run; default 1, which two runs side by side use best. May change last digits.
         devices: cpu, cuda, or GPUs such as cuda:0,cuda:1; default: every visible GPU, else cpu.
-    """
-
-    jobs: Count | None = None
-    threads: Count | None = None
-    devices: str | None = None
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Machines(Machine, Placement):
-    """Where runs are made, and what they may use there.
-
-    Args:
         backend: Where runs are made: local (this machine), ray (this machine's Ray cluster or RAY_ADDRESS,
             with as many --jobs as it has room for) or slurm (a Slurm job each, 32 at a time). On a cluster
             --devices is cpu or cuda.
         slurm: What Slurm gives every job, such as partition=gpu; may be given several times.
     """
 
+    jobs: PositiveInt | None = None
+    threads: PositiveInt | None = None
+    devices: str | None = None
     backend: Backend = "local"
     slurm: Annotated[tuple[str, ...], _several("--slurm")] = ()
 
 
-THIS_MACHINE, LOCAL = Machine(), Machines()
+LOCAL = Machines()

@@ -1,13 +1,12 @@
-"""``bench report``: tables and figures, published against measured."""
+"""``bench report`` and ``bench leaderboard``: tables and figures, and the results as a site."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 from rich.text import Text
 
 from bench.cli import options
@@ -25,7 +24,7 @@ def report(
     own: options.Own = False,
     shipped: options.Shipped = False,
     metric: options.ByMetric = "accuracy",
-    pdf: Annotated[bool, Parameter(negative=())] = False,
+    pdf: bool = False,
     document: Annotated[str | None, Parameter(name="--print")] = None,
 ) -> None:
     """Set what was measured beside what was published, as tables and figures.
@@ -54,34 +53,43 @@ def report(
         from bench.studies.shipped import opened_results
         from bench.studies.study import STUDIES
 
-        workers = os.cpu_count() or 1
         with (
             opened_results(db, own, shipped=shipped) as source,
-            Drawings(paths.home() / "figures", workers, pdf=pdf) as drawings,
+            Drawings(paths.home() / "figures", os.cpu_count() or 1, pdf=pdf) as drawings,
         ):
             studies = with_data_studies(STUDIES.all(), filters.dataset, source.runs())
-            report = compose(source, request, studies, drawings=drawings)
-            if document:  # an unknown name is refused before anything is written
-                check_name(document, {each.key for each in report.documents})
-            contents = write(report, out, drawings, stamp)
+            contents = write(compose(source, request, studies, drawings=drawings), out, drawings, stamp)
     screen = console()
     if document:
         tables = folder.tables(out)
-        text = tables[check_name(document, tables)].read_text(encoding="utf-8")
-        screen.print(text, markup=False, soft_wrap=True, end="")
+        if document not in tables:
+            raise unknown("table", document, tables)
+        screen.print(tables[document].read_text(encoding="utf-8"), markup=False, soft_wrap=True, end="")
     else:
         screen.print(Text.from_ansi(contents.brief.rstrip("\n")), end="\n\n", soft_wrap=True)
     for text in (contents.remarks, f"Report: {out / folder.INDEX}\n", contents.beside):
         screen.print(text, markup=False, soft_wrap=True, end="")
 
 
-def check_name(document: str, names: Collection[str]) -> str:
-    """The name of a document, of which ``fedsheafhn/table1`` is another way to write ``fedsheafhn_table1``.
+leaderboard = App(name="leaderboard", help="Write the results as a site.")
 
-    Raises:
-        RequestError: no document has it; the message has the nearest.
-    """
-    key = document.replace("/", "_", 1)
-    if key not in names:
-        raise unknown("table", document, names)
-    return key
+
+@leaderboard.command
+def build(
+    *,
+    out: Path = Path("site"),
+    db: options.Database = None,
+    own: options.Own = False,
+    shipped: options.Shipped = False,
+) -> None:
+    """Write a folder of pages in place of an earlier one; open its index.html, or put it on a web server."""
+    from bench.engine.methods import METHODS
+    from bench.site import folder
+    from bench.site.leaderboard import build
+    from bench.studies.shipped import opened_results
+    from bench.studies.study import STUDIES
+
+    folder.check(out)  # before everything is read, which takes longer
+    with opened_results(db, own, shipped=shipped) as source:
+        runs = build(source, STUDIES.all(), METHODS.all(), out)
+    print(f"{runs:,} runs: {out / folder.INDEX}")

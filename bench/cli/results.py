@@ -6,23 +6,22 @@ import json
 import secrets
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import App, Parameter
-from cyclopts.validators import Number
+from cyclopts import App
+from cyclopts.types import NonNegativeInt, PositiveInt
 
 from bench import paths
 from bench.cli import options
 from bench.cli.output import console
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def export(
-    out: Path,
-    *,
-    filters: options.RunFilters = options.ALL_RUNS,
-    db: options.Database = None,
-    as_json: options.AsJson = False,
-) -> None:
+    from bench.store.bundle import Bundle
+
+
+def export(out: Path, *, filters: options.RunFilters = options.ALL_RUNS, db: options.Database = None) -> None:
     """Write runs that have an outcome as a bundle: a folder of JSON and Parquet files.
 
     The states done, diverged, not_applicable and oom are outcomes.
@@ -35,15 +34,11 @@ def export(
 
     with open_store(db or paths.default_database(), create=False) as store:
         count = bundle.write_bundle(store, store.runs(**filters.columns), out)
-    files = {path.name: path.stat().st_size for path in sorted(out.iterdir())}
-    size = sum(files.values())
-    if as_json:
-        print(json.dumps({"bundle": str(out.resolve()), "runs": count, "bytes": size, "files": files}))
-    else:
-        print(f"{out.resolve()}: {display.runs(count)}, {size:,} bytes")
+    size = sum(path.stat().st_size for path in out.iterdir())
+    print(f"{out.resolve()}: {display.runs(count)}, {size:,} bytes")
 
 
-def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: options.AsJson = False) -> None:
+def import_bundle(bundle: Path, /, *, db: options.Database = None) -> None:
     """Check a bundle and write its runs into the database, in one step or not at all.
 
     A stored run that is done, diverged or not applicable stays, and the bundle's is skipped. A stored run
@@ -59,18 +54,15 @@ def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: opti
 
     source = Bundle(bundle)
     counts = bundle_import.import_bundle(db or paths.default_database(), source)
-    if as_json:
-        print(json.dumps({"bundle": source.name, **counts}))
-    else:
-        text = "{added:,} runs added, {replaced:,} in place of failed ones, {skipped:,} skipped"
-        print(f"{source.name}: {text.format(**counts)}: stored already")
+    text = "{added:,} runs added, {replaced:,} in place of failed ones, {skipped:,} skipped"
+    print(f"{source.name}: {text.format(**counts)}: stored already")
 
 
 results = App(name="results", help="Keep a folder of results with one bundle a study and data set.")
 
 
 @results.command
-def add(bundle: Path, /, *, folder: Path, as_json: options.AsJson = False) -> None:
+def add(bundle: Path, /, *, folder: Path) -> None:
     """Put the runs of a bundle into the bundles of the studies and data sets that they belong to.
 
     A run takes the place of one of the same spec, unless it ran out of memory and that did not.
@@ -83,11 +75,7 @@ def add(bundle: Path, /, *, folder: Path, as_json: options.AsJson = False) -> No
     from bench.studies.results_folder import add_runs
     from bench.studies.study import STUDIES
 
-    added = add_runs(Bundle(bundle), folder, STUDIES.all())
-    if as_json:
-        print(json.dumps(added))
-        return
-    for name, count in added.items():
+    for name, count in add_runs(Bundle(bundle), folder, STUDIES.all()).items():
         print(f"{folder / name}: {display.runs(count)} added")
 
 
@@ -95,11 +83,10 @@ def verify(
     bundle: Path,
     /,
     *,
-    sample: options.Count = 3,
-    draw_seed: Annotated[int | None, Parameter(validator=Number(gte=0))] = None,
+    sample: PositiveInt = 3,
+    draw_seed: NonNegativeInt | None = None,
     filters: options.CellFilters = options.ALL_CELLS,
     db: options.Database = None,
-    data_root: options.DataRoot = None,
     as_json: options.AsJson = False,
 ) -> int:
     """Make a random sample of a bundle's runs again and compare.
@@ -107,10 +94,9 @@ def verify(
     The bundles that come with the suite are known by their names, which 'bench runs show CELL' prints:
     'bench verify fedsheafhn/cora -m fedavg' makes three shipped runs of FedAvg on Cora again.
 
-    docs/results-format.md says when a run agrees. One that differs and was made on other hardware says
-    nothing; those that ran out of memory are not drawn. Where the bundle was imported, the database keeps
-    what came of every run and calls the bundle verified or contradicted. Exit code 0: all agree; 1: one
-    differs, or nothing can be said of one, and then nothing is marked verified.
+    docs/results-format.md says when a run agrees. Where the bundle was imported, the database calls it
+    verified or contradicted from then on. Exit code 0: all agree; 1: one differs, or nothing can be said of
+    one.
 
     Args:
         bundle: The bundle's folder, or the name of one that comes with the suite.
@@ -119,12 +105,10 @@ def verify(
     """
     from bench.runner import display, workers
     from bench.runner.verify import draw, drawable, make_again, outcome
-    from bench.store import open_store
     from bench.store.bundle import SHIPPED, Bundle
-    from bench.store.bundle_import import mark
     from bench.store.connect import Database
 
-    roots = paths.data_roots(data_root)
+    roots = paths.data_roots()
     seed = secrets.randbelow(2**31) if draw_seed is None else draw_seed
     is_shipped = not bundle.exists() and (SHIPPED / bundle).is_dir()
     source = Bundle(SHIPPED / bundle, name=bundle.as_posix()) if is_shipped else Bundle(bundle)
@@ -137,15 +121,7 @@ def verify(
     slots = workers.choose(None, None, None, len(runs))
     checks = make_again(source, runs, roots, slots, display.Display(console(errors=True)))
     result = outcome(checks)
-    state = None
-    if result != "incomplete" and not database.empty():
-        findings = {}
-        for check in checks.to_dict("records"):
-            is_excused = check["finding"] == "differs" and check["other_hardware"]
-            if check["finding"] != "not checked" and not is_excused:
-                findings[check["spec_hash"]] = check["finding"]
-        with open_store(url, create=True) as store:
-            state = mark(store, source.hash, findings)
+    state = None if result == "incomplete" or database.empty() else _mark(url, source, checks)
     missed_methods = sorted({*all_runs["method"]} - {*runs["method"]})
     if as_json:
         told = {"bundle": source.name, "draw_seed": seed, "outcome": result, "marked": state}
@@ -162,6 +138,20 @@ def verify(
     counts = display.states(Counter(checks["finding"]))
     print(f"{source.name}: {result}, {share_text}: {counts}; {mark_text}")
     return 0 if result == "agreed" else 1
+
+
+def _mark(url: str, source: Bundle, checks: pd.DataFrame) -> str | None:
+    """Let a database say of an imported bundle what came of its runs; returned is the bundle's state."""
+    from bench.store import open_store
+    from bench.store.bundle_import import mark
+
+    findings = {}
+    for check in checks.to_dict("records"):
+        is_excused = check["finding"] == "differs" and check["other_hardware"]
+        if check["finding"] != "not checked" and not is_excused:
+            findings[check["spec_hash"]] = check["finding"]
+    with open_store(url, create=True) as store:
+        return mark(store, source.hash, findings)
 
 
 database = App(name="db", help="Bring the result database's schema up to date.")

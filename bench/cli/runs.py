@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
@@ -12,15 +11,13 @@ from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say, table
 from bench.engine.states import State
-from bench.errors import RequestError
 
 app = App(name="runs", help="List stored runs, show or delete them, and say what runs now.")
 
 HASH = 12
 """Digits of a hash that a table shows."""
 
-STATE_HELP = "Only this state; may be given several times."
-States = Annotated[tuple[State, ...], Parameter(negative="", show_default=False, help=STATE_HELP)]
+States = Annotated[tuple[State, ...], Parameter(show_default=False, help="Only this state, or several.")]
 SETTINGS_HELP = "Only runs with this setting, such as method.mu=0.1; may be given several times."
 SomeSettings = Annotated[options.Settings, Parameter(help=SETTINGS_HELP)]
 
@@ -73,13 +70,7 @@ def delete_runs(
     yes: options.Flag = False,
     db: options.Database = None,
 ) -> int:
-    """Show stored runs of your own and delete them; runs of imported bundles stay.
-
-    Args:
-        yes: Delete them without asking.
-    """
-    from rich.prompt import Confirm
-
+    """Show stored runs of your own, and delete them with --yes; runs of imported bundles stay."""
     from bench.resolve import parse_overrides
     from bench.runner import display
     from bench.runner.run_details import chosen_runs, run_list
@@ -90,15 +81,12 @@ def delete_runs(
         runs = chosen_runs(store, filters.columns, state, parse_overrides(settings))
     runs = runs[runs["bundle"] == ""]
     _print_list(run_list(runs))
-    count = display.runs(len(runs))
-    if not yes and not sys.stdin.isatty():
-        raise RequestError(f"{count} to delete: expected --yes, since nobody can be asked here")
-    if not (yes or Confirm.ask(f"Delete {count}?", default=False)):
-        say("nothing deleted")
+    if not yes:
+        say(f"{display.runs(len(runs))} to delete: --yes deletes them")
         return 1
     with open_store(database, create=True) as store:
         store.delete(runs["run"].tolist())
-    say(f"{count} deleted")
+    say(f"{display.runs(len(runs))} deleted")
     return 0
 
 
@@ -111,18 +99,25 @@ def show_run(run: str, *, db: options.Database = None, as_json: options.AsJson =
     Args:
         run: The run's id, as 'bench runs list' prints it, or a cell: DATASET/SCENARIO/CLIENTS/METHOD.
     """
-    if not run.isdecimal():
-        _show_cell(run, db, as_json)
-        return
-
-    from bench.runner.run_details import run_detail
+    from bench.runner.run_details import cell, run_detail
     from bench.store import open_store
+    from bench.studies.shipped import opened_results
 
-    with open_store(db or paths.default_database(), create=False) as store:
-        detail = run_detail(store, int(run))
+    if run.isdecimal():
+        with open_store(db or paths.default_database(), create=False) as store:
+            shown: Any = run_detail(store, int(run))
+    else:
+        with opened_results(db, own=False) as source:
+            shown = cell(source, run)
     if as_json:
-        print(json.dumps(detail, indent=1))
-        return
+        print(json.dumps(shown, indent=1))
+    elif run.isdecimal():
+        _print_run(shown)
+    else:
+        _print_cell(shown)
+
+
+def _print_run(detail: dict[str, Any]) -> None:
     accuracy = detail.pop("accuracy")
     for key, value in detail.items():
         say(f"{key}: {json.dumps(value) if isinstance(value, (dict, list)) else value}")
@@ -130,15 +125,7 @@ def show_run(run: str, *, db: options.Database = None, as_json: options.AsJson =
         say(f"{reading}: {100 * share:.2f} %")
 
 
-def _show_cell(name: str, db: str | None, as_json: bool) -> None:
-    from bench.runner.run_details import cell
-    from bench.studies.shipped import opened_results
-
-    with opened_results(db, own=False) as source:
-        parts = cell(source, name)
-    if as_json:
-        print(json.dumps(parts, indent=1))
-        return
+def _print_cell(parts: list[dict[str, Any]]) -> None:
     for part in parts:
         say(part["command"])
         rows = []

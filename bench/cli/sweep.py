@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cyclopts.types import PositiveFloat
+from rich.console import Console
 
 from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
-from bench.errors import RequestError
 from bench.runner.policy import Level
+
+if TYPE_CHECKING:
+    from bench.runner.plan import Step
+    from bench.runner.run import Sweep
+    from bench.store.store import Stored
 
 
 def sweep(
@@ -21,11 +30,10 @@ def sweep(
     db: options.Database = None,
     data_root: options.DataRoot = None,
     machines: options.Machines = options.LOCAL,
-    timeout_seconds: options.Positive | None = None,
-    checkpoint_minutes: options.Positive = 10.0,
+    timeout_seconds: PositiveFloat | None = None,
+    checkpoint_minutes: PositiveFloat = 10.0,
     rerun: Level | None = None,
     use_tuned: options.Flag = False,
-    save_models: options.Flag = False,
     dry_run: options.Flag = False,
     as_json: options.AsJson = False,
 ) -> int:
@@ -41,74 +49,71 @@ def sweep(
         timeout_seconds: How long a run may take; then it counts as failed.
         checkpoint_minutes: How often a run is saved; after a kill it goes on from there.
         use_tuned: Run every cell in its tuned configuration (bench tune); refused where one has none.
-        save_models: Keep the trained models under BENCH_HOME/models; done runs without models are made again.
         rerun: Redo exactly the runs that are stale, failed, or made by other sources (changed).
         dry_run: Print what is done, what would be run and what that costs, and run nothing.
     """
-    if save_models and machines.backend != "local":
-        raise RequestError("--save-models is for runs on this machine: it goes with --backend local")
-    roots = paths.data_roots(data_root)
+    database, roots, home = db or paths.default_database(), paths.data_roots(data_root), paths.home()
 
-    from bench import model_files
     from bench.grids import expand, requested_grid
     from bench.resolve import parse_overrides
-    from bench.runner import display, execution
-    from bench.runner.plan import Estimator, data_at_hand, make_plan, to_run
-    from bench.runner.run import Sweep, opened_pool
-    from bench.store import bundle
+    from bench.runner import display, plan, run
     from bench.store.store import stored_runs
     from bench.tune.apply import tuned
 
     choice = filters.of_grid()
-    base = requested_grid(grid, choice)
-    runs = expand(base, choice, parse_overrides(settings))
-    if use_tuned:
-        runs = tuned(runs)
-    saving = model_files.Saving(paths.home() / "models") if save_models else None
-    lacks_models = saving.lacks if saving else lambda spec: False
-    database = db or paths.default_database()
+    runs = expand(requested_grid(grid, choice), choice, parse_overrides(settings))
+    runs = tuned(runs) if use_tuned else runs
     rows = stored_runs(database)
-    plan = make_plan(runs, rows, data_at_hand(roots), rerun, lacks_models)
-    steps = to_run(plan)
-    pool = opened_pool(machines, len(steps), paths.home())
-    shipped = bundle.shipped_runs() if dry_run and any(step.status != "no_data" for step in steps) else {}
-    estimator = Estimator(rows.values(), pool.devices[0], shipped.values())
-    summary = display.summary(plan, estimator, len(pool.devices))
+    steps = plan.make_plan(runs, rows, plan.data_at_hand(roots), rerun)
+    pool = run.opened_pool(machines, len(plan.to_run(steps)), home)
     if dry_run:
-        tree = display.as_json(plan, estimator, len(pool.devices), shipped)
-        if as_json:
-            print(json.dumps(tree, indent=1))
-        else:
-            console(110).print(display.table(plan, estimator))
-            if tree["shipped"]:
-                summary += f"; {tree['shipped']:,} of these come with the suite"
-            say(summary)
+        _print_plan(steps, rows, pool.devices, as_json)
         return 0
     notes = console(errors=as_json)
-    if count := sum(step.changed and not step.to_run for step in plan):
-        reason = f"the code has changed since {count:,} of the stored runs"
-        say(f"note: {reason}, its numerics version has not", notes)
-    if steps:
+    sweep = run.Sweep(steps, database, roots, pool, display.Display(notes), home=home)
+    sweep.minutes, sweep.timeout = checkpoint_minutes, timeout_seconds
+    return make(sweep, rows, notes, as_json)
+
+
+def _print_plan(
+    steps: Sequence[Step], rows: Mapping[str, Stored], devices: Sequence[str], as_json: bool
+) -> None:
+    """Print what is done, and what the rest costs; like runs that come with the suite count, too."""
+    from bench.runner import display
+    from bench.runner.plan import Estimator
+    from bench.store.bundle import shipped_runs
+
+    shipped = shipped_runs() if any(step.status != "no_data" for step in steps) else {}
+    estimator = Estimator(rows.values(), devices[0], shipped.values())
+    tree = display.as_json(steps, estimator, len(devices), shipped)
+    if as_json:
+        print(json.dumps(tree, indent=1))
+        return
+    console(110).print(display.table(steps, estimator))
+    suffix = f"; {tree['shipped']:,} of these come with the suite" if tree["shipped"] else ""
+    say(f"{display.summary(steps, estimator, len(devices))}{suffix}")
+
+
+def make(sweep: Sweep, rows: Mapping[str, Stored], notes: Console, as_json: bool = False) -> int:
+    """Make the runs of a sweep, and say what came of them; returned is 1 where one went wrong."""
+    from bench.runner import display
+    from bench.runner.plan import Estimator
+
+    steps, devices = sweep.plan, sweep.pool.devices
+    summary = display.summary(steps, Estimator(rows.values(), devices[0]), len(devices))
+    if count := sum(step.changed and not step.to_run for step in steps):
+        say(f"note: the code of {count:,} stored runs has changed, its numerics version has not", notes)
+    is_any = any(step.to_run for step in steps)
+    if is_any:
         say(summary, notes)
     start = time.monotonic()
-    outcome = Sweep(
-        plan,
-        database,
-        roots,
-        pool,
-        display.Display(notes),
-        execute=saving or execution.execute,
-        home=paths.home(),
-        minutes=checkpoint_minutes,
-        timeout=timeout_seconds,
-    ).run()
+    outcome = sweep.run()
+    took = display.duration(time.monotonic() - start)
+    ended = f"{display.runs(len(steps))}: {display.states(outcome.counts)}; took {took}"
     if as_json:
         print(json.dumps({"counts": outcome.counts, "ran": outcome.ran, "left": outcome.left}))
-    elif not steps:
-        say(f"{summary}; {f'none to be made again as {rerun}' if rerun else 'nothing to run'}")
     else:
-        took = display.duration(time.monotonic() - start)
-        say(f"{display.runs(len(plan))}: {display.states(outcome.counts)}; took {took}")
+        say(ended if is_any else f"{summary}; nothing to run")
     return 1 if outcome.failed else 0
 
 

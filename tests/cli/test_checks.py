@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -11,8 +10,6 @@ from toy_data import CIRCLE
 
 from bench import registry
 from bench.contract.rules import RULES
-from bench.errors import NotApplicableError
-from bench.timing.speed import Case, Row
 
 from .conftest import Bench
 
@@ -91,26 +88,9 @@ def circle(plugins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     registry.forget()
 
 
-@pytest.mark.usefixtures("circle")
-@pytest.mark.parametrize("able", ["fedavg", ""])
-def test_what_is_measured_stays_where_another_method_cannot_run(
-    able: str, bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def measured(work: object, case: Case) -> Row:
-        if case.method != able:
-            raise NotApplicableError(f"{case.method} needs what is not there")
-        return Row("circle", case.method, "hgnn", 2, 3.0, None, None, 0.0)
-
-    monkeypatch.setattr("bench.timing.speed.apart", measured)
-    ended = bench("speed --threads 1 -d circle -k 2 -m fedavg,fedhgn_hc --rounds 1 --json")
-    assert ended.code == (0 if able else 2)
-    assert "needs what is not there" in ended.err
-    assert [row["method"] for row in json.loads(ended.out or "[]")] == ([able] if able else [])
-
-
 @pytest.mark.slow
 def test_rounds_are_timed(bench: Bench) -> None:
-    out = bench("speed --threads 1 -d cora -k 10 -m fedavg --rounds 1").out
+    out = bench("speed -d cora -k 10 -m fedavg --rounds 1").out
     assert "Cora, non-overlapping" in out
     assert "fedavg" in out
 
@@ -128,6 +108,6 @@ def test_a_wrong_request_for_speed_is_one_line(
     request_: str, reason: str, monkeypatch: pytest.MonkeyPatch, bench: Bench
 ) -> None:
     monkeypatch.setattr("bench.timing.speed.apart", lambda work, case: work(case))
-    ended = bench("speed --threads 1", request_)
+    ended = bench("speed", request_)
     assert ended.refused
     assert reason in ended.err

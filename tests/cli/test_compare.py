@@ -7,26 +7,16 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-import numpy as np
 import pytest
 from stored_runs import MemoryStore, took
 
 from bench import engine
-from bench.comparison import (
-    Comparison,
-    compare,
-    find_study,
-    own_method,
-    planned_runs,
-    sentences,
-    with_changed,
-    with_guest,
-)
+from bench.comparison import Asked, asked, compare, methods_in, plan, sentences
 from bench.errors import RequestError
 from bench.grids import Filters, Planned, expand, load_grid
 from bench.resolve import resolve
 from bench.runner import fingerprint
-from bench.runner.plan import Step, make_plan, to_run
+from bench.runner.plan import Step, to_run
 from bench.runner.run import Outcome, Sweep
 from bench.spec import RunSpec
 from bench.store.store import Stored
@@ -40,10 +30,16 @@ CORA_10 = Filters(("cora",), ("non-overlapping",), (10,), (), (0, 1))
 pytestmark = pytest.mark.usefixtures("plugins")
 
 
+def example(filters: Filters = CORA_10, **overrides: float) -> Asked:
+    """The example of the documentation on some data sets."""
+    (method,) = methods_in(EXAMPLE)
+    return asked(method, filters, {f"method.{name}": value for name, value in overrides.items()})
+
+
 def test_the_standing_is_what_the_numbers_say() -> None:
     """Ten points above Local at every client, five below FedAvg at nine of ten and far above at one."""
-    method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
-    runs = planned_runs(study, method, CORA_10, {})
+    request = example()
+    runs = request.runs
     assert [(run.names, run.spec.hyper) for run in runs] == [
         (("cora", "non-overlapping", 10, "clustered", seed), {"temperature": 0.2}) for seed in (0, 1)
     ]
@@ -57,41 +53,31 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     # Runs of the method in other settings and cells change nothing.
     other = runs[0].spec
     database.add_run(other.model_copy(update={"hyper": {"temperature": 1.0}}), [1] * 10)
-    standing = compare(database, study, method, runs)
-    (own,) = standing.own.to_dict("records")
+    ranking, rows = compare(database, request)
+    (own,) = rows[rows["method"] == "clustered"].to_dict("records")
     assert (own["mean"], own["n"], own["rank"], own["below"]) == (70.5, 2, 1, 0)
     # One client outweighs nine: the mean difference to FedAvg is +0.6.
-    assert verdicts(standing) == {"local": "better", "fedavg": "undecided"}
+    verdicts = rows.dropna(subset="verdict").set_index("method")["verdict"]
+    assert verdicts.to_dict() == {"local": "better", "fedavg": "undecided"}
     assert (own["seconds"], own["megabytes"]) == (2.5, 40)
-    assert sentences(standing) == [
+    assert sentences("clustered", ranking, rows) == [
         "Cora, non-overlapping, 10 clients: place 1 of 3, 0.0 clients below Local.",
         "Cora, non-overlapping, 10 clients: +0.55 points against FedAvg, the best other (95 % interval "
         "-12.00 to +13.10, corrected p 0.92): undecided.",
-        "Cora, non-overlapping, 10 clients: significantly better than Local.",
     ]
 
 
-def verdicts(standing: Comparison) -> dict[str, str]:
-    """What is said of the method against each other one in its first task."""
-    others = standing.others(standing.own["task"].iloc[0])
-    return dict(zip(others["method"], others["verdict"], strict=True))
-
-
 def test_runs_on_other_partitions_are_not_paired() -> None:
-    method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
-    runs = planned_runs(study, method, CORA_10, {})
+    request = example()
     database = MemoryStore()
-    for planned_run in runs:
+    for planned_run in request.runs:
         database.add_run(planned_run.spec, [70] * 10, partition_hash="another")
         database.add("local", planned_run.spec.seed, [60] * 10)
-    standing = compare(database, study, method, runs)
-    (own,) = standing.own.to_dict("records")
-    assert verdicts(standing) == {"local": "no test"}
-    assert np.isnan(own["below"])
-    assert sentences(standing) == [
+    ranking, rows = compare(database, request)
+    assert sentences("clustered", ranking, rows) == [
         "Cora, non-overlapping, 10 clients: place 1 of 2, - clients below Local.",
-        "Cora, non-overlapping, 10 clients: no seeds and partitions in common with Local, the best other: "
-        "no test.",
+        "Cora, non-overlapping, 10 clients: too few seeds and partitions in common with Local, the best "
+        "other: no test.",
     ]
 
 
@@ -102,20 +88,18 @@ def stored_like(runs: list[Planned], source: str) -> dict[str, Stored]:
 
 
 def test_what_changed_code_made_is_made_again_and_the_rest_is_not() -> None:
-    runs = planned_runs(find_study("fedsheafhn", "cora"), own_method(EXAMPLE), CORA_10, {})
+    request = example()
     now = fingerprint.code("clustered").source
-    for source, seeds in ((now, []), ("before", [0, 1])):
-        plan = with_changed(make_plan(runs, stored_like(runs, source), lambda dataset: ""))
-        assert [step.spec.seed for step in to_run(plan)] == seeds
-    missing = make_plan(runs, stored_like(runs[:1], now), lambda dataset: "")
-    assert [step.spec.seed for step in to_run(with_changed(missing))] == [1]
+    for stored, source, seeds in ((2, now, []), (2, "before", [0, 1]), (1, now, [1])):
+        steps = plan(request, stored_like(request.runs[:stored], source), ())
+        assert [step.spec.seed for step in to_run(steps)] == seeds
 
 
 def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: Bench
 ) -> None:
     """The command with made-up results: one of two runs is stored, made by other code."""
-    runs = planned_runs(find_study("fedsheafhn", "cora"), own_method(EXAMPLE), CORA_10, {})
+    runs = example().runs
     database = MemoryStore()
     for run in runs:
         database.add_run(run.spec, [90] * 10)
@@ -136,9 +120,8 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
     assert ended.code == 0
     assert len(to_run(swept[0])) == 2
     lines = ended.out.splitlines()
-    assert "its code, or the engine's, has changed since 1 run: to be made again" in lines
     assert any(line.startswith("2 runs: 1 done, 1 missing; 2 to run, time ") for line in lines)
-    assert "fedsheafhn/ranking/pairs.csv has all pairs" in " ".join(lines[-3:])
+    assert "Report: " in " ".join(lines[-3:])
     assert max(map(len, lines)) <= 80
     pairs = (tmp_path / "out" / "fedsheafhn/ranking/pairs.csv").read_text().splitlines()
     assert len([row for row in pairs if ",clustered," in row]) == 2
@@ -149,19 +132,18 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
 
 def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None:
     """The method runs where the study's baseline does, as that does: also under another network."""
-    method, study = own_method(EXAMPLE), find_study(None, "cifar100-sample")
-    runs = planned_runs(
-        study, method, Filters(("cifar100-sample",), seeds=(0, 1)), {"method.temperature": 0.5}
-    )
+    request = example(Filters(("cifar100-sample",), seeds=(0, 1)), temperature=0.5)
+    runs = request.runs
     specs = [run.spec for run in runs]
     assert {(spec.client.model, spec.protocol.rounds) for spec in specs} == {("cnn", 40), ("resnet18", 16)}
     assert {spec.hyper["temperature"] for spec in specs} == {0.5}
-    guest = with_guest(study, method, {"method.temperature": 0.5})()
-    (table,) = [table for table in guest.experiments if table.guests and table.grid == "fedaghn_reduced"]
+    (table,) = [
+        table for table in request.study.experiments if table.guests and table.grid == "fedaghn_reduced"
+    ]
     lines = {line.method: line for line in table.all_lines}
     # The table shows exactly the planned runs, at the points at which it shows the baseline's.
     assert {spec.hash for spec in specs} <= table.hashes
-    places = {(column, point) for column, line, point in table.runs if line is lines[method]}
+    places = {(column, point) for column, line, point in table.runs if line is lines["clustered"]}
     assert places == {(column, point) for column, line, point in table.runs if line is lines["local"]}
 
     database = MemoryStore()
@@ -169,11 +151,14 @@ def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None
     for right, those in ((80, specs), (60, local)):
         for number, spec in enumerate(those):
             database.add_run(spec, [right + client % 3 - number for client in range(20)])
-    standing = compare(database, guest, method, runs)
-    assert standing.own[["point", "rank"]].to_numpy().tolist() == [["CNN", 1], ["ResNet-18", 1]]
-    for task in standing.own["task"]:
-        others = standing.others(task)
-        assert others[["method", "verdict"]].to_numpy().tolist() == [["local", "better"]]
+    _, rows = compare(database, request)
+    rows = rows.fillna({"verdict": ""})
+    assert rows[["point", "method", "rank", "verdict"]].to_numpy().tolist() == [
+        ["CNN", "clustered", 1, ""],
+        ["CNN", "local", 2, "better"],
+        ["ResNet-18", "clustered", 1, ""],
+        ["ResNet-18", "local", 2, "better"],
+    ]
 
 
 def resolve_like(spec: RunSpec, method: str) -> RunSpec:
@@ -185,45 +170,32 @@ def resolve_like(spec: RunSpec, method: str) -> RunSpec:
 
 
 def test_the_study_is_the_first_with_the_data_set() -> None:
-    assert [
-        find_study(None, name).name for name in ("cora", "coraca", "facebook", "photo", "cifar10-sample")
-    ] == ["fedsheafhn", "fedhgn", "fedhgn", "fedsheafhn", "fedaghn"]
-    with pytest.raises(RequestError, match="of the studies: 'coarca': did you mean 'coraca'"):
-        find_study(None, "coarca")
+    datasets = ("cora", "cora-whole", "coraca", "facebook", "photo", "cifar10-sample")
+    studies = [example(Filters((name,))).study.name for name in datasets]
+    assert studies == ["fedsheafhn", "fedhgn", "fedhgn", "fedhgn", "fedsheafhn", "fedaghn"]
 
 
-def test_several_data_sets_are_one_comparison_and_need_a_study_of_all() -> None:
+def test_several_tasks_have_a_mean_rank() -> None:
     """Ahead of Local by 10, 12, 14 and 16 points in four tasks: t = 13 / (2.58 / 2), p = 0.002."""
-    method, study = own_method(EXAMPLE), find_study(None, "cora", "citeseer")
-    wanted = Filters(("cora", "citeseer"), ("non-overlapping",), (10, 20), seeds=(0,))
-    runs = planned_runs(study, method, wanted, {})
-    assert [run.names[:3] for run in runs] == [
-        (dataset, "non-overlapping", clients) for dataset in ("cora", "citeseer") for clients in (10, 20)
-    ]
+    request = example(Filters(("cora",), seeds=(0,)))
     database = MemoryStore()
-    for number, run in enumerate(runs):
+    for number, run in enumerate(request.runs):
         dataset, scenario, clients, _, seed = run.names
         database.add_run(run.spec, [70 + number + client % 2 for client in range(clients)])
         database.add_run(resolve(dataset, scenario, clients, "local", seed), [60 - number] * clients)
-    standing = compare(database, study, method, runs)
-    differences = [standing.others(task)["difference"].tolist() for task in standing.own["task"]]
-    assert differences == pytest.approx(np.array([[10.5], [12.5], [14.5], [16.5]]))
-    (over_tasks,) = [line for line in sentences(standing) if "4 tasks: sig" in line]
-    assert "better than Local" in over_tasks
-    assert standing.own["dataset"].tolist() == ["cora", "cora", "citeseer", "citeseer"]
-    with pytest.raises(RequestError, match="cora, coraca"):
-        find_study(None, "cora", "coraca")
-    with pytest.raises(RequestError, match="did you mean 'coraca'"):
-        find_study(None, "cora", "coarca")
+    ranking, rows = compare(database, request)
+    assert rows["difference"].dropna().tolist() == pytest.approx([10.5, 12.5, 14.5, 16.5])
+    *_, mean_rank, better = sentences("clustered", ranking, rows)
+    assert mean_rank.startswith("Over 4 tasks: mean rank 1.00 of 2 (95 % interval 1.00 to 1.00)")
+    assert better == "Over 4 tasks: significantly better than Local."
 
 
 def test_a_method_alone_is_compared_with_nothing() -> None:
-    method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
-    runs = planned_runs(study, method, CORA_10, {})
+    request = example()
     database = MemoryStore()
-    database.add_run(runs[0].spec, [70] * 10)
+    database.add_run(request.runs[0].spec, [70] * 10)
     with pytest.raises(RequestError, match="nothing to compare"):
-        compare(database, study, method, runs)
+        compare(database, request)
 
 
 @pytest.mark.parametrize(
@@ -231,12 +203,9 @@ def test_a_method_alone_is_compared_with_nothing() -> None:
     [
         ("-d cora --set protocol.rounds=8", "only method.* can be set"),
         ("-d cora --set method.temprature=8", "method.temprature"),
-        ("-d coar", "unknown data set of the studies: 'coar': did you mean 'cora'"),
-        ("-d coraca --study fedsheafhn", "unknown data set of fedsheafhn 'coraca'"),
-        ("-d cora --study fedhng", "did you mean 'fedhgn'"),
+        ("-d coar", "unknown dataset 'coar': did you mean 'cora'"),
         ("-d cora -k 11", "there is 10, 20"),
-        ("", "-d cora,citeseer"),
-        ("-d cora,coraca", "cora, coraca"),
+        ("", "--dataset"),
     ],
 )
 def test_a_wrong_request_is_one_line_and_nothing_is_written(
@@ -245,16 +214,6 @@ def test_a_wrong_request_is_one_line_and_nothing_is_written(
     ended = bench(f"compare {EXAMPLE} --out {tmp_path / 'out'}", arguments)
     assert ended.refused
     assert message in ended.err
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_dry_run_says_what_is_missing_and_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: Bench
-) -> None:
-    monkeypatch.setattr("bench.contract.checks.check", lambda method: iter(()))
-    ended = bench(f"compare {EXAMPLE} -d cora,citeseer -k 10 --seed 0-1 --dry-run --out {tmp_path / 'out'}")
-    assert ended.code == 0
-    assert "4 runs: 4 missing" in ended.out
     assert not list(tmp_path.iterdir())
 
 

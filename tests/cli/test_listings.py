@@ -1,4 +1,4 @@
-"""``bench datasets``, ``scenarios``, ``grids`` and ``methods``: what they list, and all of one."""
+"""``bench datasets``, ``grids`` and ``methods``: what they list, and all of one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from bench.dataset import DATASETS, Dataset
 from bench.engine.methods import METHODS
-from bench.federation.scenarios import forms
 from bench.grids import expand, grid_names, load_grid
 from bench.grids.grid import grid_text
 from bench.sources import RawFile
@@ -25,10 +24,11 @@ def test_a_data_set_says_whether_it_is_at_hand(
         name, title, family, files, scenarios = "toy", "A toy", "graph", FILES, ("parts",)
 
     monkeypatch.setattr(DATASETS, "all", lambda: {"toy": Toy})
+    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
     (tmp_path / "set").mkdir()
     for name, where in (("a", "not at hand"), ("b", "at hand")):
         (tmp_path / "set" / f"{name}.txt").write_text("a")
-        assert f"A toy graph {where} " in " ".join(bench(f"datasets --data-root {tmp_path}").out.split())
+        assert f"A toy graph {where} " in " ".join(bench("datasets").out.split())
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,6 @@ def test_a_data_set_says_whether_it_is_at_hand(
     [
         ("methods", METHODS.all()),
         ("datasets", DATASETS.all()),
-        ("scenarios", forms()),
         ("grids", grid_names()),
     ],
 )
@@ -59,8 +58,7 @@ def test_lists_name_all_and_fit_80_columns(
         ),
         ("methods fedprox", ["method.NAME=VALUE", "Li et al., MLSys 2020", "data: any"]),
         ("methods local", ["no hyper-parameters"]),
-        ("datasets cora", ["client.learning_rate: 0.01", "protocol.split: 40.0, 30.0, 30.0", "paper_tables"]),
-        ("datasets cora", ["clients in grids: 5, 10, 20, 30, 50, 100"]),
+        ("datasets cora", ["client.learning_rate: 0.01", "protocol.split: 40.0, 30.0, 30.0"]),
         ("datasets photo", ["where: not at hand", "files: ", "homepage: https"]),
         ("grids quickstart", [f"{len(expand(load_grid('quickstart')))} runs"]),
     ],

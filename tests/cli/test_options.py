@@ -79,7 +79,7 @@ def test_names_and_numbers_of_clients_are_given_one_by_one_or_with_commas(bench:
         ("sweep --grid quickstart --dry-run -k 0", "-k"),
         ("sweep --grid quickstart --dry-run -d cora,", "''"),
         *((f"sweep --grid quickstart --seed={word}", word) for word in ("-1", "3-1", "1.5")),
-        ("datasets --data-root /nowhere", "--data-root expects a folder, got /nowhere"),
+        ("data fetch -d cora --data-root /nowhere", "--data-root expects a folder, got /nowhere"),
     ],
 )
 def test_an_option_that_cannot_be_what_it_says_is_refused_at_once(

@@ -28,9 +28,8 @@ def test_export_writes_what_the_filters_leave(tmp_path: Path, bench: Bench) -> N
     size = sum(path.stat().st_size for path in out.iterdir())
     assert (code, text, error) == (0, f"{out}: 2 runs, {size:,} bytes\n", "")
     assert set(Bundle(out).runs()["method"]) == {"local"}
-    code, text, error = bench(*asked, "--seed", "1", "-d", "cora", "-k", "2", "--json")
-    told = json.loads(text)
-    assert (code, told["runs"], set(told["files"]), told["bundle"]) == (0, 2, FILES, str(out))
+    assert {path.name for path in out.iterdir()} == FILES
+    assert bench(*asked, "--seed", "1", "-d", "cora", "-k", "2").code == 0
     assert set(Bundle(out).runs()["seed"]) == {1}
 
 
@@ -66,9 +65,9 @@ def test_the_command(bundle: Path, tmp_path: Path, bench: Bench) -> None:
     lines = text.splitlines()
     assert (code, error) == (0, "")
     assert lines == ["theirs: 1 runs added, 0 in place of failed ones, 2 skipped: stored already"]
-    _, text, _ = bench("import", str(bundle), "--db", url, "--json")
-    told = json.loads(text)
-    assert (told["added"], told["replaced"], told["skipped"]) == (0, 0, 3)
+    assert (
+        "0 runs added, 0 in place of failed ones, 3 skipped" in bench("import", str(bundle), "--db", url).out
+    )
     (bundle / "runs.parquet").write_bytes(b"")
     assert bench("import", str(bundle), "--db", url).refused
 

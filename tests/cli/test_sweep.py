@@ -87,7 +87,6 @@ def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:
         (f"{CORA} -s published -k 30", "expected 5 clients"),
         (f"{CORA} --db mysql://x/y", "sqlite:///PATH"),
         (f"{CORA} --devices tpu", "--devices"),
-        (f"{CORA} --save-models --backend ray", "--save-models"),
     ],
 )
 def test_a_wrong_request_writes_no_database(home: Path, bench: Bench, words: str, message: str) -> None:

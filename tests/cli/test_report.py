@@ -1,4 +1,4 @@
-"""``bench leaderboard`` as a user calls it."""
+"""``bench report`` and ``bench leaderboard`` as a user calls them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ def test_build_writes_the_site_of_a_database(bench: Bench, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("build --out {other}", "would replace thesis.tex"),
-        ("build --out {file}", "expected a folder"),
-        ("build --out {new} --db sqlite:////nowhere/bench.db --own", "nowhere"),
-        ("build --ouT x", "--ouT"),
-        ("build --out {new} --metric macro_f1", "--metric"),
+        ("leaderboard build --out {other}", "would replace thesis.tex"),
+        ("report --out {file}", "expected a folder"),
+        ("leaderboard build --out {new} --db sqlite:////nowhere/bench.db --own", "nowhere"),
+        ("leaderboard build --ouT x", "--ouT"),
     ],
 )
 def test_a_wrong_request_is_one_line_and_writes_nothing(
@@ -42,7 +41,7 @@ def test_a_wrong_request_is_one_line_and_writes_nothing(
     (tmp_path / "file").write_text("mine")
     before = sorted(tmp_path.rglob("*"))
     places = {name: str(tmp_path / name) for name in ("other", "file", "new")}
-    ended = bench("leaderboard", words.format(**places))
+    ended = bench(words.format(**places))
     assert ended.refused
     assert said in ended.err
     assert sorted(tmp_path.rglob("*")) == before
