@@ -37,7 +37,7 @@ docs: $(READY)
 
 # The frames of cells and ranks that come with the suite: after new results, and after code that changes cells.
 frames: $(READY)
-	BENCH_HOME=build/frames-home $(RUN)python -c "from bench.frames.whole_frames import ship; ship()"
+	BENCH_HOME=build/frames-home $(RUN)python scripts/ship_frames.py
 
 # Whatever README and docs/ show of the results: after `make frames`. What stands in sentences is looked through by hand.
 pages: $(READY)

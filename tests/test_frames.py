@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +18,6 @@ from bench.frames import whole_frames
 from bench.frames.whole_frames import frames_of_studies, whole_frame
 from bench.resolve import resolve
 from bench.spec import RunSpec
-from bench.store import open_store
 from bench.studies.shipped import opened_results
 
 
@@ -48,33 +46,11 @@ def database() -> MemoryStore:
     return found
 
 
-def test_a_notebook_completes_their_names() -> None:
-    listing = "import bench; print(*dir(bench))"
-    process = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
-    assert set(bench.FRAMES) <= set(process.stdout.split())
-
-
 @pytest.fixture(scope="module")
 def every() -> dict[str, pd.DataFrame]:
     """Every frame of ``database``."""
     stored = {name: whole_frame(name, database()) for name in ("runs", "clients", "curves")}
     return {**stored, **frames_of_studies(database())}
-
-
-def test_cells_are_those_of_the_studies(every: dict[str, pd.DataFrame]) -> None:
-    table = every["cells"]
-    (local,) = table[(table["table"] == "Table 1") & (table["n"] > 0) & table["primary"]].to_dict("records")
-    assert (local["dataset"], local["clients"], local["method"], local["line"]) == (
-        "cora",
-        10,
-        "local",
-        "Local",
-    )
-    assert (local["mean"], local["published_mean"]) == (76.0, 71.26)
-    assert local["difference"] == pytest.approx(76 - 71.26)
-    unrun = table[(table["method"] == "fedper") & (table["dataset"] == "cora") & (table["clients"] == 10)]
-    assert set(unrun["verdict"]) == {"not run"}
-    assert unrun["mean"].isna().all()
 
 
 def test_runs_clients_and_curves_are_one_row_each(every: dict[str, pd.DataFrame]) -> None:
@@ -109,28 +85,27 @@ def kept(home: Path, every: dict[str, pd.DataFrame]) -> None:
     """A home with the same runs, whose cells were collected already."""
     runs = [(local(seed), result_of(correct)) for seed, correct in COUNTS.items()]
     stored(home / "bench.db", [*runs, (FAILED, RunResult(state="failed", reason="x"))])
-    file = home / whole_frames.FOLDER / f"cells-accuracy-{whole_frames.stamp(None, True)}.parquet"
+    file = home / "frames" / f"cells-{whole_frames.stamp(None, True)}.parquet"
     file.parent.mkdir()
     every["cells"].to_parquet(file)
 
 
 def test_a_notebook_reads_them_without_torch(kept: None) -> None:
     script = (
-        "import sys, bench; found = bench.cells(own=True, dataset='cora', method=['local'], clients=10);"
+        "import sys, bench; assert set(bench.FRAMES) <= set(dir(bench));"
+        "found = bench.cells(own=True, dataset='cora', method=['local'], clients=10);"
         "tables = set(found['document'][found['n'] > 0]);"
         "print('table1' in tables, 'torch' in sys.modules, 'primary' in found)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "False", "False"]
     assert list(bench.clients(own=True, method="local", rule="last", seed=0)["accuracy"]) == [70, 80]
-    assert len(bench.runs(own=True, state="failed")) == 1
     assert len(bench.curves(own=True, method="local")) == 4
 
 
 def test_they_are_collected_anew_once_the_database_or_a_page_s_look_changes(home: Path) -> None:
     before = whole_frames.stamp(None, True)
-    with open_store(f"sqlite:///{home / 'bench.db'}", create=True):
-        pass
+    (home / "bench.db").touch()
     with_database = whole_frames.stamp(None, True)
     look = next(path for path in whole_frames._sources() if path.suffix == ".j2")
     status = look.stat()
@@ -141,30 +116,29 @@ def test_they_are_collected_anew_once_the_database_or_a_page_s_look_changes(home
         os.utime(look, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def test_frames_that_ship_are_read_where_nothing_else_could_be_collected(
+def test_frames_that_ship_are_read_where_nothing_is_the_user_s_own(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shipped = tmp_path / "cells.parquet"
-    assert not whole_frames.is_up_to_date(shipped)  # there is none
-    shutil.copy(whole_frames.SHIPPED_FOLDER / shipped.name, shipped)  # younger than all code
-    assert whole_frames.is_up_to_date(shipped)
-    with monkeypatch.context() as patch:
-        patch.setenv("BENCH_PLUGINS", str(home / "mine.py"))
-        assert not whole_frames.is_up_to_date(shipped)
+    shipped = pd.DataFrame({"method": ["shipped"]})
+    monkeypatch.setattr(whole_frames, "SHIPPED_FOLDER", tmp_path)
+    monkeypatch.setattr(
+        whole_frames, "frames_of_studies", lambda source: {"ranks": shipped.assign(method="own")}
+    )
+    shipped.to_parquet(tmp_path / "ranks.parquet")
+    assert bench.ranks()["method"].tolist() == ["shipped"]
     (home / "tuned").mkdir()
-    for file in (home / "tuned" / "mine.json", home / "bench.db"):
-        file.touch()
-        assert not whole_frames.is_up_to_date(shipped)
-        file.unlink()
-    os.utime(shipped, (0, 0))  # older than the code
-    assert not whole_frames.is_up_to_date(shipped)
+    (home / "tuned" / "mine.json").touch()
+    assert bench.ranks()["method"].tolist() == ["own"]
+    (kept_file,) = home.glob("frames/ranks-*")
+    (home / "tuned" / "mine.json").write_text("{}")
+    bench.ranks()
+    assert list(home.glob("frames/ranks-*")) != [kept_file]  # one of each name
 
 
 @pytest.mark.slow
 def test_frames_that_ship_are_what_is_collected() -> None:
     with opened_results(None, own=False) as source:
-        collected = frames_of_studies(source)
-    assert set(collected) == {"cells", "ranks"}
+        collected = {**frames_of_studies(source), "runs": whole_frame("runs", source)}
     for name, rows in collected.items():
         shipped = pd.read_parquet(whole_frames.SHIPPED_FOLDER / f"{name}.parquet")
         pd.testing.assert_frame_equal(shipped, rows)  # else: make frames
@@ -180,7 +154,6 @@ def test_filters_take_collections_and_may_leave_an_empty_frame(kept: None) -> No
     together = bench.runs(own=True, method="local", state="failed")
     assert together.empty
     assert list(together) == list(every)
-    assert bench.runs(own=True, dataset="no-such").empty
     with pytest.raises(KeyError, match="datset"):
         bench.cells(own=True, datset="cora")
     with pytest.raises(RequestError, match="no-such"):

@@ -8,98 +8,35 @@ averaged, set beside what is printed, and graded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
 from typing import NamedTuple
 
 import pandas as pd
 
 from bench.frames.places import members_frame, places_frame, states
-from bench.frames.printed import beside_published, readings_of
-from bench.frames.spread import UNKNOWN, Pools, pools_of, with_spread
+from bench.frames.printed import asked_cells, readings_of
+from bench.frames.spread import UNKNOWN, pool_of, with_spread
 from bench.frames.stored_runs import (
     DEFAULT,
     OTHER,
     TUNED,
     UsualRuns,
+    columns_of,
     parts_of,
     runs_frame,
     usual_of,
-    with_text_as_objects,
 )
 from bench.frames.verdicts import agreed, judged
 from bench.metric_names import ACCURACY, ROC_AUC, Metric
 from bench.statistics.summary import with_intervals
 from bench.store.tables import Tables
 from bench.studies.experiment import Plans
-from bench.studies.measures import Measure, measure_of_metric
+from bench.studies.measures import Measure
 from bench.studies.members import Members, accuracy_by_run, check_kept, client_rows
 from bench.studies.settings import Settings
 from bench.studies.study import Study, plans_of
-from bench.tune.apply import Configuration, Configurations, configurations
+from bench.tune.apply import Configurations, configurations
 
-COLUMNS = {
-    "study": "string",
-    "table": "string",  # comparison and measure, for readers
-    "dataset": "string",
-    "scenario": "string",
-    "clients": "int64",
-    "method": "string",
-    "setting": "string",  # what the runs have other than the method's usual settings
-    "stage": "string",
-    "rule": "string",
-    "n": "int64",  # seeds with numbers
-    "mean": "float64",  # over seeds; accuracies in percent
-    "std": "float64",  # sample standard deviation over seeds
-    "s_d": "float64",  # standard deviation between partitions, in points
-    "s_d_source": "string",  # where s_d is from: bench.frames.spread
-    "draws": "Int64",  # how often the square of s_d counts in the tolerance
-    "partitions": "Int64",  # partitions that were run
-    "published_mean": "float64",
-    "published_std": "float64",  # as printed
-    "n_p": "Int64",  # runs behind the published mean
-    "difference": "float64",  # measured minus published mean, in points
-    "low_difference": "float64",  # 90 % interval of the difference
-    "high_difference": "float64",
-    "margin": "float64",  # a reproduction has its interval within this many points
-    "tolerance": "float64",  # a compatible difference is at most that large
-    "control": "float64",  # what learning nothing reaches on the same clients
-    "verdict": "string",
-    "reason": "string",  # why there is no grade, and which runs are missing
-    "document": "string",  # the experiment
-    "line": "string",
-    "point": "string",
-    "measure": "string",
-    "low": "float64",  # Student's 95 % interval of the mean
-    "high": "float64",
-    "planned": "int64",  # seeds that a grid plans
-    "lost": "int64",  # runs without numbers
-    "tuning": "string",  # default, tuned, other settings
-    "seconds": "float64",  # of a run, median
-    "megabytes": "float64",  # of a run in both directions, mean
-    "peak_mib": "float64",  # of a run, mean
-    "s_d_freedom": "float64",  # degrees of freedom of s_d
-    "origin": "string",  # whose the runs are
-    "primary": "bool",  # verdicts rest on it: no other reading of the document's first measure
-    "paper": "string",  # the published row: its paper
-    "printed": "Int64",  # ... and its number in PAPER.csv, from 0
-    "population": "boolean",  # the printed deviation is over n, not n - 1
-    "rests_on_spread": "bool",  # compatible only because of s_d
-    "usual": "bool",  # of a line that the study has, not one found in the database under other settings
-    "order": "int64",  # of the rows
-    "status": "string",  # what is printed in place of a mean
-    "runs": "int64",  # members of the place
-    "place": "int64",  # row of the places frame
-    "comparison_number": "int64",  # of the table's comparisons, from 0
-    "position": "int64",  # of the measure among the table's, from 0
-    "measure_number": "int64",  # in the values frame
-    "no_grade": "string",  # why there is no grade
-    "missing": "string",  # which of the planned seeds of a measured cell have no numbers
-    "baseline_n": "Int64",  # runs of the baseline with the same seeds on the same clients
-    "baseline_mean": "float64",  # over these
-    "baseline_std": "float64",
-    "control_n": "Int64",  # runs whose clients the control was run on
-    "control_std": "float64",
-}
+COLUMNS = columns_of("cells")
 """Columns of the cells frame and their types. Key: study, document, table, dataset, scenario, clients, line,
 point, measure; or place, comparison_number, measure_number.
 """
@@ -107,21 +44,10 @@ point, measure; or place, comparison_number, measure_number.
 WRITTEN = list(COLUMNS)[: list(COLUMNS).index("origin") + 1]
 """Columns of ``cells.csv``."""
 
-PUBLIC = list(COLUMNS)[: list(COLUMNS).index("primary") + 1]
-"""Columns of the frame that ``bench.cells`` reads."""
-
 VALUE = ["measure_number", "stage", "rule", "place"]
 """What cells that show the same values have in common."""
 
-VALUES = {
-    "place": "int64",
-    "measure_number": "int64",
-    "stage": "str",
-    "rule": "str",
-    "run": "int64",
-    "seed": "int64",
-    "value": "float64",
-}
+VALUES = columns_of("values")
 """Columns of the values frame, a row a member and measure, and their types."""
 
 BESIDE = [
@@ -134,8 +60,7 @@ BESIDE = [
 
 class Results(NamedTuple):
     """What was collected from a source: the frames of runs, places, members, values and cells; the measures
-    by number; the settings by place; the searches behind tuned runs by the number that the runs have; what
-    the clients of all runs score by metric, stage and rule.
+    by number; the settings by place; what the clients of all runs score by metric, stage and rule.
     """
 
     runs: pd.DataFrame
@@ -145,7 +70,6 @@ class Results(NamedTuple):
     cells: pd.DataFrame
     measures: list[Measure]
     settings: dict[int, Settings]
-    searches: list[Configuration]
     source: Tables
     metric: Metric
     clients: dict[tuple[Metric, str, str], pd.DataFrame]
@@ -184,9 +108,8 @@ def collect(
     runs, run_settings = runs_frame(source, usual, hashes, searches)
     places, settings = places_frame(by_name, plans, runs, usual, run_settings)
     members = members_frame(by_name, places, runs)
-    places = places.merge(states(places, members), on="place")
-    cells, measures = asked_cells(by_name, plans, places, metric)
-    cells = beside_published(by_name, plans, cells, settings)
+    places = places.join(states(places, members), on="place")
+    cells, measures = asked_cells(by_name, plans, places, settings, metric)
     # Left out are cells of which nothing is planned, published or run (a line that was found in the database
     # is not there for what is published), and further comparisons that print no value.
     is_printed = cells["printed"].notna()
@@ -194,23 +117,21 @@ def collect(
     cells = cells[has_place & (is_printed | (cells["comparison_number"] == 0))]
 
     frames = runs, places, members, no_rows(VALUES), cells
-    results = Results(*frames, measures, settings, searches, source, metric, {})
+    results = Results(*frames, measures, settings, source, metric, {})
     if metric != ACCURACY:
-        check_kept(
-            metric, runs.loc[runs["state"] == "done", "run"].tolist(), results.clients_at("trained", "last")
-        )
+        done = runs.loc[runs["state"] == "done", "run"]
+        check_kept(metric, done.tolist(), results.clients_at("trained", "last"))
     readings = readings_of(cells)
     values = measured(results, readings[readings["state"] == ""], measures)
     numbers = values.groupby(VALUE)["value"].agg(n="count", mean="mean", std="std").reset_index()
     readings = readings.merge(with_intervals(numbers, least=2), on=VALUE, how="left")
-    pools = {name: pools_of(study, runs) for name, study in by_name.items()}
-    graded = agreed(judged(_with_evidence(results, by_name, readings, pools)))
+    graded = agreed(judged(_with_evidence(results, by_name, readings)))
     return results._replace(values=values, cells=cells_frame(graded))
 
 
 def no_rows(columns: Mapping[str, str]) -> pd.DataFrame:
     """No rows with these columns, where nothing has numbers."""
-    return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in columns.items()})
+    return pd.DataFrame(columns=list(columns)).astype(dict(columns))
 
 
 def measured(results: Results, cells: pd.DataFrame, measures: Sequence[Measure]) -> pd.DataFrame:
@@ -232,16 +153,15 @@ def values_of(results: Results, cells: pd.DataFrame, measure: Measure) -> pd.Dat
     return measured(results, cells.assign(measure_number=0, **reading), [measure])
 
 
-def _with_evidence(
-    results: Results, studies: Mapping[str, Study], readings: pd.DataFrame, pools: Mapping[str, Pools]
-) -> pd.DataFrame:
+def _with_evidence(results: Results, studies: Mapping[str, Study], readings: pd.DataFrame) -> pd.DataFrame:
     """The readings as ``judged`` takes them, with ``BESIDE``; n is 0 without values, and the state says why.
 
     What runs beside members reach, of the ``baseline`` and the ``control``, is read as the members are.
     """
     done = results.runs[results.runs["state"] == "done"]
     members = results.members[results.members["is_done"]]
-    families = members.groupby("place")["family"].first()
+    pools = {name: pool_of(study, results.runs) for name, study in studies.items()}
+    readings = readings.join(members.groupby("place")["family"].first(), on="place")
     parts = [pd.DataFrame(columns=BESIDE)]
     with_values = readings[readings["n"] > 0]
     for (stage, rule, kind, name), part in parts_of(with_values, ["stage", "rule", "metric", "study"]):
@@ -250,12 +170,10 @@ def _with_evidence(
         by_run = accuracy_by_run(clients)[studies[name].average]
         for beside in ("baseline", "control") if is_accuracy else ("baseline",):
             numbers = members[beside].map(by_run).groupby(members["place"]).agg(["count", "mean", "std"])
-            part = part.join(
-                numbers.set_axis([f"{beside}_n", f"{beside}_mean", f"{beside}_std"], axis=1), on="place"
-            )
+            names = [f"{beside}_n", f"{beside}_mean", f"{beside}_std"]
+            part = part.join(numbers.set_axis(names, axis=1), on="place")
         if is_accuracy:
             values = done.assign(value=done["run"].map(by_run)).dropna(subset="value")
-            part = part.assign(family=part["place"].map(families))
             part = with_spread(part, values, pools[name], results.settings)
         parts.append(part.reindex(columns=BESIDE))
     readings = readings.join(pd.concat(parts[1:] or parts))
@@ -273,66 +191,19 @@ def _with_evidence(
     )
 
 
-def asked_cells(
-    studies: Mapping[str, Study], plans: Plans, places: pd.DataFrame, metric: Metric
-) -> tuple[pd.DataFrame, list[Measure]]:
-    """Every place under every measure beside every comparison of its table, in the order of the tables, and
-    the measures by their number.
-
-    To the columns of the places come comparison_number, measure_number, table, measure, metric,
-    measure_printed, primary, not_comparable, stage, rule, order.
-    """
-    measures: dict[Measure, int] = {}
-    tables = dict(list(places.groupby(["study", "document"])))
-    parts = []
-    for name, experiment in [(name, table) for name, experiments in plans.items() for table in experiments]:
-        study = studies[name]
-        declared = [measure_of_metric(one, metric) for one in experiment.measures or study.measures]
-        known = [measure for measure in declared if measure is not None]
-        if all(measure.is_extra for measure in known) or (name, experiment.name) not in tables:
-            continue
-        table, columns = tables[name, experiment.name], []
-        for comparison, (position, measure) in product(experiment.comparisons, enumerate(known)):
-            is_named = position > 0 and not measure.is_extra
-            reading = measure.reading or study.primary
-            # A line of one stage stands where that stage is asked for, and in place of the primary one.
-            stage = table["stage"].where(table["stage"] != "", reading.stage)
-            has_place = (stage == reading.stage) | (reading.stage == study.primary.stage)
-            column = table[has_place].assign(
-                comparison_number=experiment.comparisons.index(comparison),
-                measure_number=measures.setdefault(measure, len(measures)),
-                position=position,
-                table=comparison.label + (f" ({measure.title})" if is_named else ""),
-                measure=measure.name,
-                metric=measure.metric,
-                measure_printed=measure.printed,
-                primary=not measure.is_extra,
-                not_comparable=experiment.reduced or measure.not_comparable_reason,
-                stage=stage,
-                rule=reading.rule,
-            )
-            columns.append(column)
-        order = ["column_number", "inner", "position"]
-        if experiment.main:
-            order = ["position", "line_number", "column_number"]
-        parts.append(pd.concat(columns).sort_values(["comparison_number", *order]))
-    cells = with_text_as_objects(pd.concat(parts, ignore_index=True))
-    return cells.assign(order=cells.index), list(measures)
-
-
 def cells_frame(cells: pd.DataFrame) -> pd.DataFrame:
     """The columns ``COLUMNS`` of graded cells."""
     is_measured = cells["n"] > 0
-    no_grade, missing = cells["reason"].astype(object), cells["missing"].where(is_measured, "")
-    both = no_grade + "; " + missing
-    by_setting = cells["setting"].eq("").map({True: DEFAULT, False: OTHER})
+    missing = cells["missing"].where(is_measured, "")
+    reasons = zip(cells["reason"], missing, strict=True)
+    tuning = cells["setting"].eq("").map({True: DEFAULT, False: OTHER})
     shown = cells.assign(
-        reason=both.where((no_grade != "") & (missing != ""), no_grade + missing),
-        no_grade=no_grade,
+        reason=["; ".join(filter(None, both)) for both in reasons],
+        no_grade=cells["reason"],
         missing=missing,
-        tuning=by_setting.mask(cells["tuned"] & cells["main"], TUNED),
+        tuning=tuning.mask(cells["tuned"] & cells["main"], TUNED),
         order=range(len(cells)),
         **{name: cells[name].where(is_measured) for name in ("seconds", "megabytes", "peak_mib")},
     )
     kinds = {name: "object" if kind == "string" else kind for name, kind in COLUMNS.items()}
-    return shown[list(COLUMNS)].astype(kinds)  # as in with_text_as_objects
+    return shown[list(COLUMNS)].astype(kinds)

@@ -1,117 +1,149 @@
-"""What papers print beside cells, and whether the runs can be compared to it."""
+"""The cells that the studies' tables ask for, and what papers print beside them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bench.frames.stored_runs import rows_of
-from bench.studies.experiment import Plans, Target
+from bench.frames.stored_runs import parts_of, rows_of
+from bench.metric_names import Metric
+from bench.studies.experiment import Plans
+from bench.studies.measures import Measure, measure_of_metric
 from bench.studies.published import Published, PublishedRuns, published
 from bench.studies.settings import Column, Settings, difference_text
 from bench.studies.study import Study
 
-EVERYBODY = {"protocol.participation": 1.0}
-"""What papers mean that state nothing else: all clients train in every round."""
+PRINTED = [
+    *("paper", "printed", "published_mean", "published_std", "status"),  # of a ``Published``
+    *("n_p", "redrawn", "population"),  # of ``PublishedRuns``, of cells with numbers
+    "bar",  # why the value is no target for the cell's runs; "": it is one
+    "published_on",  # titles of the only data sets on which a value is printed for a cell with numbers, or ""
+]
+"""What stands beside a cell."""
 
-PRINTED = ["paper", "printed", "published_mean", "published_std", "status"]
-PRINTED += ["n_p", "redrawn", "population", "bar", "published_on"]
-"""Columns that ``beside_published`` adds."""
+Printed = dict[tuple[str | int | None, ...], tuple[int, Published]]
+"""Data set, scenario and clients in a paper's words -> the value, and its number in ``PAPER.csv``."""
 
 
-def beside_published(
-    studies: Mapping[str, Study], plans: Plans, cells: pd.DataFrame, settings: Mapping[int, Settings]
-) -> pd.DataFrame:
-    """The cells with the first value that is printed of each: targets in their order, settings in theirs.
-
-    paper, printed               the paper and the number of the value in ``PAPER.csv``, from 0
-    published_mean, published_std, status   as in ``Published``
-    n_p, redrawn, population     as in ``PublishedRuns``, of cells with numbers
-    bar                          why the value is no target for the cell's runs; "": it is one
-    published_on                 titles of the only data sets on which the tables have the line, point and
-                                 measure of a cell with numbers; "": others, or none
+def asked_cells(
+    studies: Mapping[str, Study],
+    plans: Plans,
+    places: pd.DataFrame,
+    settings: Mapping[int, Settings],
+    metric: Metric,
+) -> tuple[pd.DataFrame, list[Measure]]:
+    """Every place under every measure beside every comparison of its table, in the order of the tables, and
+    the measures by their number. Of the values printed there it has the first: targets in their order, the
+    line's settings in theirs.
     """
-    values: dict[tuple[Any, ...], tuple[int, Published]] = {}
-    datasets: dict[tuple[Any, ...], set[str]] = defaultdict(set)
+    printed: dict[tuple[str, ...], Printed] = defaultdict(dict)
     for study in studies.values():
         for paper in study.papers:
             for number, value in enumerate(published(paper, study.published)):
-                what = (study.name, paper, value.table, value.method, value.setting, value.metric)
-                values[*what, value.dataset, value.scenario, value.clients] = number, value
-                datasets[what].add(value.dataset)
-    targets = {
-        (name, experiment.name, number): comparison.targets
-        for name, experiments in plans.items()
-        for experiment in experiments
-        for number, comparison in enumerate(experiment.comparisons)
-    }
-    rows: list[tuple[Any, ...]] = []
-    for cell in rows_of(cells):
-        study, column = studies[cell.study], Column(cell.dataset, cell.scenario, cell.clients)
-        dataset, scenario, clients = study.printed_column(column)
-        where = cell.point_object.datasets.get(cell.dataset, dataset), scenario, clients
-        asked = [*_asked(cell, targets[cell.study, cell.document, cell.comparison_number])]
-        found = next((values[*what, *where] for what in asked if (*what, *where) in values), None)
-        printed: tuple[Any, ...] = (np.nan,) * 5
-        runs, bar, published_on = PublishedRuns(1), "", ""
-        if found:
-            number, value = found
-            printed = value.paper, number, value.mean, value.std, value.status
-        if found and not cell.state:
-            runs = study.published_runs(value, column)
-            bar = cell.not_comparable or _bar(study, value, column, cell, settings[cell.place])
-        elif not cell.state:
-            published_on = _titles(study, cell.dataset, {one for what in asked for one in datasets[what]})
-        rows.append((*printed, *astuple(runs), bar, published_on))
-    return cells.join(pd.DataFrame(rows, cells.index, PRINTED))
+                what = study.name, paper, value.table, value.method, value.setting, value.metric
+                printed[what][value.dataset, value.scenario, value.clients] = number, value
+    measures: dict[Measure, int] = {}
+    tables = dict(parts_of(places, ["study", "document"]))
+    parts = []
+    for study, experiment in ((studies[name], one) for name in plans for one in plans[name]):
+        declared = experiment.measures or study.measures
+        known = list(filter(None, (measure_of_metric(measure, metric) for measure in declared)))
+        if all(measure.is_extra for measure in known) or (study.name, experiment.name) not in tables:
+            continue
+        rows = []
+        comparisons = enumerate(experiment.comparisons)
+        for (number, comparison), (position, measure) in product(comparisons, enumerate(known)):
+            reading, kind = measure.reading or study.primary, measure.metric or measure.name
+            is_named = position > 0 and not measure.is_extra
+            cell = {
+                "comparison_number": number,
+                "measure_number": measures.setdefault(measure, len(measures)),
+                "position": position,
+                "table": comparison.label + (f" ({measure.title})" if is_named else ""),
+                "measure": measure.name,
+                "metric": kind,
+                "primary": not measure.is_extra,
+                "rule": reading.rule,
+            }
+            bar = experiment.reduced or measure.not_comparable_reason
+            for place in rows_of(tables[study.name, experiment.name]):
+                # A line of one stage stands where that stage is asked for, and in place of the primary one.
+                stage = place.stage or reading.stage
+                if reading.stage not in (stage, study.primary.stage):
+                    continue
+                values = []
+                for target, base in product(comparison.targets, place.line_object.printed):
+                    setting = ";".join(filter(None, (base, place.point_object.printed, measure.printed)))
+                    method = place.row.published_name
+                    what = study.name, target.paper, target.table, method, setting, kind
+                    values.append(printed[what])
+                beside = _beside(study, place, values, settings[place.place], bar)
+                rows.append({**cell, "place": place.place, "stage": stage, "beside": beside})
+        order = ["column_number", "inner", "position"]
+        if experiment.main:
+            order = ["position", "line_number", "column_number"]
+        part = pd.DataFrame(rows).merge(places.drop(columns="stage"), on="place")
+        parts.append(part.sort_values(["comparison_number", *order]))
+    cells = pd.concat(parts, ignore_index=True)
+    cells[PRINTED] = pd.DataFrame(cells.pop("beside").tolist(), columns=PRINTED)
+    return cells.assign(order=cells.index), list(measures)
 
 
-def _asked(cell: Any, targets: tuple[Target, ...]) -> Iterator[tuple[str, ...]]:
-    """Study, paper, table, method, setting and metric of the values that a cell may stand beside."""
-    for target in targets:
-        for base in cell.line_object.printed:
-            setting = ";".join(filter(None, (base, cell.point_object.printed, cell.measure_printed)))
-            yield cell.study, target.paper, target.table, cell.row.published_name, setting, cell.metric
+def _beside(
+    study: Study, place: Any, values: Iterable[Printed], settings: Settings, bar: str
+) -> tuple[Any, ...]:
+    """``PRINTED``: of a place the first of the values, which ``bar`` keeps from being a target."""
+    column = Column(place.dataset, place.scenario, place.clients)
+    dataset, scenario, clients = study.printed_column(column)
+    here = place.point_object.datasets.get(place.dataset, dataset), scenario, clients
+    unknown = astuple(PublishedRuns(1))
+    found = next((one[here] for one in values if here in one), None)
+    if found is None:
+        others = {str(where[0]) for one in values for where in one}
+        if place.state or dataset in others:  # the cell's own data set, with other clients
+            others = set()
+        # Of several data sets that one name stands for, the main tables' own gives it its title.
+        own = {column.dataset for column in study.columns}
+        titles = {study.datasets.get(one, one): study.title_of(one) for one in own}
+        published_on = ", ".join(sorted(titles.get(one, study.title_of(one)) for one in others))
+        return *(np.nan,) * 5, *unknown, "", published_on
+    number, value = found
+    facts = value.paper, number, value.mean, value.std, value.status
+    if place.state:
+        return *facts, *unknown, "", ""
+    runs = astuple(study.published_runs(value, column))
+    return *facts, *runs, bar or _bar(study, value, column, place, settings), ""
 
 
-def _titles(study: Study, dataset: str, datasets: set[str]) -> str:
-    """Titles of published data sets; none where the cell's own is one of them, with other clients."""
-    if study.datasets.get(dataset, dataset) in datasets:
-        return ""
-    # Of several data sets that one name stands for, the main tables' own gives it its title.
-    own = {column.dataset for column in study.columns}
-    title_of = {study.datasets.get(one, one): study.title_of(one) for one in own}
-    return ", ".join(sorted(title_of.get(one, study.title_of(one)) for one in datasets))
-
-
-def _bar(study: Study, target: Published, column: Column, cell: Any, settings: Settings) -> str:
-    """Why a published value is no target for the runs of a cell."""
-    varied = {*cell.line_object.settings, *cell.point_object.settings}
-    stated = {**EVERYBODY, **study.paper_protocol(target, column)}
+def _bar(study: Study, target: Published, column: Column, place: Any, settings: Settings) -> str:
+    """Why a published value is no target for the runs of a place."""
+    reason = study.barred(target, column, settings)
+    if reason:
+        return reason
+    varied = {*place.line_object.settings, *place.point_object.settings}
+    # A paper that states nothing else means that all clients train in every round.
+    stated = {"protocol.participation": 1.0, **study.paper_protocol(target, column)}
     paper_has = {key: value for key, value in stated.items() if key in settings and key not in varied}
     run = {key: settings[key] for key in paper_has}
     difference = difference_text(run, paper_has)
-    if difference:
-        difference = (
-            f"protocol differs: run with {difference}, the paper has {difference_text(paper_has, run)}"
-        )
-    return study.barred(target, column, settings) or difference
+    if not difference:
+        return ""
+    return f"protocol differs: run with {difference}, the paper has {difference_text(paper_has, run)}"
 
 
 def readings_of(cells: pd.DataFrame) -> pd.DataFrame:
-    """A row a cell and reading: a published value may be that of several stages."""
+    """A row a cell and reading, by cell: a published value may be that of several stages."""
     may_be_any = cells["printed"].notna() & (cells["bar"] == "") & (cells["state"] == "")
-    others = cells[may_be_any]
-    lines = zip(others["line_object"], others["row"], others["stage"], strict=True)
-    stages = [
-        [] if line.stage else [stage for stage in row.printed_stages if stage != own]
-        for line, row, own in lines
-    ]
-    others = others.assign(stage=pd.Series(stages, others.index, dtype=object)).explode("stage")
-    readings = pd.concat([cells, others.dropna(subset="stage")]).sort_values("order", kind="stable")
-    return readings.reset_index(drop=True)
+    others = []
+    for cell in rows_of(cells[may_be_any]):
+        stages = () if cell.line_object.stage else cell.row.printed_stages
+        others += [(cell.Index, stage) for stage in stages if stage != cell.stage]
+    numbers, stages = zip(*others, strict=True) if others else ((), ())
+    readings = pd.concat([cells, cells.loc[list(numbers)].assign(stage=list(stages))])
+    return readings.sort_values("order", kind="stable", ignore_index=True)

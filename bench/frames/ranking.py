@@ -3,48 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from bench.federation.scenarios import parse
 from bench.frames.graded_cells import VALUE, Results
-from bench.frames.stored_runs import WHERE, parts_of
+from bench.frames.stored_runs import WHERE, columns_of, parts_of, rows_of
 from bench.statistics.paired import COLUMNS, LEAST_RUNS_IN_COMMON, compare, compare_tasks, tie_groups
 from bench.statistics.summary import LEAST, rank_intervals
 from bench.studies.study import Study
 
-RANKS = {
-    "study": "string",
-    "method": "string",
-    "title": "string",
-    "rank": "float64",
-    "low": "float64",
-    "high": "float64",
-    "group": "Int64",
-    "tasks": "int64",
-    "minus_baseline": "float64",
-}
+RANKS = columns_of("ranks")
 """Columns of ``bench.ranks`` and their types."""
 
 TASK = [*WHERE, "point"]
 """What a task is: a column of a table at one point, under the primary reading."""
 
 
-PLACE = ["place", "document_number", "column_number", "inner", "line_number", "line_object"]
-"""Columns of places by which tasks are ordered."""
-
-
 class Ranking(NamedTuple):
     """The competitors of a study over the tasks that have begun in earnest.
 
-    ranks    a row a method with numbers: the columns ``RANKS``, and planned (tasks that have a cell of it)
-    cells    a row a task and method with numbers: the columns of the cells frame, task (its number),
-             group (of ties in the task)
-    tests    the tests (``bench.statistics.paired``) of every task, with its number; then those over tasks and
-             over data sets, which have none
-    titles   method -> title, of all competitors
+    ranks       a row a method with numbers: the columns ``RANKS``, and planned (tasks that have a cell of it)
+    cells       a row a task and method with numbers: the columns of the cells frame, task (its number),
+                group (of ties in the task)
+    tests       the tests (``bench.statistics.paired``) of every task, with its number; then those over tasks
+                and over data sets, which have none
+    titles      method -> title, of all competitors; ``unranked_titles`` are of those without numbers
+    scores      measured means in percent [tasks, methods], missing where there are none
+    over_tasks  the tests over tasks, of the methods that have all of them; none of fewer than ``LEAST``
+    over_datasets  the tests over data sets: of a method's mean over its tasks, which share the data set's
+                items. None of fewer than ``LEAST``, nor where all tasks are of different ones
     """
 
     study: Study
@@ -52,63 +42,12 @@ class Ranking(NamedTuple):
     cells: pd.DataFrame
     tests: pd.DataFrame
     titles: dict[str, str]
-
-    @property
-    def scores(self) -> pd.DataFrame:
-        """Measured means in percent [tasks, methods], missing where there are none."""
-        return self.cells.pivot(index="task", columns="method", values="mean")
-
-    @property
-    def task_count(self) -> int:
-        """Number of tasks."""
-        return int(self.cells["task"].nunique())
-
-    @property
-    def over_tasks(self) -> pd.DataFrame:
-        """The tests over tasks, of the methods that have all of them; none for fewer tasks than ``LEAST``."""
-        return self.tests[self.tests["unit"] == "task"]
-
-    @property
-    def over_datasets(self) -> pd.DataFrame:
-        """The tests with the data set as the unit: a method's mean over its tasks, which share the data set's
-        items. None for fewer data sets than ``LEAST``, nor where all tasks are of different ones.
-        """
-        return self.tests[self.tests["unit"] == "data set"]
-
-    @property
-    def baseline_title(self) -> str:
-        """The baseline's name."""
-        return self.study.title_of(self.study.baseline)
-
-    @property
-    def unranked_titles(self) -> list[str]:
-        """Titles of competitors without numbers."""
-        ranked = set(self.ranks["method"])
-        return [title for method, title in self.titles.items() if method not in ranked]
-
-
-def _places(study: Study, results: Results) -> pd.DataFrame:
-    """The places of a study's tables that compare methods, with document_number."""
-    documents = [experiment.name for experiment in study.experiments if experiment.competes]
-    places = results.places
-    places = places[(places["study"] == study.name) & places["document"].isin(documents)]
-    return places.assign(document_number=places["document"].map(documents.index))
-
-
-def competitors(study: Study, places: pd.DataFrame, guests: Collection[str] = ()) -> dict[str, str]:
-    """Method -> title, in the order of the lines of some places: the study's own lines, and the ``guests``;
-    no references, and of lines that show the same runs at the same stage the first.
-    """
-    lines = places[places["usual"]].sort_values(["document_number", "line_number"])
-    titles: dict[str, str] = {}
-    shown = set()
-    for title, line in zip(lines["line"], lines["line_object"], strict=True):
-        is_rival = line.ranked and (line.is_own or line.method in guests)
-        runs = line.runs, line.stage or study.primary.stage
-        if is_rival and line.method not in study.references and runs not in shown:
-            shown.add(runs)
-            titles[line.method] = title
-    return titles
+    unranked_titles: list[str]
+    baseline_title: str
+    scores: pd.DataFrame
+    task_count: int
+    over_tasks: pd.DataFrame
+    over_datasets: pd.DataFrame
 
 
 def rank(
@@ -119,61 +58,91 @@ def rank(
     A task with numbers of fewer than half as many methods as the fullest one has only begun, and counts for
     none: groups are of the methods that all tasks have, and would shrink to those few.
     """
-    cells = results.cells if cells is None else cells
-    places = _places(study, results)
-    is_first = (cells["comparison_number"] == 0) & (cells["position"] == 0) & cells["usual"]
-    board = cells[is_first].merge(places[PLACE], on="place")
-    titles = competitors(study, places[places["method"].isin(board["method"])], guests)
-    board = _tasks(board, list(titles))
+    titles, board = _board(study, results, results.cells if cells is None else cells, guests)
     planned = board["method"].value_counts()
     board = board[board["n"] > 0]
     counts = board.groupby("task")["method"].transform("size")
     board = board[(counts >= 2) & (counts >= counts.max() / 2)]
     if board.empty:
         return None
-    rows, tests, groups = scores_of(results, board, study.average), [], {}
-    for number, task in board.groupby("task"):
+    rows, tests, groups = scores_of(results, board, study.average), [], []
+    for number, task in parts_of(board, "task"):
         task_tests = compare(rows[rows["place"].isin(task["place"])], task["method"].tolist())
         tests.append(task_tests.assign(task=number))
         # A method with fewer runs than a test needs has no group: nothing could tell it from the best.
         tested = task[task["n"] >= LEAST_RUNS_IN_COMMON].sort_values("mean", ascending=False, kind="stable")
-        for method, group in tie_groups(tested["method"].tolist(), task_tests).items():
-            groups[number, method] = group
-    keys = zip(board["task"], board["method"], strict=True)
-    board = board.assign(group=pd.array([groups.get(key) for key in keys], "Int64"))
+        groups.append(task["method"].map(tie_groups(tested["method"].tolist(), task_tests)))
+    board = board.assign(group=pd.concat(groups).astype("Int64"))
+
     means = board.pivot(index="task", columns="method", values="mean")
     means = means[[method for method in titles if method in means]]
     complete, datasets = means.dropna(axis=1), board.groupby("task")["dataset"].first()
-    if len(complete) >= LEAST:
+    if len(means) >= LEAST:
         tests.append(compare_tasks(complete))
     if LEAST <= datasets.nunique() < len(datasets):
         tests.append(compare_tasks(complete.groupby(datasets).mean(), "data set"))
     all_tests = pd.concat(tests, ignore_index=True)
-    order = _order(results.values, board, means, all_tests)
+    over_tasks, over_datasets = (all_tests[all_tests["unit"] == unit] for unit in ("task", "data set"))
+
+    # Mean ranks with their intervals, by bootstrap over tasks and runs; methods of all tasks come first.
+    values = board[[*VALUE, "task", "method"]].merge(results.values[[*VALUE, "seed", "value"]], on=VALUE)
+    runs = [part.pivot(index="seed", columns="method", values="value") for _, part in values.groupby("task")]
+    intervals = rank_intervals([task[[name for name in means if name in task]] for task in runs])
+    order = intervals.loc[list(means)].assign(partial=means.isna().any())
+    order = order.sort_values(["partial", "rank"], kind="stable")
+    group_of = dict(zip(board["method"], board["group"], strict=True))  # of a single task those of the task
+    if len(means) > 1:
+        tested_methods = {*over_tasks["first"], *over_tasks["second"]}
+        group_of = tie_groups([name for name in order.index if name in tested_methods], over_tasks)
     baseline = means.get(study.baseline, pd.Series(np.nan, means.index))
     ranks = order.assign(
         study=study.name,
         method=order.index,
         title=order.index.map(titles),
+        group=order.index.map(group_of).astype("Int64"),
         tasks=means.count(),
         minus_baseline=means.sub(baseline, axis=0).mean(),
     )
     ranks = ranks[list(RANKS)].astype(RANKS).assign(planned=planned).reset_index(drop=True)
-    return Ranking(study, ranks, board, all_tests, titles)
+    unranked_titles = [title for method, title in titles.items() if method not in means]
+    names = titles, unranked_titles, study.title_of(study.baseline)
+    return Ranking(study, ranks, board, all_tests, *names, means, len(means), over_tasks, over_datasets)
 
 
-def _tasks(board: pd.DataFrame, methods: list[str]) -> pd.DataFrame:
-    """The cells of the methods with their task's number: every task once, from the first table that has it,
-    and every method once, by its first line there.
+def _board(
+    study: Study, results: Results, cells: pd.DataFrame, guests: Collection[str]
+) -> tuple[dict[str, str], pd.DataFrame]:
+    """Method -> title of all competitors, and their cells in the tables that compare methods, with the number
+    of their task: every task once, from the first table that has it, every method once, by its first line.
+
+    The study's own lines compete, and the ``guests``; no references, and of lines that show the same runs at
+    the same stage the first.
     """
+    documents = [experiment.name for experiment in study.experiments if experiment.competes]
+    places = results.places
+    places = places[(places["study"] == study.name) & places["document"].isin(documents)]
+    places = places.assign(document_number=places["document"].map(documents.index))
+    is_first = (cells["comparison_number"] == 0) & (cells["position"] == 0) & cells["usual"]
+    in_order = ["document_number", "column_number", "inner", "line_number"]
+    board = cells[is_first].merge(places[["place", "line_object", *in_order]], on="place")
+    lines = places[places["usual"] & places["method"].isin(board["method"])]
+    titles: dict[str, str] = {}
+    shown = set()
+    for place in rows_of(lines.sort_values(["document_number", "line_number"])):
+        line = place.line_object
+        is_rival = line.ranked and (line.is_own or line.method in guests)
+        runs = line.runs, line.stage or study.primary.stage
+        if is_rival and line.method not in study.references and runs not in shown:
+            shown.add(runs)
+            titles[line.method] = place.line
+    methods = list(titles)
     ranked = np.array([line.ranked for line in board["line_object"]], bool)
     board = board[ranked & board["method"].isin(methods)]
-    board = board.sort_values(["document_number", "column_number", "inner", "line_number"])
-    board = board.drop_duplicates(["document", *TASK, "method"])
+    board = board.sort_values(in_order).drop_duplicates(["document", *TASK, "method"])
     first_document = board.groupby(TASK)["document_number"].transform("first")
     board = board[board["document_number"] == first_document]
     number, order = board.groupby(TASK, sort=False).ngroup(), board["method"].map(methods.index)
-    return board.assign(task=number, method_number=order).sort_values(["task", "method_number"])
+    return titles, board.assign(task=number, method_number=order).sort_values(["task", "method_number"])
 
 
 def scores_of(results: Results, cells: pd.DataFrame, average: str) -> pd.DataFrame:
@@ -184,13 +153,11 @@ def scores_of(results: Results, cells: pd.DataFrame, average: str) -> pd.DataFra
     """
     done = results.members[results.members["is_done"] & (results.members["partition_hash"] != "")]
     done = done[["place", "run", "seed", "partition_hash", "scenario"]]
-    parts = []
+    parts = [pd.DataFrame(columns=["place", *COLUMNS, "run", "samples", "scenario"])]
     for (stage, rule), part in parts_of(cells, ["stage", "rule"]):
         clients = results.clients_at(stage, rule)[["run", "client", "value", "samples"]]
         parts.append(part[["place", "method"]].merge(done, on="place").merge(clients, on="run"))
-    if not parts:
-        return pd.DataFrame(columns=["place", *COLUMNS])
-    rows = pd.concat(parts).rename(columns={"partition_hash": "partition"})
+    rows = pd.concat(parts[1:] or parts).rename(columns={"partition_hash": "partition"})
     samples = {name: parse(name).samples for name in rows["scenario"].unique()}
     rows = rows.assign(
         part=rows["client"] // rows["scenario"].map(samples).astype(int),
@@ -198,26 +165,3 @@ def scores_of(results: Results, cells: pd.DataFrame, average: str) -> pd.DataFra
         weight=rows["samples"].astype(float) if average == "samples" else 1.0,
     )
     return rows.sort_values(["place", "seed", "client"], ignore_index=True)[["place", *COLUMNS]]
-
-
-def _order(
-    values: pd.DataFrame, cells: pd.DataFrame, means: pd.DataFrame, tests: pd.DataFrame
-) -> pd.DataFrame:
-    """A row for every method of ``means`` [tasks, methods], its name the index: those measured in every task
-    come first, then by mean rank.
-
-    ``rank`` is the mean rank over the method's tasks among the methods measured there, ``low`` and ``high``
-    its 95 % interval by bootstrap over tasks and runs; ``group`` its group of ties (of a single task that of
-    the task).
-    """
-    values = cells[[*VALUE, "task", "method"]].merge(values[[*VALUE, "seed", "value"]], on=VALUE)
-    runs = [part.pivot(index="seed", columns="method", values="value") for _, part in values.groupby("task")]
-    intervals = rank_intervals([task[[name for name in means if name in task]] for task in runs])
-    intervals = intervals.loc[list(means)].assign(partial=means.isna().any())
-    order = intervals.sort_values(["partial", "rank"], kind="stable")
-    groups: Any = cells.set_index("method")["group"]
-    if len(means) > 1:
-        over_tasks = tests[tests["unit"] == "task"]
-        tested = {*over_tasks["first"], *over_tasks["second"]}
-        groups = tie_groups([name for name in order.index if name in tested], over_tasks)
-    return order.assign(group=pd.Series(groups, dtype="Int64").reindex(order.index))

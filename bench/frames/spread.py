@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import astuple
 
 import numpy as np
@@ -19,45 +19,30 @@ from bench.studies.study import Study
 LEAST_PARTITIONS = 3
 """Partitions that an estimate of the spread between them takes."""
 
-OWN, POOLED, UNKNOWN, SAME_CLIENTS, REDRAWN = "own", "pooled", "none", "same clients", "redrawn"
-"""Where the spread between partitions of a cell comes from: its own runs, other cells of the study, nowhere
-(it counts as 0); or why there is none: the clients are the paper's, or both sides redraw them in every run.
+OWN, POOLED, SPLIT, UNKNOWN = "own", "pooled", "split", "none"
+SAME_CLIENTS, REDRAWN = "same clients", "redrawn"
+"""Where the spread between partitions of a cell comes from: its own runs, other cells of the study, draws of
+the split alone (on the paper's own parts), nowhere (it counts as 0); or why there is none: the clients are
+the paper's, or both sides redraw them in every run.
 """
-
-SPLIT = "split"
-"""The parts are the paper's and the roles are drawn: the spread is that between draws of the split alone."""
-
-Pools = tuple[pd.DataFrame, pd.DataFrame]
-"""What ``pools_of`` gives."""
 
 
 def between_partitions(values: pd.DataFrame) -> pd.DataFrame:
-    """Spread of each family: runs that differ in seed and partition alone.
-
-    ``values`` has a row a run: columns family, partition_hash, value. Gives by family:
-
-    partitions   number of partitions
-    s_d          standard deviation between them
+    """By family (runs that differ in seed and partition alone) the number of ``partitions`` and ``s_d``, the
+    standard deviation between them; ``values`` has a row a run: columns family, partition_hash, value.
 
     The variance of the partitions' means less the share that the runs' own variance has in it (pooled over
     partitions with several runs); 0 where nothing is left. Missing for fewer than ``LEAST_PARTITIONS``, or
     where no partition has two runs, so that the two cannot be told apart.
     """
     partitions = values.groupby(["family", "partition_hash"])["value"].agg(["count", "mean", "var"])
-    partitions["freedom"] = partitions["count"] - 1
-    partitions["within"] = partitions["freedom"] * partitions["var"].fillna(0.0)
-    partitions["share"] = 1 / partitions["count"]
-    families = partitions.groupby("family").agg(
-        partitions=("mean", "size"),
-        between=("mean", "var"),
-        within=("within", "sum"),
-        freedom=("freedom", "sum"),
-        share=("share", "mean"),
-    )
-    is_known = (families["partitions"] >= LEAST_PARTITIONS) & (families["freedom"] > 0)
-    noise = families["within"] / families["freedom"].where(is_known)
-    variance = families["between"] - noise * families["share"]
-    return families[["partitions"]].assign(s_d=np.sqrt(variance.clip(lower=0)))
+    freedom = partitions["count"] - 1
+    within = (freedom * partitions["var"].fillna(0.0)).groupby("family").sum()
+    share = (1 / partitions["count"]).groupby("family").mean()
+    means, freedom = partitions["mean"].groupby("family"), freedom.groupby("family").sum()
+    is_known = (means.size() >= LEAST_PARTITIONS) & (freedom > 0)
+    variance = means.var() - within / freedom.where(is_known) * share
+    return pd.DataFrame({"partitions": means.size(), "s_d": np.sqrt(variance.clip(lower=0))})
 
 
 def pooled(cells: pd.DataFrame) -> tuple[float, float]:
@@ -73,66 +58,54 @@ def pooled(cells: pd.DataFrame) -> tuple[float, float]:
 
 
 def with_spread(
-    cells: pd.DataFrame, values: pd.DataFrame, pools: Pools, settings: Mapping[int, Settings]
+    cells: pd.DataFrame, values: pd.DataFrame, pool: pd.DataFrame, settings: Mapping[int, Settings]
 ) -> pd.DataFrame:
-    """The cells of a study under one reading, with these columns:
-
-    partitions    number of partitions that were run
-    s_d           standard deviation between partitions in points; missing where not known or not needed
-    s_d_source    where it comes from: ``OWN`` or another
-    s_d_freedom   its degrees of freedom; missing without it
-    draws         how many of the two means, published and measured, rest on one draw of clients
+    """The cells of a study under one reading, with partitions, s_d, s_d_source, s_d_freedom and draws.
 
     A cell has its own spread, else that of the study's cells in the same scenario, else that of all cells of
     the study; never that of another study's, whose protocol is another one. On the papers' own parts it has
-    the spread between draws of the split alone.
+    the spread between draws of the split alone. ``draws`` says how many of the two means, published and
+    measured, rest on one draw of clients.
 
-    ``cells`` has the columns place, scenario, family, redrawn (every published run has clients of its own).
-    ``values`` are those of all runs, as ``between_partitions`` takes them.
+    ``values`` are those of all runs, as ``between_partitions`` takes them; ``pool`` is that of ``pool_of``.
     """
     families = between_partitions(values)
-    usual, splits = (pool.join(families, on="family") for pool in pools)
-    of_all, of_splits = pooled(usual), pooled(splits)
-    of_scenarios = {name: pooled(part) for name, part in usual.dropna(subset="s_d").groupby("scenario")}
-    scenarios = {name: parse(name) for name in cells["scenario"].unique()}
+    known = pool.join(families, on="family").dropna(subset="s_d")
+    usual, of_splits = known[known["pool"] == POOLED], pooled(known[known["pool"] == SPLIT])
+    of_all, of_scenarios = pooled(usual), {name: pooled(part) for name, part in usual.groupby("scenario")}
     cells = cells.join(families, on="family")
-    nothing = math.nan, math.nan
-    rows = []
+    scenarios = {name: parse(name) for name in cells["scenario"].unique()}
+    unknown = math.nan, math.nan
+    rows: list[tuple[str, float, float, int]] = []
     for cell in rows_of(cells[["place", "scenario", "redrawn", "partitions", "s_d"]]):
         scenario, its_settings = scenarios[cell.scenario], settings[cell.place]
         own = None if math.isnan(cell.s_d) else (cell.s_d, cell.partitions - 1)
-        pool = of_scenarios.get(cell.scenario, of_all)
         per_seed = its_settings.get(PARTITION_SEED) == PER_SEED
-        draws = 2 - int(cell.redrawn) - int(per_seed)
         if scenario.papers_own and not scenario.deals_roles(tuple(its_settings.get("protocol.split", ()))):
-            rows.append((SAME_CLIENTS, *nothing, 0))
+            rows.append((SAME_CLIENTS, *unknown, 0))
         elif scenario.papers_own:
             rows.append((SPLIT, *(own or of_splits), 2))
         elif cell.redrawn and per_seed:
-            rows.append((REDRAWN, *nothing, 0))
-        elif own:
-            rows.append((OWN, *own, draws))
+            rows.append((REDRAWN, *unknown, 0))
         else:
-            rows.append((UNKNOWN if math.isnan(pool[0]) else POOLED, *pool, draws))
+            spread = own or of_scenarios.get(cell.scenario, of_all)
+            source = OWN if own else UNKNOWN if math.isnan(spread[0]) else POOLED
+            rows.append((source, *spread, 2 - int(cell.redrawn) - int(per_seed)))
     names = ["s_d_source", "s_d", "s_d_freedom", "draws"]
     return cells.drop(columns="s_d").join(pd.DataFrame(rows, cells.index, names))
 
 
-def pools_of(study: Study, runs: pd.DataFrame) -> Pools:
-    """The cells over which a study pools the spread between partitions, and the spread between draws of the
-    split: columns dataset, scenario, clients, family.
+def pool_of(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
+    """The cells over which a study pools the spread between partitions (``pool`` is ``POOLED``), and that
+    between draws of the split (``SPLIT``): columns dataset, scenario, clients, family, pool.
     """
-    columns = pd.DataFrame(map(astuple, dict.fromkeys(study.columns)), columns=WHERE)
-    usual = _cells_of_grids(study.pooled_grids, runs).merge(columns, on=WHERE)
-    splits = _cells_of_grids(study.split_grids, runs)
-    return usual, splits if study.split_grids else splits[:0]
-
-
-def _cells_of_grids(grids: Sequence[str], runs: pd.DataFrame) -> pd.DataFrame:
-    """The cells in the settings that grids plan (without grids: in the usual ones) whose methods train."""
-    groups = runs[~runs["special"]].drop_duplicates("cell")
-    is_asked = groups["setting"] == ""
-    if grids:
-        is_asked = groups["cell"].isin({one.cell for one in usual_of(grids).values()})
     idle = [name for name, kind in METHODS.all().items() if not kind.trains]
-    return groups.loc[is_asked & ~groups["method"].isin(idle), [*WHERE, "family"]]
+    cells = runs[~runs["special"] & ~runs["method"].isin(idle)].drop_duplicates("cell")
+    columns = pd.DataFrame(map(astuple, dict.fromkeys(study.columns)), columns=WHERE)
+    planned, split = (
+        {one.cell for one in usual_of(grids).values()} for grids in (study.pooled_grids, study.split_grids)
+    )
+    usual = cells[cells["cell"].isin(planned) if study.pooled_grids else cells["setting"] == ""]
+    splits = cells[cells["cell"].isin(split)]
+    both = pd.concat([usual.merge(columns, on=WHERE).assign(pool=POOLED), splits.assign(pool=SPLIT)])
+    return both[[*WHERE, "family", "pool"]]

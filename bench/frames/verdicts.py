@@ -19,7 +19,6 @@ AGREEING = GRADES[:2]
 """Grades of cells whose numbers agree with the published ones."""
 
 NOT_COMPARABLE = "not comparable"
-NOT_PUBLISHED = "not published"
 
 FLOOR = 1.0
 """Points by which a measured mean may always differ and be compatible."""
@@ -33,9 +32,6 @@ EQUIVALENCE_LEVEL = 0.90
 LEAST_RUNS = 3
 """Measured runs that a reproduction takes."""
 
-LEAST_GRADED = 2
-"""Measured runs that any grade takes: one run has no standard deviation."""
-
 ROUNDING = 1e-9
 """Slack for binary fractions: 72.26 - 71.26 is a difference of one point."""
 
@@ -45,45 +41,48 @@ STATES = {
 }
 """State of a run or cell without numbers -> its verdict."""
 
+READ = ["n", "n_p", "mean", "std", "published_mean", "published_std"]
+READ += ["s_d", "s_d_freedom", "draws", "control", "margin"]
+"""Numbers that a grade rests on."""
+
 GRADED = ["difference", "low_difference", "high_difference", "tolerance", "verdict", "rests_on_spread"]
 """Columns that ``graded`` gives."""
 
 
 def graded(cells: pd.DataFrame) -> pd.DataFrame:
-    """The grades of cells with a published mean and at least ``LEAST_GRADED`` measured values: the columns
+    """The grades of cells with a published mean and at least two measured values: the columns
     ``GRADED``, with the same index.
 
-    Reads the columns
-        n, mean, std                   measured values: number, mean, sample standard deviation
-        published_mean, published_std  as printed; the deviation may be missing
-        n_p, population                runs behind the published mean; its deviation is over n, not n - 1
-        s_d, s_d_freedom, draws        spread between partitions, missing where unknown; its degrees of
-                                       freedom; how often its square counts
-        control                        mean of the method that learns nothing; missing where unknown
-        margin                         points by which a reproduction may be off
+    ``s_d`` is missing where the spread between partitions is unknown, ``control`` where nobody knows what
+    learning nothing reaches. A printed deviation may be missing; it is over n where ``population`` is True.
 
     ``low_difference`` to ``high_difference`` is the 90 % interval of the difference. A cell
     ``rests_on_spread`` if it is compatible, and above or below without the spread between partitions.
     """
-    number, number_printed = cells["n"].to_numpy(float), cells["n_p"].to_numpy(float)
-    variances, freedoms = _errors(cells, number, number_printed)
-    spread = cells["draws"].to_numpy(float) * cells["s_d"].fillna(0.0).to_numpy(float) ** 2
-    spread_freedom = cells["s_d_freedom"].fillna(math.inf).to_numpy(float)
+    c = {name: cells[name].to_numpy(float) for name in READ}
+    variance = c["std"] ** 2
+    # Where no deviation is printed the measured one stands for it. That of a single published run cannot have
+    # been estimated from that run, and is taken as known.
+    is_printed, has_several = ~np.isnan(c["published_std"]), c["n_p"] > 1
+    is_over_n = cells["population"].to_numpy(bool) & has_several
+    sample_factor = np.where(is_over_n, c["n_p"] / np.maximum(c["n_p"] - 1, 1), 1.0)
+    ours = np.where(is_printed, variance / c["n"], variance * (1 / c["n"] + 1 / c["n_p"]))
+    theirs = np.where(is_printed, c["published_std"] ** 2 * sample_factor / c["n_p"], 0.0)
+    variances = [ours, theirs, c["draws"] * np.nan_to_num(c["s_d"]) ** 2]
+    printed_freedom = np.where(has_several, c["n_p"] - 1, math.inf)
+    freedoms = [c["n"] - 1, printed_freedom, np.nan_to_num(c["s_d_freedom"], nan=math.inf)]
 
-    half = half_width(variances, freedoms, EQUIVALENCE_LEVEL)
-    alone = np.maximum(FLOOR, half_width(variances, freedoms, LEVEL))
-    tolerance = np.maximum(FLOOR, half_width([*variances, spread], [*freedoms, spread_freedom], LEVEL))
+    half = half_width(variances[:2], freedoms[:2], EQUIVALENCE_LEVEL)
+    alone = np.maximum(FLOOR, half_width(variances[:2], freedoms[:2], LEVEL))
+    tolerance = np.maximum(FLOOR, half_width(variances, freedoms, LEVEL))
 
-    published = cells["published_mean"].to_numpy(float)
-    difference = cells["mean"].to_numpy(float) - published
-    margin = cells["margin"].to_numpy(float) + ROUNDING
-    is_within = (difference - half >= -margin) & (difference + half <= margin)
-    is_control_within = np.abs(cells["control"].to_numpy(float) - published) <= tolerance + ROUNDING
+    difference = c["mean"] - c["published_mean"]
+    is_within = np.abs(difference) + half <= c["margin"] + ROUNDING
     verdict = np.select(
         [
-            (number >= LEAST_RUNS) & is_within,
+            (c["n"] >= LEAST_RUNS) & is_within,
             np.abs(difference) > tolerance + ROUNDING,
-            is_control_within,  # False where the control is missing
+            np.abs(c["control"] - c["published_mean"]) <= tolerance + ROUNDING,
         ],
         ["reproduced", np.where(difference > 0, "above", "below"), "uninformative"],
         "compatible",
@@ -91,25 +90,6 @@ def graded(cells: pd.DataFrame) -> pd.DataFrame:
     rests_on_spread = (verdict == "compatible") & (np.abs(difference) > alone + ROUNDING)
     columns = (difference, difference - half, difference + half, tolerance, verdict, rests_on_spread)
     return pd.DataFrame(dict(zip(GRADED, columns, strict=True)), cells.index)
-
-
-def _errors(
-    cells: pd.DataFrame, number: Numbers, number_printed: Numbers
-) -> tuple[list[Numbers], list[Numbers]]:
-    """Variances of the measured and the published mean, and their degrees of freedom.
-
-    Where no deviation is printed the measured one stands for it. The deviation of a single published run
-    cannot have been estimated from that run, and is taken as known.
-    """
-    variance = cells["std"].to_numpy(float) ** 2
-    printed = cells["published_std"].to_numpy(float)
-    is_printed = ~np.isnan(printed)
-    has_several = number_printed > 1
-    is_over_n = cells["population"].to_numpy(bool) & has_several
-    sample_factor = np.where(is_over_n, number_printed / np.maximum(number_printed - 1, 1), 1.0)
-    ours = np.where(is_printed, variance / number, variance * (1 / number + 1 / number_printed))
-    theirs = np.where(is_printed, printed**2 * sample_factor / number_printed, 0.0)
-    return [ours, theirs], [number - 1, np.where(has_several, number_printed - 1, math.inf)]
 
 
 def half_width(variances: Sequence[Numbers], freedoms: Sequence[Numbers], level: float) -> Numbers:
@@ -129,36 +109,30 @@ def half_width(variances: Sequence[Numbers], freedoms: Sequence[Numbers], level:
 def judged(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells with the columns ``GRADED`` and ``reason``.
 
-    Reads the columns of ``graded``, and
-        state, state_reason   of a cell without numbers: why it has none; "": it has some
-        printed, status       number of the published row, missing without one; what it has in place of a mean
-        bar                   why the published value is no target for these runs; "": it is one
-        published_on          titles of the only data sets on which the value is published; "": not asked
-    ``n_p`` and ``margin`` are left where there is a grade, and are missing elsewhere.
+    Reads the columns of ``graded``, of a cell's place (``state``, "" of one with numbers) and of what is
+    printed beside it (``bench.frames.printed.PRINTED``).
+    ``n_p``, ``margin``, ``population`` and ``draws`` are left where there is a grade, and missing elsewhere.
     """
-    is_printed = cells["printed"].notna()
     status = cells["status"].astype(object).fillna("")
-    reasons = [
-        (cells["state"].ne("") & cells["published_on"].eq(""), cells["state_reason"]),
-        (cells["published_on"].ne(""), "published on " + cells["published_on"]),
-        (~is_printed, ""),
-        (cells["published_mean"].isna(), "the paper reports " + status + " here"),
-        (cells["bar"].ne(""), cells["bar"]),
-        (cells["n"] < LEAST_GRADED, cells["n"].astype(str) + " seed: a verdict needs at least two"),
+    # The first row that applies: condition, verdict, reason.
+    rows = [
+        (cells["published_on"] != "", NOT_COMPARABLE, "published on " + cells["published_on"]),
+        (cells["state"] != "", cells["state"].map(STATES), cells["state_reason"]),
+        (cells["printed"].isna(), "not published", ""),
+        (cells["published_mean"].isna(), NOT_COMPARABLE, "the paper reports " + status + " here"),
+        (cells["bar"] != "", NOT_COMPARABLE, cells["bar"]),
+        (cells["n"] < 2, NOT_COMPARABLE, "1 seed: a verdict needs at least two"),
     ]
-    verdicts = [cells["state"].map(STATES), NOT_COMPARABLE, NOT_PUBLISHED, *[NOT_COMPARABLE] * 3]
-    conditions = [condition for condition, _ in reasons]
+    conditions, verdicts, reasons = zip(*rows, strict=True)
     is_graded = ~np.any(conditions, axis=0)
     judged = cells.assign(
-        **dict.fromkeys(GRADED[:4], np.nan),
+        difference=cells["mean"] - cells["published_mean"],
+        **dict.fromkeys(GRADED[1:4], np.nan),
         rests_on_spread=False,
-        verdict=np.select(conditions, [np.asarray(name, object) for name in verdicts], ""),
-        reason=np.select(conditions, [np.asarray(reason, object) for _, reason in reasons], ""),
+        verdict=np.select(conditions, [np.asarray(verdict, object) for verdict in verdicts], ""),
+        reason=np.select(conditions, [np.asarray(reason, object) for reason in reasons], ""),
     )
-    grades = graded(cells[is_graded])
-    judged.loc[is_graded, GRADED] = grades
-    has_mean = is_printed & cells["published_mean"].notna() & cells["mean"].notna()
-    judged["difference"] = (cells["mean"] - cells["published_mean"]).where(has_mean)
+    judged.loc[is_graded, GRADED] = graded(cells[is_graded])
     is_unknown = judged["verdict"].eq("compatible") & cells["control"].isna()
     judged["reason"] = judged["reason"].mask(is_unknown, "what learning nothing reaches is not known here")
     for name in ("n_p", "margin", "population", "draws"):

@@ -1,7 +1,8 @@
 """The public frames: of runs, clients and curves as they are stored, and of what studies say of them.
 
-Frames that take long are kept as files for as long as neither results nor code change; those of cells and
-ranks of the results that ship come with the suite. Only these two need torch, when they are collected.
+The frames of cells and ranks come with the suite where nothing but its own results is asked for. Else
+they are collected once, and kept in ``BENCH_HOME`` for as long as neither results nor code change. Only the
+collecting of cells and ranks needs torch.
 """
 
 from __future__ import annotations
@@ -27,45 +28,111 @@ if TYPE_CHECKING:
 PLACE = ["run", "spec_hash", "dataset", "scenario", "clients", "method", "seed"]
 """Columns by which the rows of two frames belong together."""
 
-FOLDER = "frames"
-CODE = ("bench", "bench.methods", "bench.datasets", "bench.reports", "bench.results")
-
 SHIPPED_FOLDER = Path(str(files("bench.results"))) / "frames"
 
-TOGETHER = 60
-"""Seconds within which the files of one installation are written."""
+
+def cells(*, db: str | None = None, own: bool = False, primary: bool = True, **filters: Any) -> pd.DataFrame:
+    """One row a cell of a study's tables beside one published table; ``bench/frames/columns.csv`` says what
+    the columns are.
+
+    ``db`` is a database URL (default: the one in ``BENCH_HOME``), ``own`` leaves out what comes with the
+    suite. With ``primary`` False the cells under every reading, else those that verdicts rest on. ``filters``
+    are columns and a value or a list of values each: ``dataset="cora", method=["local"]``.
+
+    Raises:
+        RequestError: no runs, or a database that cannot be read.
+    """
+    frame = kept("cells", db, own)
+    frame = frame[frame["primary"]] if primary else frame
+    return matching(frame.drop(columns="primary"), filters)
+
+
+def ranks(*, db: str | None = None, own: bool = False, **filters: Any) -> pd.DataFrame:
+    """One row a study and method: its mean ``rank`` by accuracy over ``tasks``, the 95 % interval ``low`` to
+    ``high``, its ``group`` of ties (1: not significantly worse than the best), and ``minus_baseline`` in
+    points. Parameters and errors as of ``cells``.
+    """
+    return matching(kept("ranks", db, own), filters)
+
+
+def runs(*, db: str | None = None, own: bool = False, **filters: Any) -> pd.DataFrame:
+    """One row a run: what it was, how it ended and what it cost; docs/results-format.md has all columns.
+
+    ``run`` is its number, by which ``clients`` and ``curves`` belong to it, ``settings`` a JSON object of all
+    its settings, dotted as in ``--set``, ``test`` its test accuracy in percent (mean over clients of the
+    trained model at the round of best validation accuracy). Parameters and errors as of ``cells``.
+    """
+    return matching(kept("runs", db, own), filters)
+
+
+def clients(
+    *,
+    db: str | None = None,
+    own: bool = False,
+    stage: str = "trained",
+    rule: str = "best_val",
+    split: str = "test",
+    metric: Metric = ACCURACY,
+    **filters: Any,
+) -> pd.DataFrame:
+    """One row a run and client: ``accuracy``, or the other ``metric`` (of the test split alone;
+    ``bench.metric_names.METRICS``), in percent over ``samples``, at a stage, by a selection rule.
+
+    Columns: ``run``, ``spec_hash``, ``dataset``, ``scenario``, ``clients`` (how many), ``method``, ``seed``,
+    ``client`` (from 0), ``stage``, ``split``, ``rule``, the metric, ``samples``. Unless asked for otherwise
+    the trained model (``stage``; or ``received``) on the ``test`` split (or ``val``, ``train``) at the round
+    of best validation accuracy (``rule`` ``best_val``; or ``last``, ``best_test``, ``client_best_val``).
+    Other parameters and errors as of ``cells``; no run with the metric is another one.
+    """
+    return _read("clients", db, own, metric, {"stage": stage, "rule": rule, "split": split, **filters})
+
+
+def curves(
+    *, db: str | None = None, own: bool = False, stage: str = "trained", split: str = "test", **filters: Any
+) -> pd.DataFrame:
+    """One row a run and evaluation, numbered from 1: ``accuracy`` in percent, mean over clients.
+
+    Columns: those that name the run in ``clients``, ``stage`` (``trained`` unless asked for ``received``),
+    ``split`` (``test``), ``evaluation``, ``accuracy``. Other parameters and errors as of ``cells``.
+    """
+    return _read("curves", db, own, ACCURACY, {"stage": stage, "split": split, **filters})
+
+
+def _read(
+    name: str, db: str | None, own: bool, metric: Metric = ACCURACY, filters: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
+    from bench.studies.shipped import opened_results
+
+    with opened_results(db, own) as source:
+        return whole_frame(name, source, metric, filters)
 
 
 def whole_frame(
     name: str, source: Tables, metric: Metric = ACCURACY, filters: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
-    """The frame ``runs``, ``clients`` or ``curves`` with the rows that match all ``filters``."""
+    """The frame of that name with the rows that match all ``filters``; cells and ranks have those of all."""
     from bench.studies.members import check_kept, client_rows, curves_by_run
 
     filters = filters or {}
-    all_runs = source.runs().rename(columns={"id": "run"})
+    if name in ("cells", "ranks"):
+        return frames_of_studies(source)[name]
+    runs = source.runs().rename(columns={"id": "run"})
     if name == "runs":
-        return matching(_with_results(all_runs, source), filters)
-    done = all_runs.loc[all_runs["state"] == "done", PLACE]
-    done = matching(done, {key: filters[key] for key in filters if key in PLACE})
-    runs = done["run"].tolist()
+        return matching(_with_results(runs, source), filters)
+    done = runs.loc[runs["state"] == "done", PLACE]
+    done = matching(done, {key: value for key, value in filters.items() if key in PLACE})
     rule = "last" if name == "curves" else filters.get("rule")
-    rows = client_rows(source, runs, metric, filters.get("stage"), filters.get("split"), rule)
+    rows = client_rows(source, done["run"].tolist(), metric, filters.get("stage"), filters.get("split"), rule)
     if metric != ACCURACY:
-        check_kept(metric, runs, rows)
+        check_kept(metric, done["run"].tolist(), rows)
     if name == "curves":
-        parts = [
-            curves_by_run(source, rows[rows["split"] == split], split).assign(split=split)
-            for split in ("test", "train", "val")
-        ]
+        splits = ("test", "train", "val")
+        parts = [curves_by_run(source, rows[rows["split"] == one], one).assign(split=one) for one in splits]
         rows = pd.concat(parts).rename(columns={"row": "evaluation", "clients": ACCURACY})
         rows = rows[["run", "stage", "split", "evaluation", ACCURACY]]
     else:
         rows = rows.assign(value=100.0 * rows["value"]).rename(columns={"value": metric})
-    run_columns = _with_categories(done).set_index("run", drop=False).loc[rows["run"]]
-    rows = _with_categories(rows).drop(columns="run")
-    together = [run_columns.reset_index(drop=True), rows.reset_index(drop=True)]
-    return matching(pd.concat(together, axis=1), filters)
+    return matching(_with_categories(done).merge(_with_categories(rows), on="run"), filters)
 
 
 def _with_results(runs: pd.DataFrame, source: Tables) -> pd.DataFrame:
@@ -100,83 +167,52 @@ def matching(frame: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
     return frame.reset_index(drop=True)
 
 
-def frames_of_studies(source: Tables, metric: Metric = ACCURACY) -> dict[str, pd.DataFrame]:
-    """The frames of what studies say, all rows of each, by name; ranks are of accuracy."""
-    from bench.frames.graded_cells import COLUMNS, PUBLIC, collect, no_rows
+def frames_of_studies(source: Tables) -> dict[str, pd.DataFrame]:
+    """The frames of what studies say, all rows of each, by name."""
+    from bench.frames.graded_cells import COLUMNS, WRITTEN, collect, no_rows
     from bench.frames.ranking import RANKS, rank
     from bench.studies.study import STUDIES
 
     studies = [study() for study in STUDIES.all().values()]
-    results = collect(source, studies, metric)
-    rankings = [rank(study, results) for study in studies] if metric == ACCURACY else []
+    results = collect(source, studies)
+    rankings = [rank(study, results) for study in studies]
     ranks = [ranking.ranks[list(RANKS)] for ranking in rankings if ranking]
-    types = {name: COLUMNS[name] for name in PUBLIC}
+    types = {name: COLUMNS[name] for name in (*WRITTEN, "primary")}
     all_ranks = pd.concat(ranks or [no_rows(RANKS)], ignore_index=True).astype(RANKS)
-    return {"cells": results.cells[PUBLIC].astype(types), "ranks": all_ranks}
+    return {"cells": results.cells[list(types)].astype(types), "ranks": all_ranks}
 
 
-def kept(name: str, db: str | None, own: bool, metric: Metric = ACCURACY) -> pd.DataFrame:
+def kept(name: str, db: str | None, own: bool) -> pd.DataFrame:
     """The frame ``cells``, ``ranks`` or ``runs`` of these results, made now if it is not kept."""
-    shipped = SHIPPED_FOLDER / f"{name}.parquet"
-    if metric == ACCURACY and not (db or own) and is_up_to_date(shipped):
-        return pd.read_parquet(shipped)
-    read, state = stamp(db, own).split("-")
-    older = f"{name}-{metric}-{read}-*.parquet"
-    file = paths.home() / FOLDER / older.replace("*", state)
+    is_own = db or own or os.environ.get("BENCH_PLUGINS") or any(path.exists() for path in _own_files(None))
+    file = SHIPPED_FOLDER / f"{name}.parquet"
+    if not is_own and file.is_file():
+        return pd.read_parquet(file)
+    file = paths.home() / "frames" / f"{name}-{stamp(db, own)}.parquet"
     if file.is_file():
         return pd.read_parquet(file)
 
-    from bench.studies.shipped import opened_results
-
-    with opened_results(db, own) as source:
-        frame = whole_frame(name, source) if name == "runs" else frames_of_studies(source, metric)[name]
+    frame = _read(name, db, own)
     with suppress(OSError):  # a home that cannot be written can be read
         file.parent.mkdir(parents=True, exist_ok=True)
-        for older_file in file.parent.glob(older):
+        for older_file in file.parent.glob(f"{name}-*"):
             older_file.unlink()
         with replacing_file(file) as temporary_file:
             frame.to_parquet(temporary_file, index=False)
     return frame
 
 
-def is_up_to_date(file: Path) -> bool:
-    """Whether a frame that ships is what would be collected: it is there, nothing is the user's own, and no
-    code or result is younger.
-    """
-    if not file.is_file() or os.environ.get("BENCH_PLUGINS") or any(map(Path.exists, _own_files(None))):
-        return False
-    last_change = max(path.stat().st_mtime for path in _sources() if path.parent != SHIPPED_FOLDER)
-    return last_change <= file.stat().st_mtime + TOGETHER
-
-
-def ship() -> None:
-    """Write the frames that come with the suite (``make frames``).
-
-    Not compressed, so that git can keep of a new version what has changed.
-    """
-    from bench.studies.shipped import opened_results
-
-    with opened_results(None, False, shipped=True) as source:
-        for name, rows in frames_of_studies(source).items():
-            texts = [column for column in rows if not pd.api.types.is_float_dtype(rows[column])]
-            file = SHIPPED_FOLDER / f"{name}.parquet"
-            rows.to_parquet(file, index=False, compression=None, use_dictionary=texts)
-
-
 def stamp(db: str | None, own: bool) -> str:
-    """What is read, and what the frames depend on, as hashes: names, sizes and times of code, results and
-    databases.
-    """
+    """A hash over names, sizes and times of what the frames depend on: code, results and databases."""
     plugins = os.environ.get("BENCH_PLUGINS", "")
     digest = hashlib.sha256(json.dumps([db, own, plugins]).encode())
-    read = digest.hexdigest()[:8]
     for path in (*_sources(), *map(Path, filter(None, plugins.split(os.pathsep))), *_own_files(db)):
         if path.is_file():
             status = path.stat()
             digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     if db and not db.startswith("sqlite:///"):  # nobody can tell from here whether it has changed
         digest.update(os.urandom(16))
-    return f"{read}-{digest.hexdigest()[:32]}"
+    return digest.hexdigest()[:32]
 
 
 def _own_files(db: str | None) -> Iterator[Path]:
@@ -190,7 +226,7 @@ def _own_files(db: str | None) -> Iterator[Path]:
 def _sources() -> Iterator[Path]:
     """Code and results, and what decides how pages look."""
     kinds = {".py", ".toml", ".csv", ".json", ".parquet", ".j2", ".css"}
-    for package in CODE:
+    for package in ("bench", "bench.methods", "bench.datasets", "bench.reports", "bench.results"):
         for path in sorted(Path(str(files(package))).rglob("*")):
             if path.suffix in kinds:
                 yield path

@@ -24,7 +24,6 @@ from bench.report.ranking import ranking_document
 from bench.report.request import Request
 from bench.report.score import headline, judged_once, reproduction, scores, verdict_counts
 from bench.report.tables import document_of, spread_document, verdict_map
-from bench.report.tuned import tuned_document
 from bench.store.tables import Tables
 from bench.studies.experiment import Plans
 from bench.studies.study import Study, plans_of
@@ -146,7 +145,6 @@ def _part(
     if is_compared and by_accuracy:
         claims = [claim_document(study, results, cells, claim_list) for claim_list in study.claims]
         documents += [spread_document(table) for table in tables if table.experiment.main]
-        documents.append(tuned_document(study, results, cells))
         documents += [reproduction(study, results, cells, judged, counts), *claims]
         documents.append(dataset_document(study) if request.is_whole else None)
         sentences += [f"{document.title}: {document.summary}" for document in claims if document]

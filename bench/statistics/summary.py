@@ -65,9 +65,8 @@ def bottom_tenth(values: NDArray[np.float64]) -> float:
 
 
 def ranks(scores: pd.DataFrame) -> pd.DataFrame:
-    """Ranks within each task (row) of ``scores`` [tasks, methods]: 1 the highest, ties share the mean rank.
-
-    A missing score (NaN) has no rank; the others are ranked among themselves.
+    """Ranks within each task (row) of ``scores`` [tasks, methods]: 1 the highest, ties share the mean rank; a
+    missing score has none.
     """
     return scores.round(DIGITS).rank(axis=1, ascending=False, method="average")
 
@@ -87,7 +86,13 @@ def rank_intervals(tasks: Sequence[pd.DataFrame]) -> pd.DataFrame:
     times = generator.multinomial(len(tasks), np.full(len(tasks), 1 / len(tasks)), DRAWS)
     total, count = np.zeros((2, DRAWS, len(methods)))
     for task, draws in zip(complete, times.T[:, :, None], strict=True):
-        drawn_ranks = ranks(pd.DataFrame(_drawn_means(task.to_numpy(float), generator))).to_numpy()
+        scores, runs = task.to_numpy(float), len(task)
+        drawn = generator.multinomial(runs, np.full(runs, 1 / runs), DRAWS).astype(float)
+        counts = drawn @ ~np.isnan(scores)
+        # A method that has none of the drawn runs keeps the mean of all that it has.
+        means = np.tile(task.mean().to_numpy(), (DRAWS, 1))
+        np.divide(drawn @ np.nan_to_num(scores), counts, out=means, where=counts > 0)
+        drawn_ranks = ranks(pd.DataFrame(means)).to_numpy()
         total += draws * np.nan_to_num(drawn_ranks)
         count += draws * ~np.isnan(drawn_ranks)
     samples = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
@@ -101,29 +106,11 @@ def rank_intervals(tasks: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return table
 
 
-def _drawn_means(scores: NDArray[np.float64], generator: np.random.Generator) -> NDArray[np.float64]:
-    """Means ``[draws, methods]`` over runs drawn with replacement from ``scores`` ``[runs, methods]``.
-
-    A method that has none of the drawn runs keeps the mean of all that it has.
-    """
-    runs = len(scores)
-    times = generator.multinomial(runs, np.full(runs, 1 / runs), DRAWS).astype(float)
-    has_score = ~np.isnan(scores)
-    values = np.nan_to_num(scores)
-    sizes = has_score.sum(axis=0)
-    plain_means = np.divide(values.sum(axis=0), sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
-    counts = times @ has_score
-    means = np.tile(plain_means, (DRAWS, 1))
-    np.divide(times @ values, counts, out=means, where=counts > 0)
-    return means
-
-
-def kendall(measured_values: Sequence[float], published_values: Sequence[float]) -> float | None:
+def kendall(measured_values: Sequence[float], published_values: Sequence[float]) -> float:
     """Kendall's tau-b of two values a method: 1 the same order, -1 the opposite one.
 
-    None for fewer than ``LEAST_METHODS``, or where all values of one side tie. By scipy.
+    Missing for fewer than ``LEAST_METHODS``, or where all values of one side tie. By scipy.
     """
     if len(measured_values) < LEAST_METHODS:
-        return None
-    tau = float(scipy.stats.kendalltau(measured_values, published_values).statistic)
-    return None if np.isnan(tau) else tau
+        return np.nan
+    return float(scipy.stats.kendalltau(measured_values, published_values).statistic)

@@ -87,7 +87,7 @@ def test_clients_of_other_partitions_are_not_averaged() -> None:
     for spec in map(RunSpec.model_validate_json, made.runs()["spec"]):
         cell, settings = spec.cell_on_any_partition, settings_of(spec, per_seed=True)
         where = ("cora", "non-overlapping", 10, spec.method)
-        usual[where] = Usual(cell, settings, (0, 1), True, PlannedToy.grids[0])
+        usual[where] = Usual(cell, settings, (0, 1), True, load_grid(PlannedToy.grids[0]))
     kinds = kinds_of(figures_of(ToyStudy, "table1", made, usual=usual))
     found = rows_of(kinds["differences"])
     assert found["client"].tolist() == ["0 of seed 0", "0 of seed 1"]

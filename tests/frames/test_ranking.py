@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import product
 from typing import Any
 
@@ -14,11 +14,11 @@ from stored_runs import MemoryStore
 from toy_study import ToyStudy
 
 from bench.frames.graded_cells import collect
-from bench.frames.ranking import RANKS, Ranking, competitors, rank
+from bench.frames.ranking import RANKS, Ranking, rank
+from bench.grids import load_grid, plan
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedhgn import FedHGN
 from bench.spec import Protocol
-from bench.studies.study import Study
 
 
 @pytest.mark.parametrize(("count", "counts"), [(2, False), (3, True), (5, True)])
@@ -42,37 +42,28 @@ def groups_of(ranking: Ranking) -> dict[str, int]:
     return ranking.ranks.set_index("method")["group"].dropna().to_dict()
 
 
-def named(study: Study, database: MemoryStore, *asked: str) -> set[str]:
-    """The competitors among the methods that a request asks for, or among all."""
-    results = collect(database, [study])
-    cells = results.cells[results.cells["method"].isin(asked)] if asked else results.cells
-    ranking = rank(study, results, cells, asked)
-    return set(ranking.titles) if ranking else set()
-
-
-def test_the_paper_s_methods_compete_and_no_other_that_was_run() -> None:
-    database = filled()
-    database.add("fedsheafhn_released", 0, [99] * 6)
-    own = ("local", "fedavg", "fedprox", "fedper", "pfedhn", "fggp", "pfedgraph", "fedpub", "flow")
-    assert named(ToyStudy(), database) == {*own, "fedsheafhn"}
-
-
-def test_a_method_that_the_request_names_competes_too_but_no_reference() -> None:
+def test_the_paper_s_methods_compete_and_those_that_a_request_names_but_no_reference() -> None:
     database = filled()
     database.add("mine", 0, [70] * 6)
+    results = collect(database, [ToyStudy()])
+    everything = rank(ToyStudy(), results)
+    assert everything is not None
+    own = ("local", "fedavg", "fedprox", "fedper", "pfedhn", "fggp", "pfedgraph", "fedpub", "flow")
+    assert set(everything.titles) == {*own, "fedsheafhn"}
     asked = ("mine", "local", "majority", "fedavg_ft")
+    chosen = rank(ToyStudy(), results, results.cells[results.cells["method"].isin(asked)], asked)
+    assert chosen is not None
     # Fine-tuned FedAvg shows FedAvg's trained models: alone here, it stands for them.
-    assert named(ToyStudy(), database, *asked) == {"mine", "local", "fedavg_ft"}
+    assert set(chosen.titles) == {"mine", "local", "fedavg_ft"}
 
 
-def test_unranked_rows_are_out_and_other_stages_of_the_same_runs_are_in() -> None:
-    def titles(study: Study) -> set[str]:
-        places = collect(filled(CORA_TASKS[:1]), [study]).places.assign(document_number=0)
-        documents = [experiment.name for experiment in study.experiments if experiment.competes]
-        return set(competitors(study, places[places["document"].isin(documents)]))
-
-    assert "global_hgnn" not in titles(FedHGN())
-    assert {"fedavg", "fedavg_ft"} <= titles(FedAGHN())
+def test_other_stages_of_the_same_runs_compete() -> None:
+    database, column = MemoryStore(), FedAGHN().columns[0]
+    spec = plan(load_grid("fedaghn_main"), *astuple(column), "fedavg", {}, 0).spec
+    database.add_run(spec, [70] * column.clients)
+    ranking = ranking_of(database, FedAGHN())
+    assert ranking is not None
+    assert set(ranking.ranks["method"]) == {"fedavg", "fedavg_ft"}
 
 
 def test_ranks_groups_and_the_difference_to_local() -> None:
@@ -82,38 +73,27 @@ def test_ranks_groups_and_the_difference_to_local() -> None:
     assert list(ranking.ranks.columns) == [*RANKS, "planned"]
     rows = ranking.ranks.set_index("method")
     assert set(rows.index[:2]) == {"local", "fedsheafhn"}
-    means = ranking.scores.to_dict("records")
+    ranks = ranking.scores.round(6).rank(axis=1, ascending=False)  # equal accuracies share their places
     for method in LEVELS:
-        # Equal accuracies, but for the order in which they are added up, share the mean of their places.
-        places = [
-            1
-            + sum(other > here[method] + 1e-6 for other in here.values())
-            + (sum(abs(other - here[method]) < 1e-6 for other in here.values()) - 1) / 2
-            for here in means
-        ]
-        assert rows.loc[method, "rank"] == pytest.approx(np.mean(places))
+        assert rows.loc[method, "rank"] == pytest.approx(ranks[method].mean())
         assert 1 <= rows.loc[method, "low"] <= rows.loc[method, "rank"] <= rows.loc[method, "high"] <= 4
-        below = [here[method] - here["local"] for here in means]
-        assert rows.loc[method, "minus_baseline"] == pytest.approx(np.mean(below))
+        below = ranking.scores[method] - ranking.scores["local"]
+        assert rows.loc[method, "minus_baseline"] == pytest.approx(below.mean())
     # Twenty points apart, the bad methods are never before the good ones.
     assert rows.loc[["fedavg", "fedper"], "low"].min() > rows.loc[["local", "fedsheafhn"], "high"].max() - 1
     assert rows["group"].to_dict() == {"local": 1, "fedsheafhn": 1, "fedavg": 2, "fedper": 2}
 
 
-def test_a_single_task_has_the_groups_of_its_own_tests() -> None:
-    ranking = ranking_of(filled(CORA_TASKS[:1]))
-    assert ranking is not None
-    groups = groups_of(ranking)
-    assert groups == ranking.cells.set_index("method")["group"].to_dict()
+def test_one_task_has_the_groups_of_its_own_tests_and_two_have_none() -> None:
+    one, two = (ranking_of(filled(CORA_TASKS[:count])) for count in (1, 2))
+    assert one is not None
+    assert two is not None
+    groups = groups_of(one)
+    assert groups == one.cells.set_index("method")["group"].to_dict()
     assert {groups["local"], groups["fedavg"]} == {1, 2}
-
-
-def test_two_tasks_are_ranked_but_not_tested() -> None:
-    ranking = ranking_of(filled(CORA_TASKS[:2]))
-    assert ranking is not None
-    assert ranking.over_tasks.empty
-    assert ranking.ranks["group"].isna().all()
-    assert ranking.ranks["low"].notna().all()
+    assert two.over_tasks.empty
+    assert two.ranks["group"].isna().all()
+    assert two.ranks["low"].notna().all()
 
 
 def test_paired_differences_are_those_of_the_stored_clients() -> None:
@@ -156,21 +136,15 @@ def test_pooled_accuracies_are_compared_pooled_over_partitions() -> None:
     assert pair["difference"] == pytest.approx(means["local_hgnn"] - means["fedhgn"])
 
 
-def test_runs_of_an_unknown_partition_are_not_paired() -> None:
+def test_runs_of_an_unknown_partition_are_not_paired_and_one_method_has_no_rank() -> None:
     database = MemoryStore()
-    for method in ("local", "fedavg"):
-        database.add(method, 0, [70, 80], partition_hash="")
+    for method, clients in (("local", 10), ("fedavg", 20), ("majority", 10)):
+        database.add(method, 0, [70, 80], partition_hash="", clients=clients)
+    assert ranking_of(database) is None
+    database.add("fedavg", 0, [70, 80], partition_hash="")
     ranking = ranking_of(database)
     assert ranking is not None
     assert ranking.tests["verdict"].tolist() == ["no test"]
-
-
-def test_nothing_to_compare_gives_no_ranking() -> None:
-    database = MemoryStore()
-    database.add("local", 0, [70, 80])
-    database.add("fedavg", 0, [70, 80], clients=20)
-    database.add("majority", 0, [70, 80])
-    assert ranking_of(database) is None
 
 
 class Twice(ToyStudy):

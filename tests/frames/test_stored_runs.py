@@ -84,21 +84,10 @@ def test_runs_of_the_own_search_do_not_hide_those_of_the_suite_s(tmp_path: Path)
     }
 
 
-def test_a_search_under_another_protocol_is_named_by_it(tmp_path: Path) -> None:
+def test_a_search_under_another_protocol_leaves_a_line_of_other_settings(tmp_path: Path) -> None:
     short = CELL.model_copy(update={"protocol": CELL.protocol.model_copy(update={"rounds": 9})})
     database = MemoryStore()
     database.add_run(CELL, [60, 80])
     database.add_run(tuned_run(short), [20, 30])
-    setting = "tuned here, 2 trials;protocol.rounds=9"
+    setting = f"{RATE};protocol.rounds=9"
     assert lines(tmp_path, database, [study(each=54.0, cell=short)]) == {setting: ("other settings", [25])}
-
-
-def test_a_search_on_another_partition_is_said(tmp_path: Path) -> None:
-    database = MemoryStore()
-    for partition, correct in ((5, [71, 91]), (6, [31, 51])):
-        spec = tuned_run(CELL, partition, partition)
-        database.add_run(spec, correct, partition_hash=f"{partition:016d}")
-    assert lines(tmp_path, database, [study()]) == {
-        f"tuned here, 2 trials;protocol.partition_seed={partition}": ("other settings", [mean])
-        for partition, mean in ((5, 81), (6, 41))
-    }

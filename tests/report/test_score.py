@@ -159,7 +159,7 @@ def test_few_methods_that_are_first_together_are_named_and_more_are_counted(
     ranks = pd.DataFrame({"title": TITLES, "rank": range(1, 7), "low": 1.0, "high": 2.2})
     ranks = ranks.assign(method=ranks["title"].str.lower(), group=pd.array(groups, "Int64"))
     tests = pd.DataFrame(columns=list(TESTS)).astype(TESTS)
-    sentence = first_sentence(Ranking(ToyStudy(), ranks, pd.DataFrame({"task": range(9)}), tests, {}))
+    sentence = first_sentence(Ranking(ToyStudy(), ranks, ranks, tests, {}, [], "", ranks, 9, tests, tests))
     assert [title for title in TITLES if title in sentence] == named
     assert "1.0 to 2.2" in sentence  # the interval of the best
     assert "6 methods over 9 federations" in sentence
