@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
-from bench.statistics.summary import bottom_tenth, kendall, rank_intervals, ranks, t_interval
+from bench.statistics.summary import kendall, rank_intervals, ranks, t_interval
 
 VALUES = st.floats(0, 100, allow_nan=False).map(lambda value: round(value, 3))
 
@@ -21,13 +21,6 @@ def test_no_interval_for_one_seed_and_no_width_without_spread() -> None:
 @given(st.lists(VALUES, min_size=2, max_size=8))
 def test_interval_equals_statsmodels(values: list[float]) -> None:
     assert t_interval(values) == pytest.approx(DescrStatsW(values).tconfint_mean(), abs=1e-9)
-
-
-@pytest.mark.parametrize(("clients", "counted"), [(1, 1), (9, 1), (10, 1), (19, 1), (20, 2), (50, 5)])
-def test_bottom_tenth_counts_whole_clients_and_one_at_least(clients: int, counted: int) -> None:
-    values = np.random.default_rng(clients).permutation(np.arange(clients, dtype=float) ** 2)
-    lowest = [float(number**2) for number in range(counted)]
-    assert bottom_tenth(values) == pytest.approx(sum(lowest) / counted)
 
 
 def table(values: list[list[float]]) -> pd.DataFrame:
