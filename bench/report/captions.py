@@ -16,7 +16,7 @@ from bench.frames.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS
 from bench.grids.grid import PARTITION_SEED
 from bench.report.document import Document, DocumentCells
 from bench.studies.settings import PER_SEED, Column, Settings
-from bench.studies.wording import AVERAGES, RULES, STAGES, ranges, reading_text
+from bench.studies.wording import AVERAGES, RULES, STAGES, ranges
 
 LEGEND = (
     f"A verdict is 'reproduced' where the {100 * EQUIVALENCE_LEVEL:g} % interval of measured minus published "
@@ -38,10 +38,8 @@ def words_of(shown: DocumentCells) -> tuple[tuple[str, ...], tuple[str, ...]]:
     rule of the verdicts) of an experiment.
     """
     study, experiment = shown.study, shown.experiment
-    numbers = shown.cells.sort_values("position")["measure_number"].unique()
-    measures = [
-        measure for measure in map(shown.results.measures.__getitem__, numbers) if not measure.is_extra
-    ]
+    cells = shown.cells[shown.cells["primary"]].sort_values("position")
+    measures = [shown.results.measures[number] for number in cells["measure_number"].unique()]
     text = ", ".join(measure.title for measure in measures)
     fine_print = [f"{measure.title}: {measure.meaning}." for measure in measures]
     if len(measures) == 1:
@@ -79,9 +77,7 @@ def with_runs(document: Document, results: Results) -> Document:
     trained = runs[runs["usual"] & (runs["method"] != study.control)]
     datasets = trained.groupby("protocol")["data_title"].agg(_listed)
     protocol = "; ".join(f"{names}: {text}" for text, names in datasets.items()) or "nothing is trained"
-    read_as = f"Test accuracy in percent, {AVERAGES[study.average]}; {reading_text(study.primary)}."
     caption = (
-        *([read_as] if document.is_statistic else []),
         *document.caption,
         f"Protocol: {protocol}. Seeds: {ranges(runs['seed'])}. Not tuned, but for rows that say so.",
     )
@@ -131,17 +127,14 @@ def notes(shown: DocumentCells) -> tuple[str, ...]:
     cells = shown.cells[shown.cells["primary"] & (shown.cells["comparison_number"] == 0)]
     cells = cells.sort_values(["line_number", "column_number", "point_number"], kind="stable")
     where = cells["data_title"] + ", " + cells["federation"]
-    where += (", " + cells["point"]).where(cells["point"] != "", "")
-    is_explained = (cells["no_grade"] != "") | (cells["n"] == 0)
-    explained = cells["verdict"] + (" (" + cells["no_grade"] + ")").where(cells["no_grade"] != "", "")
-    remarks = pd.concat(
-        [
-            cells.assign(where=where, reason=explained.where(is_explained, ""))[cells["is_run_column"]],
-            cells.assign(where=where, reason=cells["missing"])[cells["is_run_column"]],
-            cells.assign(where=where, reason="nothing run yet", line="all lines")[~cells["is_run_column"]],
-        ]
+    why = cells["reason"]
+    state = cells["verdict"] + (" (" + why + ")").where(why != "", "")
+    cells = cells.assign(
+        where=where + (", " + cells["point"]).where(cells["point"] != "", ""),
+        note=why.where(cells["n"] > 0, state).where(cells["is_run_column"], "nothing run yet"),
+        line=cells["line"].where(cells["is_run_column"], "all lines"),
     )
-    remarks = remarks[remarks["reason"] != ""].drop_duplicates(["reason", "line", "where"])
-    by_line = remarks.groupby(["reason", "line"], sort=False, as_index=False).agg({"where": "; ".join})
-    rows = by_line.groupby(["reason", "where"], sort=False, as_index=False).agg({"line": ", ".join})
-    return tuple(f"{row.reason}: {row.line} ({row.where})" for row in rows_of(rows))
+    cells = cells[cells["note"] != ""].drop_duplicates(["note", "line", "where"])
+    by_line = cells.groupby(["note", "line"], sort=False, as_index=False).agg({"where": "; ".join})
+    rows = by_line.groupby(["note", "where"], sort=False, as_index=False).agg({"line": ", ".join})
+    return tuple(f"{row.note}: {row.line} ({row.where})" for row in rows_of(rows))

@@ -14,7 +14,7 @@ from bench.report.table import listing
 from bench.statistics.paired import ALPHA, REGION, of_one
 from bench.statistics.summary import LEAST
 from bench.studies.settings import Column
-from bench.studies.wording import enumeration, gap, interval
+from bench.studies.wording import enumeration, gap, interval, reading_text
 
 MOST_NAMED = 3
 """Methods that are first together and are named; more are counted."""
@@ -96,6 +96,7 @@ def ranking_document(ranking: Ranking, results: Results) -> Document:
         "Ranking of methods",
         "Mean ranks with intervals, methods that cannot be told apart, and paired tests of any two.",
         caption=(
+            f"Test accuracy in percent; {reading_text(ranking.study.primary)}.",
             f"{ranking.task_count} tasks; intervals by bootstrap over tasks and runs. Group 1 holds the best "
             "method and all that are not significantly worse. pairs.csv has all tests.",
         ),

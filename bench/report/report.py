@@ -16,7 +16,7 @@ from bench.report.dataset_documents import dataset_document
 from bench.report.document import Document, DocumentCells, Part, Report
 from bench.report.ranking import ranking_document
 from bench.report.request import Request
-from bench.report.score import headline, judged_once, reproduction, verdict_counts
+from bench.report.score import MEASURED, headline, judged_once, reproduction, verdict_counts
 from bench.report.tables import document_of
 from bench.store.tables import Tables
 from bench.studies.study import Study, plans_of
@@ -52,10 +52,15 @@ def compose(
         cells = cells[has_runs]
     shown_studies = [study for study in chosen if (cells["study"] == study.name).any()]
     parts = [_part(study, request, cells, results, drawings) for study in shown_studies]
-    # A reader's first screen is not of a study that has just begun.
-    shown = sorted((part for part in parts if part.documents), key=lambda part: part.runs, reverse=True)
+    # What was measured most comes first: a reader's first screen is not of a study that has just begun.
+    shown = sorted((part for part in parts if part.documents), key=_measured_share, reverse=True)
     runs = _runs([document for part in shown for document in part.documents], results)
     return Report(shown, int((runs["origin"] != "").sum()))
+
+
+def _measured_share(part: Part) -> float:
+    """The share of a study's published values that was measured."""
+    return part.counts[MEASURED].to_numpy().sum() / max(1, part.counts.to_numpy().sum())
 
 
 def _part(

@@ -11,14 +11,14 @@ from bench.frames.graded_cells import Results
 from bench.frames.ranking import TASK, Ranking
 from bench.frames.spread import SAME_CLIENTS, SPLIT
 from bench.frames.verdicts import AGREEING, GRADES, NOT_COMPARABLE, STATES, graded
-from bench.report.captions import LEGEND, with_runs
+from bench.report.captions import LEGEND
 from bench.report.document import Document
 from bench.report.ranking import first_sentence
 from bench.report.table import listing
 from bench.statistics.summary import LEAST_METHODS, kendall
 from bench.studies.published import published
 from bench.studies.study import Study
-from bench.studies.wording import enumeration, signed
+from bench.studies.wording import enumeration, reading_text, signed
 
 VALUE = ["paper", "printed"]
 """What names a published value."""
@@ -160,12 +160,12 @@ def reproduction(
         labels = [f"{study.paper_title(paper)}, {runs}" for paper, runs in by_runs.index]
         title = "Grades with other methods' runs in place of the method's own"
         views.append(listing("placebos", title, by_runs.set_axis(pd.Index(labels, name="Values"))))
-    document = Document(
+    return Document(
         study,
         "reproduction",
         "Reproduction score",
         "How many published values come out, and what placebos would score.",
-        caption=("Every published value once, beside the runs in the usual setting.",),
+        caption=(f"Every published value once, beside the usual runs; {reading_text(study.primary)}.",),
         views=tuple(views),
         cells=judged,
         fine_print=(
@@ -181,4 +181,3 @@ def reproduction(
             "tau": taus,
         },
     )
-    return with_runs(document, results)

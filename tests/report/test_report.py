@@ -15,7 +15,7 @@ from bench.reports.fedsheafhn import FedSheafHN
 from bench.site.documents import build
 
 
-def test_the_study_of_most_runs_comes_first() -> None:
+def test_the_study_of_which_most_was_measured_comes_first() -> None:
     database = MemoryStore()
     for method in ("local", "fedavg"):
         database.add(method, 0, [70, 80])
