@@ -60,7 +60,7 @@ def compose(
 
 def _measured_share(part: Part) -> float:
     """The share of a study's published values that was measured."""
-    return part.counts[MEASURED].to_numpy().sum() / max(1, part.counts.to_numpy().sum())
+    return float(part.counts[MEASURED].to_numpy().sum() / max(1, part.counts.to_numpy().sum()))
 
 
 def _part(
