@@ -65,7 +65,7 @@ def shown(
     others = experiments(study) if plan.finds else ()
     plans = {study.name: [plan], "others": others}
     results = collect(source, [study()], winners=winners, plans=plans, usual_runs=usual)
-    results = results._replace(places=asked.with_guests(results.places[asked.mask(results.places)]))
+    results = results._replace(places=asked.asked_places(results.places))
     return DocumentCells.of(study(), plan, results.cells[asked.mask(results.cells)], results)
 
 

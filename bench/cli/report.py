@@ -19,20 +19,19 @@ def report(
     study: options.Studies = (),
     out: Path = Path("report"),
     filters: options.CellFilters = options.ALL_CELLS,
-    grid: str | None = None,
     db: options.Database = None,
     own: options.Own = False,
     shipped: options.Shipped = False,
     metric: options.ByMetric = "accuracy",
     pdf: bool = False,
     document: Annotated[str | None, Parameter(name="--print")] = None,
+    only_main: Annotated[bool, Parameter(parse=False)] = False,
 ) -> None:
     """Set what was measured beside what was published, as tables and figures.
 
     Args:
         study: Only this study, or several (fedsheafhn, fedhgn, ...); default: all that have runs.
         out: Folder for the files.
-        grid: Only the tables of this grid, such as ablation.
         pdf: Draw the figures as PDF, too.
         document: Print this table, such as fedsheafhn_table1, in place of the most important lines.
     """
@@ -41,7 +40,8 @@ def report(
     from bench.report.request import Request
     from bench.site import folder
 
-    request = Request(study, filters.dataset, filters.scenario, filters.clients, filters.method, grid, metric)
+    cells = filters.dataset, filters.scenario, filters.clients, filters.method
+    request = Request(study, *cells, metric=metric, only_main=only_main)
     folder.check(out)
     stamp = f"{stamp_of(db, own)} {shipped:d} {pdf:d} {request}"
     contents = folder.unchanged(out, stamp)

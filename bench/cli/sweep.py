@@ -120,12 +120,15 @@ def make(sweep: Sweep, rows: Mapping[str, Stored], notes: Console, as_json: bool
 def quickstart(*, out: Path = Path("report")) -> int:
     """Run six methods on Cora and report on them; the same command again finds every run done."""
     from bench.cli.report import report
+    from bench.grids import load_grid
     from bench.site import folder
 
     folder.check(out)
     if code := sweep(grid="quickstart"):
         return code
-    report(grid="quickstart", own=True, out=out)
+    methods = (*load_grid("quickstart").methods, "fedavg_ft")
+    cells = options.CellFilters(("cora",), ("non-overlapping",), (10,), method=methods)
+    report(study=("fedsheafhn",), filters=cells, own=True, out=out, only_main=True)
     say("\nNext: bench report                                what others have run")
     say("      bench sweep --grid paper_tables --dry-run   what a whole table would cost")
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -15,15 +14,13 @@ from bench.frames.graded_cells import COLUMNS, Results, no_rows
 from bench.frames.ranking import Ranking
 from bench.report.table import Table
 from bench.studies.experiment import Experiment
-from bench.studies.measures import Measure
 from bench.studies.study import Study
 
 PLACE = ["column_number", "line_number", "line_object", "point_object", "done_seeds"]
 """Columns of the places frame that the cells of a document have."""
 
 
-@dataclass(frozen=True, eq=False)
-class DocumentCells:
+class DocumentCells(NamedTuple):
     """The cells of an experiment that a report shows, among all ``results``.
 
     To the columns of the cells frame come ``PLACE``, point_number (of the experiment's points),
@@ -51,12 +48,6 @@ class DocumentCells:
         )
         return cls(study, experiment, cells, results)
 
-    @cached_property
-    def measures(self) -> list[Measure]:
-        """What it measures, in the order of the tables."""
-        numbers = self.cells.sort_values("position")["measure_number"].unique()
-        return [self.results.measures[number] for number in numbers]
-
 
 @dataclass(frozen=True, eq=False)
 class Document:
@@ -64,11 +55,10 @@ class Document:
     study.
 
     summary     what there is to see, in a sentence
-    views       tables that are written everywhere
     cells       rows of the cells frame, under every reading
-    details     further tables, which are folded on the page and stand neither in LaTeX nor in a terminal
     fine_print  lines that are folded on the page
     records     the numbers behind the tables of a statistic, by the name of their CSV file
+    verdicts    the lines that have verdicts, where methods compete with each other
     """
 
     study: Study
@@ -79,11 +69,11 @@ class Document:
     views: tuple[Table, ...]
     cells: pd.DataFrame = field(default_factory=lambda: no_rows(COLUMNS))
     is_statistic: bool = True
-    details: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     fine_print: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     records: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    verdicts: Table | None = None
 
     @property
     def key(self) -> str:
@@ -105,41 +95,25 @@ class Document:
         return self.folder / figure.name.removeprefix(f"{self.key}_")
 
 
-class Score(NamedTuple):
-    """How many values the paper of a ``title`` prints, how many were measured, and the numbers of verdicts on
-    these, best first.
-    """
-
-    title: str
-    published: int
-    measured: int
-    counts: list[tuple[str, int]]
-
-
 class Part(NamedTuple):
-    """A study in a report. ``ranking`` is None where no two methods can be ranked; ``maps`` are the verdicts
-    of the documents in which methods compete with each other, by their names.
+    """A study in a report. ``counts`` has the number of published values by paper and verdict, ``ranking`` is
+    None where no two methods can be ranked.
     """
 
     study: str
     title: str
     runs: int
     sentences: list[str]
-    scores: list[Score]
+    counts: pd.DataFrame
     ranking: Ranking | None
-    maps: dict[str, Table]
     documents: list[Document]
 
 
 class Report(NamedTuple):
-    """A part for each study. ``unrun`` names studies and experiments of which nothing was run; ``elsewhere``
-    describes runs that no study shows, ``shipped`` counts those that come with the suite.
-    """
+    """A part for each study; ``shipped`` counts the runs that come with the suite."""
 
     parts: Sequence[Part]
     shipped: int = 0
-    unrun: Sequence[str] = ()
-    elsewhere: Sequence[str] = ()
 
     @property
     def documents(self) -> list[Document]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pandas as pd
 
@@ -37,52 +37,53 @@ def escape_markdown(text: str) -> str:
     return " ".join(re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text).split())
 
 
-def markdown_table(table: Table) -> str:
-    """A table in Markdown; best bold, second best underlined. In brackets stand what is published and
-    ``+0.71 [+0.12, +1.30] =``: difference, interval and the verdict's mark, or the word of a state.
+def _lines(table: Table, escape: Callable[[str], str], best: str, second: str) -> list[list[str]]:
+    """The rows of a table; ``best`` and ``second`` mark the best and second best of a column. In brackets
+    stands what is published, with the difference and the verdict's mark, or the word of a state:
+    ``(83.49 ± 0.22, +0.71 =)``.
     """
-    ranks = {0: "{}", 1: "**{}**", 2: "<u>{}</u>"}
-    lines = [[table.stub, *map(escape_markdown, table.headings)]]
-    lines.append(["---", *("---:" for _ in table.columns)])
+    lines = []
     for label, values in table.rows:
-        line = [escape_markdown(label)]
+        line = [escape(label)]
         for value in values:
-            text = ranks[value.rank].format(escape_markdown(value.text))
+            text = {1: best, 2: second}.get(value.rank, "{}").format(escape(value.text))
             if value.verdict:
                 verdict = grade_look(value.verdict).mark if value.verdict in GRADES else value.verdict
-                judgement = " ".join(filter(None, (value.difference_text, value.interval_text, verdict)))
-                text += f" ({escape_markdown(f'{value.published_text}, {judgement}')})"
+                judgement = f"{value.difference_text} {verdict}".strip()
+                text += f" ({escape(f'{value.published_text}, {judgement}')})"
             line.append(text)
         lines.append(line)
+    return lines
+
+
+def markdown_table(table: Table) -> str:
+    """A table in Markdown; best bold, second best underlined."""
+    names = [escape_markdown(", ".join(filter(None, head))) for head in table.body.columns]
+    lines = [[table.stub, *names], ["---", *("---:" for _ in names)]]
+    lines += _lines(table, escape_markdown, "**{}**", "<u>{}</u>")
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def markdown(document: Document, figures: Mapping[Figure, str]) -> str:
     """A document in Markdown with its figures, whose files have these names (without ``.png``)."""
-    parts = [f"# {escape_markdown(document.full_title)}", *map(escape_markdown, document.caption)]
-    parts += [] if document.is_statistic else [escape_markdown(f"Verdicts: {MARKS}.")]
+    parts = [f"# {escape_markdown(document.full_title)}", *map(escape_markdown, _caption(document))]
     for view in document.views:
         parts += [f"## {escape_markdown(view.title)}", *map(markdown_table, view.by_group())]
     for figure, name in figures.items():
         parts += [f"![{name}]({name}.png)", f"*{escape_markdown(figure.caption)}*"]
     notes = [f"- {escape_markdown(note)}" for note in (*document.notes, *document.fine_print)]
-    parts += ["## Notes", "\n".join(notes)] if notes else []
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, "## Notes", "\n".join(notes)]) + "\n"
+
+
+def _caption(document: Document) -> tuple[str, ...]:
+    return document.caption if document.is_statistic else (*document.caption, f"Verdicts: {MARKS}.")
 
 
 def latex_table(table: Table, caption: str, label: str) -> str:
-    """A table by pandas; best bold, second best underlined, published values in brackets."""
-    ranks = {0: "{}", 1: r"\textbf{{{}}}", 2: r"\underline{{{}}}"}
-    heads = [("", table.stub), *table.body.columns]
-    rows = []
-    for name, values in table.rows:
-        row = [escape_latex(name)]
-        for value in values:
-            text = ranks[value.rank].format(escape_latex(value.text))
-            row.append(f"{text} ({escape_latex(value.published_text)})" if value.verdict else text)
-        rows.append(row)
-    columns = pd.MultiIndex.from_tuples([tuple(map(escape_latex, head)) for head in heads])
-    body = pd.DataFrame(rows, columns=columns)
+    """A table by pandas; best bold, second best underlined."""
+    columns = [tuple(map(escape_latex, head)) for head in (("", table.stub), *table.body.columns)]
+    lines = _lines(table, escape_latex, r"\textbf{{{}}}", r"\underline{{{}}}")
+    body = pd.DataFrame(lines, columns=pd.MultiIndex.from_tuples(columns))
     return (body if table.groups[0][0] else body.droplevel(0, axis=1)).to_latex(
         index=False,
         escape=False,
@@ -97,7 +98,7 @@ def latex(document: Document) -> str:
     r"""A document's tables, each under one heading, which need ``booktabs`` alone."""
     parts = ["% \\usepackage{booktabs}\n"]
     for view in document.views:
-        caption = " ".join([f"{document.full_title}. {view.title}.", *document.caption])
+        caption = " ".join([f"{document.full_title}. {view.title}.", *_caption(document)])
         for number, table in enumerate(view.by_group(), 1):
             parts.append(latex_table(table, caption, f"tab:{document.key}_{view.name}_{number}"))
     return "\n".join(parts).replace("{table}", "{table*}")

@@ -12,8 +12,8 @@ from bench.metric_names import ACCURACY, Metric
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be reported, by which metric; an empty part means everything. ``grid`` is that of a study's
-    tables.
+    """What is to be reported, by which metric; an empty part means everything. ``only_main``: of a study's
+    tables the main ones alone.
     """
 
     studies: tuple[str, ...] = ()
@@ -21,12 +21,12 @@ class Request:
     scenarios: tuple[str, ...] = ()
     clients: tuple[int, ...] = ()
     methods: tuple[str, ...] = ()
-    grid: str | None = None
     metric: Metric = ACCURACY
+    only_main: bool = False
 
     @property
-    def _filters(self) -> dict[str, tuple[str | int, ...]]:
-        """What is asked for by column."""
+    def filters(self) -> dict[str, tuple[str | int, ...]]:
+        """What is asked for by column of the cells."""
         filters: dict[str, tuple[str | int, ...]] = {
             "dataset": self.datasets,
             "scenario": self.scenarios,
@@ -35,20 +35,16 @@ class Request:
         }
         return {column: values for column, values in filters.items() if values}
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether all tables of the studies are reported, and all of each."""
-        return not (self._filters or self.grid)
-
     def mask(self, rows: pd.DataFrame) -> pd.Series[bool]:
         """Which rows are asked for, by their columns dataset, scenario, clients and method."""
         is_asked = pd.Series(True, rows.index)
-        for column, values in self._filters.items():
+        for column, values in self.filters.items():
             is_asked &= rows[column].isin(values)
         return is_asked
 
-    def with_guests(self, places: pd.DataFrame) -> pd.DataFrame:
-        """The places with the lines of methods that are named: they compete with the studies' own."""
+    def asked_places(self, places: pd.DataFrame) -> pd.DataFrame:
+        """The places asked for; the lines of methods that are named compete with the studies' own."""
+        places = places[self.mask(places)]
         lines = [
             replace(line, is_own=line.is_own or line.method in self.methods) for line in places["line_object"]
         ]
@@ -60,14 +56,10 @@ class Request:
         Raises:
             RequestError: a name that stands in neither, or names that no cell has together.
         """
-        for column, values in self._filters.items():
+        for column, values in self.filters.items():
             known_names = {*cells[column].astype(str), *runs[column].astype(str)}
             for value in map(str, values):
                 if value not in known_names:
                     raise unknown(column, value, known_names)
         if not self.mask(cells).any():
-            studies = ", ".join(cells["study"].unique())
-            raise RequestError(
-                f"no table of the studies {studies} has all of these names together: "
-                "leave one of the filters away, or name others with --study"
-            )
+            raise RequestError("no table has all of these names together: leave one of the filters away")

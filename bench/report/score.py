@@ -11,14 +11,14 @@ from bench.frames.graded_cells import Results
 from bench.frames.ranking import TASK, Ranking
 from bench.frames.spread import SAME_CLIENTS, SPLIT
 from bench.frames.verdicts import AGREEING, GRADES, NOT_COMPARABLE, STATES, graded
-from bench.report.captions import LEGEND, with_runs
-from bench.report.document import Document, Score
+from bench.report.captions import LEGEND
+from bench.report.document import Document
 from bench.report.ranking import first_sentence
 from bench.report.table import listing
 from bench.statistics.summary import LEAST_METHODS, kendall
 from bench.studies.published import published
 from bench.studies.study import Study
-from bench.studies.wording import enumeration, signed
+from bench.studies.wording import enumeration, reading_text, signed
 
 VALUE = ["paper", "printed"]
 """What names a published value."""
@@ -30,8 +30,6 @@ MEASURED = [*GRADES, NOT_COMPARABLE]
 """Verdicts on measured cells, best first."""
 
 ORDER = [*MEASURED, *STATES.values(), NO_TABLE]
-
-OWN_RUNS = "the method's own"
 
 
 def judged_once(study: Study, cells: pd.DataFrame) -> pd.DataFrame:
@@ -69,21 +67,12 @@ def verdict_counts(study: Study, judged: pd.DataFrame, is_whole: bool = True) ->
     """
     counts = counted(judged, ["paper"], "verdict", ORDER)
     for paper in counts.index if is_whole else ():
-        known = set(judged.loc[judged["paper"] == paper, "printed"])
         values = enumerate(published(paper, study.published))
-        missing = [number for number, value in values if value.metric == "accuracy" and number not in known]
-        counts.loc[paper, NO_TABLE] = len(missing)
+        accuracies = {number for number, value in values if value.metric == "accuracy"}
+        counts.loc[paper, NO_TABLE] = len(
+            accuracies.difference(judged.loc[judged["paper"] == paper, "printed"])
+        )
     return counts
-
-
-def scores(study: Study, counts: pd.DataFrame) -> list[Score]:
-    """The score of every paper, from ``verdict_counts``."""
-    found = []
-    for paper, row in counts.iterrows():
-        verdicts = [(name, int(row[name])) for name in MEASURED if row[name]]
-        measured = int(row[MEASURED].sum())
-        found.append(Score(study.paper_title(str(paper)), int(row.sum()), measured, verdicts))
-    return found
 
 
 def headline(ranking: Ranking | None, counts: pd.DataFrame) -> list[str]:
@@ -94,10 +83,8 @@ def headline(ranking: Ranking | None, counts: pd.DataFrame) -> list[str]:
     measured = int(verdicts[MEASURED].sum())
     if not total:
         return [first_sentence(ranking)]
-    text = f"Of {total:,} published values {f'{measured:,}' if measured else 'none'}"
-    if measured == total:
-        text = f"All {total:,} published values"
-    text += " are measured under their protocol"
+    start = f"All {total:,}" if measured == total else f"Of {total:,}"
+    number = "" if measured == total else f" {measured:,}" if measured else " none"
     outcomes = {
         "agree with the published one": verdicts[[*AGREEING]].sum(),
         "lie above it": verdicts["above"],
@@ -105,7 +92,9 @@ def headline(ranking: Ranking | None, counts: pd.DataFrame) -> list[str]:
         "cannot be judged": verdicts["uninformative"] + verdicts[NOT_COMPARABLE],
     }
     parts = [f"{count:,} {words}" for words, count in outcomes.items() if count]
-    return [first_sentence(ranking), f"{text}, of which {enumeration(parts)}." if parts else f"{text} yet."]
+    end = f", of which {enumeration(parts)}" if parts else " yet"
+    text = f"{start} published values{number} are measured under their protocol{end}."
+    return [first_sentence(ranking), text]
 
 
 def placebos(study: Study, judged: pd.DataFrame) -> pd.DataFrame:
@@ -113,7 +102,7 @@ def placebos(study: Study, judged: pd.DataFrame) -> pd.DataFrame:
     columns paper, runs, grade; a row a cell and runs.
     """
     own = judged[judged["verdict"].isin(GRADES)].reset_index(drop=True)
-    parts = [own.assign(runs=OWN_RUNS, grade=own["verdict"])]
+    parts = [own.assign(runs="the method's own", grade=own["verdict"])]
     for method, mean, name in (
         (study.baseline, "baseline_mean", "baseline"),
         (study.control, "control", "control"),
@@ -126,31 +115,25 @@ def placebos(study: Study, judged: pd.DataFrame) -> pd.DataFrame:
 
 def agreements(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataFrame:
     """Kendall's tau of measured and published order in every column of the tables that compare methods, over
-    its comparable methods: columns paper, table, beside, dataset, scenario, clients, point, methods and tau.
+    its comparable methods: columns paper, table, dataset, scenario, clients, point, methods and tau.
 
     Comparable is a cell that has a grade; of a reduced experiment every measured one. A method has one line,
     that which is ranked. Tau is missing for too few.
     """
-    experiments = {experiment.name: experiment for experiment in study.experiments if experiment.competes}
-    reduced = [name for name, experiment in experiments.items() if experiment.reduced]
-    is_comparable = cells["verdict"].isin(GRADES) | cells["document"].isin(reduced)
-    is_first = (
-        cells["primary"] & (cells["position"] == 0) & cells["usual"] & cells["document"].isin(experiments)
-    )
-    compared = cells[is_first & is_comparable & (cells["n"] > 0) & cells["published_mean"].notna()]
-    compared = compared.merge(results.places[["place", "line_object", "column_number", "inner"]], on="place")
-    compared = compared[np.array([line.ranked for line in compared["line_object"]], bool)]
-    compared = compared.assign(document_number=compared["document"].map(list(experiments).index))
-    compared = compared.sort_values(["document_number", "comparison_number", "column_number", "inner"])
+    is_shown = cells["primary"] & (cells["position"] == 0) & cells["usual"] & (cells["n"] > 0)
+    shown = cells[is_shown & cells["published_mean"].notna()]
+    shown = shown.merge(results.places[["place", "line_object", "column_number", "inner"]], on="place")
+    shown = shown[shown["line_object"].map(lambda line: line.ranked).astype(bool)]
+    shown = shown.sort_values(["comparison_number", "column_number", "inner"])
     rows = []
-    keys = ["document", "comparison_number", *TASK]
-    for (document, number, *task), pairs in compared.groupby(keys, sort=False):
-        comparison = experiments[str(document)].comparisons[int(str(number))]
-        target = comparison.targets[0]
-        tau = kendall(pairs["mean"].tolist(), pairs["published_mean"].tolist())
-        rows.append((target.paper, target.table, comparison.label, *task, len(pairs), tau))
-    names = ["paper", "table", "beside", *TASK, "methods", "tau"]
-    return pd.DataFrame(rows, columns=names).astype({"tau": float})
+    for experiment in study.experiments:
+        is_comparable = experiment.competes & (shown["verdict"].isin(GRADES) | bool(experiment.reduced))
+        compared = shown[is_comparable & (shown["document"] == experiment.name)]
+        for (number, *task), pairs in compared.groupby(["comparison_number", *TASK], sort=False):
+            target = experiment.comparisons[int(str(number))].targets[0]
+            tau = kendall(pairs["mean"].tolist(), pairs["published_mean"].tolist())
+            rows.append((target.paper, target.table, *task, len(pairs), tau))
+    return pd.DataFrame(rows, columns=["paper", "table", *TASK, "methods", "tau"]).astype({"tau": float})
 
 
 def reproduction(
@@ -163,26 +146,26 @@ def reproduction(
         return None
     counts = counts[[name for name in ORDER if name in (*MEASURED, STATES["not_run"]) or counts[name].any()]]
     grades, taus = placebos(study, judged), agreements(study, results, cells)
-    by_runs = counted(grades, ["paper", "runs"], "grade", GRADES)
-    ordered = taus[taus["methods"] >= LEAST_METHODS].set_index(["paper", "beside", *TASK])
-    views = [listing("score", "Reproduction score", _score(study, judged, counts, taus))]
-    for name, title, rows in (
-        ("placebos", "Grades with other methods' runs in place of the method's own", by_runs),
-        ("tau", "Order of methods", ordered[["methods", "tau"]]),
-    ):
-        if len(rows):
-            keys = rows.rename(study.paper_title, level="paper").index
-            labels = pd.Index([", ".join(filter(None, map(str, key))) for key in keys], name="Values")
-            views.append(listing(name, title, rows.set_axis(labels), {"tau": "+.2f"}))
-    document = Document(
+    by_paper = counts.assign(
+        **{
+            "published cells": counts.sum(axis=1),
+            "compatible by the spread between partitions": judged.groupby("paper")["rests_on_spread"].sum(),
+            "Kendall's tau, mean": taus.groupby("paper")["tau"].mean().map(signed),
+        }
+    )
+    score = by_paper.rename(study.paper_title).T.rename_axis("Verdict")
+    views = [listing("score", "Reproduction score", score)]
+    if len(grades):
+        by_runs = counted(grades, ["paper", "runs"], "grade", GRADES)
+        labels = [f"{study.paper_title(paper)}, {runs}" for paper, runs in by_runs.index]
+        title = "Grades with other methods' runs in place of the method's own"
+        views.append(listing("placebos", title, by_runs.set_axis(pd.Index(labels, name="Values"))))
+    return Document(
         study,
         "reproduction",
         "Reproduction score",
         "How many published values come out, and what placebos would score.",
-        caption=(
-            "Every published value once, beside the runs in the usual setting; shares of all published cells "
-            "of a paper that the report holds.",
-        ),
+        caption=(f"Every published value once, beside the usual runs; {reading_text(study.primary)}.",),
         views=tuple(views),
         cells=judged,
         fine_print=(
@@ -190,31 +173,11 @@ def reproduction(
             f"Placebos: what {study.title_of(study.baseline)} and {study.title_of(study.control)} would "
             "score beside the published values of the other methods that have a grade. Kendall's tau-b of "
             "measured and published order of the methods with a grade, in columns with at least "
-            f"{LEAST_METHODS} of them.",
+            f"{LEAST_METHODS} of them; tau.csv has every column.",
         ),
         records={
             "score": counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells"),
             "placebos": grades.value_counts(sort=False).rename("cells").reset_index(),
-            "tau": taus.drop(columns="beside"),
+            "tau": taus,
         },
     )
-    return with_runs(document, results)
-
-
-def _score(study: Study, judged: pd.DataFrame, counts: pd.DataFrame, taus: pd.DataFrame) -> pd.DataFrame:
-    """A column a paper: its published cells by verdict, how many are compatible only because of the spread
-    between partitions, and the mean of Kendall's tau.
-    """
-    score = {}
-    for paper, verdicts in counts.iterrows():
-        total = int(verdicts.sum())
-        rests = int(judged.loc[judged["paper"] == paper, "rests_on_spread"].sum())
-        known_taus = taus.loc[taus["paper"] == paper, "tau"].dropna()
-        score[study.paper_title(str(paper))] = {
-            "published cells": str(total),
-            **{name: f"{n} ({100 * n / total:.1f} %)" for name, n in verdicts.items()},
-            "compatible by the spread between partitions": str(rests),
-            "Kendall's tau, mean": signed(known_taus.mean()),
-            "columns with tau": str(len(known_taus)),
-        }
-    return pd.DataFrame(score).rename_axis("Verdict")

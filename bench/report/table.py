@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import groupby
 from math import ceil, isnan, nan
 
@@ -24,7 +23,6 @@ class Value:
     rank             1 for the best of its column, 2 for the second best, 0 for all others
     published_text   what is printed; ``-`` where nothing is
     difference_text  measured minus published
-    interval_text    the 90 % interval of the difference
     verdict          without one nothing stands beside the number
     hint             what else there is to say: seeds, interval, why there is no grade
     """
@@ -34,7 +32,6 @@ class Value:
     rank: int = 0
     published_text: str = "-"
     difference_text: str = ""
-    interval_text: str = ""
     verdict: str = ""
     hint: str = ""
 
@@ -48,10 +45,6 @@ def measured(mean: float, std: float = nan, digits: int = 2, note: str = "", ran
     """The value of a number, which may be missing."""
     deviation = "" if isnan(std) else f"± {std:.{digits}f}"
     return Value(number(mean, f".{digits}f"), f"{deviation} {note}".strip(), rank)
-
-
-NO_PLACE = Value("")
-"""Stands where a row has no place in a column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,15 +78,10 @@ class Table:
         return [str(name) for name in self.body.columns.get_level_values(1)]
 
     @property
-    def headings(self) -> list[str]:
-        """The columns' names with the headings over them."""
-        return [", ".join(filter(None, names)) for names in self.body.columns]
-
-    @cached_property
-    def rows(self) -> list[tuple[str, tuple[Value, ...]]]:
-        """The values by label."""
+    def rows(self) -> list[tuple[str, list[Value]]]:
+        """The values by label; an empty one where a row has no place in a column."""
         rows = self.body.astype(object).where(self.body.notna(), None).itertuples(name=None)
-        return [(str(label), tuple(value or NO_PLACE for value in values)) for label, *values in rows]
+        return [(str(label), [value or Value("") for value in values]) for label, *values in rows]
 
     def by_group(self, width: int = 1000) -> list[Table]:
         """A table for each heading, a wide one in equal parts of at most ``width`` columns; each without the
@@ -113,7 +101,7 @@ def listing(name: str, title: str, rows: pd.DataFrame, forms: Mapping[str, str] 
     texts = {}
     for column, values in rows.items():
         form = (forms or {}).get(str(column), ".2f" if is_float_dtype(values) else "")
-        cells = [each if isinstance(each, Value) else Value(number(each, form)) for each in values]
+        cells = [Value(number(value, form)) for value in values]
         texts["", str(column)] = pd.Series(cells, rows.index, dtype=object)
     return Table(name, title, pd.DataFrame(texts))
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Literal, TypeVar
 
 import pandas as pd
 from rich.console import Console
@@ -13,69 +12,57 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from bench.report.document import Document, Report, Score
-from bench.report.grades import grade_look
+from bench.report.document import Document, Report
+from bench.report.grades import GRADES, grade_look
 from bench.report.table import Table, Value
 
 WIDTH = 80
 """Columns of a terminal."""
 
-LABEL_WIDTH = 20
-"""Characters of a row's label that stay on one line."""
-
-LISTED = 3
-"""Further lines of a kind that are printed; the report's files have all."""
-
-ROOM = 24
-"""Rows of the one short table of a study that are printed unasked."""
+SIDE_BY_SIDE = 3
+"""Columns of a table that stand side by side under one heading."""
 
 BAR = 40
 """Characters of a bar of verdicts."""
 
-Shown = TypeVar("Shown", Document, Report)
+Shown = Iterable[Text | RichTable]
 
 
-def text_of(show: Callable[[Shown, Console], None], shown: Shown, colours: bool = False) -> str:
-    """What is shown of a document or report, with the escapes of a terminal's colours if they are wanted."""
-    system: Literal["standard"] | None = "standard" if colours else None
+def text_of(shown: Shown, colours: bool = False) -> str:
+    """What is shown, with the escapes of a terminal's colours if they are wanted."""
     console = Console(
-        file=io.StringIO(), width=WIDTH, force_terminal=colours, color_system=system, highlight=False
+        file=io.StringIO(), width=WIDTH, force_terminal=colours, color_system="standard" if colours else None
     )
     with console.capture() as capture:
-        show(shown, console)
+        for part in shown:
+            console.print(part)
     return capture.get()
 
 
 def fitting(table: Table) -> list[Table]:
-    """A table in parts that a terminal has room for, each under one heading, without the rows that have no
-    number: with published values a part for every column, with everything beside its numbers.
+    """A table in parts that a terminal has room for, each under one heading: with published values a part for
+    every column, with everything beside its numbers.
     """
     if any(value.published_text != "-" for _, row in table.rows for value in row):
         return [_beside_published(part) for part in table.by_group(1)]
-    return [part for group in table.by_group() for part in group.by_group(_room(group))]
-
-
-def _room(table: Table) -> int:
-    """How many columns of a table stand side by side without cutting a word or a number."""
-    values = [value for _, row in table.rows for value in row]
-    words = " ".join([*table.columns, *(value.mean_text for value in values)]).split()
-    widest = max(map(len, [*words, *(value.text for value in values if value.std_text)]))
-    label_width = min(LABEL_WIDTH, max(len(label) for label, _ in table.rows))
-    return max(1, (WIDTH - 4 - label_width) // (widest + 3))
+    return table.by_group(SIDE_BY_SIDE) if table.groups[0][0] else [table]
 
 
 def _beside_published(table: Table) -> Table:
-    """A column of a table, with what stands beside its numbers in columns of their own."""
-    values = [values[0] for _, values in table.rows]
-    texts = {
-        ("", "Measured"): values,
-        ("", "Published"): [Value(value.published_text) for value in values],
-        ("", "Diff."): [Value(value.difference_text or "-") for value in values],
-        ("", "Verdict"): [Value(value.verdict or "-") for value in values],
-    }
-    body = pd.DataFrame(texts, table.body.index)
-    has_number = [value.text != "-" for value in values]
-    return replace(table, title=table.headings[0], body=body[has_number] if any(has_number) else body)
+    """A column of a table, with what stands beside its numbers in columns of their own; rows without a number
+    are left out unless there is no other.
+    """
+    values = table.body.iloc[:, 0]
+    has_number = values.map(lambda value: value.text != "-")
+    if has_number.any():
+        values = values[has_number]
+    texts = [
+        (value, *map(Value, (value.published_text, value.difference_text or "-", value.verdict or "-")))
+        for value in values
+    ]
+    columns = pd.MultiIndex.from_product([[""], ["Measured", "Published", "Diff.", "Verdict"]])
+    title = ", ".join(filter(None, table.body.columns[0]))
+    return replace(table, title=title, body=pd.DataFrame(texts, values.index, columns))
 
 
 def rich_table(table: Table) -> RichTable:
@@ -97,68 +84,53 @@ def _styled(value: Value) -> Text:
     return text
 
 
-def show(document: Document, console: Console) -> None:
-    """Print a document's tables and notes."""
-    console.print(document.full_title, markup=False, style="bold")
+def show(document: Document) -> Iterator[Text | RichTable]:
+    """A document's tables and notes."""
+    yield Text(document.full_title, "bold")
     for view in document.views:
-        for table in fitting(view):
-            console.print(rich_table(table))
-    _print_lines(console, *(f"- {note}" for note in document.notes))
+        yield from map(rich_table, fitting(view))
+    for note in document.notes:
+        yield Text(f"- {note}")
 
 
-def brief(report: Report, console: Console) -> None:
-    """Print what every study comes to, and its table where it has one, which is short."""
+def brief(report: Report) -> Iterator[Text | RichTable]:
+    """What every study comes to, and its table where it has only one."""
     for study in report.parts:
-        console.print(Text.assemble((study.title, "bold"), (f"  {study.runs:,} runs", "dim")))
-        headline = 2 if study.scores else 1
-        _print_lines(console, " ".join(study.sentences[:headline]))
-        for score in study.scores:
-            _print_score(score, console)
-        _print_lines(console, *study.sentences[headline:])
-        views = [view for each in study.documents if not each.is_statistic for view in each.views]
-        tables = fitting(views[0]) if len(views) == 1 else []
-        if sum(len(table.rows) for table in tables) <= ROOM:
-            for table in tables:
-                console.print(rich_table(table))
-        console.print()
+        yield Text.assemble((study.title, "bold"), (f"  {study.runs:,} runs", "dim"))
+        headline = 2 if len(study.counts) else 1
+        yield Text(" ".join(study.sentences[:headline]))
+        for paper, counts in study.counts.iterrows():
+            yield from _score_lines(str(paper), counts)
+        yield from map(Text, study.sentences[headline:])
+        views = [each.views[0] for each in study.documents if not each.is_statistic and each.views]
+        if len(views) == 1:
+            yield from map(rich_table, fitting(views[0]))
+        yield Text()
 
 
-def _print_score(score: Score, console: Console) -> None:
-    """Print a bar of the verdicts on a paper's measured values, and their numbers."""
-    bar, counts, total = Text(), [], 0
-    for name, count in score.counts:
-        look = grade_look(name)
-        total += count
-        bar.append("█" * (round(BAR * total / score.published) - len(bar)), look.terminal)
-        counts.append(Text(f"{look.symbol} {count} {name}", look.terminal))
+def _score_lines(paper: str, counts: pd.Series[int]) -> Iterator[Text]:
+    """A bar of the verdicts on a paper's measured values, and their numbers."""
+    bar, numbers, measured = Text(), [], 0
+    for name, look in GRADES.items():
+        measured += counts[name]
+        bar.append("█" * (round(BAR * measured / counts.sum()) - len(bar)), look.terminal)
+        if counts[name]:
+            numbers.append(Text(f"{look.symbol} {counts[name]} {name}", look.terminal))
     bar.append("░" * (BAR - len(bar)), "dim")
-    console.print(bar.append(f" {score.title}: {score.measured} of {score.published}", "default"))
-    console.print(Text("  ").join(counts))
+    yield bar.append(f" {paper}: {measured} of {counts.sum()}", "default")
+    yield Text("  ").join(numbers)
 
 
-def remarks(report: Report, console: Console) -> None:
-    """Print what is not in the report's tables, and whose the runs are."""
-    if report.unrun:
-        _print_lines(console, f"Nothing run yet of {_first_names(report.unrun)}")
-    if report.elsewhere:
-        _print_lines(console, f"In no study's table: {_first_names(report.elsewhere)}")
-    if report.shipped:
-        _print_lines(console, f"{report.shipped:,} of these runs come with the suite; --own leaves them out")
+def remarks(report: Report) -> str:
+    """Whose the runs are."""
+    if not report.shipped:
+        return ""
+    return f"{report.shipped:,} of these runs come with the suite; --own leaves them out\n"
 
 
-def beside(report: Report, console: Console) -> None:
-    """Print what lies beside the front page."""
+def beside(report: Report) -> str:
+    """What lies beside the front page."""
     documents = report.documents
     figures = sum(len(document.figures) for document in documents)
     text = f"Beside it: {len(documents)} tables, {figures} figures, cells.csv"
-    _print_lines(console, f"{text}; --print {documents[0].key} prints one")
-
-
-def _first_names(names: Sequence[str]) -> str:
-    rest_count = len(names) - LISTED
-    return "; ".join(names[:LISTED]) + (f"; and {rest_count} more" if rest_count > 0 else "")
-
-
-def _print_lines(console: Console, *lines: str) -> None:
-    for line in lines:
-        console.print(line, markup=False, highlight=False)
+    return f"{text}; --print {documents[0].key} prints one\n"

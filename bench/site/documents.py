@@ -68,9 +68,9 @@ def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> fol
                     images={figure: _image(stems[figure]) for figure in document.figures},
                 )
         texts = (
-            terminal.text_of(terminal.brief, report, colours=True),
-            terminal.text_of(terminal.remarks, report),
-            terminal.text_of(terminal.beside, report),
+            terminal.text_of(terminal.brief(report), colours=True),
+            terminal.remarks(report),
+            terminal.beside(report),
         )
         return folder.seal(new_folder, stamp, *texts)
 
@@ -97,7 +97,7 @@ def _write_files(document: Document, place: Path) -> None:
     texts = {
         "md": render.markdown(document, file_names),
         "tex": render.latex(document),
-        "txt": terminal.text_of(terminal.show, document),
+        "txt": terminal.text_of(terminal.show(document)),
     }
     for kind, text in texts.items():
         (place / f"table.{kind}").write_text(text, encoding="utf-8", newline="\n")

@@ -58,12 +58,6 @@ def with_intervals(data: pd.DataFrame, least: int = LEAST_RUNS) -> pd.DataFrame:
     return data.assign(low=data["mean"] - half, high=data["mean"] + half)
 
 
-def bottom_tenth(values: NDArray[np.float64]) -> float:
-    """Mean over the lowest tenth of the clients' values ``[clients]``, rounded down, one client at least."""
-    count = max(1, len(values) // 10)
-    return float(np.mean(np.sort(values)[:count]))
-
-
 def ranks(scores: pd.DataFrame) -> pd.DataFrame:
     """Ranks within each task (row) of ``scores`` [tasks, methods]: 1 the highest, ties share the mean rank; a
     missing score has none.

@@ -41,10 +41,8 @@ def test_a_report_gets_what_is_asked_for(
         raise RequestError(repr(request))
 
     monkeypatch.setattr("bench.report.report.compose", compose)
-    words = "--study fedhgn -d cora -d citeseer -s overlapping -k 8 -m local -m fedavg --grid robust"
-    wanted = Request(
-        ("fedhgn",), ("cora", "citeseer"), ("overlapping",), (8,), ("local", "fedavg"), grid="robust"
-    )
+    words = "--study fedhgn -d cora -d citeseer -s overlapping -k 8 -m local -m fedavg"
+    wanted = Request(("fedhgn",), ("cora", "citeseer"), ("overlapping",), (8,), ("local", "fedavg"))
     assert bench("report", words, f"--out {tmp_path / 'out'} --shipped").err == f"bench: {wanted!r}\n"
 
 

@@ -7,7 +7,8 @@ from stored_runs import MemoryStore
 from study_cells import shown
 from toy_study import ToyStudy
 
-from bench.report.captions import OWN_RUNS, notes
+from bench.report.captions import OWN_RUNS
+from bench.report.tables import document_of
 from bench.studies.shipped import merged
 
 
@@ -23,28 +24,14 @@ def filled(*methods: str) -> MemoryStore:
 @pytest.mark.parametrize(
     ("own", "shipped", "expected"),
     [
-        (("fedprox",), ("local", "fedavg"), {"FedProx"}),
-        (("fedprox", "fedper"), ("local",), {"FedProx", "FedPer"}),
-        (("fedprox", "local"), (), set()),
-        ((), ("fedprox", "local"), set()),
+        (("fedprox", "fedper"), ("local",), [f"{OWN_RUNS}: FedPer, FedProx."]),
+        (("fedprox", "local"), (), []),
+        ((), ("fedprox", "local"), []),
     ],
 )
 def test_runs_of_ones_own_are_named_beside_shipped_ones(
-    own: tuple[str, ...], shipped: tuple[str, ...], expected: set[str]
+    own: tuple[str, ...], shipped: tuple[str, ...], expected: list[str]
 ) -> None:
     source = merged(filled(*own), [("bundle", filled(*shipped))])
-    own_notes = [note for note in notes(shown(ToyStudy, "table1", source)) if note.startswith(OWN_RUNS)]
-    assert len(own_notes) == (1 if expected else 0)
-    titles = {line.title or line.method for line in ToyStudy.lines}
-    named = {title for note in own_notes for title in titles if f" {title}" in note.replace(",", " ")}
-    assert named == expected
-
-
-def test_a_cell_of_own_and_shipped_seeds_says_which_are_whose() -> None:
-    own = MemoryStore()
-    own.add("local", 1, [70] * 10)
-    source = merged(own, [("bundle", filled("local", "fedavg"))])
-    (note,) = [note for note in notes(shown(ToyStudy, "table1", source)) if note.startswith(OWN_RUNS)]
-    assert "seeds 1)" in note
-    assert "Local" in note
-    assert "FedAvg" not in note
+    lines = document_of(shown(ToyStudy, "table1", source)).fine_print
+    assert [line for line in lines if line.startswith(OWN_RUNS)] == expected

@@ -35,7 +35,7 @@ def printed(table: Table) -> str:
 
 def printed_of(cells: DocumentCells) -> list[Table]:
     """The tables that a terminal shows of an experiment."""
-    return [table for view in views(cells, cells.cells) for table in fitting(view)]
+    return [table for view in views(cells) for table in fitting(view)]
 
 
 def test_no_row_beside_published_values_is_empty() -> None:

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from stored_runs import MemoryStore
-from study_cells import cells_of, one, printed_beside, shown
+from study_cells import cells_of, one, printed_beside
 
 from bench.frames.graded_cells import collect
 from bench.grids import expand, load_grid
-from bench.report.captions import words_of
 from bench.report.score import judged_once
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedaghn.measures import shares, stage_round
@@ -84,15 +83,6 @@ def test_the_best_round_is_the_only_one_with_its_counts(alike: tuple[int, ...], 
     source = database(12, layered(20, 6), alike)
     assert best_rounds(source, "trained") == found
     assert best_rounds(source, "received") == []  # all rounds have the same counts
-
-
-def test_a_caption_of_many_measures_is_short_and_the_notes_say_what_they_are() -> None:
-    table = shown(FedAGHN, "collaboration_weights_reduced", database(12, layered(20, 6)))
-    meanings = [measure.meaning for measure in table.measures if not measure.is_extra]
-    assert len(meanings) == 10
-    caption, fine_print = words_of(table)
-    assert not any(meaning in line for meaning in meanings for line in caption)
-    assert all(meaning in " ".join(fine_print) for meaning in meanings)
 
 
 def test_weights_are_read_by_stage_and_by_depth() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
-from bench.statistics.summary import bottom_tenth, kendall, rank_intervals, ranks, t_interval
+from bench.statistics.summary import kendall, rank_intervals, ranks, t_interval
 
 VALUES = st.floats(0, 100, allow_nan=False).map(lambda value: round(value, 3))
 
@@ -21,11 +21,6 @@ def test_no_interval_for_one_seed_and_no_width_without_spread() -> None:
 @given(st.lists(VALUES, min_size=2, max_size=8))
 def test_interval_equals_statsmodels(values: list[float]) -> None:
     assert t_interval(values) == pytest.approx(DescrStatsW(values).tconfint_mean(), abs=1e-9)
-
-
-def test_bottom_tenth_counts_whole_clients_and_one_at_least() -> None:
-    means = [bottom_tenth(np.arange(count, 0.0, -1.0)) for count in (1, 9, 19, 20, 50)]
-    assert means == [1.0, 1.0, 1.0, 1.5, 3.0]
 
 
 def table(values: list[list[float]]) -> pd.DataFrame:

@@ -263,8 +263,8 @@ def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
 
     def marked(*methods: str) -> dict[str, tuple[str, int]]:
         board = shown(FedSheafHN, "table1", database, Request(methods=methods))
-        (table,) = tables.views(board, board.cells)
-        place = table.headings.index("Cora, 20 clients")
+        table = tables.views(board)[0]
+        place = table.body.columns.get_loc(("Cora", "20 clients"))
         return {
             title: (entries[place].text, entries[place].rank)
             for title, entries in table.rows

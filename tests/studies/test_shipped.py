@@ -193,7 +193,7 @@ def test_a_fresh_clone_shows_what_is_shipped(measured: Path, tmp_path: Path) -> 
 def test_all_that_ships_takes_at_most_sixty_lines(request_: Request) -> None:
     with shipped.opened_results(None, own=False, shipped=True) as source:
         found = compose(source, request_, STUDIES.all())
-    text = text_of(brief, found) + text_of(remarks, found) + text_of(beside, found)
+    text = text_of(brief(found)) + remarks(found) + beside(found)
     assert text.count("\n") <= 60
     assert re.search(r"Fed\w+.*: \d+ of \d+$", text, re.MULTILINE), "how many published values are measured"
 
