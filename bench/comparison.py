@@ -29,10 +29,9 @@ from bench.resolve import Overrides
 from bench.runner.plan import Step
 from bench.statistics.paired import of_one
 from bench.store.tables import Tables
-from bench.studies.data_study import data_study
 from bench.studies.measures import BELOW_BASELINE
 from bench.studies.settings import Column, settings_of
-from bench.studies.study import STUDIES, Study
+from bench.studies.study import STUDIES, Study, data_study
 from bench.studies.wording import gap, number, ranges, with_std
 
 RIVALS: dict[Family, str] = {"graph": "fedsheafhn", "hypergraph": "fedhgn", "images": "fedaghn"}
@@ -171,9 +170,9 @@ def planned_runs(study: Study, method: str, filters: Filters, overrides: Overrid
 
 def with_guest(study: Study, method: str, overrides: Overrides) -> type[Study]:
     """The study with the method in all tables that compare methods, under settings of its own."""
-    guest = Line(method, settings=overrides)
+    guest = Line(method, settings=overrides, beside=study.baseline)
     experiments = tuple(
-        replace(table, guests=(guest,), host=study.baseline)
+        replace(table, lines=(*table.lines, guest))
         if table.competes and not table.main  # a main table shows whatever its columns hold
         else table
         for table in study.experiments

@@ -45,8 +45,6 @@ def fetch(*, dataset: options.OneDataset, data_root: options.DataRoot = None) ->
 def stats(
     *,
     dataset: options.OneDataset | None = None,
-    scenario: options.OneScenario | None = None,
-    clients: options.OneClientCount | None = None,
     data_root: options.DataRoot = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -55,41 +53,34 @@ def stats(
     Graphs: counts are means over clients (edges in both directions), clustering is the mean local
     coefficient, heterogeneity the median Jensen-Shannon distance between two clients' classes. Hypergraphs,
     and graphs with hyperedges: hyperedges with members at two or more clients, and edges between clients,
-    over several partitions.
+    means over several partitions.
 
     Args:
         dataset: One data set; default: every data set, those not at hand with a line that says so.
-        scenario: Scenario of the clients; default: those of the papers' tables.
-        clients: Number of clients; default: those of the papers' tables.
     """
     roots = paths.data_roots(data_root)
 
     from bench.dataset import DATASETS
-    from bench.studies.dataset_tables import dataset_tables, texts  # with the studies
+    from bench.studies.dataset_tables import measured_statistics, texts  # with the studies
     from bench.studies.study import STUDIES
 
-    described = [
-        (study.data_table.at(scenario, clients), study.published)
-        for study in STUDIES.all().values()
-        if study.data_table
-    ]
     screen, records = console(100, errors=as_json), []
     for kind in [DATASETS.named(dataset)] if dataset else DATASETS.all().values():
         try:
-            found = dataset_tables(kind, described, roots)
+            found = [measured_statistics(kind, study(), roots) for study in STUDIES.all().values()]
         except NoDataError as error:
             if dataset:
                 raise
-            say(str(error), screen)
+            say(f"{kind.name}: not at hand: {error}", screen)
             continue
-        for description, rows in found:
+        if not any(map(len, found)):
+            say(f"{kind.name}: no paper describes such data", screen)
+        for rows in found:
             records += rows.astype(object).where(rows.notna(), None).to_dict("records")
-            if not as_json:
+            if not as_json and len(rows):
                 shown, words = texts(rows), {"clients", "quantity"}
                 title = f"{kind.title} ({kind.name})"
                 screen.print(table([*shown], shown.values.tolist(), {*shown} - words, words, title))
-                for note in description.notes:
-                    say(note, screen)
     if as_json:
         print(json.dumps(records, indent=1))
 

@@ -65,9 +65,9 @@ def places_frame(
     for name, experiments in plans.items():
         study = studies[name]
         for experiment in experiments:
-            lines = list(experiment.all_lines)
+            lines = list(experiment.lines)
             places = {key: ("", cell) for key, cell in experiment.runs.items()}
-            if experiment.finds:
+            if experiment.main:
                 lines, places = _found_places(study, experiment, found, usual, settings_of)
             for inner, ((column, line, point), (cell, planned_cell)) in enumerate(places.items()):
                 place = {

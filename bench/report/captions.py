@@ -59,13 +59,14 @@ def words_of(shown: DocumentCells) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if len(measures) > MOST_MEANINGS:
         text = ", ".join(measure.title for measure in measures)
     text = f"{text[:1].upper()}{text[1:]}"
-    if any(measure.by_reading for measure in measures):
+    is_ranked = any(measure.ranked for measure in measures)
+    if is_ranked:
         reading = measures[0].reading or study.primary
         text += f"; {STAGES[reading.stage]}, {RULES[reading.rule]}"
     caption = [f"{text}; {AVERAGES[study.average]}, ± standard deviation over seeds."]
     fine_print = [f"{meaning}." for meaning in meanings] if len(measures) > MOST_MEANINGS else []
     fine_print += [*(study.remarks if experiment.competes else ()), *experiment.remarks]
-    if any(measure.ranked for measure in measures):
+    if is_ranked:
         caption.append(PLACES)
         fine_print.insert(0, OTHER_ROWS)
     if any(comparison.targets for comparison in experiment.comparisons):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-from functools import cache
 from importlib.resources import files
 
 import pandas as pd
@@ -16,8 +15,8 @@ from scipy.special import stdtrit
 from bench.frames.verdicts import LEVEL, STATES
 from bench.report.document import Document
 from bench.report.table import listing
-from bench.studies.dataset_tables import PRINTED, WHOLE, published_statistics, texts
-from bench.studies.study import Study
+from bench.studies.dataset_tables import PRINTED, printed_statistics, texts, with_printed_names
+from bench.studies.study import DataTable, Study
 
 SHARES = ("clustering", "heterogeneity", "training_ratio")
 """Quantities that are no counts."""
@@ -32,30 +31,18 @@ LEGEND = (
     "say here."
 )
 
-RECORD = ["paper", "table", "dataset", "scenario", "clients", "quantity", "measured", "deviation"]
-RECORD += ["published", "verdict"]
-"""Columns of the CSV file."""
+RECORD = ["paper", "table", "printed_dataset", "printed_scenario", "clients", "quantity"]
+RECORD += ["measured", "deviation", "published", "verdict"]
+"""Columns of the CSV file, without ``printed_``."""
 
 
-@cache
-def shipped_statistics() -> pd.DataFrame:
-    """The measured statistics that come with the suite, a frame of ``bench.studies.dataset_tables``."""
+def judged_statistics(study: Study, table: DataTable) -> pd.DataFrame:
+    """The statistics that a study's papers print beside those that come with the suite, with verdicts."""
     file = files("bench.results") / "dataset_statistics.json"
-    return pd.DataFrame(json.loads(file.read_text(encoding="utf-8")))
-
-
-def judged_statistics(study: Study) -> pd.DataFrame:
-    """The statistics that a study's papers print, a row each: the columns of measured ones, table, verdict.
-
-    There is none of a study that describes no data sets.
-    """
-    table = study.data_table
-    if table is None:
-        return pd.DataFrame()
-    values = pd.concat([published_statistics(paper, study.published) for paper in study.papers])
-    measured = shipped_statistics()
-    measured = table.printed(measured[measured["paper"] == table.paper]).drop_duplicates(PRINTED)
-    rows = measured.drop(columns=["published", "paper"]).merge(values, on=PRINTED, how="right")
+    shipped = pd.DataFrame(json.loads(file.read_text(encoding="utf-8")))
+    measured = with_printed_names(shipped[shipped["paper"] == table.paper], study).drop_duplicates(PRINTED)
+    measured = measured.drop(columns=["published", "paper"])
+    rows = measured.merge(printed_statistics(study), on=PRINTED, how="right")
     for name in ("dataset", "scenario"):
         rows[name] = rows[name].fillna(rows[f"printed_{name}"])
     return rows.assign(verdict=verdicts(rows, table.partitions))
@@ -65,7 +52,7 @@ def verdicts(rows: pd.DataFrame, partitions: int) -> pd.Series[str]:
     """The verdicts on statistics; a deviation is of ``partitions`` draws."""
     difference = (rows["measured"] - rows["published"]).astype(float)
     half_unit = rows["quantity"].isin(SHARES).map({True: 0.5e-3, False: 0.5}) * (1 + 1e-9)
-    tolerance = CLOSE * rows["published"].abs().where(rows["scenario"] != WHOLE[0], 0.0)
+    tolerance = CLOSE * rows["published"].abs().where(rows["scenario"] != "global", 0.0)
     if partitions:
         quantile = float(stdtrit(partitions - 1, (1 + LEVEL) / 2))
         one_more = quantile * rows["deviation"].astype(float) * math.sqrt(1 + 1 / partitions)
@@ -78,24 +65,17 @@ def verdicts(rows: pd.DataFrame, partitions: int) -> pd.Series[str]:
 
 def dataset_document(study: Study) -> Document | None:
     """The document of a study that describes its data sets; None of one whose papers print no statistics."""
-    rows = judged_statistics(study)
-    if rows.empty:
+    if study.data_table is None:
         return None
-    words = texts(rows)
+    rows = judged_statistics(study, study.data_table)
+    words = texts(rows).assign(verdict=rows["verdict"])
     labels = rows["dataset"].map(study.title_of) + ", " + words["clients"] + ", " + words["quantity"]
-    shown = rows.set_index(labels.rename("Statistic"))
+    shown = words.set_index(labels.rename("Statistic"))[["measured", "published", "verdict"]]
     views = []
-    forms = {"measured": ",.5g", "published": ",.5g"}
-    for (paper, table), part in shown.groupby(["paper", "table"], sort=False):
+    for (paper, table), part in shown.groupby([rows["paper"].array, rows["table"].array], sort=False):
         name = f"{paper}_{table}".lower().replace(" ", "_")
-        title = f"{study.paper_title(str(paper))}, {table}"
-        views.append(listing(name, title, part[["measured", "published", "verdict"]], forms))
-    is_whole = rows["printed_scenario"] == WHOLE[0]
-    record = rows.assign(
-        dataset=rows["printed_dataset"],
-        scenario=rows["printed_scenario"],
-        clients=rows["clients"].astype(str).mask(is_whole, ""),
-    )
+        views.append(listing(name, f"{study.paper_title(str(paper))}, {table}", part))
+    record = rows[RECORD].rename(columns=lambda name: name.removeprefix("printed_"))
     return Document(
         study,
         "datasets",
@@ -108,5 +88,5 @@ def dataset_document(study: Study) -> Document | None:
         ),
         views=tuple(views),
         fine_print=(LEGEND,),
-        records={f"{study.name}_datasets": record[RECORD]},
+        records={f"{study.name}_datasets": record},
     )

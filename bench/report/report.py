@@ -27,7 +27,7 @@ from bench.report.tables import document_of, spread_document, verdict_map
 from bench.report.tuned import tuned_document
 from bench.store.tables import Tables
 from bench.studies.experiment import Plans
-from bench.studies.study import Study, plans_of
+from bench.studies.study import Study
 from bench.tune.apply import Configurations
 
 
@@ -45,7 +45,7 @@ def compose(
     Raises:
         RequestError: an empty database, an unknown name, or filters that leave nothing.
     """
-    all_plans = plans_of(studies)
+    all_plans: Plans = {name: study.experiments for name, study in studies.items()}
     for name in request.studies:
         if name not in studies:
             raise unknown("study", name, studies)

@@ -26,7 +26,7 @@ from bench.federation.statistics import (
     holders,
 )
 from bench.paths import data_roots
-from bench.studies.dataset_tables import dataset_tables
+from bench.studies.dataset_tables import measured_statistics
 from bench.studies.study import STUDIES
 
 
@@ -78,8 +78,8 @@ def test_counts_against_sets(seed: int, clients: int) -> None:
 def statistics_of(name: str) -> list[Any]:
     """What the one study that has such statistics says of a data set."""
     studies = STUDIES.all().values()
-    described = [(study.data_table, study.published) for study in studies if study.data_table]
-    ((_, rows),) = dataset_tables(DATASETS.named(name), described, data_roots())
+    found = [measured_statistics(DATASETS.named(name), study(), data_roots()) for study in studies]
+    (rows,) = [rows for rows in found if len(rows)]
     return list(rows.itertuples())
 
 

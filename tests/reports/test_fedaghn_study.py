@@ -13,7 +13,7 @@ from bench.grids import expand, load_grid
 from bench.report.captions import words_of
 from bench.report.score import judged_once
 from bench.reports.fedaghn import FedAGHN
-from bench.reports.fedaghn.measures import shares, stage_round
+from bench.reports.fedaghn.measures import best_rounds, shares, stage_round
 from bench.store.tables import Tables
 from bench.studies.members import Members, client_rows
 from bench.studies.published import published
@@ -73,17 +73,17 @@ def database(best: int, weights: np.ndarray, alike: Sequence[int] = (12,)) -> Me
     return made
 
 
-def best_rounds(source: Tables, stage: str) -> list[int]:
+def rounds_read(source: Tables, stage: str) -> list[int]:
     rows = pd.DataFrame({"run": source.runs()["id"]})
     read = client_rows(source, rows["run"], "accuracy", stage, "test", "best_val")
-    return Members(rows, source, "accuracy", stage, "best_val", read, {}).best_rounds().tolist()
+    return best_rounds(Members(rows, source, "accuracy", stage, "best_val", read, {})).tolist()
 
 
 @pytest.mark.parametrize(("alike", "found"), [((12,), [12]), ((3, 12), [])])
 def test_the_best_round_is_the_only_one_with_its_counts(alike: tuple[int, ...], found: list[int]) -> None:
     source = database(12, layered(20, 6), alike)
-    assert best_rounds(source, "trained") == found
-    assert best_rounds(source, "received") == []  # all rounds have the same counts
+    assert rounds_read(source, "trained") == found
+    assert rounds_read(source, "received") == []  # all rounds have the same counts
 
 
 def test_a_caption_of_many_measures_is_short_and_the_notes_say_what_they_are() -> None:
