@@ -29,10 +29,10 @@ from bench.resolve import Overrides
 from bench.runner.plan import Step
 from bench.statistics.paired import of_one
 from bench.store.tables import Tables
-from bench.studies.measures import BELOW_BASELINE
+from bench.studies.measures import MEASURES
 from bench.studies.settings import Column, settings_of
 from bench.studies.study import STUDIES, Study, data_study
-from bench.studies.wording import gap, number, ranges, with_std
+from bench.studies.wording import number, ranges, signed, with_std
 
 RIVALS: dict[Family, str] = {"graph": "fedsheafhn", "hypergraph": "fedhgn", "images": "fedaghn"}
 """The study whose methods run on data that no study has."""
@@ -170,14 +170,14 @@ def planned_runs(study: Study, method: str, filters: Filters, overrides: Overrid
 
 def with_guest(study: Study, method: str, overrides: Overrides) -> type[Study]:
     """The study with the method in all tables that compare methods, under settings of its own."""
-    guest = Line(method, settings=overrides, beside=study.baseline)
-    experiments = tuple(
-        replace(table, lines=(*table.lines, guest))
-        if table.competes and not table.main  # a main table shows whatever its columns hold
-        else table
-        for table in study.experiments
-    )
-    return type(type(study).__name__, (type(study),), {"experiments": experiments})
+    experiments = []
+    for table in study.experiments:
+        hosts = [line for line in table.lines if line.method == study.baseline and not line.settings]
+        if table.competes and hosts:  # a main table has no lines and shows whatever its columns hold
+            guest = Line(method, settings=overrides, only=hosts[0].only, points=hosts[0].points)
+            table = replace(table, lines=(*table.lines, guest))
+        experiments.append(table)
+    return type(type(study).__name__, (type(study),), {"experiments": tuple(experiments)})
 
 
 def with_changed(plan: Iterable[Step]) -> list[Step]:
@@ -257,7 +257,7 @@ def compare(
     rows = rows.merge(ahead, how="left", on=["task", "method"])
     rows = rows.sort_values(["task", "rank"], kind="stable", ignore_index=True)
     own = rows[rows["method"] == method]
-    below = values_of(results, own, BELOW_BASELINE).groupby("place")["value"].mean()
+    below = values_of(results, own, MEASURES["below_local"]).groupby("place")["value"].mean()
     return Comparison(method, ranking, rows, own.assign(below=own["place"].map(below)))
 
 
@@ -323,8 +323,8 @@ def _against_best(best: pd.Series[Any]) -> str:
     rival = f"{best['title']}, the best other"
     if pd.isna(best["difference"]):
         return f"no seeds and partitions in common with {rival}: no test"
-    text = f"{gap(best['difference'])} points against {rival}"
+    text = f"{signed(best['difference'])} points against {rival}"
     if best["verdict"] == "no test":
         return f"{text}, on too few common seeds: no test"
-    interval = f"95 % interval {gap(best['low'])} to {gap(best['high'])}"
+    interval = f"95 % interval {signed(best['low'])} to {signed(best['high'])}"
     return f"{text} ({interval}, corrected p {best['p_holm']:.2g}): {best['verdict']}"

@@ -350,7 +350,7 @@ DRAWINGS: dict[str, Callable[[Shown], list[Figure]]] = {
     "points": points,
     "epochs": partial(curves, name="epochs", axis="local epochs"),
 }
-"""How each of ``bench.studies.experiment.FIGURES`` is drawn."""
+"""How each of ``bench.studies.experiment.Figure`` is drawn."""
 
 MAIN = ("convergence", "differences", "collaboration")
 """Figures of a main table."""

@@ -35,7 +35,7 @@ from bench.grids.grid import PARTITION_SEED
 from bench.resolve import default_hyper
 from bench.spec import RunSpec
 from bench.store.tables import Tables
-from bench.studies.settings import PER_SEED, Settings, difference_text, is_special, settings_of
+from bench.studies.settings import PER_SEED, Settings, difference_text, settings_of
 from bench.studies.shipped import OWN
 from bench.tune.apply import Configuration
 
@@ -111,8 +111,9 @@ def runs_frame(
     cells, settings = _cells_and_settings(runs, usual)
     runs[["cell", "family"]] = cells
     cell_settings = runs["cell"].map(settings)
-    runs["special"] = cell_settings.map(is_special)
     runs["newcomers"] = cell_settings.map(lambda one: any(key.startswith("newcomers.") for key in one))
+    is_attacked = cell_settings.map(lambda one: any(key.startswith("attack.") for key in one))
+    runs["special"] = runs["newcomers"] | is_attacked  # their results are other ones
     references = _reference_settings(runs, settings, usual)
     differences = {cell: difference_text(settings[cell], other) for cell, other in references.items()}
     runs["setting"] = runs["cell"].map(differences).astype(object).fillna("")  # special runs have no line

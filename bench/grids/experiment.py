@@ -31,7 +31,6 @@ class Line:
     only, points    the columns and labels of points where it stands; without them in all
     setting         what runs that were found in the database have other than the usual ones; in no file
     is_own          False if the line's method was found there, too; in no file
-    beside          it runs wherever the grid runs this method, if the grid does not name its own; in no file
     """
 
     method: str
@@ -47,7 +46,6 @@ class Line:
     points: Names | None = None
     setting: str = ""
     is_own: bool = True
-    beside: str = ""
 
     @property
     def runs(self) -> str:

@@ -14,7 +14,7 @@ from bench.report.table import Table, listing, measured, pivot
 from bench.statistics.paired import ALPHA, REGION, of_one
 from bench.statistics.summary import DRAWS, LEAST, SEED
 from bench.studies.settings import Column
-from bench.studies.wording import enumeration, gap, interval
+from bench.studies.wording import enumeration, interval, signed
 
 MOST_NAMED = 3
 """Methods that are first together and are named; more are counted."""
@@ -56,7 +56,7 @@ def _ranking_table(ranking: Ranking) -> Table:
         "Mean rank": ranks["rank"],
         "95 % interval": list(map(interval, ranks["low"], ranks["high"])),
         "Tasks": ranks["tasks"].astype(str) + "/" + ranks["planned"].astype(str),
-        f"Minus {ranking.baseline_title}": ranks["minus_baseline"].map(gap),
+        f"Minus {ranking.baseline_title}": ranks["minus_baseline"].map(signed),
     }
     return listing("ranking", "Ranking over tasks", pd.DataFrame(rows).set_index("Method"))
 

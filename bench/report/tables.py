@@ -19,7 +19,7 @@ from bench.report.document import Document, DocumentCells
 from bench.report.grades import GRADES
 from bench.report.table import Table, Value, measured, pivot
 from bench.statistics.summary import bottom_tenth
-from bench.studies.measures import BELOW_BASELINE, STD_OVER_CLIENTS, Measure
+from bench.studies.measures import MEASURES, Measure
 from bench.studies.wording import signed, with_std
 
 HEAD = ["column_number", "point_number", "position"]
@@ -40,7 +40,8 @@ BOTTOM = Measure(
         * members.clients.groupby("member")["value"].agg(lambda values: bottom_tenth(values.to_numpy(float)))
     ),
 )
-SPREAD = (STD_OVER_CLIENTS, WORST, BOTTOM, BELOW_BASELINE)
+BELOW_BASELINE = MEASURES["below_local"]
+SPREAD = (MEASURES["std_over_clients"], WORST, BOTTOM, BELOW_BASELINE)
 """One number a run, from its clients; tables show the mean over seeds."""
 
 

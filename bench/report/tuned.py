@@ -13,7 +13,7 @@ from bench.report.table import Table, Value, measured, pivot
 from bench.report.tables import places
 from bench.studies.settings import Column
 from bench.studies.study import Study
-from bench.studies.wording import gap
+from bench.studies.wording import signed
 
 PAIR = [*WHERE, "method"]
 
@@ -83,7 +83,7 @@ def _table(study: Study, pairs: pd.DataFrame) -> Table:
         values = [measured(mean, std, rank=rank) for mean, std, rank in numbers]
         parts.append(pairs.assign(name=name, cell=pd.Series(values, pairs.index, dtype=object)))
     is_won = pairs["place"] == pairs["place_default"]
-    gains = pairs["difference"].map(gap).mask(is_won, "default won")
+    gains = pairs["difference"].map(signed).mask(is_won, "default won")
     parts.append(pairs.assign(name="Difference", cell=gains.map(lambda text: Value(text))))
     rows = pd.concat([part.assign(order=order) for order, part in enumerate(parts)])
     body = pivot(rows, "Method", ["line_number", "title"], ["column_number", "order"])

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from importlib.resources.abc import Traversable
-from itertools import chain, product
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from itertools import product
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from bench.errors import RequestError, first_problem
-from bench.grids import Filters, expand, load_grid, plan
+from bench.grids import load_grid, plan
 from bench.grids.experiment import Line, Point, grid_name, parse_experiment
 from bench.grids.grid import ColumnMatch, combinations
 from bench.studies.claims import read_claims
@@ -23,7 +23,6 @@ from bench.studies.measures import MEASURES, Measure, NamedMeasure
 from bench.studies.settings import Column, Reading, Settings, settings_of
 
 Figure = Literal["lines", "convergence", "differences", "collaboration", "points", "epochs"]
-FIGURES: tuple[Figure, ...] = get_args(Figure)
 """What an experiment may have drawn; ``bench.figures.charts`` says how."""
 
 
@@ -89,22 +88,12 @@ class Experiment:
         """Whether its methods are compared with each other."""
         return self.main or self.ranked
 
-    @property
-    def targets(self) -> list[Target]:
-        """The published tables that its cells are set beside."""
-        return [target for comparison in self.comparisons for target in comparison.targets]
-
     @cached_property
     def runs(self) -> dict[Place, PlannedCell]:
         """The runs that the grid plans, by column, line and point; none of a main table."""
         if self.main:
             return {}
         grid = load_grid(self.grid)
-        guests = [line for line in self.lines if line.beside]
-        beside = [grid.settings_beside(line.beside, line.runs, line.settings) for line in guests]
-        grid = grid.model_copy(update={"settings": grid.settings + tuple(chain(*beside))})
-        first_seed = Filters(seeds=grid.seeds[:1])  # runs of other seeds differ in nothing else
-        planned_hashes = {run.spec.hash for run in expand(grid, first_seed)}
         cells = {}
         for point, column, line in product(self.points, self.columns, self.lines):
             where = column.dataset, column.scenario, column.clients
@@ -112,10 +101,9 @@ class Experiment:
             if has_point and line.only.has(*where) and point.only.has(*where):
                 variant = {**line.settings, **point.settings}
                 spec = plan(grid, *where, line.runs, variant, grid.seeds[0]).spec
-                if spec.hash in planned_hashes:
-                    per_seed = grid.partition_per_seed
-                    hashes = spec.hashes(grid.seeds, per_seed)
-                    cells[column, line, point] = PlannedCell(settings_of(spec, per_seed), grid.seeds, hashes)
+                hashes = spec.hashes(grid.seeds, grid.partition_per_seed)
+                settings = settings_of(spec, grid.partition_per_seed)
+                cells[column, line, point] = PlannedCell(settings, grid.seeds, hashes)
         return cells
 
     @property
@@ -136,7 +124,7 @@ def read(
     ``lines`` are those of its main tables, which a file calls by name; ``measures`` are the study's own.
     """
     rows = {line.method: line for line in lines}
-    known_measures = {measure.name: measure for measure in (*MEASURES, *measures)}
+    known_measures = {**MEASURES, **{measure.name: measure for measure in measures}}
     experiments = []
     for name in names:
         place = folder / f"{name}.toml"
@@ -169,6 +157,6 @@ def read_study(folder: Traversable, measures: Iterable[Measure] = ()) -> dict[st
     study = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
     study["lines"] = TypeAdapter(tuple[Line, ...]).validate_json(json.dumps(study["lines"]))
     study["experiments"] = read(folder / "experiments", study["experiments"], study["lines"], measures)
-    study["claims"] = read_claims(folder / "claims", study.get("claims", ()), (*MEASURES, *measures))
+    study["claims"] = read_claims(folder / "claims", study.get("claims", ()), measures)
     study["primary"], *study["readings"] = (Reading(**each) for each in study["readings"])
     return study

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.resources import files
 from typing import Annotated, Any
 
 import pandas as pd
@@ -69,7 +71,7 @@ def accuracy_under(reading: Reading) -> Measure:
     return replace(TEST, name=name, title=title, reading=reading, is_extra=True)
 
 
-def _clients_below_baseline(members: Members) -> pd.Series[float]:
+def _below_baseline(members: Members) -> pd.Series[float]:
     pairs = members.beside_baseline
     return (pairs["value"] < pairs["value_alone"]).groupby(pairs["member"]).sum().astype(float)
 
@@ -84,85 +86,28 @@ def _megabytes_coded(members: Members) -> pd.Series[float]:
     return _megabytes(members) - saved.reindex(members.rows.index, fill_value=0.0).astype(float)
 
 
-STD_OVER_CLIENTS = Measure(
-    "std_over_clients",
-    "Std over clients",
-    "sample standard deviation of the clients' test accuracies in points (the paper does not say "
-    "which deviation it prints)",
-    lambda members: 100.0 * members.clients.groupby("member")["value"].std().dropna(),
-)
-BELOW_BASELINE = Measure(
-    "below_local",
-    "Clients below Local",
-    "number of clients whose test accuracy is lower than under Local with the same seed",
-    _clients_below_baseline,
-    metric="clients_below_local",
-)
-OTHER_MACHINE = "measured on another machine and another definition of what counts"
-SERVER_SECONDS = Measure(
-    "server_seconds",
-    "Server s/round",
-    "seconds a round that the server takes (all but the clients' training and the evaluation)",
-    lambda members: members.rows["seconds_server"] / members.rows["rounds"],
-    metric="seconds_per_round",
-    digits=4,
-    not_comparable_reason=OTHER_MACHINE,
-)
-TOTAL_MEGABYTES = Measure(
-    "total_megabytes",
-    "MB in all",
-    "megabytes that clients and server exchange in a run, both directions, training included",
-    _megabytes,
-    digits=1,
-)
-MEASURES = (
-    TEST,
-    Measure(
-        "roc_auc",
-        "ROC-AUC",
-        "area under the ROC curve on test items in percent, of clients that have both classes",
-        lambda members: members.accuracy(metric=ROC_AUC),
-        ranked=True,
-    ),
-    Measure(
-        "validation",
-        "Validation",
-        "validation accuracy in percent",
-        lambda members: members.accuracy("val"),
-        metric="validation_accuracy",
-        ranked=True,
-    ),
-    replace(
-        accuracy_under(Reading("trained", "best_test")),
-        name="best_test",
-        title="Test, best test round",
-        meaning="test accuracy at the round where it is best, which looks at test data",
-    ),
-    replace(
-        accuracy_under(Reading("received", "best_val")),
-        name="received",
-        title="Test, received",
-        meaning="test accuracy of the received model",
-    ),
-    STD_OVER_CLIENTS,
-    BELOW_BASELINE,
-    SERVER_SECONDS,
-    Measure(
-        "peak_memory",
-        "Peak MiB",
-        "peak memory in MiB: on a CPU all that the process holds, Python, libraries and data included",
-        lambda members: members.rows["peak_memory"] / 2**20,
-        metric="memory_mib",
-        digits=0,
-        not_comparable_reason=OTHER_MACHINE,
-    ),
-    TOTAL_MEGABYTES,
-    Measure(
-        "total_megabytes_coded",
-        "MB in all, coded",
-        "the same with the exchanges before training as non-zeros",
-        _megabytes_coded,
-        digits=1,
-    ),
-)
-"""What experiments of any study may measure."""
+NUMBERS: dict[str, Callable[[Members], pd.Series[float]]] = {
+    "roc_auc": lambda members: members.accuracy(metric=ROC_AUC),
+    "validation": lambda members: members.accuracy("val"),
+    "best_test": Members.accuracy,
+    "received": Members.accuracy,
+    "std_over_clients": lambda members: 100.0 * members.clients.groupby("member")["value"].std().dropna(),
+    "below_local": _below_baseline,
+    "server_seconds": lambda members: members.rows["seconds_server"] / members.rows["rounds"],
+    "peak_memory": lambda members: members.rows["peak_memory"] / 2**20,
+    "total_megabytes": _megabytes,
+    "total_megabytes_coded": _megabytes_coded,
+}
+"""How the measures in ``measures.toml`` are computed."""
+
+
+def _measures() -> Iterator[Measure]:
+    yield TEST
+    content = (files("bench.studies") / "measures.toml").read_text(encoding="utf-8")
+    for name, texts in tomllib.loads(content).items():
+        reading = Reading(**texts.pop("reading")) if "reading" in texts else None
+        yield Measure(name, of=NUMBERS[name], reading=reading, **texts)
+
+
+MEASURES = {measure.name: measure for measure in _measures()}
+"""What experiments of any study may measure, by name."""

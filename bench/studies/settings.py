@@ -65,8 +65,3 @@ def epochs_at(settings: Settings, rows: pd.Series[int]) -> pd.Series[float]:
     """Local epochs trained at rows of a run's curves, which count from 1; those of a warm-up are counted."""
     step = 1 if settings["protocol.evaluate"] == "epoch" else int(settings["protocol.local_epochs"])
     return (int(settings.get("method.warm_up_epochs", 0)) + step * rows).astype(float)
-
-
-def is_special(settings: Settings) -> bool:
-    """Whether some clients attack, or are held out and join at the end: their results are other ones."""
-    return any(key.startswith(("attack.", "newcomers.")) for key in settings)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -11,10 +10,8 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from bench.data import Family
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
-from bench.federation.scenario import Split
 from bench.grids.experiment import Line
 from bench.registry import Kind
 from bench.studies.claims import Claims
@@ -22,19 +19,6 @@ from bench.studies.experiment import Comparison, Experiment, read_study
 from bench.studies.measures import TEST, Measure, accuracy_under
 from bench.studies.published import FOLDER, Published, PublishedRuns
 from bench.studies.settings import Average, Column, Reading, Settings, difference_text
-
-
-@dataclass(frozen=True)
-class DataTable:
-    """Which statistics of data sets a paper prints: see ``bench.studies.dataset_tables``."""
-
-    paper: str
-    settings: Mapping[Family, tuple[tuple[str, int], ...]]
-    """By family the scenarios and numbers of clients that it describes beside the whole data set."""
-    split: Split | None = None
-    """The split of the clients; None: the data sets' own."""
-    partitions: int = 0
-    """How many are drawn to count the hyperedges between clients; 0: it describes graphs without any."""
 
 
 class Study:
@@ -64,7 +48,6 @@ class Study:
     paper_titles: ClassVar[Mapping[str, str]] = {}
     remarks: ClassVar[tuple[str, ...]] = ()  #: they go into the fine print of all main tables
     claims: ClassVar[tuple[Claims, ...]] = ()  #: lists of what the paper says in words
-    data_table: ClassVar[DataTable | None] = None
     published: ClassVar[Path] = FOLDER  #: folder with the papers' numbers, ``PAPER.csv`` each
     shared_protocol: ClassVar[bool] = False  #: most papers report on its clients: its boards come first
 
@@ -92,7 +75,8 @@ class Study:
     @property
     def papers(self) -> tuple[str, ...]:
         """The papers whose tables its cells are set beside."""
-        return tuple(dict.fromkeys(target.paper for table in self.experiments for target in table.targets))
+        comparisons = [comparison for table in self.experiments for comparison in table.comparisons]
+        return tuple(dict.fromkeys(target.paper for one in comparisons for target in one.targets))
 
     def row(self, line: Line) -> Line:
         """The main tables' line of a line's method, which knows its name in the published numbers."""

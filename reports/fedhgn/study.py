@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
-from itertools import product
 from typing import Any
 
 from bench.studies.published import Published, PublishedRuns
 from bench.studies.settings import Column, Settings
-from bench.studies.study import DataTable, Study
+from bench.studies.study import Study
 
 from .measures import MEASURES
 
@@ -35,14 +34,6 @@ class FedHGN(Study, folder=files(__package__), measures=MEASURES):
     """Local and federated HGNN with and without hyperedge completion, against one global model."""
 
     name = "fedhgn"
-    data_table = DataTable(
-        "fedhgn",
-        {
-            "hypergraph": tuple(product(["label-dirichlet"], (3, 6, 9))),
-            "graph": tuple(product(["label-dirichlet"], (3, 8))),
-        },
-        partitions=10,
-    )
 
     def printed_column(self, column: Column) -> tuple[str, str, int | None]:
         """The paper prints Global once, for the whole data set."""

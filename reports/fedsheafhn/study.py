@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
-from itertools import product
 from typing import Any
 
 from bench.studies.published import Published, PublishedRuns
 from bench.studies.settings import Column, Settings
-from bench.studies.study import DataTable, Study
+from bench.studies.study import Study
 
 from .measures import MEASURES
 
@@ -68,11 +67,6 @@ class FedSheafHN(Study, folder=files(__package__), measures=MEASURES):
     """Eleven methods on six graphs, spread without and with overlap."""
 
     name = "fedsheafhn"
-    data_table = DataTable(
-        "fedsheafhn_final",
-        {"graph": (*product(["published"], (10, 20)), *product(["published-overlapping"], (30, 50)))},
-        split=(20.0, 40.0, 40.0),
-    )
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
         """Five runs on one partition (captions of Tables 1 and 2), whose deviation the released code takes by
