@@ -27,15 +27,10 @@ CLOSE = 0.02
 """Share by which a statistic of drawn clients may be off where only one draw was measured."""
 
 LEGEND = (
-    "Reproduced: equal in all printed digits, which are three decimals of shares and whole numbers else. "
-    "Compatible, of drawn clients alone: in the 95 % interval in which one more draw would lie; where one "
-    f"draw was measured, at most {100 * CLOSE:g} % off. Else above or below. The margin of accuracies has no "
-    "say here."
+    "Reproduced: equal in all printed digits (three decimals of shares, whole numbers else). Compatible, of "
+    "drawn clients alone: in the 95 % interval in which one more draw would lie; where one draw was measured, "
+    f"at most {100 * CLOSE:g} % off. Else above or below."
 )
-
-RECORD = ["paper", "table", "printed_dataset", "printed_scenario", "clients", "quantity"]
-RECORD += ["measured", "deviation", "published", "verdict"]
-"""Columns of the CSV file, without ``printed_``."""
 
 
 def verdicts(rows: pd.DataFrame) -> pd.Series[str]:
@@ -70,7 +65,8 @@ def dataset_document(study: Study) -> Document | None:
     for (paper, table), part in shown.groupby([rows["paper"].array, rows["table"].array], sort=False):
         name = f"{paper}_{table}".lower().replace(" ", "_")
         views.append(listing(name, f"{study.paper_title(str(paper))}, {table}", part))
-    record = rows[RECORD].rename(columns=lambda name: name.removeprefix("printed_"))
+    record = rows.drop(columns=["dataset", "scenario"])
+    record = record.rename(columns=lambda name: name.removeprefix("printed_"))
     return Document(
         study,
         "datasets",

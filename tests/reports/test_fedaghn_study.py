@@ -123,18 +123,6 @@ def test_every_published_value_stands_beside_a_cell_of_the_whole_protocol() -> N
     assert printed_beside(cells, FedAGHN) == set(published("fedaghn"))
 
 
-def test_reduced_experiments_have_targets_that_their_values_are_not_compared_with() -> None:
-    reduced = [experiment for experiment in FedAGHN.experiments if experiment.reduced]
-    assert {experiment.grid for experiment in reduced} == {
-        "fedaghn_reduced",
-        "fedaghn_ablation_reduced",
-        "case_study_reduced",
-        "collaboration_weights_reduced",
-    }
-    for experiment in reduced:
-        assert printed_beside(cells_of(FedAGHN, experiment.name), FedAGHN), experiment.name
-
-
 def test_planned_rounds_are_those_that_the_paper_states() -> None:
     study = FedAGHN()
     for cell in cells_of(FedAGHN, "table1").dropna(subset="printed").itertuples():
