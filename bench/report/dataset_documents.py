@@ -28,8 +28,8 @@ CLOSE = 0.02
 
 LEGEND = (
     "Reproduced: equal in all printed digits (three decimals of shares, whole numbers else). Compatible, of "
-    "drawn clients alone: in the 95 % interval in which one more draw would lie; where one draw was measured, "
-    f"at most {100 * CLOSE:g} % off. Else above or below."
+    "drawn clients alone: in the 95 % interval in which one more draw would lie, or where one draw was "
+    f"measured, at most {100 * CLOSE:g} % off. Else above or below."
 )
 
 
