@@ -111,9 +111,8 @@ def runs_frame(
     cells, settings = _cells_and_settings(runs, usual)
     runs[["cell", "family"]] = cells
     cell_settings = runs["cell"].map(settings)
+    runs["special"] = cell_settings.map(lambda one: any(k.startswith(("attack.", "newcomers.")) for k in one))
     runs["newcomers"] = cell_settings.map(lambda one: any(key.startswith("newcomers.") for key in one))
-    is_attacked = cell_settings.map(lambda one: any(key.startswith("attack.") for key in one))
-    runs["special"] = runs["newcomers"] | is_attacked  # their results are other ones
     references = _reference_settings(runs, settings, usual)
     differences = {cell: difference_text(settings[cell], other) for cell, other in references.items()}
     runs["setting"] = runs["cell"].map(differences).astype(object).fillna("")  # special runs have no line

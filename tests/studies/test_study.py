@@ -22,7 +22,7 @@ def test_a_study_names_methods_tables_and_lines_that_there_are(name: str) -> Non
     assert named - {""} | {line.runs for line in study.lines} <= methods
     titles = set(map(study.title_of, methods))
     for table in study.experiments:
-        for target in table.targets:
+        for target in [target for one in table.comparisons for target in one.targets]:
             printed = {value.table for value in published(target.paper, study.published)}
             assert target.table in printed, table.name
         titles |= {study.line_title(line) for line in (study.lines if table.main else table.lines)}
