@@ -28,11 +28,10 @@ from bench.runner.plan import Step, data_at_hand, make_plan
 from bench.statistics.paired import of_one
 from bench.store.store import Stored
 from bench.store.tables import Tables
-from bench.studies.data_study import data_study
-from bench.studies.measures import BELOW_BASELINE
+from bench.studies.measures import MEASURES
 from bench.studies.settings import Column, settings_of
-from bench.studies.study import STUDIES, Study
-from bench.studies.wording import gap, number, ranges, with_std
+from bench.studies.study import STUDIES, Study, data_study
+from bench.studies.wording import number, ranges, signed, with_std
 
 RIVALS: dict[Family, str] = {"graph": "fedsheafhn", "hypergraph": "fedhgn", "images": "fedaghn"}
 """The study that a method is compared in where it has the data; its methods run on data that no study has."""
@@ -103,11 +102,13 @@ def _in_study(study: Study, method: str, grid: Grid, filters: Filters, overrides
         if not key.startswith("method."):
             problem = "a comparison keeps the protocol and client model of the other methods"
             raise RequestError(f"--set {key}: {problem}; only method.* can be set")
-    guest = Line(method, settings=overrides)
     experiments = []
     for table in study.experiments:
-        has_guest = table.competes and not table.main  # a main table shows whatever its columns hold
-        experiments.append(replace(table, guests=(guest,), host=study.baseline) if has_guest else table)
+        hosts = [line for line in table.lines if line.method == study.baseline and not line.settings]
+        if table.competes and hosts:  # a main table has no lines and shows whatever its columns hold
+            own_line = Line(method, settings=overrides, only=hosts[0].only, points=hosts[0].points)
+            table = replace(table, lines=(*table.lines, own_line))
+        experiments.append(table)
     kind = type(type(study).__name__, (type(study),), {"experiments": tuple(experiments)})
     return Asked(kind(), method, expand(grid, filters, overrides))
 
@@ -167,7 +168,7 @@ def compare(source: Tables, asked: Asked, metric: Metric = ACCURACY) -> tuple[Ra
     rows = ranking.cells.drop(columns=["difference", "low", "high", "verdict"])
     own = rows[rows["method"] == method]
     rows = rows[rows["task"].isin(own["task"])]
-    below = values_of(results, own, BELOW_BASELINE).groupby("place")["value"].mean()
+    below = values_of(results, own, MEASURES["below_local"]).groupby("place")["value"].mean()
     labels = {task: task_label(ranking, cells) for task, cells in rows.groupby("task")}
     rows = rows.assign(
         title=rows["method"].map(ranking.titles),
@@ -225,6 +226,6 @@ def _against_best(best: pd.Series[Any]) -> str:
     rival = f"{best['title']}, the best other"
     if pd.isna(best["low"]):
         return f"too few seeds and partitions in common with {rival}: no test"
-    interval = f"95 % interval {gap(best['low'])} to {gap(best['high'])}"
+    interval = f"95 % interval {signed(best['low'])} to {signed(best['high'])}"
     test = f"({interval}, corrected p {best['p_holm']:.2g}): {best['verdict']}"
-    return f"{gap(best['difference'])} points against {rival} {test}"
+    return f"{signed(best['difference'])} points against {rival} {test}"

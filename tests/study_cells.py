@@ -62,7 +62,7 @@ def shown(
 ) -> DocumentCells:
     """The cells of an experiment over a source, as its document shows them; ``request`` selects some."""
     plan, asked = plan_of(study, name), request or Request()
-    others = experiments(study) if plan.finds else ()
+    others = experiments(study) if plan.main else ()
     plans = {study.name: [plan], "others": others}
     results = collect(source, [study()], winners=winners, plans=plans, usual_runs=usual)
     results = results._replace(places=asked.asked_places(results.places))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from cyclopts import App
 
 from bench import paths
 from bench.cli import options
-from bench.cli.output import console, say, table
-from bench.errors import NoDataError
+from bench.cli.output import console, table
+from bench.errors import RequestError
 
 app = App(name="data", help="Fetch and describe the data sets, and exchange their clients.")
 
@@ -32,48 +31,33 @@ def fetch(*, dataset: options.OneDataset, data_root: options.DataRoot = None) ->
 
 
 @app.command
-def stats(
-    *,
-    dataset: options.OneDataset | None = None,
-    data_root: options.DataRoot = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Print the papers' data set tables, measured beside published. Nothing is downloaded.
+def stats(*, dataset: options.OneDataset | None = None, as_json: options.AsJson = False) -> None:
+    """Print the statistics of data sets that papers print, beside those measured, which come with the suite.
 
     Graphs: counts are means over clients (edges in both directions), clustering is the mean local
     coefficient, heterogeneity the median Jensen-Shannon distance between two clients' classes. Hypergraphs,
     and graphs with hyperedges: hyperedges with members at two or more clients, and edges between clients,
-    over several partitions.
+    means over several partitions.
 
     Args:
-        dataset: One data set; default: every data set, those not at hand with a line that says so.
+        dataset: One data set; default: every data set that a paper describes.
     """
-    roots = paths.data_roots(data_root)
-
     from bench.dataset import DATASETS
-    from bench.studies.dataset_tables import dataset_tables, texts  # with the studies
-    from bench.studies.study import STUDIES
+    from bench.studies.dataset_tables import shipped_statistics, texts  # with the studies
 
-    described = [(each, study.published) for study in STUDIES.all().values() if (each := study.data_table)]
-    screen, records = console(100, errors=as_json), []
-    for kind in [DATASETS.named(dataset)] if dataset else DATASETS.all().values():
-        try:
-            found = dataset_tables(kind, described, roots)
-        except NoDataError as error:
-            if dataset:
-                raise
-            say(str(error), screen)
-            continue
-        for description, rows in found:
-            records += rows.astype(object).where(rows.notna(), None).to_dict("records")
-            if not as_json:
-                shown, words = texts(rows), {"clients", "quantity"}
-                title = f"{kind.title} ({kind.name})"
-                screen.print(table([*shown], shown.values.tolist(), {*shown} - words, words, title))
-                for note in description.notes:
-                    say(note, screen)
+    rows = shipped_statistics()
+    if dataset:
+        kind = DATASETS.named(dataset)
+        rows = rows[rows["dataset"] == kind.name]
+        if rows.empty:
+            raise RequestError(f"{kind.name}: no paper prints statistics of it")
     if as_json:
-        print(json.dumps(records, indent=1))
+        print(rows.to_json(orient="records", indent=1))
+        return
+    for name, part in rows.groupby("dataset", sort=False):
+        shown, words = texts(part), {"clients", "quantity"}
+        title = f"{DATASETS.named(str(name)).title} ({name})"
+        console(100).print(table([*shown], shown.values.tolist(), {*shown} - words, words, title))
 
 
 @app.command(name="export")

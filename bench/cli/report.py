@@ -49,9 +49,8 @@ def report(
         from bench.figures.drawing import Drawings
         from bench.report.report import compose
         from bench.site.documents import write
-        from bench.studies.data_study import with_data_studies
         from bench.studies.shipped import opened_results
-        from bench.studies.study import STUDIES
+        from bench.studies.study import STUDIES, with_data_studies
 
         with (
             opened_results(db, own, shipped=shipped) as source,

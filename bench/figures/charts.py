@@ -215,7 +215,7 @@ def curves(shown: Shown, name: str, axis: str) -> list[Figure]:
             settings = shown.results.settings[place]
             x = rows["row"]
             if name == "epochs":
-                x = pd.Series(epochs_at(settings, x.to_numpy()), x.index)
+                x = epochs_at(settings, x)
             elif stage == "trained" and settings.get("protocol.evaluate") == "epoch":
                 x = x / int(settings["protocol.local_epochs"])
             parts.append(lines[LINE].merge(rows.assign(x=x), on="place"))
@@ -266,10 +266,7 @@ def differences(shown: Shown) -> list[Figure]:
     parts = []
     for (stage, rule), part in parts_of(lines, ["stage", "rule"]):
         members = shown.members(part, stage, rule)
-        pairs = members.clients.merge(
-            members.baseline_clients, on=["member", "client"], suffixes=("", "_alone")
-        )
-        parts.append(pairs.join(members.rows[["place", "seed"]], on="member"))
+        parts.append(members.beside_baseline.join(members.rows[["place", "seed"]], on="member"))
     pairs = pd.concat(parts) if parts else lines
     if pairs.empty:
         return []
@@ -353,7 +350,7 @@ DRAWINGS: dict[str, Callable[[Shown], list[Figure]]] = {
     "points": points,
     "epochs": partial(curves, name="epochs", axis="local epochs"),
 }
-"""How each of ``bench.studies.experiment.FIGURES`` is drawn."""
+"""How each of ``bench.studies.experiment.Figure`` is drawn."""
 
 MAIN = ("convergence", "differences", "collaboration")
 """Figures of a main table."""

@@ -33,7 +33,7 @@ from bench.studies.experiment import Plans
 from bench.studies.measures import Measure
 from bench.studies.members import Members, accuracy_by_run, check_kept, client_rows
 from bench.studies.settings import Settings
-from bench.studies.study import Study, plans_of
+from bench.studies.study import Study
 from bench.tune.apply import Configurations, configurations
 
 COLUMNS = columns_of("cells")
@@ -98,7 +98,7 @@ def collect(
     the usual settings in place of those that the studies' grids plan.
     """
     by_name = {study.name: study for study in studies}
-    all_plans = plans or plans_of(by_name)
+    all_plans = plans or {name: study.experiments for name, study in by_name.items()}
     plans = {name: all_plans[name] for name in by_name}
     hashes = {digest for tables in all_plans.values() for table in tables for digest in table.hashes}
     grids = [grid for study in by_name.values() for grid in study.grids]

@@ -33,7 +33,7 @@ def places_frame(
     }
     rows, settings = [], []
     for study, experiment in ((studies[name], one) for name in plans for one in plans[name]):
-        lines = list(experiment.all_lines)
+        lines = list(experiment.lines)
         places = {key: ("", cell) for key, cell in experiment.runs.items()}
         if experiment.main:
             lines, places = _found_places(study, experiment, found, usual, settings_of)

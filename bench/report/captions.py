@@ -44,14 +44,14 @@ def words_of(shown: DocumentCells) -> tuple[tuple[str, ...], tuple[str, ...]]:
     fine_print = [f"{measure.title}: {measure.meaning}." for measure in measures]
     if len(measures) == 1:
         text, fine_print = f"{measures[0].meaning[:1].upper()}{measures[0].meaning[1:]}", []
-    if any(measure.by_reading for measure in measures):
+    if any(measure.ranked for measure in measures):
         reading = measures[0].reading or study.primary
         text += f"; {STAGES[reading.stage]}, {RULES[reading.rule]}"
     caption = [f"{text}; {AVERAGES[study.average]}, ± standard deviation over seeds."]
     fine_print += [*(study.remarks if experiment.competes else ()), *experiment.remarks]
     if any(measure.ranked for measure in measures):
         caption.append(PLACES)
-    if experiment.targets:
+    if any(comparison.targets for comparison in experiment.comparisons):
         fine_print.append(f"{LEGEND} Margin: {study.margin:g} points.")
     return tuple(caption), tuple(fine_print)
 

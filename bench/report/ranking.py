@@ -14,7 +14,7 @@ from bench.report.table import listing
 from bench.statistics.paired import ALPHA, REGION, of_one
 from bench.statistics.summary import LEAST
 from bench.studies.settings import Column
-from bench.studies.wording import enumeration, gap, interval, reading_text
+from bench.studies.wording import enumeration, interval, reading_text, signed
 
 MOST_NAMED = 3
 """Methods that are first together and are named; more are counted."""
@@ -86,7 +86,7 @@ def ranking_document(ranking: Ranking, results: Results) -> Document:
         "Mean rank": ranks["rank"],
         "95 % interval": list(map(interval, ranks["low"], ranks["high"])),
         "Tasks": ranks["tasks"].astype(str) + "/" + ranks["planned"].astype(str),
-        f"Minus {ranking.baseline_title}": ranks["minus_baseline"].map(gap),
+        f"Minus {ranking.baseline_title}": ranks["minus_baseline"].map(signed),
     }
     columns = ["method", "group", "rank", "low", "high", "tasks", "planned", "minus_baseline"]
     missing = ", ".join(ranking.unranked_titles)

@@ -19,7 +19,8 @@ from bench.report.request import Request
 from bench.report.score import MEASURED, headline, judged_once, reproduction, verdict_counts
 from bench.report.tables import document_of
 from bench.store.tables import Tables
-from bench.studies.study import Study, plans_of
+from bench.studies.experiment import Plans
+from bench.studies.study import Study
 from bench.tune.apply import Configurations
 
 
@@ -39,11 +40,12 @@ def compose(
     Raises:
         RequestError: an empty database, an unknown name, or filters that leave nothing.
     """
+    all_plans: Plans = {name: study.experiments for name, study in studies.items()}
     for name in request.studies:
         if name not in studies:
             raise unknown("study", name, studies)
     chosen = [studies[name]() for name in request.studies or studies]
-    results = collect(source, chosen, request.metric, winners, plans_of(studies), usual_runs)
+    results = collect(source, chosen, request.metric, winners, all_plans, usual_runs)
     request.check(results.cells, results.runs)
     results = results._replace(places=request.asked_places(results.places))
     cells = results.cells[request.mask(results.cells)]

@@ -15,7 +15,7 @@ from bench.report.captions import count, notes, with_runs, words_of
 from bench.report.document import Document, DocumentCells
 from bench.report.grades import GRADES
 from bench.report.table import Table, Value, measured, pivot
-from bench.studies.measures import BELOW_BASELINE
+from bench.studies.measures import MEASURES
 from bench.studies.wording import signed, with_std
 
 HEAD = ["column_number", "point_number", "position"]
@@ -106,7 +106,7 @@ def _below_baseline(shown: DocumentCells) -> Table | None:
     cells = cells[(cells["n"] > 0) & cells["usual"]].sort_values("column_number", kind="stable")
     if cells["line_number"].nunique() < 2 or not shown.experiment.main:
         return None
-    below = values_of(shown.results, cells, BELOW_BASELINE).groupby("place")["value"].mean()
+    below = values_of(shown.results, cells, MEASURES["below_local"]).groupby("place")["value"].mean()
     cells = cells.assign(
         heading=cells["data_title"],
         name=cells["federation"],

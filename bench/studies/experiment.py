@@ -9,20 +9,19 @@ from dataclasses import replace
 from functools import cached_property
 from importlib.resources.abc import Traversable
 from itertools import product
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from bench.errors import RequestError, first_problem
-from bench.grids import Filters, expand, load_grid, plan
+from bench.grids import load_grid, plan
 from bench.grids.grid import ColumnMatch, Line, Point, combinations, grid_name, parse_grid
-from bench.studies.claims import Claims, read_claims
+from bench.studies.claims import read_claims
 from bench.studies.measures import MEASURES, Measure, NamedMeasure
-from bench.studies.settings import Column, Settings, settings_of
+from bench.studies.settings import Column, Reading, Settings, settings_of
 
 Figure = Literal["lines", "convergence", "differences", "collaboration", "points", "epochs"]
-FIGURES: tuple[Figure, ...] = get_args(Figure)
 """What an experiment may have drawn; ``bench.figures.charts`` says how."""
 
 
@@ -61,83 +60,51 @@ Place = tuple[Column, Line, Point]
 class Experiment:
     """A table of lines by columns and points under one or more measures, beside published values.
 
-    - ``comparisons``: cells stand beside the first, and again beside each further one that prints a value.
-    - ``measures``: without any those of the study.
-    - ``grid`` plans its runs, which are known by their hashes.
-    - ``main``: the table shows, without ``lines``, whatever runs of its ``columns`` the database holds: those
-      of the usual settings in the study's lines, all others in lines of their own.
-    - ``ranked``: its lines compete as those of a main table do.
-    - ``reduced`` says what of the papers' protocol is less here: then no value is a target, and the order of
-      the lines alone is compared.
-    - ``apart``: its settings are not the study's usual ones, and its verdicts stand in for no value that no
-      earlier table can judge.
-    - ``only``: the columns of its file that the table shows.
-    - ``axis`` names the points' ``x``, ``figures`` what is drawn, of ``FIGURES``.
-    - ``guests`` are lines of methods that the grid does not name: they run wherever it runs ``host``.
+    A ``main`` table shows whatever runs of its columns the database holds: those of the usual settings in the
+    study's lines, all others in lines of their own.
     """
 
     name: str
     title: str
     comparisons: Annotated[tuple[Comparison, ...], Field(min_length=1)]
-    measures: tuple[NamedMeasure, ...] = ()
-    grid: str = ""
+    """Cells stand beside the first, and again beside each further one that prints a value."""
+    measures: tuple[NamedMeasure, ...] = ()  #: none: those of the study
+    grid: str = ""  #: it plans the runs, which are known by their hashes
     main: bool = False
-    ranked: bool = False
-    reduced: str = ""
-    apart: bool = False
-    only: ColumnMatch = ColumnMatch()
+    ranked: bool = False  #: the lines compete as those of a main table do
+    reduced: str = ""  #: what of the papers' protocol is less here: only the order of lines is compared
+    apart: bool = False  #: in other settings than the usual ones; no verdict here counts in the score
+    only: ColumnMatch = ColumnMatch()  #: the columns of its file that the table shows
     columns: tuple[Column, ...] = ()
     lines: tuple[Line, ...] = ()
     points: tuple[Point, ...] = (Point(),)
-    axis: str = ""
+    axis: str = ""  #: what the points' ``x`` is
     figures: tuple[Figure, ...] = ()
     remarks: tuple[str, ...] = ()
-    guests: tuple[Line, ...] = ()
-    host: str = ""
 
     @property
     def competes(self) -> bool:
         """Whether its methods are compared with each other."""
         return self.main or self.ranked
 
-    @property
-    def finds(self) -> bool:
-        """Whether the table shows whatever runs a database holds."""
-        return self.main and not self.lines
-
-    @property
-    def all_lines(self) -> tuple[Line, ...]:
-        """The lines, and the guests after them."""
-        return (*self.lines, *self.guests)
-
-    @property
-    def targets(self) -> list[Target]:
-        """The published tables that its cells are set beside."""
-        return [target for comparison in self.comparisons for target in comparison.targets]
-
     @cached_property
     def runs(self) -> dict[Place, PlannedCell]:
-        """The planned runs by column, line and point; only where the grid plans some."""
-        if self.finds:
+        """The runs that the grid plans, by column, line and point; none of a main table."""
+        if self.main:
             return {}
         grid = load_grid(self.grid)
-        settings = grid.settings
-        for guest in self.guests:
-            settings += grid.settings_beside(self.host, guest.runs, guest.settings)
-        grid = grid.model_copy(update={"settings": settings})
-        first_seed = Filters(seeds=grid.seeds[:1])  # runs of other seeds differ in nothing else
-        planned_hashes = {run.spec.hash for run in expand(grid, first_seed)}
         cells = {}
-        for point, column, line in product(self.points, self.columns, self.all_lines):
+        for point, column, line in product(self.points, self.columns, self.lines):
             where = column.dataset, column.scenario, column.clients
             has_point = line.points is None or point.label in line.points
             if has_point and line.only.has(*where) and point.only.has(*where):
                 variant = {**line.settings, **point.settings}
-                spec = plan(grid, *where, line.runs, variant, grid.seeds[0]).spec
-                if spec.hash in planned_hashes:
-                    per_seed = grid.partition_per_seed
-                    hashes = tuple(spec.with_seed(seed, per_seed).hash for seed in grid.seeds)
-                    cells[column, line, point] = PlannedCell(settings_of(spec, per_seed), grid.seeds, hashes)
+                spec, per_seed = (
+                    plan(grid, *where, line.runs, variant, grid.seeds[0]).spec,
+                    grid.partition_per_seed,
+                )
+                hashes = tuple(spec.with_seed(seed, per_seed).hash for seed in grid.seeds)
+                cells[column, line, point] = PlannedCell(settings_of(spec, per_seed), grid.seeds, hashes)
         return cells
 
     @property
@@ -156,21 +123,15 @@ def read(
     """The experiments of a study from the files of these names in a folder, in this order.
 
     ``lines`` are those of its main tables, which a file calls by name; ``measures`` are the study's own.
-
-    Raises:
-        RequestError: a file is not valid.
     """
     rows = {line.method: line for line in lines}
-    known_measures = {measure.name: measure for measure in (*MEASURES, *measures)}
+    known_measures = {**MEASURES, **{measure.name: measure for measure in measures}}
     experiments = []
     for name in names:
         place = folder / f"{name}.toml"
         file = parse_grid(place.read_text(encoding="utf-8"), name)
-        planned = list(combinations(file))
-        columns = dict.fromkeys(Column(*names[:3]) for names in planned)
         own = [rows.get(line, Line(line)) if isinstance(line, str) else line for line in file.lines]
-        # Without lines there is one for every method and variant.
-        own = own or [*dict.fromkeys(Line(method, settings=variant) for *_, method, variant in planned)]
+        planned = dict.fromkeys(Column(*names[:3]) for names in combinations(file))
         for part in file.tables:
             try:
                 # By way of JSON: of Python's own values, strict types take no dictionary for a dataclass.
@@ -178,23 +139,25 @@ def read(
                 table = TypeAdapter(Experiment).validate_json(text, context=known_measures)
             except ValidationError as error:
                 raise RequestError(f"experiment {name}: tables: {first_problem(error)}") from None
-            shown = [each for each in columns if table.only.has(each.dataset, each.scenario, each.clients)]
+            columns = [one for one in planned if table.only.has(one.dataset, one.scenario, one.clients)]
             if table.competes:  # the columns of a data set stand together
-                datasets = dict.fromkeys(column.dataset for column in shown)
-                shown = [column for name in datasets for column in shown if column.dataset == name]
-            lines = () if table.main else tuple(own)
-            experiments.append(replace(table, columns=tuple(shown), lines=lines, points=file.points))
+                datasets = [column.dataset for column in columns]
+                columns.sort(key=lambda column: datasets.index(column.dataset))
+            shown = () if table.main else tuple(own)
+            experiments.append(replace(table, columns=tuple(columns), lines=shown, points=file.points))
     return tuple(experiments)
 
 
-def read_study(
-    folder: Traversable, measures: Iterable[Measure] = ()
-) -> tuple[tuple[Line, ...], tuple[Experiment, ...], tuple[Claims, ...]]:
-    """What ``study.toml`` in a folder names: the lines of a study's main tables, and in the order of their
-    documents the files in ``experiments`` and ``claims``; ``measures`` are the study's own.
+def read_study(folder: Traversable, measures: Iterable[Measure] = ()) -> dict[str, Any]:
+    """The attributes of a study in ``study.toml`` of a folder.
+
+    It names the files in the folders ``experiments`` and ``claims`` in the order of their documents;
+    ``measures`` are the study's own.
     """
     content = tomllib.loads((folder / "study.toml").read_text(encoding="utf-8"))
-    lines = TypeAdapter(tuple[Line, ...]).validate_json(json.dumps(content["lines"]))
-    experiments = read(folder / "experiments", content["experiments"], lines, measures)
-    claims = read_claims(folder / "claims", content.get("claims", ()), (*MEASURES, *measures))
-    return lines, experiments, claims
+    study = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
+    study["lines"] = TypeAdapter(tuple[Line, ...]).validate_json(json.dumps(study["lines"]))
+    study["experiments"] = read(folder / "experiments", study["experiments"], study["lines"], measures)
+    study["claims"] = read_claims(folder / "claims", study.get("claims", ()), measures)
+    study["primary"], *study["readings"] = (Reading(**each) for each in study["readings"])
+    return study

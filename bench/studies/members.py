@@ -46,35 +46,9 @@ def client_rows(
             samples = counts.sum(axis=(1, 2))
             clients = np.flatnonzero(samples)
             values = OF_COUNTS[metric](counts)[clients]
-            found.append((run, run_stage, "test", run_rule, clients, values, samples[clients]))
-    columns = ["run", "stage", "split", "rule", "client", "value", "samples"]
-    rows = pd.DataFrame(found, columns=columns).explode(columns[4:], ignore_index=True)
-    kinds = {"run": "int64", "client": "int64", "value": "float64", "samples": "int64"}
-    return rows.astype(kinds)[CLIENTS]
-
-
-def curves_by_run(source: Tables, clients: pd.DataFrame, split: str) -> pd.DataFrame:
-    """Accuracy in percent by evaluation, of runs that keep a curve: columns run, stage, row (from 1), and
-    those of ``accuracy_by_run``. ``clients`` are rows of clients at the last round of a split.
-    """
-    stored = source.curves(clients["run"].unique().tolist(), split)
-    clients = clients.sort_values("client", kind="stable", ignore_index=True)
-    numbers, samples = clients["client"].to_numpy(), clients["samples"].to_numpy()
-    places: dict[Any, Any] = dict(clients.groupby(["run", "stage"], observed=True).indices)
-    keys = sorted(key for key in places if key in stored)
-    means, pooled, lengths = [np.zeros(0)], [np.zeros(0)], []
-    for key in keys:
-        place = places[key]
-        correct = stored[key][:, numbers[place]]
-        means.append(100.0 * (correct / samples[place]).mean(axis=1))
-        pooled.append(100.0 * correct.sum(axis=1) / samples[place].sum())
-        lengths.append(len(correct))
-    curves = pd.DataFrame(keys, columns=["run", "stage"]).astype({"run": np.int64})
-    curves = curves.loc[np.repeat(np.arange(len(keys)), lengths)]
-    rows = np.concatenate([np.arange(1, length + 1) for length in (0, *lengths)])
-    return curves.reset_index(drop=True).assign(
-        row=rows, clients=np.concatenate(means), samples=np.concatenate(pooled)
-    )
+            found.append((run, clients, run_stage, "test", run_rule, values, samples[clients]))
+    rows = pd.DataFrame(found, columns=CLIENTS).explode(["client", "value", "samples"], ignore_index=True)
+    return rows.astype({"run": "int64", "client": "int64", "value": "float64", "samples": "int64"})
 
 
 def check_kept(metric: Metric, runs: Collection[int], kept: pd.DataFrame) -> None:
@@ -91,17 +65,37 @@ def accuracy_by_run(clients: pd.DataFrame) -> pd.DataFrame:
 
     Columns: ``clients`` the mean over clients, ``samples`` the mean over all their samples.
     """
-    samples = clients["samples"].astype(float)
-    sums = clients.assign(samples=samples, right=clients["value"] * samples).groupby("run")
+    sums = clients.assign(right=clients["value"] * clients["samples"]).groupby("run")
     by_run = sums.agg(clients=("value", "mean"), right=("right", "sum"), samples=("samples", "sum"))
-    return 100.0 * pd.DataFrame(
-        {"clients": by_run["clients"], "samples": by_run["right"] / by_run["samples"]}
-    )
+    by_run["samples"] = by_run["right"] / by_run["samples"]
+    return 100.0 * by_run[["clients", "samples"]]
+
+
+def curves_by_run(source: Tables, clients: pd.DataFrame, split: str) -> pd.DataFrame:
+    """Accuracy in percent by evaluation, of runs that keep a curve: columns run, stage, row (from 1), and
+    those of ``accuracy_by_run``. ``clients`` are rows of clients at the last round of a split.
+    """
+    stored = source.curves(clients["run"].unique().tolist(), split)
+    clients = clients.sort_values("client", kind="stable", ignore_index=True)
+    numbers, samples = clients["client"].to_numpy(), clients["samples"].to_numpy()
+    keys, lengths, means, pooled = [], [], [np.zeros(0)], [np.zeros(0)]
+    for key, place in clients.groupby(["run", "stage"], observed=True).indices.items():
+        if key in stored:
+            correct = stored[key][:, numbers[place]]
+            means.append(100.0 * (correct / samples[place]).mean(axis=1))
+            pooled.append(100.0 * correct.sum(axis=1) / samples[place].sum())
+            keys.append(key)
+            lengths.append(len(correct))
+    curves = pd.DataFrame(keys, columns=["run", "stage"]).astype({"run": np.int64})
+    curves = curves.loc[np.repeat(np.arange(len(keys)), np.array(lengths, int))]
+    curves["row"] = curves.groupby(level=0).cumcount() + 1
+    curves = curves.assign(clients=np.concatenate(means), samples=np.concatenate(pooled))
+    return curves.reset_index(drop=True)
 
 
 @dataclass(frozen=True)
 class Members:
-    """What a measure sees: the runs of all its cells under one reading. A member is a run in a cell.
+    """What a measure sees: the runs of all its cells under one reading.
 
     ``rows`` has a row a member, its index: the columns of the runs frame, ``place`` (the cell's number),
     ``point`` (the label of its point), ``baseline`` (the run of Local with the same seed and clients).
@@ -120,33 +114,28 @@ class Members:
     @cached_property
     def clients(self) -> pd.DataFrame:
         """Test results: columns member, run, client, value (0 to 1), samples."""
-        return self._clients_of(self.rows["run"])
-
-    @cached_property
-    def baseline_clients(self) -> pd.DataFrame:
-        """The same of the baseline's runs, under the member beside which each stands."""
-        return self._clients_of(self.rows["baseline"].dropna())
-
-    def _clients_of(self, runs: pd.Series[Any]) -> pd.DataFrame:
-        members = runs.rename("run").rename_axis("member").reset_index()
-        return members.merge(self.test[["run", "client", "value", "samples"]], on="run")
-
-    def accuracy(self, split: str = "test", metric: Metric | None = None) -> pd.Series[float]:
-        """Accuracy, or another metric of test items, in percent by member; clients are averaged as the study
-        does.
-        """
-        rows = self.test
-        if split != "test" or metric:
-            runs = self.rows["run"].unique().tolist()
-            rows = client_rows(self.source, runs, metric or self.metric, self.stage, split, self.rule)
-        return self._averaged(self.rows["run"], rows)
+        return self._clients_of("run")
 
     @property
-    def baseline_accuracy(self) -> pd.Series[float]:
-        """Test accuracy in percent of the baseline's run by member."""
-        return self._averaged(self.rows["baseline"].dropna(), self.test)
+    def beside_baseline(self) -> pd.DataFrame:
+        """The same of clients whose baseline was run, with its ``value_alone`` of the same client."""
+        alone = self._clients_of("baseline")
+        return self.clients.merge(alone, on=["member", "client"], suffixes=("", "_alone"))
 
-    def _averaged(self, runs: pd.Series[Any], clients: pd.DataFrame) -> pd.Series[float]:
+    def _clients_of(self, column: str) -> pd.DataFrame:
+        runs = self.rows[column].dropna().rename("run").rename_axis("member").reset_index()
+        return runs.merge(self.test[["run", "client", "value", "samples"]], on="run")
+
+    def accuracy(
+        self, split: str = "test", metric: Metric | None = None, of: str = "run"
+    ) -> pd.Series[float]:
+        """Accuracy, or another metric of test items, in percent by member, or ``of`` its ``baseline``.
+        Clients are averaged as the study does.
+        """
+        runs, clients = self.rows[of].dropna(), self.test
+        if split != "test" or metric:
+            numbers = runs.unique().tolist()
+            clients = client_rows(self.source, numbers, metric or self.metric, self.stage, split, self.rule)
         by_run = accuracy_by_run(clients[clients["run"].isin(runs)])
         by_samples = self.rows["average"].reindex(runs.index) == "samples"
         return runs.map(by_run["samples"]).where(by_samples, runs.map(by_run["clients"])).dropna()
@@ -168,26 +157,3 @@ class Members:
         kept = self.source.artefacts(self.rows["run"].unique().tolist(), name)
         arrays = [kept.get(run) for run in self.rows["run"].tolist()]
         return pd.Series(arrays, self.rows.index, dtype=object).dropna()
-
-    def best_rounds(self) -> pd.Series[int]:
-        """The row of the curve, from 0, that the rule reads, by member: the one row with the counts that it
-        reads of every client. Where several have these, it can't be told.
-        """
-        curves = self.source.curves(self.rows["run"].unique().tolist(), "test")
-        test = self.test[self.test["run"].isin(self.rows["run"])]
-        read: dict[Any, pd.DataFrame] = dict(list(test.groupby("run")))
-        found = {}
-        for run, rows in read.items():
-            if (run, self.stage) not in curves:
-                continue
-            counts = np.rint((rows["value"] * rows["samples"]).to_numpy())
-            is_read = (curves[run, self.stage][:, rows["client"].to_numpy()] == counts).all(axis=1)
-            if is_read.sum() == 1:
-                found[run] = int(is_read.argmax())
-        return self.rows["run"].map(found).dropna().astype(int)
-
-    def setting(self, key: str, default: object = None) -> pd.Series[Any]:
-        """The value of a dotted key in the settings of the cell, by member."""
-        return self.rows["place"].map(
-            {place: values.get(key, default) for place, values in self.settings.items()}
-        )

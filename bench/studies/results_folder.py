@@ -18,13 +18,10 @@ from bench.studies.study import Study
 
 
 def add_runs(new: Tables, folder: Path, studies: Mapping[str, type[Study]]) -> dict[str, int]:
-    """Put runs into the bundles of a folder, one a study and data set (``FOLDER/STUDY/DATASET``).
+    """Put runs into the bundles ``FOLDER/STUDY/DATASET``; returned is the number of runs put into each.
 
     They stand in the place of runs of the same specs there, unless a run that is settled there would give
-    way to one that is not. The same runs give the same bytes. Returned is the number of runs put into each.
-
-    Raises:
-        RequestError: a bundle there is damaged or cannot be written, or no study has a run's data set.
+    way to one that is not. The same runs give the same bytes.
     """
     runs = new.runs()
     added = {}
@@ -48,28 +45,23 @@ def add_runs(new: Tables, folder: Path, studies: Mapping[str, type[Study]]) -> d
 def bundle_names(runs: pd.DataFrame, studies: Mapping[str, type[Study]]) -> pd.Series[str]:
     """``STUDY/DATASET`` of each run: of the first study whose grids plan it, else of the first that runs its
     protocol on the data set, else of the first that has the data set.
-
-    Raises:
-        RequestError: no study has the data set.
     """
-    by_hash: dict[str, str] = {}
-    by_protocol: dict[tuple[str, Protocol], str] = {}
-    by_dataset: dict[str, str] = {}
+    found: dict[str | tuple[str, Protocol], str] = {}
     for name, study in studies.items():
         grids = {*study.grids, *study.split_grids, *(table.grid for table in study.experiments)}
         for spec in (run.spec for grid in grids for run in expand(load_grid(grid))):
-            by_hash.setdefault(spec.hash, name)
-            by_protocol.setdefault(_protocol(spec), name)
-            by_dataset.setdefault(spec.dataset, name)
+            for key in _keys(spec):
+                found.setdefault(key, name)
     names = []
     for spec in map(RunSpec.model_validate_json, runs["spec"]):
-        found = by_hash.get(spec.hash) or by_protocol.get(_protocol(spec)) or by_dataset.get(spec.dataset)
-        if found is None:
+        fitting = [found[key] for key in _keys(spec) if key in found]
+        if not fitting:
             raise RequestError(f"no study has the data set {spec.dataset}: its runs belong to no bundle")
-        names.append(f"{found}/{spec.dataset}")
+        names.append(f"{fitting[0]}/{spec.dataset}")
     return pd.Series(names, runs.index)
 
 
-def _protocol(spec: RunSpec) -> tuple[str, Protocol]:
-    """The data set and the protocol of a run, apart from the seed of its partition."""
-    return spec.dataset, spec.protocol.model_copy(update={"partition_seed": 0})
+def _keys(spec: RunSpec) -> tuple[str, tuple[str, Protocol], str]:
+    """Hash, data set with the protocol apart from the seed of its partition, data set."""
+    protocol = spec.protocol.model_copy(update={"partition_seed": 0})
+    return spec.hash, (spec.dataset, protocol), spec.dataset

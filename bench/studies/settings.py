@@ -7,20 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
 from bench.grids.grid import PARTITION_SEED
 from bench.spec import RunSpec
-
-SPECIAL = ("attack.", "newcomers.")
-"""Settings of runs whose results are not those of a federation of honest, known clients."""
-
-ABSENT = "absent"
-"""Stands for the value of a key that one of two settings does not have."""
-
-WARM_UP = "method.warm_up_epochs"
-"""Local epochs that a method trains before the first round."""
 
 PER_SEED = "that of the run"
 """Stands for the partition seed of runs that each draw their own partition and split."""
@@ -62,23 +52,16 @@ def settings_of(spec: RunSpec, per_seed: bool = False) -> dict[str, Any]:
 
 def difference_text(settings: Settings, reference: Settings) -> str:
     """``key=value;...`` for what ``settings`` has other than ``reference``; empty where nothing."""
-    return ";".join(
-        f"{key}={_text(settings.get(key, ABSENT))}"
-        for key in sorted({*settings, *reference})
-        if key not in reference or key not in settings or reference[key] != settings[key]
-    )
+    parts = []
+    for key in sorted({*settings, *reference}):
+        value = settings.get(key, "absent")
+        if key not in reference or value != reference[key]:
+            text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+            parts.append(f"{key}={text}")
+    return ";".join(parts)
 
 
-def epochs_at(settings: Settings, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+def epochs_at(settings: Settings, rows: pd.Series[int]) -> pd.Series[float]:
     """Local epochs trained at rows of a run's curves, which count from 1; those of a warm-up are counted."""
     step = 1 if settings["protocol.evaluate"] == "epoch" else int(settings["protocol.local_epochs"])
-    return (int(settings.get(WARM_UP, 0)) + step * rows).astype(float)
-
-
-def is_special(settings: Settings) -> bool:
-    """Whether some clients attack, or are held out and join at the end."""
-    return any(key.startswith(SPECIAL) for key in settings)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    return (int(settings.get("method.warm_up_epochs", 0)) + step * rows).astype(float)

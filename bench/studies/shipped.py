@@ -27,10 +27,7 @@ NUMBERS_OF = ["cell", "partition_hash", "method_numerics", "engine_numerics"]
 
 
 class SeveralTables(Tables):
-    """Runs of several sources as one, with the column ``origin``.
-
-    The runs of one's own database keep their ids. Environments and partitions are there once.
-    """
+    """Runs of several sources as one. The runs of one's own database keep their ids."""
 
     def __init__(self, sources: Sequence[Tables], runs: pd.DataFrame) -> None:
         """``runs`` are those that are taken, with ``origin`` and ``place``, the number of their source."""
@@ -59,11 +56,10 @@ class SeveralTables(Tables):
         """As ``Tables.table``; ``runs`` have ``origin``, too."""
         if name in self._tables:
             return filter_runs(self._tables[name], filters)
-        wanted = filters.pop("run_id", self._home)
         new_ids: list[dict[int, int]] = [{} for _ in self._sources]
-        for number in [wanted] if isinstance(wanted, int) else wanted:
-            if int(number) in self._home:
-                place, run = self._home[int(number)]
+        for number in filters.pop("run_id", self._home):
+            if number in self._home:
+                place, run = self._home[number]
                 new_ids[place][run] = int(number)
         parts: list[pd.DataFrame] = []
         for source, numbers in zip(self._sources, new_ids, strict=True):
@@ -76,14 +72,10 @@ class SeveralTables(Tables):
 def merged(own_source: Tables | None, bundles: Sequence[tuple[str, Tables]]) -> SeveralTables:
     """The user's own database and, under their names, results that come with the suite.
 
-    A spec, which has one seed, is taken from one place: a run of the own database that has come to a result
-    here, else the first bundle that holds it, else whatever else the database has of it. So a few seeds of
-    one's own stand in the place of those shipped, and leave the others.
-
-    Two things are never mixed in one cell (a spec apart from its seed). Where own results are on other
-    clients than the shipped ones of the cell or were made by code of other numbers, these are left out; and
-    imported runs stand back behind shipped ones of their cell. ``origin`` is ``""`` for the own database,
-    else the bundle's name.
+    A spec is taken from one place: a run of the own database that has come to a result here, else the first
+    bundle that holds it, else whatever else the database has of it. Two things are never mixed in one cell:
+    where own results are on other clients than the shipped ones of the cell or were made by code of other
+    numbers, these are left out; and imported runs stand back behind shipped ones of their cell.
     """
     parts = [*bundles] if own_source is None else [(OWN, own_source), *bundles]
     frames = [source.runs().assign(origin=name, place=place) for place, (name, source) in enumerate(parts)]
@@ -131,7 +123,7 @@ def opened_results(
     if named and (shipped or (url is None and database.empty())):
         yield merged(None, named)
         return
-    with open_store(address, create=False) as store:
+    with open_store(url or paths.default_database(), create=False) as store:
         if not store.runs(state="searched").empty:
             raise RequestError(f"{database.name} is a database of searches, which read no test item")
         yield merged(store, named)

@@ -2,71 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pandas as pd
+
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
-from bench.errors import unknown
 from bench.grids.grid import Line
 from bench.registry import Kind
 from bench.studies.claims import Claims
-from bench.studies.dataset_tables import DataTable
-from bench.studies.experiment import Experiment
+from bench.studies.experiment import Comparison, Experiment, read_study
 from bench.studies.measures import TEST, Measure, accuracy_under
-from bench.studies.published import FOLDER, Published, PublishedRuns, published
+from bench.studies.published import FOLDER, Published, PublishedRuns
 from bench.studies.settings import Average, Column, Reading, Settings, difference_text
 
 
 class Study:
     """A paper's experiments, measured beside published.
 
-    A subclass with a ``name`` of its own in ``reports/`` is found by the registry.
-
-    - ``grids`` plan the usual settings of the main tables' cells, ``split_grids`` draws of the split alone on
-      the papers' own parts.
-    - ``lines`` are rows of the main tables; they name their methods, here and in the published numbers.
-    - ``primary`` is the reading that verdicts rest on, fixed before looking at numbers; ``readings`` are
-      shown beside it in main tables.
-    - ``average`` says how clients are averaged.
-    - ``baseline`` is the method that clients would use alone, ``control`` the one that learns nothing;
-      ``references`` compete with no other method and have no rank.
-    - ``proposed`` is the method that the paper proposes: figures show it in a colour of its own.
-    - ``margin`` is how many points off a mean still counts as the published one.
-    - ``datasets`` and ``scenarios`` map the suite's names to the published ones, ``titles`` data sets and
-      methods, ``paper_titles`` papers to names that readers know.
-    - ``remarks`` go into every caption, ``claims`` are lists of what the paper says in words.
-    - ``data_table`` describes the paper's statistics of its data sets.
-    - ``shared_protocol``: most papers of the field report on its clients, so its boards come first.
-    - ``published`` is the folder with the papers' numbers, ``PAPER.csv`` each, of the columns
-      ``bench.studies.published.COLUMNS``.
+    A subclass with a ``name`` of its own in ``reports/`` is found by the registry. With ``folder=`` it has
+    the attributes in that folder's ``study.toml``; ``measures=`` are the study's own.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    grids: ClassVar[tuple[str, ...]]
     experiments: ClassVar[tuple[Experiment, ...]]
-    lines: ClassVar[tuple[Line, ...]]
-    primary: ClassVar[Reading]
-    readings: ClassVar[tuple[Reading, ...]] = ()
-    average: ClassVar[Average] = "clients"
-    split_grids: ClassVar[tuple[str, ...]] = ()
-    baseline: ClassVar[str] = "local"
-    control: ClassVar[str] = "majority"
-    margin: ClassVar[float] = 2.0
-    references: ClassVar[tuple[str, ...]] = ("majority",)
-    datasets: ClassVar[Mapping[str, str]] = {}
-    scenarios: ClassVar[Mapping[str, str]] = {}
-    titles: ClassVar[Mapping[str, str]] = {}
+    lines: ClassVar[tuple[Line, ...]]  #: rows of main tables; published numbers have their methods' names
+    primary: ClassVar[Reading]  #: what verdicts rest on, fixed before looking at numbers
+    readings: ClassVar[tuple[Reading, ...]] = ()  #: shown beside it in main tables
+    average: ClassVar[Average] = "clients"  #: how clients are averaged
+    grids: ClassVar[tuple[str, ...]]  #: they plan the usual settings of the main tables' cells
+    split_grids: ClassVar[tuple[str, ...]] = ()  #: they plan draws of the split alone, on the papers' parts
+    baseline: ClassVar[str] = "local"  #: the method that clients would use alone
+    control: ClassVar[str] = "majority"  #: the method that learns nothing
+    references: ClassVar[tuple[str, ...]] = ("majority",)  #: methods that compete with no other
+    proposed: ClassVar[str] = ""  #: the paper's own method, which figures show in a colour of its own
+    margin: ClassVar[float] = 2.0  #: how many points off a mean still counts as the published one
+    datasets: ClassVar[Mapping[str, str]] = {}  #: names of data sets in the published numbers
+    scenarios: ClassVar[Mapping[str, str]] = {}  #: names of scenarios there
+    titles: ClassVar[Mapping[str, str]] = {}  #: titles of data sets and methods
     paper_titles: ClassVar[Mapping[str, str]] = {}
-    remarks: ClassVar[tuple[str, ...]] = ()
-    claims: ClassVar[tuple[Claims, ...]] = ()
-    data_table: ClassVar[DataTable | None] = None
-    published: ClassVar[Path] = FOLDER
-    proposed: ClassVar[str] = ""
-    shared_protocol: ClassVar[bool] = False
+    remarks: ClassVar[tuple[str, ...]] = ()  #: they go into the fine print of all main tables
+    claims: ClassVar[tuple[Claims, ...]] = ()  #: lists of what the paper says in words
+    published: ClassVar[Path] = FOLDER  #: folder with the papers' numbers, ``PAPER.csv`` each
+    shared_protocol: ClassVar[bool] = False  #: most papers report on its clients: its boards come first
+
+    def __init_subclass__(cls, folder: Traversable | None = None, measures: Iterable[Measure] = ()) -> None:
+        super().__init_subclass__()
+        if folder:
+            for name, value in read_study(folder, measures).items():
+                setattr(cls, name, value)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -80,15 +69,14 @@ class Study:
 
     @property
     def pooled_grids(self) -> tuple[str, ...]:
-        """The grids of the cells over which the spread between partitions is pooled: those that say what is
-        usual, else those of the experiments that rank methods.
-        """
-        return self.grids or tuple(experiment.grid for experiment in self.experiments if experiment.ranked)
+        """The grids whose cells tell the spread between partitions: ``grids``, else those that rank."""
+        return self.grids or tuple(table.grid for table in self.experiments if table.ranked)
 
     @property
     def papers(self) -> tuple[str, ...]:
         """The papers whose tables its cells are set beside."""
-        return tuple(dict.fromkeys(target.paper for table in self.experiments for target in table.targets))
+        comparisons = [comparison for table in self.experiments for comparison in table.comparisons]
+        return tuple(dict.fromkeys(target.paper for one in comparisons for target in one.targets))
 
     def row(self, line: Line) -> Line:
         """The main tables' line of a line's method, which knows its name in the published numbers."""
@@ -111,10 +99,6 @@ class Study:
         """Settings that the paper states for a published value; a run with others is not comparable."""
         return {}
 
-    def title_of(self, name: str) -> str:
-        """A data set's or method's name as tables print it: the study's for it, or its own."""
-        return self._titles.get(name, name)
-
     @cached_property
     def _titles(self) -> dict[str, str]:
         titles = {name: data.title for name, data in DATASETS.all().items()}
@@ -122,8 +106,12 @@ class Study:
         titles |= {line.method: line.title for line in self.lines if line.title}
         return {**titles, **self.titles}
 
+    def title_of(self, name: str) -> str:
+        """A data set's or method's name as tables print it."""
+        return self._titles.get(name, name)
+
     def paper_title(self, paper: str) -> str:
-        """A paper as readers know it; it may be called like one of its methods."""
+        """A paper as readers know it."""
         return self.paper_titles.get(paper, paper.replace("_", " "))
 
     def column_title(self, column: Column) -> str:
@@ -141,39 +129,32 @@ class Study:
 STUDIES: Kind[Study] = Kind("study", "bench.reports", "bench.studies.study:Study")
 
 
-def plans_of(studies: Mapping[str, Study | type[Study]]) -> dict[str, tuple[Experiment, ...]]:
-    """Every experiment of studies by their names.
-
-    Raises:
-        RequestError: a study names a method, a published table, an experiment or a line that there is not.
+def data_study(dataset: str, columns: Iterable[Column], methods: Collection[str]) -> type[Study]:
+    """A study named after a data set that no study has: one main table without published values, with a line
+    for each method, in the columns given.
     """
-    for study in studies.values():
-        for where, names, known_names in _named(study() if isinstance(study, type) else study):
-            for name in names:
-                if name not in known_names:
-                    raise unknown(f"{where} of study {study.name}:", name, known_names)
-    return {name: study.experiments for name, study in studies.items()}
+    beside, places = (Comparison("measured"),), tuple(sorted(columns))
+    content = {
+        "name": dataset,
+        "title": DATASETS.all()[dataset].title if dataset in DATASETS.all() else dataset,
+        "grids": (),
+        "lines": tuple(Line(name, kind.title) for name, kind in METHODS.all().items() if name in methods),
+        "experiments": (Experiment("runs", "All methods", beside, main=True, columns=places),),
+        "primary": Reading("trained", "best_val"),
+        "readings": (Reading("received", "best_val"),),
+    }
+    return type("DataStudy", (Study,), content)
 
 
-def _named(study: Study) -> Iterator[tuple[str, Iterable[str], Collection[str]]]:
-    """What a study names: where, the names, and the names that there are."""
-    methods = set(METHODS.all())
-    yield "method in 'lines'", [line.runs for line in study.lines], methods
-    named = [study.baseline, study.control, *study.references, *filter(None, [study.proposed])]
-    yield (
-        "a reference, baseline, control or proposed method",
-        named,
-        methods | {line.method for line in study.lines},
-    )
-    tables = {table.name: table for table in study.experiments}
-    titles = set(map(study.title_of, methods))
-    for table in tables.values():
-        for target in table.targets:
-            printed = {value.table for value in published(target.paper, study.published)}
-            yield f"table of {target.paper} in experiment {table.name}", [target.table], printed
-        titles |= {study.line_title(line) for line in (study.lines if table.finds else table.all_lines)}
-    for claim in (claim for claims in study.claims for claim in claims.claims):
-        yield f"table in the claim '{claim.text}'", (*claim.tables, *claim.reduced), tables
-        lines = {*claim.first, *claim.second} - titles
-        # A main table may have lines of settings, in brackets, that are not known yet.
-        yield f"line in the claim '{claim.text}'", [line.partition(" [")[0] for line in sorted(lines)], titles
+def with_data_studies(
+    studies: Mapping[str, type[Study]], datasets: Iterable[str], runs: pd.DataFrame
+) -> dict[str, type[Study]]:
+    """The studies, and one for each of the data sets that was run and that none of them has a table of."""
+    known = {column.dataset for kind in studies.values() for column in kind().columns}
+    found = dict(studies)
+    for dataset in datasets:
+        rows = runs[runs["dataset"] == dataset]
+        if dataset not in known and not rows.empty:
+            columns = set(map(Column, rows["dataset"], rows["scenario"], rows["clients"]))
+            found[dataset] = data_study(dataset, columns, set(rows["method"]))
+    return found

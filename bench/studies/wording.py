@@ -39,13 +39,8 @@ def interval(low: float | None, high: float | None, form: str = ".2f") -> str:
 
 
 def signed(difference: float | None, digits: int = 2) -> str:
-    """``+1.23``; ``-`` where there is none."""
-    return number(difference, f"+.{digits}f")
-
-
-def gap(difference: float) -> str:
-    """``+1.23``; what is printed as zero has no minus sign: ``+0.00``."""
-    return signed(round(difference, 2) + 0.0)
+    """``+1.23``; ``-`` where there is none. What is printed as zero has no minus sign: ``+0.00``."""
+    return number(None if difference is None else round(difference, digits) + 0.0, f"+.{digits}f")
 
 
 def reading_text(reading: Reading) -> str:
@@ -53,9 +48,9 @@ def reading_text(reading: Reading) -> str:
     return f"{STAGES[reading.stage]}, {RULES[reading.rule]} (stage {reading.stage}, rule {reading.rule})"
 
 
-def enumeration(texts: Sequence[str], word: str = "and") -> str:
+def enumeration(texts: Sequence[str]) -> str:
     """``a, b and c``."""
-    return f" {word} ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
 def ranges(numbers: Iterable[int]) -> str:

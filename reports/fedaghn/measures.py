@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from bench.federation.scenarios import parse
-from bench.studies.measures import MIXED, Measure
+from bench.studies.measures import Measure
 from bench.studies.members import Members
 
 STAGES = {"First": None, "Prior": 6, "Middle": 2, "Final": 1}
@@ -44,16 +46,35 @@ def stage_round(stage: str, best_round: int) -> int:
     return 1 if part is None else max(1, best_round // part)
 
 
+def best_rounds(members: Members) -> pd.Series[int]:
+    """The row of the curve, from 0, that the rule reads, by member: the one row with the counts that it
+    reads of every client. Where several have these, it can't be told.
+    """
+    curves = members.source.curves(members.rows["run"].unique().tolist(), "test")
+    test = members.test[members.test["run"].isin(members.rows["run"])]
+    read: dict[Any, pd.DataFrame] = dict(list(test.groupby("run")))
+    found = {}
+    for run, rows in read.items():
+        if (run, members.stage) in curves:
+            counts = np.rint((rows["value"] * rows["samples"]).to_numpy())
+            is_read = (curves[run, members.stage][:, rows["client"].to_numpy()] == counts).all(axis=1)
+            if is_read.sum() == 1:
+                found[run] = int(is_read.argmax())
+    return members.rows["run"].map(found).dropna().astype(int)
+
+
 def _stage_rounds(members: Members) -> pd.Series[int]:
     """The round of the stage that is the point (else Final), of every member with a curve."""
-    rounds = members.best_rounds()
+    rounds = best_rounds(members)
     stages = members.rows["point"].where(members.rows["point"].isin(list(STAGES)), "Final").loc[rounds.index]
     return pd.Series(map(stage_round, stages, rounds), rounds.index, dtype=int)
 
 
 def _shares(members: Members, layers: str, pair: str) -> pd.Series[float]:
-    """A share of every member that keeps its weights; one matrix for all layers is that of each."""
-    kept, rounds = members.artefacts(MIXED), _stage_rounds(members)
+    """A share of every member that keeps its weights by round, ``[rounds, clients, clients]`` or
+    ``[rounds, layers, clients, clients]``; one matrix for all layers is that of each.
+    """
+    kept, rounds = members.artefacts("collaboration_by_round"), _stage_rounds(members)
     found = {}
     for member in kept.index.intersection(rounds.index):
         weights_by_round, round, row = kept[member], rounds[member], members.rows.loc[member]
@@ -75,7 +96,6 @@ def _share(pair: str, layers: str) -> Measure:
         printed=f"layers={layers};pair={pair}",
         digits=4,
         not_comparable_reason="a share of a mixture: tolerances are made for accuracies",
-        by_reading=False,
     )
 
 
@@ -86,9 +106,7 @@ MEASURES = (
         "Round",
         "the round of the stage, counted from 0",
         lambda members: _stage_rounds(members).astype(float),
-        metric="stage_round",
         digits=1,
-        by_reading=False,
     ),
 )
 """Beside those of any study."""

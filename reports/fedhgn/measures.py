@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from bench.studies.measures import EXCHANGED, Measure
+from bench.studies.measures import Measure
 from bench.studies.members import Members
 
 
@@ -13,7 +13,7 @@ def _exchange_measure(layer: int, coding: int) -> Measure:
     form = ("dense", "as non-zeros")[coding]
 
     def megabytes(members: Members) -> pd.Series[float]:
-        kept = members.artefacts(EXCHANGED)
+        kept = members.artefacts("exchanged_bytes")
         sums = kept[kept.map(len) > layer].map(lambda rows: float(rows[layer, coding].sum()) / 1e6)
         return sums.reindex(members.rows.index, fill_value=0.0).astype(float)
 
@@ -24,7 +24,6 @@ def _exchange_measure(layer: int, coding: int) -> Measure:
         megabytes,
         metric=f"exchanged_{layer}_{coding}",
         digits=1,
-        by_reading=False,
     )
 
 
@@ -53,9 +52,7 @@ def _exposure_measure(name: str, title: str, meaning: str) -> Measure:
         title,
         f"border nodes {meaning}, in percent of all border nodes",
         lambda members: (100.0 * _exposure(members, name) / _exposure(members, "border")).dropna(),
-        metric=name,
         digits=1,
-        by_reading=False,
     )
 
 
@@ -79,9 +76,7 @@ MEASURES = (
         "Pairs",
         "pairs of a client and a border hyperedge whose returned sum tells it another client's node",
         lambda members: _exposure(members, "pairs"),
-        metric="pairs",
         digits=0,
-        by_reading=False,
     ),
 )
 """Beside those of any study."""

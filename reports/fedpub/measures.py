@@ -53,7 +53,7 @@ BY_RULE = {
 """Rule, other than that of the primary reading -> title of its measure."""
 
 MEASURES = (
-    _client_measure(Reading("trained", "best_val"), "Trained"),
+    _client_measure(Reading("trained", "best_val"), "Trained, best validation round"),
     _client_measure(Reading("received", "best_val"), "Received", "stage=received"),
     *(
         _client_measure(Reading("trained", rule), title, f"rule={rule}", is_extra=True)
@@ -68,7 +68,6 @@ MEASURES = (
             metric="accuracy_by_round",
             printed=f"stage={stage}",
             reading=Reading(stage, "last"),
-            by_reading=False,
         )
         for stage in ("trained", "received")
     ),

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any, ClassVar
+from typing import Any
 
-from bench.studies.experiment import read_study
 from bench.studies.published import Published, PublishedRuns
-from bench.studies.settings import Column, Reading
+from bench.studies.settings import Column
 from bench.studies.study import Study
 
 from .measures import MEASURES
@@ -47,26 +46,10 @@ FEDIIH: Mapping[str, Mapping[str, Any]] = {
 """What FedIIH's release tunes by data set, as far as it is known (its main.py and read-me)."""
 
 
-class FedPubProtocol(Study):
+class FedPubProtocol(Study, folder=files(__package__), measures=MEASURES):
     """Every graph method under the protocol that most papers of the field share."""
 
     name = "fedpub"
-    title = "FED-PUB's protocol"
-    shared_protocol = True
-    grids = ()  # FedSheafHN's say what is usual on these clients
-    lines, experiments, claims = read_study(files(__package__), MEASURES)
-    primary = Reading("trained", "best_val")
-    readings = (Reading("received", "best_val"),)
-    scenarios: ClassVar[Mapping[str, str]] = {"published-fresh": "non-overlapping"}
-    paper_titles: ClassVar[Mapping[str, str]] = {
-        "fedaux": "FedAux",
-        "fedaux_runs": "FedAux's committed runs",
-        "fediih": "FedIIH",
-    }
-    remarks = (
-        "Cora without overlap is on the clients and the split that papers share; other clients are drawn.",
-        "FedAux's table is known from a reading note of the paper, not from the paper itself.",
-    )
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
         """Three behind what FedAux's table repeats of FED-PUB's; of others the number is not known."""

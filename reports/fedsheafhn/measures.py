@@ -9,7 +9,7 @@ import pandas as pd
 
 from bench.studies.measures import TEST, Measure
 from bench.studies.members import Members
-from bench.studies.settings import WARM_UP, Reading
+from bench.studies.settings import Reading, epochs_at
 
 SHARE = 0.9
 """The share of Local's accuracy at which a method counts as near it."""
@@ -17,13 +17,15 @@ SHARE = 0.9
 
 def _epochs_to_level(members: Members) -> pd.Series[float]:
     curves = members.curves().set_index("member")
-    level = SHARE * members.baseline_accuracy.reindex(curves.index)
-    curves = curves[level.notna()]
-    reached = curves.loc[curves["value"] >= level[level.notna()], "row"].groupby("member").min()
-    rows = reached.reindex(curves.index.unique()).fillna(curves["row"].groupby("member").max())
-    every_epoch = members.setting("protocol.evaluate") == "epoch"
-    step = members.setting("protocol.local_epochs").mask(every_epoch, 1).astype(float)
-    return (members.setting(WARM_UP, 0) + step * rows).dropna().astype(float)
+    level = SHARE * members.accuracy(of="baseline").reindex(curves.index)
+    curves, level = curves[level.notna()], level.dropna()
+    reached = curves.loc[curves["value"] >= level, "row"].groupby("member").min()
+    rows = curves["row"].groupby("member").max()
+    rows.update(reached)
+    epochs = pd.Series(np.nan, members.rows.index)
+    for place, part in rows.groupby(members.rows["place"].reindex(rows.index)):
+        epochs[part.index] = epochs_at(members.settings[place], part)
+    return epochs.dropna()
 
 
 EPOCHS_TO_LEVEL = Measure(
@@ -32,16 +34,14 @@ EPOCHS_TO_LEVEL = Measure(
     f"local epochs, those of a warm-up counted, until test accuracy first reaches {SHARE:.0%} of Local's "
     "with the same seed; all of a run's where it never does",
     _epochs_to_level,
-    metric="epochs_to_level",
     digits=0,
 )
 
 
 def _honest(members: Members) -> pd.Series[float]:
     clients, malicious = members.clients, members.artefacts("malicious")
-    attacked = set(members.setting("attack.ratio").dropna().index)
     is_honest = [
-        member not in attacked or (member in malicious.index and not malicious[member][client])
+        member not in malicious.index or not malicious[member][client]
         for member, client in zip(clients["member"], clients["client"], strict=True)
     ]
     return 100.0 * clients[is_honest].groupby("member")["value"].mean()
@@ -90,7 +90,6 @@ NEW_LESS_TRAINED = Measure(
     "New less train",
     "new clients after their last local epoch less those, in points",
     lambda members: (members.accuracy() - _of_trained_clients(members)).dropna(),
-    metric="new_less_trained",
     reading=NEWCOMERS_TRAINED.reading,
 )
 

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
-from itertools import product
-from typing import Any, ClassVar
+from typing import Any
 
-from bench.studies.dataset_tables import DataTable
-from bench.studies.experiment import read_study
 from bench.studies.published import Published, PublishedRuns
-from bench.studies.settings import Column, Reading, Settings
+from bench.studies.settings import Column, Settings
 from bench.studies.study import Study
 
 from .measures import MEASURES
@@ -66,57 +63,10 @@ def fed_pub_protocol(dataset: str) -> dict[str, Any]:
     return protocol | ({"protocol.rounds": 100, "protocol.local_epochs": 1} if dataset == "cora" else {})
 
 
-SCENARIOS = {
-    "published": "non-overlapping",
-    "published-fresh": "non-overlapping",
-    "published-overlapping": "overlapping",
-}
-"""What the papers call their own clients."""
-
-
-class FedSheafHN(Study):
+class FedSheafHN(Study, folder=files(__package__), measures=MEASURES):
     """Eleven methods on six graphs, spread without and with overlap."""
 
     name = "fedsheafhn"
-    title = "FedSheafHN"
-    grids = ("paper_tables", "quickstart")
-    split_grids = ("published_splits",)
-    lines, experiments, claims = read_study(files(__package__), MEASURES)
-    data_table = DataTable(
-        "fedsheafhn_final",
-        {"graph": (*product(["published"], (10, 20)), *product(["published-overlapping"], (30, 50)))},
-        scenarios=SCENARIOS,
-        split=(20.0, 40.0, 40.0),
-    )
-    primary = Reading("trained", "best_val")
-    readings = (Reading("trained", "best_test"), Reading("received", "best_val"))
-    paper_titles: ClassVar[Mapping[str, str]] = {
-        "fedsheafhn_earlier": "FedSheafHN, earlier version",
-        "fedsheafhn_final": "FedSheafHN, final version",
-    }
-    titles: ClassVar[Mapping[str, str]] = {
-        "fedpub_gradient": "FED-PUB with gradient",
-        "fedsheafhn_papersign": "FedSheafHN paper sign",
-        "fedsheafhn_printed": "FedSheafHN printed",
-        "fedsheafhn_released": "FedSheafHN released",
-        "fggp_released": "FGGP released keys",
-        "flow_released": "Flow released",
-        "flow_stateful": "Flow stateful",
-        "pfedgraph_released": "pFedGraph released sign",
-        "pfedhn_pc": "pFedHN, local heads",
-    }
-    remarks = (
-        "The study measures every method after local training, FedAvg too: its row equals "
-        "'FedAvg + fine-tuning', and the received model is shown separately.",
-        "The published standard deviation is that of five training runs on one partition and split.",
-        "FedSheafHN has rounds, local epochs and weight decay as stated, one of the three rates that its "
-        "paper searched, and 50 epochs of warm-up, one Laplacian for all layers and the complete graph as "
-        "released; residual and scale of the output are ours, fixed once by validation accuracy on Cora "
-        "(experiment 'choices'), and so is the scale of attention, which was not varied.",
-    )
-
-    scenarios: ClassVar[Mapping[str, str]] = SCENARIOS
-    proposed = "fedsheafhn"
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
         """Five runs on one partition (captions of Tables 1 and 2), whose deviation the released code takes by

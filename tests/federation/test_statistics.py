@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +28,10 @@ from bench.federation.statistics import (
     holders,
 )
 from bench.paths import data_roots
-from bench.studies.dataset_tables import dataset_tables
-from bench.studies.study import STUDIES
+from bench.studies.dataset_tables import shipped_statistics
+
+SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "measure_statistics.py"))
+measured_statistics, TABLES = SCRIPT["measured_statistics"], SCRIPT["TABLES"]
 
 
 @settings(deadline=None, max_examples=100)
@@ -77,10 +81,17 @@ def test_counts_against_sets(seed: int, clients: int) -> None:
 
 def statistics_of(name: str) -> list[Any]:
     """What the one study that has such statistics says of a data set."""
-    studies = STUDIES.all().values()
-    described = [(study.data_table, study.published) for study in studies if study.data_table]
-    ((_, rows),) = dataset_tables(DATASETS.named(name), described, data_roots())
+    found = [measured_statistics(DATASETS.named(name), study, data_roots()) for study in TABLES]
+    (rows,) = [rows for rows in found if len(rows)]
     return list(rows.itertuples())
+
+
+@pytest.mark.parametrize("name", ["cora", "cora-whole"])
+def test_the_statistics_that_ship_are_those_measured(name: str) -> None:
+    shipped = shipped_statistics()
+    measured = pd.DataFrame(statistics_of(name))[shipped.columns]
+    expected = shipped[shipped["dataset"] == name].reset_index(drop=True)
+    pd.testing.assert_frame_equal(measured, expected, check_dtype=False)
 
 
 # Facts 1.3: mean and deviation over ten (Facebook, DBLP4k: four) simulated partitions of another random

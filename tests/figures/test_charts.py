@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,8 @@ from bench.frames.stored_runs import Usual
 from bench.grids import load_grid, plan
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.spec import RunSpec
-from bench.studies.experiment import FIGURES, Line
+from bench.studies.experiment import Figure as FigureName
+from bench.studies.experiment import Line
 from bench.studies.experiment import read as experiments_in
 from bench.studies.settings import Reading, settings_of
 from bench.studies.study import Study
@@ -218,4 +220,4 @@ def test_a_line_has_one_look_in_all_figures_and_that_of_its_method_where_it_is_p
 
 
 def test_every_figure_that_an_experiment_may_name_is_drawn() -> None:
-    assert tuple(DRAWINGS) == FIGURES
+    assert tuple(DRAWINGS) == get_args(FigureName)

@@ -30,7 +30,7 @@ from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.spec import RunSpec
 from bench.studies.claims import Claim, Claims
-from bench.studies.measures import SERVER_SECONDS, TOTAL_MEGABYTES
+from bench.studies.measures import MEASURES
 from bench.studies.study import Study
 
 REDUCED, WHOLE = "table1_reduced", "table1"
@@ -184,7 +184,7 @@ def test_an_interval_within_the_range_holds_and_one_outside_does_not(
 ) -> None:
     # mean 1, t(0.975, 1) * 0.02 / 2 = 0.127: from 0.873 to 1.127; without a second side the first itself
     results = cost({20: (0.99, 1.01)})
-    claim = Claim("", ("FedSheafHN",), (), ("server_cost",), range=limits, measure=SERVER_SECONDS)
+    claim = Claim("", ("FedSheafHN",), (), ("server_cost",), range=limits, measure=MEASURES["server_seconds"])
     assert ran(answers(claim, results, Cost))["answer"] == expected
 
 
@@ -197,7 +197,7 @@ def test_other_numbers_of_clients_are_compared_seed_by_seed_in_percent() -> None
         relative=True,
         only=ColumnMatch(clients=(100,)),
         second_clients=20,
-        measure=SERVER_SECONDS,
+        measure=MEASURES["server_seconds"],
     )
     row = ran(answers(claim, cost({20: (0.1, 0.2), 100: (0.15, 0.2)}), Cost))
     half = stats.t.ppf(0.975, 1) * 25  # of 50 and 0 percent
@@ -208,7 +208,7 @@ def test_other_numbers_of_clients_are_compared_seed_by_seed_in_percent() -> None
 
 def test_a_mean_over_places_is_taken_by_seed() -> None:
     results = cost({20: (1.0, 2.0), 50: (3.0, 3.0), 100: (5.0, 7.0)})
-    claim = Claim("", ("FedSheafHN",), (), ("server_cost",), average=True, measure=SERVER_SECONDS)
+    claim = Claim("", ("FedSheafHN",), (), ("server_cost",), average=True, measure=MEASURES["server_seconds"])
     (row,) = answers(claim, results, Cost).to_dict("records")
     half = stats.t.ppf(0.975, 1) / 2  # of 3 and 4
     assert (row["difference"], row["units"], row["low"]) == pytest.approx((3.5, 2, 3.5 - half))
@@ -225,7 +225,7 @@ def test_runs_of_the_whole_protocol_come_before_reduced_ones() -> None:
 def test_numbers_without_spread_are_compared_as_they_are(ditto: int, expected: str) -> None:
     """By a measure that the table does not show."""
     results = results_of({"ditto": flat(60), "local": flat(50)}, ditto=ditto, local=5_000_000)
-    row = ran(answers(above("Local", "Ditto", exact=True, measure=TOTAL_MEGABYTES), results))
+    row = ran(answers(above("Local", "Ditto", exact=True, measure=MEASURES["total_megabytes"]), results))
     assert row["difference"] == pytest.approx((5_000_000 - ditto) / 1e6)
     assert row["answer"] == expected
 
@@ -251,7 +251,15 @@ def seconds(text: str, high: float, *clients: int) -> Claim:
     """That FedSheafHN's server takes fewer seconds a round, in federations of so many clients."""
     only = ColumnMatch(clients=clients)
     limits = (0.0, high)
-    return Claim(text, ("FedSheafHN",), (), ("server_cost",), range=limits, only=only, measure=SERVER_SECONDS)
+    return Claim(
+        text,
+        ("FedSheafHN",),
+        (),
+        ("server_cost",),
+        range=limits,
+        only=only,
+        measure=MEASURES["server_seconds"],
+    )
 
 
 FEW = Claims(

@@ -12,7 +12,7 @@ from bench.frames.graded_cells import collect
 from bench.grids import expand, load_grid
 from bench.report.score import judged_once
 from bench.reports.fedaghn import FedAGHN
-from bench.reports.fedaghn.measures import shares, stage_round
+from bench.reports.fedaghn.measures import best_rounds, shares, stage_round
 from bench.store.tables import Tables
 from bench.studies.members import Members, client_rows
 from bench.studies.published import published
@@ -72,17 +72,17 @@ def database(best: int, weights: np.ndarray, alike: Sequence[int] = (12,)) -> Me
     return made
 
 
-def best_rounds(source: Tables, stage: str) -> list[int]:
+def rounds_read(source: Tables, stage: str) -> list[int]:
     rows = pd.DataFrame({"run": source.runs()["id"]})
     read = client_rows(source, rows["run"], "accuracy", stage, "test", "best_val")
-    return Members(rows, source, "accuracy", stage, "best_val", read, {}).best_rounds().tolist()
+    return best_rounds(Members(rows, source, "accuracy", stage, "best_val", read, {})).tolist()
 
 
 @pytest.mark.parametrize(("alike", "found"), [((12,), [12]), ((3, 12), [])])
 def test_the_best_round_is_the_only_one_with_its_counts(alike: tuple[int, ...], found: list[int]) -> None:
     source = database(12, layered(20, 6), alike)
-    assert best_rounds(source, "trained") == found
-    assert best_rounds(source, "received") == []  # all rounds have the same counts
+    assert rounds_read(source, "trained") == found
+    assert rounds_read(source, "received") == []  # all rounds have the same counts
 
 
 def test_weights_are_read_by_stage_and_by_depth() -> None:
@@ -111,18 +111,6 @@ def test_every_published_value_stands_beside_a_cell_of_the_whole_protocol() -> N
     names = [experiment.name for experiment in FedAGHN.experiments if not experiment.reduced]
     cells = pd.concat([cells_of(FedAGHN, name) for name in names])
     assert printed_beside(cells, FedAGHN) == set(published("fedaghn"))
-
-
-def test_reduced_experiments_have_targets_that_their_values_are_not_compared_with() -> None:
-    reduced = [experiment for experiment in FedAGHN.experiments if experiment.reduced]
-    assert {experiment.grid for experiment in reduced} == {
-        "fedaghn_reduced",
-        "fedaghn_ablation_reduced",
-        "case_study_reduced",
-        "collaboration_weights_reduced",
-    }
-    for experiment in reduced:
-        assert printed_beside(cells_of(FedAGHN, experiment.name), FedAGHN), experiment.name
 
 
 def test_planned_rounds_are_those_that_the_paper_states() -> None:

@@ -1,89 +1,58 @@
-"""Names in what a study says of itself: those of things that there are not are refused."""
+"""What the suite's studies name there is; data that no study has stand in a table of their own."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import pytest
-from toy_study import LINES, ToyStudy
+from stored_runs import MemoryStore
+from toy_study import ToyStudy
 
-from bench.errors import RequestError
-from bench.grids.grid import ColumnMatch
-from bench.studies.claims import Claim, Claims
-from bench.studies.experiment import Comparison, Experiment, Line, Target
-from bench.studies.study import STUDIES, Study, plans_of
+from bench.engine.methods import METHODS
+from bench.report.report import compose
+from bench.report.request import Request
+from bench.studies.published import published
+from bench.studies.study import STUDIES, with_data_studies
 
-Names = tuple[str, ...]
-
-
-def toy(**attributes: Any) -> dict[str, type[Study]]:
-    """The toy study with other attributes."""
-    return {"other": type("Other", (ToyStudy,), {"name": "other", **attributes})}
+TOY = {ToyStudy.name: ToyStudy}
 
 
-def beside(target: Target) -> tuple[Experiment, ...]:
-    """The toy study's tables, the first beside one more published table."""
-    first, *others = ToyStudy.experiments
-    return *others, replace(first, comparisons=(Comparison("Table 1", (Target("toy", "Table 1"), target)),))
+@pytest.mark.parametrize("name", ["fedaghn", "fedhgn", "fedpub", "fedsheafhn"])
+def test_a_study_names_methods_tables_and_lines_that_there_are(name: str) -> None:
+    study, methods = STUDIES.named(name)(), set(METHODS.all())
+    named = {study.baseline, study.control, study.proposed, *study.references}
+    assert named - {""} | {line.runs for line in study.lines} <= methods
+    titles = set(map(study.title_of, methods))
+    for table in study.experiments:
+        for target in [target for one in table.comparisons for target in one.targets]:
+            printed = {value.table for value in published(target.paper, study.published)}
+            assert target.table in printed, table.name
+        titles |= {study.line_title(line) for line in (study.lines if table.main else table.lines)}
+    tables = {table.name for table in study.experiments}
+    for claim in [claim for claims in study.claims for claim in claims.claims]:
+        assert {*claim.tables, *claim.reduced} <= tables, claim.text
+        # A main table may have lines of settings, in brackets, that are not known yet.
+        assert {line.partition(" [")[0] for line in {*claim.first, *claim.second} - titles} <= titles
 
 
-def about(
-    first: Names, second: Names, tables: Names, reduced: Names = (), text: str = ""
-) -> tuple[Claims, ...]:
-    return (Claims("few", "Few", (Claim(text, first, second, tables, reduced),)),)
+def test_its_runs_are_averaged_and_ranked_without_a_published_value() -> None:
+    database = MemoryStore()
+    for seed in range(3):
+        for method, base in (("fedavg", 60), ("local", 70), ("majority", 20)):
+            for clients in (2, 4):
+                counts = [base + seed + clients] * clients
+                database.add(method, seed, counts, dataset="mine", clients=clients)
+    studies = with_data_studies(TOY, ["mine"], database.runs())
+    (part,) = compose(database, Request(datasets=("mine",)), studies).parts
+    assert (part.study, part.runs, part.scores) == ("mine", 18, [])
+    cells = part.documents[0].cells
+    cells = cells[cells["primary"]].set_index(["line", "clients"])
+    for line, clients, mean in (("Local", 2, 73), ("Local", 4, 75), ("FedAvg", 2, 63), ("FedAvg", 4, 65)):
+        assert abs(cells.loc[(line, clients), "mean"] - mean) < 1e-9
+    assert cells["published_mean"].isna().all()
+    assert part.ranking is not None
+    assert part.ranking.ranks.set_index("method")["rank"].to_dict() == {"local": 1, "fedavg": 2}
 
 
-def test_the_suites_own_studies_name_what_there_is() -> None:
-    assert all(plans_of(STUDIES.all()).values())
-
-
-SIDES = ("FedProx",), ("Local", "FedAvg")
-
-
-@pytest.mark.parametrize(
-    ("place", "value", "said"),
-    [
-        ("control", "majoritty", "control or proposed method of study other: 'majoritty': did you mean"),
-        ("proposed", "majoritty", "'majoritty': did you mean 'majority'?"),
-        ("references", ("local", "majoritty"), "'majoritty': did you mean 'majority'?"),
-        ("lines", (*LINES, Line("majoritty", "Majority")), "'lines' of study other"),
-        ("lines", (*LINES, Line("constant", "Majority", reads="majoritty")), "'lines' of study other"),
-        (
-            "experiments",
-            beside(Target("toy", "Table I")),
-            "table of toy in experiment table1 of study other: 'Table I': did you",
-        ),
-        ("experiments", beside(Target("toyy", "Table 1")), "paper 'toyy': did you mean 'toy'"),
-        (
-            "claims",
-            about(*SIDES, ("tabel1",), text="it wins"),
-            "table in the claim 'it wins' of study other: 'tabel1': did",
-        ),
-        ("claims", about(*SIDES, ("table1",), ("tabel2",)), "'tabel2': did you mean 'table2'"),
-        (
-            "claims",
-            about(("FedProxx",), ("Local",), ("table1",)),
-            "line in the claim '' of study other: 'FedProxx'",
-        ),
-        ("claims", about(("FedProx",), ("Lokal",), ("table1",)), "'Lokal': did you mean 'Local'"),
-        (
-            "claims",
-            about(("FedProxx [method.mu=0.1]",), (), ("table1",)),
-            "'FedProxx': did you mean 'FedProx'",
-        ),
-    ],
-)
-def test_a_name_of_what_there_is_not_is_refused_with_the_nearest(place: str, value: Any, said: str) -> None:
-    with pytest.raises(RequestError) as error:
-        plans_of(toy(**{place: value}))
-    assert said in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_a_study_may_propose_nothing_and_name_lines_that_a_main_table_finds() -> None:
-    line = Line("tuned_on", "Local and on", reads="local")
-    sides = ("FedBABU",), ("FedProx [method.mu=0.1]",)
-    claim = Claim("", *sides, ("table1",), only=ColumnMatch(dataset="cora", clients=20))
-    claims = (Claims("few", "Few", (claim,)),)
-    assert plans_of(toy(proposed="", lines=(*LINES, line), references=("tuned_on",), claims=claims))
+def test_a_data_set_that_a_study_has_and_one_that_was_not_run_get_none() -> None:
+    database = MemoryStore()
+    database.add("local", 0, [70, 80])
+    assert with_data_studies(TOY, ["cora", "unheard"], database.runs()) == TOY
