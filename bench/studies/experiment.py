@@ -22,7 +22,7 @@ from bench.studies.claims import Claims, read_claims
 from bench.studies.measures import MEASURES, Measure, NamedMeasure
 from bench.studies.settings import Column, Settings, settings_of
 
-Figure = Literal["lines", "convergence", "differences", "collaboration", "points", "epochs"]
+Figure = Literal["lines", "convergence", "differences", "points"]
 FIGURES: tuple[Figure, ...] = get_args(Figure)
 """What an experiment may have drawn; ``bench.figures.charts`` says how."""
 

@@ -7,9 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bench.grids.grid import PARTITION_SEED
 from bench.spec import RunSpec
 
@@ -67,12 +64,6 @@ def difference_text(settings: Settings, reference: Settings) -> str:
         for key in sorted({*settings, *reference})
         if key not in reference or key not in settings or reference[key] != settings[key]
     )
-
-
-def epochs_at(settings: Settings, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Local epochs trained at rows of a run's curves, which count from 1; those of a warm-up are counted."""
-    step = 1 if settings["protocol.evaluate"] == "epoch" else int(settings["protocol.local_epochs"])
-    return (int(settings.get(WARM_UP, 0)) + step * rows).astype(float)
 
 
 def is_special(settings: Settings) -> bool:
