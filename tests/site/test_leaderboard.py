@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
+from typing import Any
 
-import pandas as pd
 import pytest
 from pages import Page, board, loaded, records
-from site_database import BASES, BUNDLE, COMPETITORS, EVIL, TEN, Renamed, Tiny, build_site, means
+from site_database import (
+    BASES,
+    BUNDLE,
+    COMPETITORS,
+    EVIL,
+    PARTITION,
+    REASON,
+    TEN,
+    Renamed,
+    Tiny,
+    build_site,
+    spec,
+)
 
+from bench import __version__
 from bench.dataset import DATASETS
 from bench.errors import RequestError
 from bench.site.folder import dataset_page, method_page
 from bench.site.leaderboard import build
+from bench.spec import RunSpec
 from bench.store import open_store
 from bench.studies.shipped import merged
 
@@ -88,12 +102,6 @@ def test_a_database_without_runs_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "deep").exists()
 
 
-def test_the_data_for_programs_agree_with_the_pages(site: Path) -> None:
-    table = pd.read_csv(site / "data" / "cells.csv")
-    (row,) = table[(table["method"] == "fedavg") & (table["clients"] == 10) & (table["n"] > 0)].itertuples()
-    assert row.mean == pytest.approx(mean(means(TEN, "fedavg")), abs=1e-4)
-
-
 def test_every_data_set_of_the_suite_says_under_what_terms_its_source_gives_it(site: Path) -> None:
     suite = {
         name: kind for name, kind in DATASETS.all().items() if kind.__module__.startswith("bench.datasets.")
@@ -104,3 +112,33 @@ def test_every_data_set_of_the_suite_says_under_what_terms_its_source_gives_it(s
     cora = Page(site / dataset_page("cora"))
     assert suite["cora"].licence in cora.text
     assert suite["cora"].homepage in cora.links
+
+
+def record(folder: Path, wanted: RunSpec) -> Any:
+    """What the file that its hash leads to says of a run."""
+    return loaded(folder / f"runs-{wanted.hash[:2]}.js")[wanted.hash]
+
+
+def test_the_record_of_a_run_holds_what_is_stored(site: Path) -> None:
+    wanted = spec(TEN, "fedavg", 2)
+    run = record(site / "data", wanted)
+    assert run["spec"] == wanted.tree()
+    assert run["command"].startswith("bench sweep -d cora -s non-overlapping -k 10 -m fedavg --seed 2 ")
+    ((address, reading),) = [(row["address"], (row["stage"], row["rule"])) for row in run["boards"]]
+    assert reading == ("trained", "best_val")
+    page, _, anchor = address.partition("#")
+    assert f'id="{anchor}"' in (site / page).read_text()
+    counts = [75 + client for client in range(10)]
+    results = {tuple(row[:3]): row[3:] for row in run["results"]}
+    assert results["test", "trained", "best_val"] == [mean(counts)] * 2 + [round(stdev(counts), 4), 75]
+    assert results["test", "trained", "last"][0] == mean(counts) - 1
+    assert results["test", "received", "best_val"][0] == mean(counts) - 1
+    assert results["val", "trained", "best_val"] == [80, 80, 0, 80]
+    assert results["val", "trained", "last"][0] == 40
+    assert run["seconds_total"] == 2.5
+    assert (run["code_version"], run["method_numerics"], run["engine_numerics"]) == (__version__, 1, 2)
+    assert run["started"] == "2026-01-02T03:04:05"
+    assert run["partition_hash"] == PARTITION
+    assert run["environment"] == {"python": "3.11", "note": EVIL}
+    lost = record(site / "data", spec(TEN, "fedprox", 1))
+    assert (lost["state"], lost["reason"], lost["results"]) == ("failed", REASON, [])
