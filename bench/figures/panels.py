@@ -32,7 +32,7 @@ ROW_LABEL = 42
 ACROSS = 5
 """Small drawings side by side."""
 
-CELL_LABEL = 17
+CELL_LABEL = 19
 """Signs of a line of a small drawing's label."""
 
 CELL_WIDTH, CELL_HEIGHT = 1.15, 1.45
@@ -177,8 +177,8 @@ def draw_multiples(axes: Axes, panel: Panel) -> None:
     rows = math.ceil(len(panel.marks) / ACROSS)
     axes.spines[:].set_visible(False)
     axes.set(xticks=[], yticks=[], xlabel=panel.x_label, ylabel=panel.y_label)
-    axes.set_xlim(-0.2, CELL_WIDTH * (ACROSS - 1) + 1)
-    axes.set_ylim(-CELL_HEIGHT * (rows - 1) - 0.25, 1.35)
+    axes.set_xlim(-0.2, CELL_WIDTH * (ACROSS - 1) + 1.07)
+    axes.set_ylim(-CELL_HEIGHT * (rows - 1) - 0.25, 1.4)
 
 
 def _with_rows(axes: Axes, panel: Panel) -> pd.DataFrame:
