@@ -60,7 +60,8 @@ def build(
                 address, study = board_page(section["study"], dataset), section["about"]
                 pages.write(address, "board.html.j2", study=study, dataset=dataset, tasks=tasks)
         titles = {name: cls.title for name, cls in methods.items()}
-        titles |= {row["method"]: row["title"] for row in reversed(rows) if row["usual"] and row["title"]}
+        own_rows = [row for row in rows if row["usual"] and row["line_object"].is_own]
+        titles |= {row["method"]: row["title"] for row in reversed(own_rows)}
         rows_by_method = rows_by(rows, "method")
         names = sorted({*methods, *results.runs["method"], *rows_by_method})
         descriptions = {name: about(name, methods, titles.get(name, "")) for name in names}
