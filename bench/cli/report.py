@@ -35,7 +35,6 @@ def report(
         pdf: Draw the figures as PDF, too.
         document: Print this table, such as fedsheafhn_table1, in place of the most important lines.
     """
-    from bench import paths
     from bench.frames.whole_frames import stamp as stamp_of
     from bench.report.request import Request
     from bench.site import folder
@@ -54,7 +53,7 @@ def report(
 
         with (
             opened_results(db, own, shipped=shipped) as source,
-            Drawings(paths.home() / "figures", os.cpu_count() or 1, pdf=pdf) as drawings,
+            Drawings(os.cpu_count() or 1, pdf=pdf) as drawings,
         ):
             studies = with_data_studies(STUDIES.all(), filters.dataset, source.runs())
             contents = write(compose(source, request, studies, drawings=drawings), out, drawings, stamp)

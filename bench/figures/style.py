@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from matplotlib.font_manager import findfont, fontManager, get_font
 
 if TYPE_CHECKING:
     from bench.grids.grid import Line
     from bench.studies.study import Study
+
+RC = Path(__file__).parent / "bench.mplstyle"
+"""Sizes, lines and colours of axes."""
 
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
 
@@ -35,32 +37,6 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
 
 FONT = "DejaVu Sans"
 
-RC: Any = {
-    "font.family": FONT,
-    "font.size": 8,
-    "axes.titlesize": 8.5,
-    "axes.titlelocation": "left",
-    "axes.titley": 1.0,  # where it would be: looking for ticks above that it may not cover takes long
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "0.4",
-    "axes.linewidth": 0.7,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "0.92",
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.4,
-    "lines.markersize": 4,
-    "lines.markeredgecolor": "white",
-    "lines.markeredgewidth": 0.6,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7.5,
-    "legend.frameon": False,
-    "pdf.fonttype": 42,  # fonts are embedded as outlines that journals accept
-    "text.parse_math": False,  # names are text: a dollar sign in one is a dollar sign
-}
-
 
 @dataclass(frozen=True)
 class Look:
@@ -71,16 +47,18 @@ class Look:
     marker: str
 
 
-def every_look(hues: tuple[str, ...]) -> Iterator[Look]:
+def every_look(hues: tuple[str, ...]) -> list[Look]:
     """Every look in these hues: all hues first, then again in other dashes and with other markers."""
-    for turn, (place, hue) in product(range(len(DASHES) * len(MARKERS)), enumerate(hues)):
-        yield Look(hue, DASHES[turn % len(DASHES)], MARKERS[(place + turn) % len(MARKERS)])
+    return [
+        Look(hue, DASHES[turn % len(DASHES)], MARKERS[(place + turn) % len(MARKERS)])
+        for turn, (place, hue) in product(range(len(DASHES) * len(MARKERS)), enumerate(hues))
+    ]
 
 
 @cache
-def _looks() -> dict[str, Look]:
-    """The looks of all studies' methods: baselines and references have colours of their own, others the next
-    look in the order of the studies' lines.
+def _looks() -> tuple[dict[str, Look], list[Look]]:
+    """The looks of all studies' methods, and those that no method has: baselines and references have colours
+    of their own, others the next look in the order of the studies' lines.
     """
     # Here and not above: processes that draw finished panels need no studies.
     from bench.studies.study import STUDIES
@@ -94,7 +72,7 @@ def _looks() -> dict[str, Look]:
     ):
         new_names = [name for name in dict.fromkeys(names) if name and name not in looks]
         looks.update(zip(new_names, every_look(hues), strict=False))
-    return looks
+    return looks, [look for look in every_look(HUES) if look not in looks.values()]
 
 
 def look_of(method: str, study: Study) -> Look:
@@ -104,28 +82,24 @@ def look_of(method: str, study: Study) -> Look:
     """
     if method == study.proposed:
         return Look(PROPOSED, DASHES[0], MARKERS[0])
-    free_looks = [look for look in every_look(HUES) if look not in _looks().values()]
+    looks, free_looks = _looks()
     digest = hashlib.blake2b(method.encode(), digest_size=4).digest()
-    return _looks().get(method) or free_looks[int.from_bytes(digest, "little") % len(free_looks)]
+    return looks.get(method) or free_looks[int.from_bytes(digest, "little") % len(free_looks)]
 
 
 def looks_of(study: Study, lines: tuple[Line, ...]) -> dict[Line, Look]:
     """The looks of lines that are compared, no two alike.
 
     Of the lines of one method, that with the fewest settings of its own has the method's look. Every further
-    one has a look in the colour that the fewest lines have.
+    one has the next that no method here has.
     """
     of_methods = {line.method: look_of(line.method, study) for line in lines}
-    free_looks = [look for look in every_look(HUES) if look not in of_methods.values()]
-    looks: dict[Line, Look] = {}
-    for line in sorted(lines, key=lambda line: (bool(line.setting), len(line.settings))):
-        look = of_methods.pop(line.method, None)
-        if look is None:
-            counts = Counter(each.colour for each in looks.values())
-            look = min(free_looks, key=lambda each: counts[each.colour])
-            free_looks.remove(look)
-        looks[line] = look
-    return looks
+    free_looks = iter([look for look in every_look(HUES) if look not in of_methods.values()])
+    plainest_first = sorted(lines, key=lambda line: (bool(line.setting), len(line.settings)))
+    return {
+        line: of_methods.pop(line.method) if line.method in of_methods else next(free_looks)
+        for line in plainest_first
+    }
 
 
 @cache

@@ -57,16 +57,10 @@ def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> fol
         pages.write(folder.INDEX, "report.html.j2", sections=report.parts, legend=LEGEND)
         for part in report.parts:
             for document in part.documents:
-                pages.write(
-                    f"{document.folder}/{folder.INDEX}",
-                    "document.html.j2",
-                    part=part,
-                    document=document,
-                    kinds=[
-                        list(figures) for _, figures in groupby(document.figures, lambda one: one.caption)
-                    ],
-                    images={figure: _image(stems[figure]) for figure in document.figures},
-                )
+                kinds = [list(figures) for _, figures in groupby(document.figures, lambda one: one.caption)]
+                images = {figure: _image(stems[figure]) for figure in document.figures}
+                address, names = f"{document.folder}/{folder.INDEX}", {"kinds": kinds, "images": images}
+                pages.write(address, "document.html.j2", part=part, document=document, **names)
         texts = (
             terminal.text_of(terminal.brief(report), colours=True),
             terminal.remarks(report),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote
 
 from bench.errors import RequestError
 from bench.replacement import check_replaceable
@@ -47,7 +47,7 @@ def dataset_page(dataset: str) -> str:
 
 def run_page(spec_hash: str) -> str:
     """Address of a run."""
-    return f"run.html#{quote(spec_hash)}"
+    return f"run.html#{spec_hash}"
 
 
 class Contents(NamedTuple):
@@ -57,24 +57,24 @@ class Contents(NamedTuple):
     """
 
     stamp: str
-    files: list[str]
+    files: Sequence[str]
     brief: str = ""
     remarks: str = ""
     beside: str = ""
 
 
-def contents(out: Path) -> Contents | None:
-    """What an earlier site says that was written into a folder; None where there was none."""
+def _contents(out: Path) -> Contents:
+    """What an earlier site says that was written into a folder; nothing where there was none."""
     try:
         return Contents(**json.loads((out / LISTING).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
-        return None
+        return Contents("", ())
 
 
 def unchanged(out: Path, stamp: str) -> Contents | None:
     """The contents of a report in a folder, if it is whole and was made from what ``stamp`` names."""
-    found = contents(out)
-    return found if found and found.stamp == stamp and found.files == _files(out) else None
+    found = _contents(out)
+    return found if found.stamp == stamp and found.files == _files(out) else None
 
 
 def tables(out: Path) -> dict[str, Path]:
@@ -87,8 +87,7 @@ def tables(out: Path) -> dict[str, Path]:
 def check(out: Path) -> None:
     """Refuse an ``out`` that is no folder, or one with other files than an earlier site's."""
     check_replaceable(out)
-    earlier_contents = contents(out)
-    own_files = earlier_contents.files if earlier_contents else ()
+    own_files = _contents(out).files
     for name in _files(out):
         if name not in own_files:
             raise RequestError(

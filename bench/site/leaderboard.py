@@ -1,11 +1,14 @@
-"""The leaderboard's folder: a front page, and pages of boards, methods, data sets and single runs."""
+"""The leaderboard's folder: a front page, and pages of boards, methods, data sets and single runs.
+
+A board has the rows of a study's tables on one data set, measured beside published.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -14,62 +17,26 @@ from bench.dataset import DATASETS
 from bench.engine.method import Method
 from bench.frames.graded_cells import WRITTEN, Results, collect
 from bench.frames.ranking import Ranking, rank
+from bench.frames.stored_runs import DEFAULT, TUNED, parts_of
 from bench.frames.verdicts import STATES
+from bench.metric_names import ACCURACY
 from bench.replacement import replacing_folder
 from bench.report import score
 from bench.site import folder, run_shards
-from bench.site.boards import (
-    Row,
-    board_rows,
-    coverage,
-    dataset_title,
-    guests,
-    rows_by,
-    shown_cells,
-    with_pictures,
-)
-from bench.site.folder import board_page, dataset_page, method_page, run_page
+from bench.site.folder import board_page, dataset_page, method_page
 from bench.site.methods import about
 from bench.site.templating import Pages, records
+from bench.statistics.summary import LEAST_RUNS
 from bench.store.tables import Tables
 from bench.studies.study import Study
 from bench.studies.wording import with_std
 
-CELLS = "data/cells.csv"
-"""Every cell that verdicts rest on."""
-
-GROUPS = (
-    "Groups are by paired tests over tasks, places by mean rank: a method may have a better mean rank than "
-    "one of group 1 and still lose to the best in the test, so a group need not be a run of neighbours."
-)
-
-
-class Section(NamedTuple):
-    """A study on the front page.
-
-    sentences  what was found
-    notes      sentences below its ranking
-    boards     data set -> the rows of its board
-    counts     a row a paper: how many of its published values have each verdict
-    measured   number of rows of main tables with numbers, in the usual settings
-    """
-
-    about: Study
-    study: str
-    title: str
-    sentences: Sequence[str]
-    ranking: Ranking | None
-    notes: Sequence[str]
-    boards: Mapping[str, Sequence[Row]]
-    counts: pd.DataFrame
-    measured: int
+Row = dict[str, Any]
+"""A row of a frame by the names of its columns, None where a number is missing."""
 
 
 def build(
-    source: Tables,
-    studies: Mapping[str, type[Study]],
-    methods: Mapping[str, type[Method]],
-    out: Path,
+    source: Tables, studies: Mapping[str, type[Study]], methods: Mapping[str, type[Method]], out: Path
 ) -> int:
     """Write the site into ``out``, which is replaced whole; unchanged results give the same bytes. The number
     of runs.
@@ -83,149 +50,225 @@ def build(
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
     sections = [_section(study, results, suite) for study in all_studies]
     # A shared protocol first, then most numbers; empty ones last.
-    sections.sort(key=lambda one: (not one.measured, not one.about.shared_protocol, -one.measured))
+    sections.sort(key=lambda one: (not one["measured"], not one["about"].shared_protocol, -one["measured"]))
+    rows = [row for section in sections for board in section["boards"].values() for row in board]
     with replacing_folder(out) as site:
-        _write(source, results, sections, methods, site)
+        pages = Pages(site, ["board.js"], **VALUES)
+        for section in sections:
+            for dataset, board in section["boards"].items():
+                tasks = rows_by(board, "heading", "scenario", "clients", "point", "tuning")
+                address, study = board_page(section["study"], dataset), section["about"]
+                pages.write(address, "board.html.j2", study=study, dataset=dataset, tasks=tasks)
+        titles = {name: cls.title for name, cls in methods.items()}
+        own_rows = [row for row in rows if row["usual"] and row["line_object"].is_own]
+        titles |= {row["method"]: row["title"] for row in reversed(own_rows)}
+        rows_by_method = rows_by(rows, "method")
+        names = sorted({*methods, *results.runs["method"], *rows_by_method})
+        descriptions = {name: about(name, methods, titles.get(name, "")) for name in names}
+        for name, method in descriptions.items():
+            base, found = descriptions.get(method.preset_of), rows_by_method.get(name, [])
+            pages.write(method_page(name), "method.html.j2", method=method, base=base, rows=found)
+        datasets = {*results.runs["dataset"], *(row["dataset"] for row in rows)}
+        for name in datasets:
+            boards = [(one["about"], one["boards"][name]) for one in sections if name in one["boards"]]
+            kind = DATASETS.all().get(name)
+            pages.write(dataset_page(name), "dataset.html.j2", name=name, kind=kind, boards=boards)
+        (site / "data").mkdir()
+        cells = pd.concat([shown_cells(section["about"], results) for section in sections])
+        write_csv(site / "data" / "cells.csv", cells.loc[cells["primary"], WRITTEN])
+        titles = {name: method.title for name, method in descriptions.items()}
+        run_shards.write(source, site / "data", titles, _boards_by_run(rows))
+        pages.write("run.html", "run.html.j2")
+        shown = [section for section in sections if section["measured"]]
+        shown[:1] = [{**section, "sentences": []} for section in shown[:1]]  # the page begins with these
+        pages.write(
+            folder.INDEX,
+            "leaderboard.html.j2",
+            headline=sections[0]["sentences"],
+            sections=shown,
+            measured=sum(section["measured"] for section in sections),
+            methods=titles,
+            datasets=sorted(datasets, key=lambda name: dataset_title(name).lower()),
+            states=sorted(Counter(results.runs["state"]).items()),
+            runs=len(results.runs),
+        )
         folder.seal(site)
     return len(results.runs)
 
 
-def _section(study: Study, results: Results, suite: set[str]) -> Section:
-    """What the front page says of a study, and the rows of its boards."""
-    competing, waiting = guests(study, results, suite)
-    ranking = rank(study, results, guests=competing)
+def _section(study: Study, results: Results, suite: set[str]) -> dict[str, Any]:
+    """What the front page says of a study: ``sentences`` on what was found, ``boards`` (rows by data set),
+    ``counts`` of verdicts by paper, and how many rows of main tables are ``measured`` in usual settings.
+    """
+    ranking = rank(study, results, guests=guests(study, results, suite))
     verdicts = score.verdict_counts(study, score.judged_once(study, results.cells))
     counts = verdicts.rename(index=study.paper_title)
     counts[STATES["not_run"]] += counts.pop(score.NO_TABLE)  # what no table has is not run either
-    rows = board_rows(study, shown_cells(study, results), ranking, results)
-    boards = rows_by(records(with_pictures(rows)), "dataset")
-    return Section(
-        about=study,
-        study=study.name,
-        title=study.title,
-        sentences=score.headline(ranking, verdicts),
-        ranking=ranking,
-        notes=_notes(ranking, waiting),
-        boards=boards,
-        counts=counts.loc[:, counts.any()],
-        measured=sum(coverage(board)[0] for board in boards.values()),
-    )
-
-
-def _notes(ranking: Ranking | None, waiting: Sequence[str]) -> list[str]:
-    """What is to be said below a ranking."""
-    notes = []
-    if ranking:
-        sentences = ["All default settings, none tuned."]
-        if ranking.ranks["group"].notna().any():
-            sentences.append(GROUPS)
-        notes.append(" ".join(sentences))
-    if waiting:
-        notes.append(f"Not ranked until runs of theirs are made again and verified: {', '.join(waiting)}.")
-    return notes
-
-
-def _write(
-    source: Tables,
-    results: Results,
-    sections: Sequence[Section],
-    methods: Mapping[str, type[Method]],
-    site: Path,
-) -> None:
-    """Write all files."""
-    pages = Pages(
-        site,
-        ["board.js"],
-        site="leaderboard",
-        links={
-            f"{folder.INDEX}#studies": "Studies",
-            f"{folder.INDEX}#methods": "Methods",
-            f"{folder.INDEX}#datasets": "Data sets",
-        },
-        files=[CELLS],
-        board_page=board_page,
-        dataset_page=dataset_page,
-        method_page=method_page,
-        run_page=run_page,
-        coverage=coverage,
-        dataset_title=dataset_title,
-        with_std=with_std,
-    )
-    (site / "data").mkdir()
-    cells = pd.concat([shown_cells(section.about, results) for section in sections])
-    write_csv(site / CELLS, cells.loc[cells["primary"], WRITTEN])
-    for section in sections:
-        for dataset, board in section.boards.items():
-            tasks = rows_by(board, "heading", "scenario", "clients", "point", "tuning")
-            address, title = board_page(section.study, dataset), dataset_title(dataset)
-            pages.write(
-                address, "board.html.j2", study=section.about, dataset=dataset, title=title, tasks=tasks
-            )
-    rows = [row for section in sections for board in section.boards.values() for row in board]
-    titles = _write_methods(pages, results, sections, rows, methods)
-    datasets = {*results.runs["dataset"], *(row["dataset"] for row in rows)}
-    for name in datasets:
-        boards = [(one.about, one.boards[name]) for one in sections if name in one.boards]
-        kind = DATASETS.all().get(name)
-        pages.write(dataset_page(name), "dataset.html.j2", name=name, kind=kind, boards=boards)
-    run_shards.write(source, site / "data", titles, _boards_by_run(rows))
-    pages.write("run.html", "run.html.j2")
-    shown = [section for section in sections if section.measured]
-    shown[:1] = [section._replace(sentences=[]) for section in shown[:1]]  # the page begins with these
-    pages.write(
-        folder.INDEX,
-        "leaderboard.html.j2",
-        headline=sections[0].sentences,
-        sections=shown,
-        measured=sum(section.measured for section in sections),
-        methods=titles,
-        datasets=sorted(datasets, key=lambda name: dataset_title(name).lower()),
-        states=sorted(Counter(results.runs["state"]).items()),
-        runs=len(results.runs),
-    )
-
-
-def _write_methods(
-    pages: Pages,
-    results: Results,
-    sections: Sequence[Section],
-    rows: Sequence[Row],
-    methods: Mapping[str, type[Method]],
-) -> dict[str, str]:
-    """The pages of all methods; their titles by name.
-
-    A method has the title that a ranking gives it, else that of its class, else that of its row in a table.
-    """
-    titles = {row["method"]: row["title"] for row in reversed(rows) if row["usual"]}
-    titles |= {name: cls.title for name, cls in methods.items()}
-    for section in reversed(sections):
-        if section.ranking:
-            ranks = section.ranking.ranks
-            titles |= dict(zip(ranks["method"], ranks["title"], strict=True))
-    rows_by_method = rows_by(rows, "method")
-    names = sorted({*methods, *results.runs["method"], *rows_by_method})
-    descriptions = {name: about(name, methods, titles.get(name, "")) for name in names}
-    for name, description in descriptions.items():
-        pages.write(
-            method_page(name),
-            "method.html.j2",
-            method=description,
-            base=descriptions.get(description.preset_of),
-            rows=rows_by_method.get(name, []),
-        )
-    return {name: description.title for name, description in descriptions.items()}
+    boards = rows_by(board_rows(study, results, ranking), "dataset")
+    return {
+        "about": study,
+        "study": study.name,
+        "title": study.title,
+        "sentences": score.headline(ranking, verdicts),
+        "ranking": ranking,
+        "boards": boards,
+        "counts": counts.loc[:, counts.any()],
+        "measured": sum(coverage(board)[0] for board in boards.values()),
+    }
 
 
 def _boards_by_run(rows: Iterable[Row]) -> dict[str, list[dict[str, str]]]:
     """Spec hash -> the rows that a run stands in, main tables first."""
-    boards: dict[str, list[dict[str, str]]] = defaultdict(list)
+    boards = defaultdict(list)
     for row in sorted(rows, key=lambda row: not row["usual"]):
-        board = {
-            "address": f"{row['board']}#{row['anchor']}",
-            "title": f"{row['study_title']}: {row['where']}",
-            "stage": row["stage"],
-            "rule": row["rule"],
-        }
-        for run in row["runs"]:
-            boards[run.spec_hash].append(board)
+        address, title = f"{row['board']}#{row['anchor']}", f"{row['study_title']}: {row['where']}"
+        board = {"address": address, "title": title, "stage": row["stage"], "rule": row["rule"]}
+        for run in row["links"]:
+            boards[run["spec_hash"]].append(board)
     return boards
+
+
+def shown_cells(study: Study, results: Results) -> pd.DataFrame:
+    """The cells of a study's main tables and of its experiments with runs, with columns of their places."""
+    places = results.places.set_index("place")
+    cells = results.cells[results.cells["study"] == study.name]
+    cells = cells.join(places[["column_number", "inner", "line_object", "reads", "main"]], on="place")
+    has_runs = (cells["runs"] > 0).groupby(cells["document"]).transform("any")
+    return cells[cells["main"] | has_runs]
+
+
+def board_rows(study: Study, results: Results, ranking: Ranking | None) -> list[Row]:
+    """The rows of a study's boards: each beside its table's first comparison, read by its first measure of
+    accuracy.
+
+    Main tables come first, then experiments. In each table the rows are by column, point, settings (default,
+    tuned, others) and measured mean, the best first; cells without numbers come last. New columns:
+
+    usual           of a table that compares methods, in its usual settings
+    title, heading  of the line, and of its table
+    group           its group of ties
+    links           seed, spec_hash and state of each of its runs
+    board, anchor   its page, and its name there
+    """
+    cells = shown_cells(study, results)
+    documents = {document.name: document for document in study.experiments}
+    has_runs = (cells["runs"] > 0).groupby([cells["document"], cells["column_number"]]).transform("any")
+    is_accuracy = cells["measure_number"].map(lambda number: results.measures[number].metric == ACCURACY)
+    rows = cells[(cells["main"] | has_runs) & is_accuracy & (cells["comparison_number"] == 0)]
+    rows = rows[rows["position"] == rows.groupby("document")["position"].transform("min")]
+    rows = rows.assign(
+        study_title=study.title,
+        usual=rows["usual"] & rows["document"].map(lambda name: documents[name].competes),
+        title=rows["line_object"].map(lambda line: line.title).where(rows["main"], rows["line"]),
+        heading=rows["table"].where(rows["main"], rows["document"].map(lambda name: documents[name].title)),
+        document_number=rows["document"].map(list(documents).index),
+        kind=rows["tuning"].map({DEFAULT: 0, TUNED: 1}).fillna(2),
+        inner=rows["inner"].where(~rows["main"], 0),  # a main table has no points
+        is_empty=rows["n"] == 0,
+        loss=-rows["mean"],
+    )
+    order = ["document_number", "column_number", "inner", "kind", "is_empty", "loss"]
+    rows = rows.sort_values(order, kind="stable", ignore_index=True)
+    groups = ranking.cells.set_index("place")["group"].dropna().to_dict() if ranking else {}
+    members = results.members[results.members["place"].isin(rows["place"])]
+    members = members.sort_values(["seed", "spec_hash"])
+    links = rows_by(records(members[["place", "seed", "spec_hash", "state"]]), "place")
+    pages = rows["dataset"].map(lambda dataset: board_page(study.name, dataset))
+    numbers = (rows.groupby("dataset").cumcount() + 1).astype(str)
+    rows = rows.assign(
+        group=pd.array([groups.get(place) for place in rows["place"]], "Int64"),
+        links=rows["place"].map(lambda place: links[place]),
+        board=pages,
+        anchor=pages.map(lambda page: Path(page).stem) + "-" + numbers,
+        where=rows["dataset"].map(dataset_title) + " · " + rows["heading"],
+    )
+    return records(with_pictures(rows))
+
+
+def with_pictures(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with ``axis_low`` and ``axis_high``, the ends of the axis that a task's rows share, and where
+    numbers stand on it in percent of its width; what lies beyond an end stands at it.
+
+    The axis spans the means that lie no further from their middle half than one and a half times its width.
+    """
+    rows = rows.assign(axis_low=0.0, axis_high=100.0)
+    for _, task in rows.groupby(["heading", "scenario", "clients", "point"]):
+        means = pd.concat([task["mean"], task["published_mean"]]).dropna()
+        if len(means):
+            lower, upper = means.quantile([0.25, 0.75])
+            reach = 1.5 * max(upper - lower, 1.0)
+            usual_means = means[means.between(lower - reach, upper + reach)]
+            rows.loc[task.index, "axis_low"] = usual_means.min() - 1
+            rows.loc[task.index, "axis_high"] = usual_means.max() + 1
+    low, high = (rows[end].where(rows["n"] >= LEAST_RUNS) for end in ("low", "high"))
+    std = rows["published_std"].fillna(0.0)
+    for name, numbers in {
+        "at_mean": rows["mean"],
+        "at_low": low,
+        "at_high": high,
+        "at_published": rows["published_mean"],
+        "at_published_low": rows["published_mean"] - std,
+        "at_published_high": rows["published_mean"] + std,
+    }.items():
+        share = (numbers - rows["axis_low"]) / (rows["axis_high"] - rows["axis_low"])
+        rows[name] = (100 * share.clip(0, 1)).round(1)
+    return rows
+
+
+def rows_by(rows: Iterable[Row], *names: str) -> dict[Any, list[Row]]:
+    """The rows by their value of a column, or their values of several."""
+    found = defaultdict(list)
+    for row in rows:
+        values = tuple(row[name] for name in names)
+        found[values if len(names) > 1 else values[0]].append(row)
+    return found
+
+
+def dataset_title(name: str) -> str:
+    """A data set's own title, the same on every page; its name where it is not installed."""
+    kind = DATASETS.all().get(name)
+    return kind.title if kind else name
+
+
+def coverage(rows: Sequence[Row]) -> tuple[int, int, list[tuple[str, int]]]:
+    """Of a board's rows in main tables and usual settings: how many have numbers, how many there are, and
+    what became of the others.
+    """
+    usual_rows = [row for row in rows if row["usual"]]
+    missing = Counter(row["verdict"] for row in usual_rows if not row["n"])
+    return len(usual_rows) - missing.total(), len(usual_rows), sorted(missing.items())
+
+
+def guests(study: Study, results: Results, suite: Collection[str]) -> set[str]:
+    """Methods beyond the study's rows and the suite that compete.
+
+    All their bundles must be verified, each by a run of the method that was made again: otherwise runs of
+    other methods would have verified it.
+    """
+    competing = {experiment.name for experiment in study.experiments if experiment.competes}
+    own_methods = {*suite, *(line.method for line in study.lines)}
+    cells = results.cells[(results.cells["study"] == study.name) & results.cells["document"].isin(competing)]
+    members = results.members
+    others = members[members["place"].isin(cells["place"]) & ~members["method"].isin(own_methods)]
+    waiting = {
+        method
+        for (method, bundle), runs in parts_of(others, ["method", "bundle"])
+        if bundle and not ((runs["bundle_state"] == "verified").all() and runs["bundle_sampled"].any())
+    }
+    return {*others["method"]} - waiting
+
+
+LINKS = {"studies": "Studies", "methods": "Methods", "datasets": "Data sets"}
+VALUES = {
+    "site": "leaderboard",
+    "links": {f"{folder.INDEX}#{place}": title for place, title in LINKS.items()},
+    "files": ["data/cells.csv"],
+    "board_page": board_page,
+    "dataset_page": dataset_page,
+    "method_page": method_page,
+    "run_page": folder.run_page,
+    "coverage": coverage,
+    "dataset_title": dataset_title,
+    "with_std": with_std,
+}
+"""What all templates of a leaderboard know."""

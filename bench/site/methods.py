@@ -15,9 +15,10 @@ from bench.hyper import hyper_parameters
 
 NOT_HERE = "This method is not installed here: nothing is known of it but its runs."
 
-_markdown = MarkdownIt("zero", {"html": False}).enable(
+MARKDOWN = MarkdownIt("zero", {"html": False}).enable(
     ["list", "backticks", "code", "fence", "blockquote", "emphasis"]
 )
+"""Renders docstrings, of which no word becomes markup."""
 
 
 class MethodDescription(NamedTuple):
@@ -47,12 +48,7 @@ def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> Me
         cls.reference,
         bases[0].name if bases else "",
         tuple(cls.families),
-        Markup("").join(map(html, docs)),
+        Markup("".join(map(MARKDOWN.render, docs))),
         " ".join(docs[0].split("\n\n")[0].split()) if docs else cls.title,
         hyper_parameters(cls.Hyper),
     )
-
-
-def html(docstring: str) -> Markup:
-    """The description in a docstring that was cleaned of its indentation; no word of it becomes markup."""
-    return Markup(_markdown.render(docstring))

@@ -1,7 +1,6 @@
 """Single runs as records for the page of a run, in files that the page loads one at a time.
 
-A file holds the runs whose spec hashes begin alike: a call with JSON, deflated and in Base64, which needs no
-escapes.
+A file holds the runs whose spec hashes begin alike: a call with JSON, deflated and in Base64.
 """
 
 from __future__ import annotations
@@ -22,23 +21,11 @@ from bench.spec import RunSpec
 from bench.store.tables import Tables
 from bench.studies.members import client_rows
 
-LEVEL = 4
-"""Of compression: the next ones take twice and three times as long for files that are a tenth smaller."""
-
-STORED = [
-    *("state", "reason", "origin", "bundle", "bundle_state"),
-    *("partition_hash", "environment_id", "started", "device"),
-    *("code_version", "source_hash", "method_numerics", "engine_numerics"),
-    *("seconds_total", "seconds_client", "seconds_server", "seconds_evaluation"),
-    *("peak_memory", "bytes_up", "bytes_down"),
-]
-"""Columns of ``bench.runs()`` that a record has."""
-
 
 def write(
     source: Tables, folder: Path, titles: Mapping[str, str], boards: Mapping[str, Sequence[Mapping[str, str]]]
-) -> int:
-    """Write ``runs-00.js``, ... with every run of the source by its spec hash; the number of runs.
+) -> None:
+    """Write ``runs-00.js``, ... with every run of the source by its spec hash.
 
     ``titles`` are the methods' titles by name, ``boards`` by spec hash the rows that a run stands in: their
     ``address`` and ``title``, and the ``stage`` and ``rule`` that they are read at.
@@ -49,11 +36,12 @@ def write(
     # Results of a sixteenth of the runs are in memory at a time.
     for _, block in runs.groupby(runs["spec_hash"].str[:1]):
         results = _results(source, block.loc[block["state"] == "done", "id"].tolist())
-        stored = json.loads(block[STORED].to_json(orient="records", date_format="iso", date_unit="s"))
+        stored = json.loads(block.to_json(orient="records", date_format="iso", date_unit="s"))
         shards: dict[str, dict[str, Any]] = defaultdict(dict)
         for run, record in zip(rows_of(block), stored, strict=True):
             shards[run.spec_hash[:2]][run.spec_hash] = record | {
                 "spec": json.loads(run.spec),
+                "environment": descriptions.get(run.environment_id),
                 "command": command(RunSpec.model_validate_json(run.spec)),
                 "title": titles[run.method],
                 "page": method_page(run.method),
@@ -62,13 +50,10 @@ def write(
                 "results": results.get(run.id, ()),
             }
         for first, records in shards.items():
-            known = {record["environment_id"] for record in records.values()} - {None}
-            content = {"runs": records, "environments": {name: descriptions[name] for name in sorted(known)}}
-            text = json.dumps(content, allow_nan=False, separators=(",", ":"))
-            blob = base64.b64encode(zlib.compress(text.encode(), LEVEL)).decode()
+            text = json.dumps(records, allow_nan=False, separators=(",", ":"))
+            blob = base64.b64encode(zlib.compress(text.encode(), 4)).decode()
             path = folder / f"runs-{first}.js"
             path.write_text(f'benchRuns("{blob}");\n', encoding="ascii", newline="\n")
-    return len(runs)
 
 
 def _results(source: Tables, runs: list[int]) -> dict[int, list[list[Any]]]:

@@ -33,8 +33,8 @@ class Pages:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
-        looks = {"grades": GRADES, "words": {**GRADES, **ANSWERS}, "grade_look": grade_look}
-        self.templates.globals.update(looks, records=records, version=__version__, **values)
+        self.templates.globals.update(grades=GRADES, words={**GRADES, **ANSWERS}, grade_look=grade_look)
+        self.templates.globals.update(records=records, version=__version__, **values)
         (folder / "assets").mkdir()
         for name in ("logo.svg", "site.css", *assets):
             (folder / "assets" / name).write_bytes((ASSETS / name).read_bytes())

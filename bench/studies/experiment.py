@@ -21,7 +21,7 @@ from bench.studies.claims import read_claims
 from bench.studies.measures import MEASURES, Measure, NamedMeasure
 from bench.studies.settings import Column, Reading, Settings, settings_of
 
-Figure = Literal["lines", "convergence", "differences", "collaboration", "points", "epochs"]
+Figure = Literal["lines", "convergence", "differences", "points"]
 """What an experiment may have drawn; ``bench.figures.charts`` says how."""
 
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import pandas as pd
-
 from bench.grids.grid import PARTITION_SEED
 from bench.spec import RunSpec
 
@@ -59,9 +57,3 @@ def difference_text(settings: Settings, reference: Settings) -> str:
             text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
             parts.append(f"{key}={text}")
     return ";".join(parts)
-
-
-def epochs_at(settings: Settings, rows: pd.Series[int]) -> pd.Series[float]:
-    """Local epochs trained at rows of a run's curves, which count from 1; those of a warm-up are counted."""
-    step = 1 if settings["protocol.evaluate"] == "epoch" else int(settings["protocol.local_epochs"])
-    return (int(settings.get("method.warm_up_epochs", 0)) + step * rows).astype(float)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from bench.studies.measures import TEST, Measure
 from bench.studies.members import Members
-from bench.studies.settings import Reading, epochs_at
+from bench.studies.settings import Reading
 
 SHARE = 0.9
 """The share of Local's accuracy at which a method counts as near it."""
@@ -24,7 +24,9 @@ def _epochs_to_level(members: Members) -> pd.Series[float]:
     rows.update(reached)
     epochs = pd.Series(np.nan, members.rows.index)
     for place, part in rows.groupby(members.rows["place"].reindex(rows.index)):
-        epochs[part.index] = epochs_at(members.settings[place], part)
+        settings = members.settings[place]
+        step = 1 if settings["protocol.evaluate"] == "epoch" else int(settings["protocol.local_epochs"])
+        epochs[part.index] = int(settings.get("method.warm_up_epochs", 0)) + step * part
     return epochs.dropna()
 
 

@@ -44,3 +44,10 @@ def broken(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
     assert broken(page) == []
+
+
+def test_every_module_that_the_map_names_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`((?:bench|tests)/[\w/]+\.py)`", text))
+    assert len(names) > 15
+    assert {name for name in names if not (ROOT / name).is_file()} == set()

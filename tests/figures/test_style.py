@@ -43,7 +43,6 @@ def test_of_lines_of_one_method_the_plainest_has_its_look_and_every_other_one_of
     assert looks[lines[1]].colour == style.BASELINE
     assert [line for line in lines if looks[line].colour == style.PROPOSED] == [lines[3]]
     assert len(set(looks.values())) == len(lines)
-    assert looks[lines[2]].colour not in {looks[line].colour for line in lines[4:9]}
 
 
 def test_signs_that_the_usual_font_lacks_are_in_another_that_is_installed() -> None:

@@ -104,7 +104,7 @@ def board(site: Path) -> dict[tuple[int, str], dict[str, str]]:
 
 
 def loaded(path: Path) -> dict[str, Any]:
-    """What a file of runs holds: runs by spec hash, and environments."""
+    """What a file of runs holds: runs by spec hash."""
     packed = path.read_text(encoding="ascii").split('"')[1]
     found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(packed)))
     return found

@@ -77,7 +77,7 @@ def visit(tab: Tab, site: Path, page: str) -> None:
     tab.goto("about:blank")
     tab.goto(address(site, page))
     if page.startswith(BOARD):
-        tab.wait_for_selector("#find:not([hidden])")
+        tab.wait_for_selector("#board thead button")
     if page.startswith("run.html"):
         tab.wait_for_selector("text=Make it again")
 
@@ -132,17 +132,6 @@ def test_a_column_sorts_within_each_ranking(site: Path, tab: Tab) -> None:
         ordered = [task[::-1] if direction == "descending" else task for task in tasks]
         ten, twenty = ([f"{value:.2f}" for value in task] for task in ordered)
         assert texts == [*ten, "–", "–", *twenty, "–", "–", "–"]  # none comes last in either direction
-
-
-def test_words_find_rows(site: Path, tab: Tab) -> None:
-    visit(tab, site, BOARD)
-    tab.get_by_text("11 of 11 rows").wait_for()
-    tab.get_by_label("Find").fill("20 clients not run")
-    tab.get_by_text("3 of 11 rows").wait_for()
-    assert sorted(shown(tab, 1)) == ["FedPer", "FedProx", "FedSheafHN"]
-    tab.get_by_label("Find").fill("PROX  20 clients")
-    tab.get_by_text("1 of 11 rows").wait_for()
-    assert shown(tab, 1) == ["FedProx"]
 
 
 def test_the_board_can_be_used_by_keyboard(site: Path, tab: Tab) -> None:
@@ -206,7 +195,6 @@ def test_hostile_texts_are_texts(site: Path, tab: Tab) -> None:
 @pytest.mark.parametrize(("tab", "fits"), [(NARROW, False), (WIDE, True)], indirect=["tab"])
 def test_a_board_fits_its_screen(site: Path, tab: Tab, fits: bool) -> None:
     visit(tab, site, BOARD)
-    assert tab.get_by_label("Find").is_visible()
     region = "document.querySelector('[aria-label=Leaderboard]')"
     assert tab.evaluate(f"{region}.scrollWidth == {region}.clientWidth") == fits
     head = tab.locator("#board tr.head th > *").first  # stays where the board moves sideways

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +72,6 @@ def test_a_study_begins_with_two_sentences_and_its_verdicts(built: Built, pages:
     (section,) = pages[INDEX].all("section")
     (headline,) = [paragraph["text"] for paragraph in parts(section, "p", css="headline")]
     assert headline == unbroken(part.sentences[:2])
-    assert len(re.findall(r"\.(?= |$)", headline)) == 2
-    assert not re.search("[;:]", headline)
     assert headline.startswith("Local has the highest mean")  # 71 against 61, 61.5 and 62
     cells = pd.read_csv(built[1] / "cells.csv")
     counts = cells.query("table in ('Table 1', 'Table 2') and n > 0 and published_mean == published_mean")
@@ -95,7 +92,6 @@ def test_captions_say_what_they_are_to_and_everything_else_is_folded(
         inside = article(pages, document.key)
         (caption,) = parts(inside, "div", css="caption")
         assert caption["text"].strip() == unbroken(document.caption)
-        assert 1 <= len(document.caption) <= 4
         folded = [item["text"] for item in parts(inside, "li") if "details" in item["inside"]]
         assert set(folded) == {unbroken([text]) for text in (*document.notes, *document.fine_print)}
     caption = article(pages, "toy_table1")["text"]

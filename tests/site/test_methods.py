@@ -44,7 +44,9 @@ def test_every_hyper_parameter_has_a_meaning() -> None:
 
 
 def test_docstrings_become_paragraphs_lists_and_code() -> None:
-    shown = methods.html("One ``a.b`` *line*.\n\n1. first x_ij,\n2. second: 1e-3 * best_val <b>.\n\n- a\n- b")
+    shown = methods.MARKDOWN.render(
+        "One ``a.b`` *line*.\n\n1. first x_ij,\n2. second: 1e-3 * best_val <b>.\n\n- a\n- b"
+    )
     assert shown.count("<p>") - shown.count("<li>") <= 1
     assert shown.count("<ol>") == shown.count("<ul>") == 1
     assert shown.count("<li>") == 4

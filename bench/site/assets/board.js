@@ -1,5 +1,5 @@
 "use strict";
-/* The site works without this file but for single runs. It sorts and searches boards. All text goes into the page as text, never as HTML. */
+/* The site works without this file but for single runs. It sorts boards. All text goes into the page as text, never as HTML. */
 (function () {
   function element(tag, attributes, ...children) {
     const made = document.createElement(tag);
@@ -7,8 +7,6 @@
     made.append(...children);
     return made;
   }
-
-  /* Boards ------------------------------------------------------------------------------------- */
 
   function board(table) {
     const heads = [...table.tHead.rows[0].cells];
@@ -38,28 +36,7 @@
       head.replaceChildren(button);
       button.addEventListener("click", () => sort(head, place));
     });
-
-    /* Show the rows that, with the head of their table, have every word. */
-    function find() {
-      const words = search.value.toLowerCase().split(/\s+/);
-      for (const body of table.tBodies) {
-        const [head, ...found] = body.rows;
-        for (const row of found) {
-          const text = (head.textContent + " " + row.textContent).toLowerCase();
-          row.hidden = !words.every((word) => text.includes(word));
-        }
-        body.hidden = found.every((row) => row.hidden);
-      }
-      const shown = rows.filter((row) => !row.hidden).length;
-      document.getElementById("count").textContent = shown + " of " + rows.length + " rows";
-    }
-    const search = document.getElementById("search");
-    search.addEventListener("input", find);
-    document.getElementById("find").hidden = false;
-    find();
   }
-
-  /* A run -------------------------------------------------------------------------------------- */
 
   let loaded = null;
   window.benchRuns = function (packed) {
@@ -68,8 +45,6 @@
   };
 
   const fixed = (value, digits) => (value === null ? "–" : Number(value).toFixed(digits));
-  const named = (split) => (split === "val" ? "validation" : split);
-  const paragraph = (text) => element("p", { class: "note" }, text);
 
   function table(label, heads, rows) {
     const cell = (value, place) => element(place ? "td" : "th", place ? { class: "number" } : { scope: "row" }, String(value));
@@ -89,16 +64,16 @@
     const shown = ([split, stage, rule]) => split === "test" && boards.some((board) => board.stage === stage && board.rule === rule);
     return [...results].sort((a, b) => shown(b) - shown(a)).map((row) => {
       const [split, stage, rule, ...numbers] = row;
-      return [(shown(row) ? "✓ " : "") + [stage, named(split), rule].join(", "), ...numbers.map((value) => fixed(value, 2))];
+      return [(shown(row) ? "✓ " : "") + [stage, split === "val" ? "validation" : split, rule].join(", "), ...numbers.map((value) => fixed(value, 2))];
     });
   }
 
-  function origin(run) {
-    if (!run.bundle) return run.origin ? "shipped: " + run.origin : "own";
-    return "bundle " + run.bundle + ": " + run.bundle_state;
+  function origin({ bundle, bundle_state, origin }) {
+    if (bundle) return "bundle " + bundle + ": " + bundle_state;
+    return origin ? "shipped: " + origin : "own";
   }
 
-  function show(hash, run, environments) {
+  function show(hash, run) {
     const root = document.body.dataset.root;
     const { spec } = run;
     const title = run.title + ": " + spec.dataset + ", " + spec.scenario + ", " + spec.clients + " clients, seed " + spec.seed;
@@ -113,7 +88,7 @@
       element("h2", {}, "Make it again"),
       element("pre", { tabindex: "0" }, run.command),
       element("h2", {}, "Results"),
-      ...(numbers.length ? [paragraph("Accuracy in percent by stage, split and selection rule; ✓: on a board. Std: sample standard deviation over clients."),
+      ...(numbers.length ? [element("p", { class: "note" }, "Accuracy in percent by stage, split and selection rule; ✓: on a board. Std: sample standard deviation over clients."),
         table("Results", ["Stage, split, rule", "Mean over clients", "Mean over samples", "Std", "Lowest"], numbers)]
         : [element("p", {}, "This run has no numbers.")]),
       element("h2", {}, "Costs"),
@@ -126,7 +101,7 @@
       element("h3", {}, "Spec"),
       element("pre", { tabindex: "0" }, JSON.stringify(spec, null, 1)),
       element("h3", {}, "Environment"),
-      element("pre", { tabindex: "0" }, run.environment_id === null ? "not known" : JSON.stringify(environments[run.environment_id], null, 1)));
+      element("pre", { tabindex: "0" }, run.environment === null ? "not known" : JSON.stringify(run.environment, null, 1)));
   }
 
   function runPage() {
@@ -137,9 +112,9 @@
       element("p", {}, "No run with the spec hash " + hash + " is in this leaderboard."));
     script.onload = async () => {
       script.remove();
-      const { runs, environments } = await loaded;
+      const runs = await loaded;
       if (location.hash.slice(1) !== hash) return;
-      if (Object.hasOwn(runs, hash)) show(hash, runs[hash], environments);
+      if (Object.hasOwn(runs, hash)) show(hash, runs[hash]);
       else missing();
     };
     script.onerror = missing;
