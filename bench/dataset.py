@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bench.data import Data, Family
-from bench.own_data import of_torch_geometric
+from bench.own_data import of_torch_geometric, say
 from bench.registry import Kind
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
@@ -65,10 +65,11 @@ class Dataset(ABC):
             RequestError: it is no graph with one kind of nodes and one label a node, or its numbers are not
                 plain (``bench.own_data``).
         """
-        graph = of_torch_geometric(data, whole)
+        graph, done = of_torch_geometric(data, whole)
 
         def load(self: Dataset, sources: Sources) -> Data:
             """The graph that was given."""
+            say(name, done)
             return graph
 
         members = {

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from bench.data import Graph
 from bench.dataset import PYG, Dataset
 from bench.errors import NoDataError, RequestError, unknown
-from bench.own_data import of_torch_geometric
+from bench.own_data import of_torch_geometric, say
 from bench.sources import Sources
 from bench.spec import ClientSettings, Protocol
 
@@ -68,9 +68,11 @@ class TorchGeometric(Dataset):
                 f"{self.name}: it has {len(found):,} graphs: expected one whose nodes are classified"
             )
         try:
-            return of_torch_geometric(found[0])
+            graph, done = of_torch_geometric(found[0])
         except RequestError as error:
             raise RequestError(f"{self.name}: {error}") from None
+        say(self.name, done)
+        return graph
 
 
 def read(kind: Callable[..., Any], part: str, folder: Path, download: bool) -> Any:

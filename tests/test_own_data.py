@@ -23,7 +23,7 @@ PATH = np.array([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
 
 
 def made(features: Any = X, labels: Any = (0, 1, 1, 0), edges: Any = PATH) -> Graph:
-    data = made_right(Graph(features, labels, edges, 0), "graph")
+    data, _ = made_right(Graph(features, labels, edges, 0), "graph")
     assert isinstance(data, Graph)
     return data
 
@@ -76,8 +76,28 @@ def test_labels_of_any_form_are_classes(labels: Any) -> None:
 
 
 def test_labels_that_are_right_keep_a_class_without_items() -> None:
-    data = made_right(Graph(X, np.array([0, 2, 2, 0]), PATH, 3), "graph")
-    assert (data.labels.tolist(), data.classes) == ([0, 2, 2, 0], 3)
+    data, done = made_right(Graph(X, np.array([0, 2, 2, 0]), PATH, 3), "graph")
+    assert (data.labels.tolist(), data.classes, done) == ([0, 2, 2, 0], 3, [])
+
+
+def test_what_was_done_is_said_with_its_count() -> None:
+    edges = np.array([[0, 1, 2, 2, 2], [1, 2, 3, 3, 2]])
+    _, done = made_right(
+        Graph(X.astype(np.float64), ["a", "b", "b", "a"], edges, 0),  # type: ignore[arg-type]
+        "graph",
+    )
+    text = "; ".join(done)
+    for part in ("float64", "a to b", "5 edges became 6"):
+        assert part in text
+
+
+def test_pixels_have_their_channels_first() -> None:
+    pixels = np.arange(2 * 4 * 5 * 3, dtype=np.uint8).reshape(2, 4, 5, 3)
+    data, done = made_right(Images(pixels, np.array([0, 1]), 2), "images")
+    assert isinstance(data, Images)
+    assert data.pixels.shape == (2, 3, 4, 5)
+    assert data.pixels[1, 2, 3, 4] == pixels[1, 3, 4, 2]
+    assert done
 
 
 PIXELS = np.zeros((2, 1, 4, 4), np.uint8)
@@ -106,7 +126,7 @@ def hypergraph(*lists: list[int]) -> Hypergraph:
         (graph(labels=[1, 1, 1, 1]), "one label"),
         (graph(labels=[[0, 1], [1, 1], [1, 0], [0, 1]]), "(4, 2)"),
         (graph(labels=np.array([0, 1, -1, 0]), classes=2), "expected labels of 0 to 1, got -1 to 1"),
-        (graph(labels=[0, 1, 1]), "expected one label for each of 4 items, got the shape (3,)"),
+        (graph(labels=[0, 1, 1]), "expected a label for every item, got 3 for 4"),
         (graph(edges=np.array([[0, 1, 2], [1, 2, 4]])), "edge 2 joins 2 and 4"),
         (graph(edges=np.array([[0, 1], [1, -1]])), "edge 1 joins"),
         (graph(edges=np.arange(9).reshape(3, 3)), "(3, 3)"),
@@ -117,8 +137,7 @@ def hypergraph(*lists: list[int]) -> Hypergraph:
         (hypergraph([0, 1], [3, 4]), "hyperedge 1 has a member outside 0 to 3"),
         (hypergraph([0, 1], [2, 3], [-1, 2]), "hyperedge 2 has a member outside 0 to 3"),
         (images(PIXELS.astype(np.float32)), "0 to 255 as uint8, got float32"),
-        (images(PIXELS.transpose(0, 2, 3, 1)), "got uint8 in the shape (2, 4, 4, 1)"),
-        (images(labels=[0, 1, 1]), "for each of 2 items, got the shape (3,)"),
+        (images(labels=[0, 1, 1]), "got 3 for 2"),
     ],
 )
 def test_what_is_not_plain_is_refused_with_the_first_place(data: Data, reason: str) -> None:
@@ -139,10 +158,11 @@ def graph_of_five() -> PyGData:
 
 
 def test_a_graph_of_torch_geometric_is_its_largest_component_or_all_of_it() -> None:
-    part = of_torch_geometric(graph_of_five())
+    part, done = of_torch_geometric(graph_of_five())
     assert part.edges.tolist() == [[0, 0, 1, 1, 2, 2], [1, 2, 0, 2, 0, 1]]
     assert part.labels.tolist() == [0, 1, 0]
-    assert len(of_torch_geometric(graph_of_five(), is_whole=True).labels) == 5
+    assert any("2 of 5 nodes" in text for text in done)
+    assert len(of_torch_geometric(graph_of_five(), is_whole=True)[0].labels) == 5
 
 
 def changed(**members: Any) -> PyGData:
@@ -155,8 +175,9 @@ def changed(**members: Any) -> PyGData:
 @pytest.mark.parametrize(
     ("data", "word"),
     [
-        (changed(y=None), "label"),
+        (changed(y=None), "labels"),
         (changed(x=None), "features"),
+        (changed(y=torch.tensor([1])), "a label for every item, got 1 for 5"),
         (changed(y=torch.ones(5, 3)), r"\(5, 3\)"),
         (HeteroData(), "kinds of nodes"),
     ],

@@ -11,7 +11,7 @@ from bench.data import Data, Images
 from bench.dataset import DATASETS, Dataset
 from bench.errors import RequestError
 from bench.federation.identity import data_checksum, features_checksum
-from bench.own_data import made_right
+from bench.own_data import made_right, say
 from bench.sources import Sources
 
 
@@ -35,9 +35,10 @@ def _prepare(dataset: type[Dataset], roots: tuple[Path, ...], download: bool) ->
     data = dataset().load(Sources(roots, download=download))
     if not dataset.__module__.startswith("bench."):
         try:
-            data = made_right(data, dataset.family)
+            data, done = made_right(data, dataset.family)
         except RequestError as error:
             raise RequestError(f"data set {dataset.name}: {error}") from None
+        say(dataset.name, done)
     features = features_checksum(data.pixels if isinstance(data, Images) else data.features)
     return Prepared(dataset, data, features, data_checksum(data, features))
 
