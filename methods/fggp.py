@@ -76,6 +76,7 @@ class FGGP(FedAvg):
     name = "fggp"
     title = "FGGP"
     reference = "Wan et al., AAAI 2024"
+    predicts_with = ("prototypes", "prototype_classes")
     families = ("graph",)
     client_models = ("gcn",)
     stage = "trained"

@@ -14,6 +14,7 @@ from rich.console import Console
 from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
+from bench.errors import RequestError
 from bench.runner.policy import Level
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def sweep(
     checkpoint_minutes: PositiveFloat = 10.0,
     rerun: Level | None = None,
     use_tuned: options.Flag = False,
+    save_models: options.Flag = False,
     dry_run: options.Flag = False,
     as_json: options.AsJson = False,
 ) -> int:
@@ -49,28 +51,36 @@ def sweep(
         timeout_seconds: How long a run may take; then it counts as failed.
         checkpoint_minutes: How often a run is saved; after a kill it goes on from there.
         use_tuned: Run every cell in its tuned configuration (bench tune); refused where one has none.
+        save_models: Keep the trained models under BENCH_HOME/models; done runs without models are made again.
         rerun: Redo exactly the runs that are stale, failed, or made by other sources (changed).
         dry_run: Print what is done, what would be run and what that costs, and run nothing.
     """
+    if save_models and machines.backend != "local":
+        raise RequestError("--save-models is for runs on this machine: it goes with --backend local")
     database, roots, home = db or paths.default_database(), paths.data_roots(data_root), paths.home()
 
     from bench.grids import expand, requested_grid
     from bench.resolve import parse_overrides
-    from bench.runner import display, plan, run
+    from bench.runner import display, execution, plan, run
     from bench.store.store import stored_runs
     from bench.tune.apply import tuned
 
     choice = filters.of_grid()
     runs = expand(requested_grid(grid, choice), choice, parse_overrides(settings))
     runs = tuned(runs) if use_tuned else runs
+    saving = None
+    if save_models:
+        from bench.model_files import Saving
+
+        saving = Saving(home / "models")
     rows = stored_runs(database)
-    steps = plan.make_plan(runs, rows, plan.data_at_hand(roots), rerun)
+    steps = plan.make_plan(runs, rows, plan.data_at_hand(roots), rerun, saving and saving.lacks)
     pool = run.opened_pool(machines, len(plan.to_run(steps)), home)
     if dry_run:
         _print_plan(steps, rows, pool.devices, as_json)
         return 0
     notes = console(errors=as_json)
-    sweep = run.Sweep(steps, database, roots, pool, display.Display(notes), home=home)
+    sweep = run.Sweep(steps, database, roots, pool, display.Display(notes), saving or execution.execute, home=home)
     sweep.minutes, sweep.timeout = checkpoint_minutes, timeout_seconds
     return make(sweep, rows, notes, as_json)
 

@@ -118,6 +118,7 @@ def run_state(run: Run) -> dict[str, Any]:
         "loss": run.loss,
         "clients": run.clients.state(),
         "first_message": [dict(run.first_message.model), dict(run.first_message.extras)],
+        "kept": run.kept.state() if run.kept else None,
         "attacked": run.attacker is not None and run.attacker.replaced,
     }
 
@@ -130,6 +131,8 @@ def apply_state(run: Run, state: dict[str, Any], attributes: dict[str, Any]) -> 
     run.own, run.loss = state["own"], state["loss"]
     run.tally.resume(state["tally"])
     run.clients.resume(state["clients"])
+    if run.kept is not None:
+        run.kept.resume(state["kept"])
     if run.attacker is not None:
         run.attacker.replaced = state["attacked"]
     run.first_message = Message(*state["first_message"])
@@ -220,7 +223,7 @@ class Checkpoint:
         If there is none, return None and leave ``run`` as it is. A file that cannot be read is an error.
         """
         state = self.load()
-        if state is None:
+        if state is None or (run.kept and not state["run"]["kept"]):
             return None
         apply_state(run, decode(state["run"], run.device), state["method"])
         return state["round"], state["seconds"]

@@ -174,6 +174,7 @@ class Tally:
     Attributes:
         samples: by split the numbers of items, int32 ``[clients]``.
         rows: by stage and rule the row that is selected so far, from 0, int64 ``[clients]``.
+        is_last: by stage and rule for which clients this row is the last one, bool ``[clients]``.
     """
 
     def __init__(self, samples: dict[str, Counts], metric: Metric = ACCURACY) -> None:
@@ -182,6 +183,7 @@ class Tally:
         self._counts: dict[str, list[Counts]] = {stage: [] for stage in STAGES}
         self._selections: dict[Key, Evaluation] = {}
         self.rows: dict[Key, Numbers] = {}
+        self.is_last: dict[Key, NDArray[np.bool_]] = {}
 
     def note(self, stage: str, evaluation: Evaluation) -> None:
         """Take in the next row of a stage."""
@@ -197,6 +199,7 @@ class Tally:
                 mask = self._is_better(rule, self._selections[key], evaluation)
                 self._selections[key].put(mask, evaluation.of(mask))
                 self.rows[key] = np.where(mask, row, self.rows[key])
+            self.is_last[key] = mask
 
     def _is_better(self, rule: str, selection: Evaluation, evaluation: Evaluation) -> NDArray[np.bool_]:
         """For which clients the rule selects the next row and not the row so far, as it would of all rows."""

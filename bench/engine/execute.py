@@ -8,6 +8,7 @@ import torch
 
 from bench.engine.checkpoint import Checkpoint
 from bench.engine.costs import peak_memory, reset_peak_memory, run_conditions
+from bench.engine.kept_models import KeptModels
 from bench.engine.newcomers import TRAINED_CLIENTS, arrive, held_out, last_shares, part
 from bench.engine.result import RunResult
 from bench.engine.run import Run
@@ -23,12 +24,14 @@ def run(
     device: str = "cpu",
     block_size: int | None = None,
     checkpoint: Checkpoint | None = None,
+    kept: KeptModels | None = None,
 ) -> RunResult:
     """Make the run of a spec.
 
-    With a ``checkpoint`` the run is saved now and then, and a saved state is taken up. A method that cannot
-    do what is asked ends as ``not_applicable``. A run whose numbers stop being finite ends as ``diverged``.
-    Other errors are raised.
+    With a ``checkpoint`` the run is saved now and then, and a saved state is taken up. ``kept`` receives
+    the trained models of the selected round. A method that cannot do what is asked ends as
+    ``not_applicable``. A run whose numbers stop being finite ends as ``diverged``. Other errors are
+    raised.
     """
     torch_device = torch.device(device)
     reset_peak_memory(torch_device)
@@ -39,7 +42,7 @@ def run(
         with run_conditions():
             start = time.perf_counter()
             there = part(federation, ~late) if spec.newcomers else federation
-            loop = Run(spec, there, device, block_size)
+            loop = Run(spec, there, device, block_size, kept=kept)
             first_round = 0
             saved = checkpoint.resume(loop) if checkpoint else None
             if saved is None:

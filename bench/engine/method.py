@@ -172,6 +172,8 @@ class Method:
         reads: the method whose runs this one reports another stage of.
         stage: the model that the method deploys, ``received`` or ``trained``.
         derived: names of attributes that are not saved with a run, since setting it up makes them again.
+        predicts_with: names of attributes that ``logits`` reads in addition to the models and that change
+            over rounds.
         round: the round that is running, set by the engine; -1 before the first round.
 
     An instance's attributes are the server's: hooks of clients cannot set them. They are saved with a run,
@@ -190,6 +192,7 @@ class Method:
     reads: ClassVar[str | None] = None
     stage: ClassVar[str] = "trained"
     derived: ClassVar[frozenset[str]] = frozenset()
+    predicts_with: ClassVar[tuple[str, ...]] = ()
 
     Hyper: ClassVar[type[HyperParameters]] = HyperParameters
 

@@ -19,6 +19,7 @@ from bench.engine.batch import Stack
 from bench.engine.clients import Clients
 from bench.engine.costs import Stopwatch
 from bench.engine.evaluation import Evaluation, Evaluator, Tally
+from bench.engine.kept_models import KeptModels
 from bench.engine.method import Message, Method, Task
 from bench.engine.methods import METHODS
 from bench.engine.stacks import replaced
@@ -89,6 +90,7 @@ class Run:
         device: str = "cpu",
         block_size: int | None = None,
         clients_type: type[Clients] = Clients,
+        kept: KeptModels | None = None,
     ) -> None:
         kind = METHODS.named(spec.method)
         check_applicable(kind, spec, federation)
@@ -111,6 +113,9 @@ class Run:
         self.tally = Tally(self.evaluator.samples, spec.protocol.metric)
         self.loss = np.full(spec.protocol.rounds, np.nan, np.float32)
         self.own: Stack = self.method.add_parameters(task.initial())
+        self.kept = kept
+        if kept is not None:
+            kept.begin(self.method, self.clients, self.evaluator, self.tally)
         self.first_message = Message()
 
     def warm_up(self) -> None:
@@ -184,6 +189,8 @@ class Run:
         if is_evaluated:
             for evaluation in list(epochs.values()) or [self._evaluated()]:
                 self.tally.note("trained", evaluation)
+        if self.kept is not None:
+            self.kept.note(round, self.own)
         with self.watch.part("server"):
             sent = {name: received[name] for name in upload.model if name in received}
             self.method.aggregate(participants, sent, upload)

@@ -15,6 +15,7 @@ import torch
 
 from bench.engine.checkpoint import Checkpoint
 from bench.engine.execute import run
+from bench.engine.kept_models import KeptModels
 from bench.engine.result import RunResult
 from bench.engine.run import default_block_size
 from bench.errors import NoDataError, RequestError
@@ -74,13 +75,14 @@ def _federation(key: FederationKey, roots: tuple[str, ...], file: Path | None, b
 def execute(
     order: Order,
     view: Callable[[Federation], Federation] = lambda federation: federation,
+    kept: KeptModels | None = None,
     run: Callable[..., RunResult] = run,
     build: Build = build,
 ) -> RunResult:
     """Execute an order's spec on a ``view`` of its federation, which is kept for the next ones.
 
-    Raises ``RequestError`` if the data make other clients here than the order says, and whatever ``build``
-    and ``run`` raise.
+    ``kept`` is given the run's trained models. Raises ``RequestError`` if the data make other clients here
+    than the order says, and whatever ``build`` and ``run`` raise.
     """
     spec, device = order.spec, torch.device(order.device)
     if parent_process() is not None:  # elsewhere the process is not the worker's own
@@ -101,7 +103,7 @@ def execute(
     if order.checkpoint is not None:  # what was saved otherwise differs in the last digits
         made_by = (federation.hash, code.source, torch.__version__, device.type, str(order.threads))
         checkpoint = Checkpoint(order.checkpoint, " ".join(made_by), order.minutes)
-    result = run(spec, federation, order.device, block_size, checkpoint)
+    result = run(spec, federation, order.device, block_size, checkpoint, kept)
     result.code = code
     return result
 

@@ -69,9 +69,10 @@ def make_plan(
     rows: Mapping[str, Stored],
     data_gap: Callable[[str], str],
     rerun: Level | None = None,
+    lacks_models: Callable[[RunSpec], bool] | None = None,
 ) -> list[Step]:
-    """Compare a grid's runs with what a database holds. To run is what is not settled or is stale;
-    with ``rerun`` exactly that level. ``data_gap``: why data are not at hand.
+    """Compare a grid's runs with what a database holds. To run is what is not settled or is stale, and what
+    is done and ``lacks_models``; with ``rerun`` exactly that level. ``data_gap``: why data are not at hand.
     """
     steps = []
     for run in runs:
@@ -79,8 +80,9 @@ def make_plan(
         status, reason = _status(run.spec, row, data_gap)
         is_settled = status in SETTLED
         is_changed = bool(row and is_settled and row.source_hash != fingerprint.of(run.spec).source)
+        is_wanted = not is_settled or bool(status == "done" and lacks_models and lacks_models(run.spec))
         levels = {"changed": is_changed, "failed": status in FAILURES, "stale": status == "stale"}
-        steps.append(Step(run, status, reason, row, is_changed, levels[rerun] if rerun else not is_settled))
+        steps.append(Step(run, status, reason, row, is_changed, levels[rerun] if rerun else is_wanted))
     return steps
 
 
