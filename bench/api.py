@@ -155,6 +155,7 @@ def compare(
     clients: int | None = None,
     scenario: str | None = None,
     seeds: Iterable[int] = (),
+    study: str | None = None,
     settings: Overrides | None = None,
     metric: Metric = ACCURACY,
     jobs: int | None = None,
@@ -178,7 +179,7 @@ def compare(
     choice = Filters(
         (dataset,), (scenario,) if scenario else (), (clients,) if clients else (), (), tuple(seeds)
     )
-    asked = comparison.asked(name, choice, settings or {})
+    asked = comparison.asked(name, choice, settings or {}, study)
     for finding in check(name):
         if finding.problem:
             raise RequestError(f"{name}: {finding.rule}: {finding.problem}")

@@ -66,17 +66,19 @@ class Asked(NamedTuple):
     runs: list[Planned]
 
 
-def asked(method: str, filters: Filters, overrides: Overrides) -> Asked:
-    """What to compare a method on: in the first study that has the data set of ``filters``; without one with
-    the methods of a paper on such data, in settings of one's own. A wrong name or override is a
-    ``RequestError``.
+def asked(method: str, filters: Filters, overrides: Overrides, study: str | None = None) -> Asked:
+    """What to compare a method on: in the study of that name or the first that has the data set of
+    ``filters``; where none has it with the methods of a paper on such data, in settings of one's own. A wrong
+    name or override is a ``RequestError``.
     """
     (dataset,) = filters.datasets
     rivals = RIVALS[DATASETS.named(dataset).family]
-    for name in [rivals, *STUDIES.all()]:
-        study = STUDIES.named(name)()
-        if grid := _grid_on(study, dataset, method):
-            return _in_study(study, method, grid, filters, overrides)
+    for name in [study] if study else [rivals, *STUDIES.all()]:
+        found = STUDIES.named(name)()
+        if grid := _grid_on(found, dataset, method):
+            return _in_study(found, method, grid, filters, overrides)
+    if study:
+        raise RequestError(f"study {study} compares no methods on {dataset}")
     return _without_study(STUDIES.named(rivals)(), method, filters, overrides)
 
 

@@ -62,6 +62,9 @@ def _section(model: type[BaseModel], defaults: Mapping[str, Any], section: str, 
 def _client_part(model: type[Part], section: str, clients: int, overrides: Overrides) -> Part | None:
     """An attack or newcomers; None where they are no clients."""
     part: Part = _section(model, {}, section, overrides)
+    given_keys = [key for key in overrides if key.startswith(f"{section}.")]
+    if given_keys and f"{section}.ratio" not in given_keys:
+        raise RequestError(f"{section}.ratio: expected beside {given_keys[0]}, which says nothing without it")
     if part.ratio == 0:
         return None
     if not 1 <= part.count(clients) < clients:

@@ -101,6 +101,7 @@ def test_methods_that_train_nothing_run_one_round() -> None:
             {"overrides": {"attack.ratio": 0.96}},
             ["attack.ratio: 0.96 of 10 clients is"],
         ),
+        ({"overrides": {"attack.tau": 5.0}}, ["attack.ratio: expected beside attack.tau"]),
         ({"overrides": {"newcomers.ratio": 0.2, "attack.ratio": 0.2}}, ["two experiments"]),
         (
             {"method": "fedsheafhn", "overrides": {"method.collaboration": "transformer"}},

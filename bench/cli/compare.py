@@ -26,6 +26,7 @@ def compare(
     scenario: options.Scenarios = (),
     clients: options.ClientCounts = (),
     seed: options.Seeds = (),
+    study: str | None = None,
     settings: options.Settings = (),
     out: Path = Path("report"),
     metric: options.ByMetric = "accuracy",
@@ -43,6 +44,8 @@ def compare(
     Args:
         file: A Python file with one class that extends bench.engine.method.Method.
         seed: These seeds, such as 0-4,7, in place of those of the study.
+        study: Study whose first grid with the data set gives the settings, such as fedpub; default: the first
+            study that has the data set.
         settings: A setting of your method, such as method.mu=0.1; may be given several times.
         out: Folder for the report.
     """
@@ -61,7 +64,7 @@ def compare(
     if more:
         raise RequestError(f"{file.name}: expected one method, got {', '.join([method, *more])}")
     choice = Filters((dataset,), scenario, clients, (), seed)
-    asked = comparison.asked(method, choice, parse_overrides(settings))
+    asked = comparison.asked(method, choice, parse_overrides(settings), study)
     if problems := [finding for finding in check(method) if finding.problem]:
         for finding in problems:
             say(f"mend: {finding.rule}: {finding.problem}")

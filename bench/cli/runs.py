@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
@@ -11,6 +12,7 @@ from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say, table
 from bench.engine.states import State
+from bench.errors import RequestError
 
 app = App(name="runs", help="List stored runs, show or delete them, and say what runs now.")
 
@@ -47,14 +49,16 @@ def list_runs(
 
 
 def _print_list(runs: list[dict[str, Any]]) -> None:
-    columns = ["id", "cell", "seed", "rounds", "state", "seconds", "test", "reason"]
+    columns = ["id", "cell", "seed", "apart", "rounds", "state", "seconds", "test", "reason"]
+    columns = [name for name in columns if name not in ("apart", "reason") or any(run[name] for run in runs)]
     rows = []
     for run in runs:
         cell = "/".join(str(run[name]) for name in ("dataset", "scenario", "clients", "method"))
         texts = run | {"cell": cell, "seconds": f"{run['seconds']:.1f}", "test": _percent(run["test"], "")}
         rows.append([texts[column] for column in columns])
     numbers = {"id", "seed", "rounds", "seconds", "test"}
-    console().print(table(columns, rows, numbers, numbers))
+    headings = [{"apart": "settings"}.get(name, name) for name in columns]
+    console().print(table(headings, rows, numbers, numbers))
 
 
 def _percent(value: float | None, missing: str = "-") -> str:
@@ -70,7 +74,13 @@ def delete_runs(
     yes: options.Flag = False,
     db: options.Database = None,
 ) -> int:
-    """Show stored runs of your own, and delete them with --yes; runs of imported bundles stay."""
+    """Show stored runs of your own, ask, and delete them; runs of imported bundles stay.
+
+    Args:
+        yes: Delete without asking.
+    """
+    from rich.prompt import Confirm
+
     from bench.resolve import parse_overrides
     from bench.runner import display
     from bench.runner.run_details import chosen_runs, run_list
@@ -81,12 +91,14 @@ def delete_runs(
         runs = chosen_runs(store, filters.columns, state, parse_overrides(settings))
     runs = runs[runs["bundle"] == ""]
     _print_list(run_list(runs))
-    if not yes:
-        say(f"{display.runs(len(runs))} to delete: --yes deletes them")
+    count = display.runs(len(runs))
+    if not yes and not sys.stdin.isatty():
+        raise RequestError(f"{count} to delete: expected --yes, since nobody can be asked here")
+    if not (yes or Confirm.ask(f"Delete {count}?", default=False)):
         return 1
     with open_store(database, create=True) as store:
         store.delete(runs["run"].tolist())
-    say(f"{display.runs(len(runs))} deleted")
+    say(f"{count} deleted")
     return 0
 
 

@@ -74,13 +74,15 @@ def sweep(
 
         saving = Saving(home / "models")
     rows = stored_runs(database)
-    steps = plan.make_plan(runs, rows, plan.data_at_hand(roots), rerun, saving and saving.lacks)
+    steps = plan.make_plan(runs, rows, plan.data_at_hand(roots), rerun, saving.lacks if saving else None)
     pool = run.opened_pool(machines, len(plan.to_run(steps)), home)
     if dry_run:
         _print_plan(steps, rows, pool.devices, as_json)
         return 0
     notes = console(errors=as_json)
-    sweep = run.Sweep(steps, database, roots, pool, display.Display(notes), saving or execution.execute, home=home)
+    sweep = run.Sweep(
+        steps, database, roots, pool, display.Display(notes), saving or execution.execute, home=home
+    )
     sweep.minutes, sweep.timeout = checkpoint_minutes, timeout_seconds
     return make(sweep, rows, notes, as_json)
 

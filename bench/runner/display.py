@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from bench import process
@@ -104,22 +105,48 @@ def line(step: Step, result: RunResult) -> str:
 
 
 class Display:
-    """Prints what a sweep of ``total`` runs says. Unless ``only_notes``, a run has one numbered line."""
+    """Prints what a sweep says; used as a context manager around it. Unless ``only_notes``, a run has one
+    numbered line and, in a terminal, a progress bar with the time left stands below the lines.
+    """
 
     def __init__(self, console: Console, only_notes: bool = False) -> None:
         self._console, self._only_notes = console, only_notes
-        self.total = self._done = 0
+        self._total = self._done = 0
+        columns = (
+            "runs",
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            "left",
+            TimeRemainingColumn(),
+        )
+        is_hidden = only_notes or not console.is_terminal
+        self._bar = Progress(*columns, console=console, transient=True, disable=is_hidden)
+        self._task = self._bar.add_task("runs", total=None)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
 
     def note(self, text: str) -> None:
         """Print a line."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
+    def started(self, total: int) -> None:
+        """Take how many runs are to be made."""
+        self._total = total
+        self._bar.update(self._task, total=total)
+
     def finished(self, step: Step, result: RunResult) -> None:
-        """Print the line of a run that has ended and is stored."""
+        """Print the line of a run that has ended and is stored, and advance the bar."""
         self._done += 1
+        self._bar.advance(self._task)
         if not self._only_notes:
-            number = str(self._done).rjust(len(str(self.total)))
-            self.note(f"[{number}/{self.total}] {line(step, result)}")
+            number = str(self._done).rjust(len(str(self._total)))
+            self.note(f"[{number}/{self._total}] {line(step, result)}")
 
 
 def status(url: str) -> str:

@@ -132,11 +132,12 @@ class Sweep:
         """Make the runs, and those that follow them."""
         self._store.refuse_other_clients(self._hashes, {step.spec.hash for step in steps})
         with (
+            self.display,
             heard_signals() as self._signals,
             Claims(self._store, self._stops_now) as self._claims,
             closing(self.pool),  # before the claims end
         ):
-            self.display.total = len(steps)
+            self.display.started(len(steps))
             for step in steps:
                 if problem := self._missing_data.get(step.spec.dataset):
                     self._save(step, RunResult("no_data", str(problem)))

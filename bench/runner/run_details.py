@@ -56,9 +56,19 @@ def chosen_runs(
 
 
 def run_list(runs: pd.DataFrame) -> list[dict[str, Any]]:
-    """Names, settings, state, seconds and test accuracy of some of ``chosen_runs``."""
+    """Names, settings, state, seconds and test accuracy of some of ``chosen_runs``. ``apart`` says in which
+    settings a run differs from others of its cell and seed.
+    """
+    runs = runs.assign(apart="")
+    has_others = runs.duplicated([*CELL, "seed"], keep=False)
+    for _, alike in runs[has_others].groupby([*CELL, "seed"]):
+        settings = pd.DataFrame(alike["settings"].tolist(), index=alike.index).map(json.dumps)
+        differing = settings.loc[:, settings.nunique() > 1]
+        for index, values in differing.iterrows():
+            runs.loc[index, "apart"] = " ".join(f"{key}={value}" for key, value in values.items())
     runs = runs.rename(columns={"run": "id", "seconds_total": "seconds"}).round({"seconds": 2, "test": 2})
-    return _records(runs[["id", *CELL, "seed", "settings", "rounds", "state", "reason", "seconds", "test"]])
+    names = ["id", *CELL, "seed", "settings", "apart", "rounds", "state", "reason", "seconds", "test"]
+    return _records(runs[names])
 
 
 def run_detail(store: Store, run_id: int) -> dict[str, Any]:

@@ -94,9 +94,14 @@ class Database:
             arguments = {"connect_timeout": CONNECT_SECONDS, "options": options}
             engine = create_engine(self._server, connect_args=arguments, pool_pre_ping=True, pool_size=2)
         else:
+            query = {"mode": "rwc" if write else "rw", "uri": "true"}
             if write:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-            query = {"mode": "rwc" if write else "rw", "uri": "true"}
+            # A file or folder without any write bit is meant to stay as it is, also where root could write.
+            elif not all(place.stat().st_mode & 0o222 for place in (self.path, self.path.parent)):
+                query["mode"] = "ro"
+                if not self.path.with_name(f"{self.path.name}-wal").exists():
+                    query["immutable"] = "1"
             url = URL.create("sqlite", database=f"file:{quote(str(self.path.absolute()))}", query=query)
             engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -71,13 +72,15 @@ def test_what_filters_leave(words: str, left: list[int], bench: Bench) -> None:
     assert runs == [RUNS[place] for place in left]
 
 
-def test_the_list_has_settings_and_can_be_filtered_by_them(bench: Bench) -> None:
+def test_the_list_says_what_tells_runs_of_a_cell_apart(bench: Bench) -> None:
     with open_store(paths.default_database(), create=True) as store:
         for dropout in (0.1, 0.9):
             changes = {"protocol.rounds": 1, "client.dropout": dropout}
             save(store, resolve("cora", "non-overlapping", 3, "local", 9, changes), done(3))
+    runs = json.loads(bench("runs list --json").out)
+    assert [run["apart"] for run in runs] == ["", "", "", "", "client.dropout=0.1", "client.dropout=0.9"]
     (run,) = json.loads(bench("runs list --json -m local --set client.dropout=0.9").out)
-    assert (run["settings"]["client.dropout"], run["seed"]) == (0.9, 9)
+    assert (run["settings"]["client.dropout"], run["seed"], run["apart"]) == (0.9, 9, "")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +88,7 @@ def test_the_list_has_settings_and_can_be_filtered_by_them(bench: Bench) -> None
     [("-m local", [2, 3]), ("--state no_data", [0, 1, 3]), ("--set protocol.rounds=1 --seed 1", [0, 2])],
 )
 def test_delete_takes_what_the_filters_leave(words: str, left: list[int], bench: Bench) -> None:
-    assert bench("runs delete", words).code == 1
+    assert bench("runs delete", words).refused  # nobody to ask
     assert len(json.loads(bench("runs list --json").out)) == len(RUNS)
     assert bench("runs delete --yes", words).code == 0
     runs = [(run["method"], run["seed"], run["state"]) for run in json.loads(bench("runs list --json").out)]
@@ -106,3 +109,17 @@ def test_what_no_run_has_is_refused_in_one_line(words: str, message: str, bench:
     ended = bench("runs", words)
     assert ended.refused
     assert message in ended.err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("safetensors") is None, reason="the extra 'models' is not installed")
+def test_a_done_run_without_models_is_made_again_for_them(tmp_path: Path, bench: Bench) -> None:
+    # The database has made-up runs on the clients of the default partition.
+    command = "sweep -d cora -k 3 -m fedper --set protocol.partition_seed=5 --set protocol.rounds=2 --jobs 1"
+    assert bench(command).code == 0
+    swept = bench(command, "--save-models")
+    assert swept.code == 0
+    assert "[1/1]" in swept.out
+    (folder,) = (tmp_path / "models").iterdir()
+    assert len(list(folder.iterdir())) == 3 + 1
+    assert "1 run: 1 done; nothing to run" in bench(command, "--save-models").out
