@@ -22,6 +22,7 @@ ELSEWHERE = {
     "methods/test_limits.py": "several methods: the simpler ones that they become, and their initial models",
     "nn/test_graph_models.py": "gcn2 and sage: against layers of torch-geometric",
     "nn/test_image_models.py": "cnn and resnet: against torch's own layers",
+    "site/test_boards.py": "the boards of bench/site/leaderboard.py",
     "site/test_browser.py": "the whole site in a real browser",
     "store/test_servers.py": "the store, claims and sweeps on a server",
     "runner/test_faults.py": "a sweep's processes, killed at every place",

@@ -56,7 +56,11 @@ def report(
             Drawings(os.cpu_count() or 1, pdf=pdf) as drawings,
         ):
             studies = with_data_studies(STUDIES.all(), filters.dataset, source.runs())
-            contents = write(compose(source, request, studies, drawings=drawings), out, drawings, stamp)
+            made = compose(source, request, studies, drawings=drawings)
+            names = {each.key for each in made.documents}
+            if document and document not in names:  # before anything is written
+                raise unknown("table", document, names)
+            contents = write(made, out, drawings, stamp)
     screen = console()
     if document:
         tables = folder.tables(out)

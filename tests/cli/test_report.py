@@ -28,7 +28,7 @@ def test_build_writes_the_site_of_a_database(bench: Bench, tmp_path: Path) -> No
     ("words", "said"),
     [
         ("leaderboard build --out {other}", "would replace thesis.tex"),
-        ("report --out {file}", "expected a folder"),
+        ("report --out {file}", "is no folder"),
         ("leaderboard build --out {new} --db sqlite:////nowhere/bench.db --own", "nowhere"),
         ("leaderboard build --ouT x", "--ouT"),
     ],

@@ -55,7 +55,7 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
         (f"-m majority {WHERE}", "nothing to tune: majority"),
         (f"-m local {WHERE} --trials 0", 'value "0" for --trials'),
         (f"-m local {WHERE} --seed 3 --seed 1000", "--seed expects"),
-        (f"-m local {WHERE} --set attack.ratio=0.4", "an attack"),
+        (f"-m local {WHERE} --set attack.ratio=0.4", "no variants or attacks"),
     ],
 )
 def test_a_wrong_request_writes_nothing(home: Path, bench: Bench, words: str, message: str) -> None:

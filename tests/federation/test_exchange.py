@@ -213,7 +213,6 @@ WRONG_OPTIONS = [
     (("-d", "toi", "-s", "non-overlapping"), "'toi'"),
     (("-d", "toy", "-s", "dirichlet0.1"), "images"),
     (("-d", "toy", "-s", "overlapping"), "multiple"),
-    ((*OPTIONS, "-k", "3"), "2 there, 3 here"),
 ]
 
 
@@ -281,9 +280,9 @@ def test_the_command_says_what_it_made_of_a_file(use_toy: Use, tmp_path: Path, c
     use_toy(random_graph(10))
     file = table(tmp_path / "own.csv", ROWS)
     with pytest.raises(SystemExit) as ended:
-        main(["data", "import", str(file), *OPTIONS, "--split", "30", "15", "30"])
+        main(["data", "import", str(file), *OPTIONS])
     assert ended.value.code == 0
     out = capsys.readouterr().out
     digest = install(file, named=TOY).federation.hash
     assert f"2 clients of toy, non-overlapping, with 3 to 4 items, hash {digest}" in out
-    assert "protocol.split=[30,15,30]" in out
+    assert "protocol.split=[40,30,30]" in out

@@ -186,9 +186,7 @@ def test_hostile_texts_are_texts(site: Path, tab: Tab) -> None:
     visit(tab, site, run_page(spec(TEN, EVIL, 0).hash))
     assert tab.locator("img").count() == 0
     line = tab.locator("pre").first.inner_text()
-    assert line.startswith(
-        f"BENCH_PLUGINS=FILE.py bench sweep -d cora -s non-overlapping -k 10 -m '{EVIL}' --seed 0 "
-    )
+    assert line.startswith(f"bench sweep -d cora -s non-overlapping -k 10 -m '{EVIL}' --seed 0 ")
     assert json.loads(tab.locator("pre").last.inner_text())["note"] == EVIL
 
 

@@ -50,7 +50,7 @@ def test_an_unchanged_report_is_not_made_again(
     made = out.stat().st_ino
     assert report(out) == 0
     assert capsys.readouterr().out == first
-    assert report(out, "--print", "toy/table1") == 0
+    assert report(out, "--print", "toy_table1") == 0
     assert "71.25 ± 0.35" in capsys.readouterr().out  # (71 + 71.5) / 2, deviation 0.5 / sqrt(2)
     assert report(out, "--print", "toy_reproduction") == 0
     text = capsys.readouterr().out
@@ -61,7 +61,7 @@ def test_an_unchanged_report_is_not_made_again(
     assert report(out) == 0
     assert (out / "cells.csv").is_file()
     store(home, {2: [90, 91]})
-    assert report(out, "--print", "toy/table1") == 0
+    assert report(out, "--print", "toy_table1") == 0
     assert "77.67 ± 11.12" in capsys.readouterr().out  # with 90.5
 
 
