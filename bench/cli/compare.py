@@ -36,16 +36,14 @@ def compare(
 ) -> int:
     """Check your own method, run what is missing of it, and say where it stands.
 
-    The other methods' results come with the suite or from your database; they are compared on the
-    same partitions, seeds and clients. Runs that your method's code made before it changed are made
-    again. On data that no study has, the methods of a study on such data are run first, with seeds
-    0-2. The whole report is written, too.
+    The other methods' results come with the suite or from your database, on the same partitions, seeds
+    and clients. Runs of your method's older code are made again. On data that no study has, the methods
+    of a study on such data are run first, with seeds 0-2. The whole report is written, too.
 
     Args:
         file: A Python file with one class that extends bench.engine.method.Method.
         seed: These seeds, such as 0-4,7, in place of those of the study.
-        study: Study whose first grid with the data set gives the settings, such as fedpub; default: the first
-            study that has the data set.
+        study: Study whose settings on the data set count, such as fedpub; default: the first that has it.
         settings: A setting of your method, such as method.mu=0.1; may be given several times.
         out: Folder for the report.
     """

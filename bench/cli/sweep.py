@@ -42,8 +42,7 @@ def sweep(
     """Run what is not done yet; the same command again goes on where it stopped.
 
     Without --grid, -d and -m say what to run: with 10 clients, in the data set's first scenario and with
-    seed 0, unless -k, -s and --seed say otherwise. With it they choose among the grid's runs, but for
-    --seed, which stands in place of the grid's.
+    seed 0, unless told otherwise. With it they choose among the grid's runs; --seed replaces the grid's.
 
     Args:
         grid: Name of a grid (bench grids lists them) or a TOML file.
@@ -79,10 +78,8 @@ def sweep(
     if dry_run:
         _print_plan(steps, rows, pool.devices, as_json)
         return 0
-    notes = console(errors=as_json)
-    sweep = run.Sweep(
-        steps, database, roots, pool, display.Display(notes), saving or execution.execute, home=home
-    )
+    notes, execute = console(errors=as_json), saving or execution.execute
+    sweep = run.Sweep(steps, database, roots, pool, display.Display(notes), execute, home=home)
     sweep.minutes, sweep.timeout = checkpoint_minutes, timeout_seconds
     return make(sweep, rows, notes, as_json)
 
