@@ -50,10 +50,7 @@ class Claim(Base):
 
 
 class RunningSweep(Base):
-    """What a sweep is at, for other processes; it lasts as long as a claim.
-
-    ``counts`` (JSON) has its ended runs by state; ``ends`` and ``unknown_times`` say nothing any more.
-    """
+    """What a sweep was at. Nothing writes or reads it any more; databases of this schema have it."""
 
     __tablename__ = "sweeps"
     owner: Mapped[str] = mapped_column(primary_key=True)

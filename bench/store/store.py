@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlalchemy import delete, exists, func, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 import bench
@@ -26,12 +26,10 @@ from bench.store.connect import Database, writing
 from bench.store.models import (
     AXES,
     Base,
-    Claim,
     Environment,
     ImportedBundle,
     Partition,
     Run,
-    RunningSweep,
     pack_array,
     pack_counts,
     spec_columns,
@@ -151,15 +149,6 @@ class Store(Tables):
                 name = run_name(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
                 clients = f"made on other clients ({old[:8]}) than there are now ({new[:8]})"
                 raise RequestError(f"{name} is stored, {clients}; use another --db")
-
-    def sweeps(self) -> list[tuple[RunningSweep, list[Claim]]]:
-        """Sweeps whose claims last, the oldest first, with their claims on runs that are not stored yet."""
-        is_stored = exists().where(Run.spec_hash == Claim.spec_hash, Run.started >= Claim.since)
-        with self._database.explained("read"), Session(self._engine) as session:
-            lasting = RunningSweep.until > clock(session)
-            rows = session.scalars(select(RunningSweep).where(lasting).order_by(RunningSweep.started)).all()
-            claims = session.scalars(select(Claim).where(~is_stored).order_by(Claim.since, Claim.run)).all()
-        return [(row, [claim for claim in claims if claim.owner == row.owner]) for row in rows]
 
     def save(self, spec: RunSpec, result: RunResult, provenance: Mapping[str, Any] | None = None) -> Stored:
         """Write a run with all that belongs to it in one transaction; returns what is stored now.
