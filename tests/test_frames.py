@@ -138,7 +138,7 @@ def test_frames_that_ship_are_read_where_nothing_is_the_user_s_own(
 @pytest.mark.slow
 def test_frames_that_ship_are_what_is_collected() -> None:
     with opened_results(None, own=False) as source:
-        collected = {**frames_of_studies(source), "runs": whole_frame("runs", source)}
+        collected = frames_of_studies(source)
     for name, rows in collected.items():
         shipped = pd.read_parquet(whole_frames.SHIPPED_FOLDER / f"{name}.parquet")
         pd.testing.assert_frame_equal(shipped, rows)  # else: make frames
