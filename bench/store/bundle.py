@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
@@ -22,7 +21,7 @@ from bench.spec import canonical_json, cell_of, sha256
 from bench.store.bundle_check import CURVE_SPLIT, MANIFEST, SCHEMAS, check_rows, refuse
 from bench.store.models import AXES
 from bench.store.store import RUN_VALUES, Stored
-from bench.store.tables import Tables, filter_runs, wanted_values
+from bench.store.tables import Tables, filter_runs
 
 FILES = {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS)}
 
@@ -96,17 +95,16 @@ class Bundle(Tables):
 
     def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
         """As ``Tables.table``; values are bit by bit those of the database."""
-        if name == "client_results":  # the largest file: no more of it is made a frame than is asked for
-            texts = {text: filters[text] for text in TEXTS if text in filters}
-            rows = filter_runs(_from_file(name, self._rows(name, **texts)), filters)
-            rows = rows.sort_values(["run_id", "client", *TEXTS], ignore_index=True)
-            return rows.astype(dict.fromkeys(TEXTS, "str"))
         if name not in self._tables:
             self._tables[name] = _from_file(name, self._rows(name))
-        return filter_runs(self._tables[name], filters)
+        rows = filter_runs(self._tables[name], filters)
+        if name != "client_results":
+            return rows
+        rows = rows.sort_values(["run_id", "client", *TEXTS], ignore_index=True)
+        return rows.astype(dict.fromkeys(TEXTS, "str"))
 
-    def _rows(self, name: str, **texts: Any) -> pd.DataFrame:
-        """The rows of a file with these texts; whole numbers are int64, as those of a database."""
+    def _rows(self, name: str) -> pd.DataFrame:
+        """The rows of a file; whole numbers are int64, as those of a database."""
         file = f"{name}.parquet"
         data = (self.folder / file).read_bytes()
         if sha256(data) != self._files[file].get("sha256"):
@@ -116,10 +114,7 @@ class Bundle(Tables):
             for field in SCHEMAS[name]
         ]
         try:
-            table = pq.ParquetFile(pa.BufferReader(data)).read()
-            for text, values in wanted_values(texts, TEXTS).items():
-                table = table.filter(pc.is_in(table[text], pa.array(values)))
-            table = table.cast(pa.schema(columns))
+            table = pq.ParquetFile(pa.BufferReader(data)).read().cast(pa.schema(columns))
             return pd.DataFrame(table.to_pandas())
         except (pa.ArrowException, OSError, ValueError) as error:
             refuse(self.folder, file, f"no Parquet file with the columns of the format: {error}")
