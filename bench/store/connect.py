@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -98,7 +99,10 @@ class Database:
             if write:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             # A file or folder without any write bit is meant to stay as it is, also where root could write.
-            elif not all(place.stat().st_mode & 0o222 for place in (self.path, self.path.parent)):
+            elif not all(
+                os.access(place, os.W_OK) and place.stat().st_mode & 0o222
+                for place in (self.path, self.path.parent)
+            ):
                 query["mode"] = "ro"
                 if not self.path.with_name(f"{self.path.name}-wal").exists():
                     query["immutable"] = "1"

@@ -143,6 +143,19 @@ def test_reading_changes_nothing_and_cannot_write(store: Store, tmp_path: Path) 
     assert (tmp_path / "bench.db").read_bytes() == before
 
 
+def test_a_database_in_a_folder_without_write_bits_is_read_and_nothing_is_left_there(tmp_path: Path) -> None:
+    file = tmp_path / "kept" / "bench.db"
+    with open_store(url_of(file), create=True) as store:
+        save(store, spec_of(), done())
+    file.chmod(0o444)
+    file.parent.chmod(0o555)
+    with open_store(url_of(file), create=False) as reader:
+        assert len(reader.runs()) == 1
+        left = list(file.parent.iterdir())
+    file.parent.chmod(0o755)
+    assert left == [file]
+
+
 def test_what_is_no_result_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     text = tmp_path / "notes.db"
     text.write_text("not a database, though long enough to hold a header")
