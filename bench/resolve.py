@@ -75,7 +75,14 @@ def _client_part(model: type[Part], section: str, clients: int, overrides: Overr
 
 def default_hyper(data: type[Dataset], kind: type[Method]) -> dict[str, Any]:
     """The hyper-parameters of a method on a data set of which nothing else is said."""
-    return {**kind.Hyper().model_dump(), **data.hyper.get(kind.reads or kind.name, {})}
+    return {**kind.Hyper().model_dump(), **data.hyper.get(run_of(kind), {})}
+
+
+def run_of(kind: type[Method]) -> str:
+    """The method whose runs hold a method's models: itself, or the base of which it shows another stage."""
+    own_names = {name for name in vars(kind) if not name.startswith("__")}
+    base_name = getattr(kind.__base__, "name", "")
+    return base_name if base_name and own_names == {"name", "title", "stage"} else kind.name
 
 
 def resolve(
@@ -95,20 +102,21 @@ def resolve(
     data = DATASETS.named(dataset)
     kind = METHODS.named(method)
     hyper = _section(kind.Hyper, default_hyper(data, kind), "method", overrides)
-    protocol = _section(Protocol, {**data.protocol.model_dump(), **kind.protocol}, "protocol", overrides)
+    if data.family in kind.families:  # elsewhere the run is not applicable
+        overrides = {**kind.settings, **overrides}
+    protocol = _section(Protocol, data.protocol.model_dump(), "protocol", overrides)
     if not kind.trains:
         protocol = protocol.model_copy(update={"rounds": 1})
     scenarios.find(scenario, dataset, data.family)
     check_split(protocol.split)
-    method_client = kind.client if data.family in kind.families else {}  # elsewhere the run is not applicable
-    settings = _section(ClientSettings, {**data.client.model_dump(), **method_client}, "client", overrides)
+    settings = _section(ClientSettings, data.client.model_dump(), "client", overrides)
     check_model(settings, dataset, data.family)
     try:
         spec = RunSpec(
             dataset=dataset,
             scenario=scenario,
             clients=clients,
-            method=kind.reads or kind.name,
+            method=run_of(kind),
             seed=seed,
             protocol=protocol,
             client=settings,

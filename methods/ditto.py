@@ -44,7 +44,7 @@ class Ditto(FedAvg):
     title = "Ditto"
     reference = "Li et al., ICML 2021"
     stage = "trained"
-    protocol: ClassVar[dict[str, str]] = {"initial": "common"}
+    settings: ClassVar[dict[str, str]] = {"protocol.initial": "common"}
 
     class Hyper(SampleWeights):
         mu: float = tunable(

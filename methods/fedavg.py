@@ -71,5 +71,4 @@ class FedAvgFT(FedAvg):
 
     name = "fedavg_ft"
     title = "FedAvg + fine-tuning"
-    reads = "fedavg"
     stage = "trained"

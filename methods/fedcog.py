@@ -50,7 +50,7 @@ class FedCog(FedAvg):
     title = "FedCog"
     reference = "Lei et al., TPDS 2023"
     families = ("graph",)
-    client: ClassVar[dict[str, str]] = {"model": "hgnn"}
+    settings: ClassVar[dict[str, str]] = {"client.model": "hgnn"}
 
     class Hyper(SampleWeights):
         knn: bool = Field(
@@ -157,7 +157,7 @@ class FedCogReleased(FedAvg):
     title = "FedCog (released code)"
     reference = FedCog.reference
     families = FedCog.families
-    client = FedCog.client
+    settings = FedCog.settings
     numerics = 2
 
     class Hyper(SampleWeights):

@@ -64,7 +64,7 @@ class FedCP(FedAvg):
     title = "FedCP"
     reference = "Zhang et al., KDD 2023"
     stage = "trained"
-    protocol: ClassVar[dict[str, str]] = {"initial": "common"}
+    settings: ClassVar[dict[str, str]] = {"protocol.initial": "common"}
 
     class Hyper(SampleWeights):
         strength: float = tunable(

@@ -32,7 +32,7 @@ class FedGCN0Hop(FedAvg):
     title = "FedGCN (0-hop)"
     reference = "Yao et al., NeurIPS 2023"
     families = ("graph",)
-    client: ClassVar[dict[str, str]] = {"model": "gcn2"}
+    settings: ClassVar[dict[str, str]] = {"client.model": "gcn2"}
     onboard = FedAvg.onboard
 
     Hyper = SampleWeights

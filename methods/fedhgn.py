@@ -56,7 +56,7 @@ class HypergraphLearning(Method, ABC):
 
     reference = "arXiv 2408.05160"
     families: ClassVar[tuple[Family, ...]] = ("hypergraph", "graph")
-    client: ClassVar[dict[str, str]] = {"model": "hgnn"}
+    settings: ClassVar[dict[str, str]] = {"client.model": "hgnn"}
 
     def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
         """Replace every client's features by its rows of Z."""

@@ -23,7 +23,7 @@ class FedPer(FedAvg):
     title = "FedPer"
     reference = "Arivazhagan et al., 2019"
     stage = "trained"
-    protocol: ClassVar[dict[str, str]] = {"initial": "common"}
+    settings: ClassVar[dict[str, str]] = {"protocol.initial": "common"}
     onboard = FedAvg.onboard
 
     def shared(self) -> Collection[str]:

@@ -58,5 +58,4 @@ class FedProxFT(FedProx):
 
     name = "fedprox_ft"
     title = "FedProx + fine-tuning"
-    reads = "fedprox"
     stage = "trained"

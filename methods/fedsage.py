@@ -35,7 +35,7 @@ class FedSage(FedAvg):
     title = "FedSage"
     reference = "Zhang et al., NeurIPS 2021"
     families = ("graph",)
-    client: ClassVar[dict[str, str]] = {"model": "sage"}
+    settings: ClassVar[dict[str, str]] = {"client.model": "sage"}
     onboard = FedAvg.onboard
 
     Hyper = SampleWeights

@@ -28,7 +28,7 @@ from bench.engine.run import Run
 from bench.errors import NotApplicableError
 from bench.federation.build import build
 from bench.federation.types import Federation
-from bench.resolve import resolve
+from bench.resolve import resolve, run_of
 from bench.spec import RunSpec
 
 TABLE = Path(__file__).with_name("bits.json")
@@ -50,7 +50,8 @@ def toy_spec(method: str, family: str, federation: Federation) -> RunSpec:
         client["model"] = "hgnn"
     if family == "images":
         client |= {"model": "cnn", "batch_size": 8, "optimizer": "sgd", "weight_decay": 0.0, "dropout": 0.0}
-    client |= METHODS.named(method).client
+    own = METHODS.named(method).settings
+    client |= {key.removeprefix("client."): value for key, value in own.items() if "client." in key}
     return make_spec(method, federation, client=client, rounds=ROUNDS)
 
 
@@ -62,7 +63,7 @@ def cases() -> Iterator[tuple[str, RunSpec, Federation]]:
         ("overlapping", 10): build("cora", "overlapping", 10, 123, (40.0, 30.0, 30.0), ()),
     }
     for method, kind in METHODS.all().items():
-        if kind.reads is not None:
+        if run_of(kind) != method:
             continue
         for family, federation in federations.items():
             if family in kind.families:

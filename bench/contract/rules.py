@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from inspect import Parameter, isfunction, signature
@@ -26,6 +26,8 @@ from bench.errors import NotApplicableError, first_problem
 from bench.federation.types import TEST, TRAIN, Federation
 from bench.spec import ClientSettings, Protocol
 
+SETTINGS: dict[str, type[BaseModel]] = {"protocol": Protocol, "client": ClientSettings}
+
 
 def describes_itself(subject: Subject) -> None:
     """It has a title, a docstring and a numerics version, and its settings exist and take its values."""
@@ -33,15 +35,16 @@ def describes_itself(subject: Subject) -> None:
     require(bool(kind.title), "give it a title, as tables shall print it")
     require(bool(kind.__doc__), "say in its docstring what it computes, and after which paper")
     require(kind.numerics >= 1, f"numerics is {kind.numerics}: start at 1, raise it when numbers change")
-    settings: list[tuple[str, type[BaseModel], Mapping[str, Any]]] = [
-        ("protocol", Protocol, kind.protocol),
-        ("client", ClientSettings, kind.client),
-    ]
+    settings: list[tuple[str, type[BaseModel], dict[str, Any]]] = []
+    for key, value in kind.settings.items():
+        section, _, name = key.partition(".")
+        require(section in SETTINGS, f"settings names '{key}': expected a key of {' or '.join(SETTINGS)}")
+        settings.append((section, SETTINGS[section], {name: value}))
     for name, values in kind.Hyper.search_space().items():
         settings += [("search", kind.Hyper, {name: value}) for value in values]
     for section, model, given in settings:
         try:
-            model.model_validate(dict(given))
+            model.model_validate(given)
         except ValidationError as error:
             raise Broken(first_problem(error, section, with_input=True)) from error
 
@@ -170,9 +173,8 @@ def received_model_stays(subject: Subject) -> None:
     def aggregating(participants: torch.Tensor, received: Stack, upload: Message) -> None:
         for name, value in loads[-1].items():
             if name in received:
-                require(
-                    torch.equal(received[name], value), f"{name} of the received model was changed in place"
-                )
+                is_same = torch.equal(received[name], value)
+                require(is_same, f"{name} of the received model was changed in place")
         kept = copied(loop.own)
         aggregate(participants, received, upload)
         for name, value in kept.items():
@@ -262,12 +264,8 @@ def order_of_clients_changes_nothing(subject: Subject) -> None:
     }
     order = [2, 0, 3, 1]
     for participation, prefix in ((1.0, ""), (0.5, "with half of the clients in a round, ")):
-        spec = subject.spec(
-            initial="common",
-            participation=participation,
-            client={"dropout": 0.0, **batch},
-            hyper=own_dropout,
-        )
+        client = {"dropout": 0.0, **batch}
+        spec = subject.spec(initial="common", participation=participation, client=client, hyper=own_dropout)
         straight_run = play(spec, subject.federation)
         reordered_run = finish(_Reordered(straight_run, subject.federation, order))
         gap = furthest({name: value[order] for name, value in straight_run.own.items()}, reordered_run.own)

@@ -88,16 +88,18 @@ class Subject:
         return replace(linked(federation), family=self.family)
 
     def spec(self, federation: Federation | None = None, **settings: Any) -> RunSpec:
-        """A short run of the method. ``client`` settings are added to the method's own.
+        """A short run of the method with ``client`` settings, which the method's own replace.
 
         A ``whole`` run does not shorten what precedes the first round.
         """
         fields = self.kind.Hyper.model_fields
         base = {} if settings.pop("whole", False) else SHORT
         hyper = {name: value for name, value in base.items() if name in fields} | settings.pop("hyper", {})
-        client = {"hidden": HIDDEN, **CLIENT[self.family], **self.kind.client, **settings.pop("client", {})}
-        settings = {"rounds": ROUNDS, **settings}
-        return make_spec(self.method, federation or self.federation, client=client, hyper=hyper, **settings)
+        client = {"hidden": HIDDEN, **CLIENT[self.family], **settings.pop("client", {})}
+        settings = {"rounds": ROUNDS, "client": client, "hyper": hyper, **settings}
+        spec = make_spec(self.method, federation or self.federation, **settings)
+        own = {key: value for key, value in self.kind.settings.items() if key.startswith("client.")}
+        return spec.with_settings(own)
 
     def play(self, block_size: int | None = None, **settings: Any) -> Run:
         """Make a short run, with all of its rounds."""

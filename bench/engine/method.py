@@ -163,14 +163,13 @@ class Method:
         reference: the paper.
         families: the families of data that the method runs on.
         client_models: the client models that it runs on; empty for any.
-        client: client settings that are part of the algorithm, such as a GraphSAGE. They replace the data
-            set's settings. A request replaces them.
-        protocol: settings of the protocol that are part of the algorithm, in the same way.
+        settings: settings that are part of the algorithm, such as ``{"client.model": "sage"}``. They replace
+            the data set's settings. A request replaces them.
         numerics: the version of the method's numbers. Raise it when a change alters them: older runs then
             show as stale.
         trains: False ends a run after one round.
-        reads: the method whose runs this one reports another stage of.
-        stage: the model that the method deploys, ``received`` or ``trained``.
+        stage: the model that the method deploys, ``received`` or ``trained``. A subclass that sets only a
+            name, a title and a stage shows this stage of its base's runs.
         derived: names of attributes that are not saved with a run, since setting it up makes them again.
         predicts_with: names of attributes that ``logits`` reads in addition to the models and that change
             over rounds.
@@ -185,11 +184,9 @@ class Method:
     reference: ClassVar[str] = ""
     families: ClassVar[tuple[Family, ...]] = FAMILIES
     client_models: ClassVar[tuple[str, ...]] = ()
-    client: ClassVar[Mapping[str, Any]] = {}
-    protocol: ClassVar[Mapping[str, Any]] = {}
+    settings: ClassVar[Mapping[str, Any]] = {}
     numerics: ClassVar[int] = 1
     trains: ClassVar[bool] = True
-    reads: ClassVar[str | None] = None
     stage: ClassVar[str] = "trained"
     derived: ClassVar[frozenset[str]] = frozenset()
     predicts_with: ClassVar[tuple[str, ...]] = ()
@@ -197,10 +194,10 @@ class Method:
     Hyper: ClassVar[type[HyperParameters]] = HyperParameters
 
     def __init_subclass__(cls) -> None:
-        """Refuse hooks of version 0.2.0. Nothing calls them now, which would change numbers in silence."""
+        """Refuse names of version 0.2.0. Nothing uses them now, which would change numbers in silence."""
         super().__init_subclass__()
-        for name in {"adapt", "warm_up", "enrol", "artefacts"} & vars(cls).keys():
-            raise TypeError(f"{cls.__name__}.{name}() is called no more: docs/extending.md has the hooks")
+        for name in {"adapt", "warm_up", "enrol", "artefacts", "client", "protocol"} & vars(cls).keys():
+            raise TypeError(f"{cls.__name__}.{name} is used no more: docs/extending.md has what is")
 
     def __init__(self, task: Task, hyper: HyperParameters) -> None:
         self.task = task

@@ -109,7 +109,7 @@ def search_space(spec: RunSpec) -> Space:
     client models that train on batches: those have none.
     """
     kind = METHODS.named(spec.method)
-    fixed_keys = {f"client.{name}" for name in kind.client}
+    fixed_keys = set(kind.settings)
     if spec.client.batch_size is not None:
         fixed_keys.add("client.dropout")
     space = {key: values for key, values in CLIENT.items() if key not in fixed_keys}

@@ -80,7 +80,7 @@ class ForgetsAnArgument(Own):
 class Misnames(Own):
     """A setting that is none."""
 
-    protocol: ClassVar[dict[str, object]] = {"rouds": 3}
+    settings: ClassVar[dict[str, object]] = {"protocol.rouds": 3}
 
 
 class SearchesTooFar(Own):

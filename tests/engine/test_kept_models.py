@@ -16,9 +16,10 @@ from bench.engine.method import Method
 from bench.engine.methods import METHODS
 from bench.engine.run import Run
 from bench.federation.types import SPLITS
+from bench.resolve import run_of
 from bench.selection import RULES
 
-TRAINING = sorted(name for name, kind in METHODS.all().items() if kind.trains and kind.reads is None)
+TRAINING = sorted(name for name, kind in METHODS.all().items() if kind.trains and run_of(kind) == name)
 QUICK = {name for name in TRAINING if METHODS.named(name).logits is not Method.logits} | {"fedavg"}
 CASES = [
     pytest.param(name, rule, marks=[] if name in QUICK and rule == "client_best_val" else pytest.mark.slow)

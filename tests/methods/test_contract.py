@@ -30,12 +30,13 @@ from bench.data import Family
 from bench.engine.execute import run
 from bench.engine.methods import METHODS
 from bench.federation.types import Federation
+from bench.resolve import run_of
 
 ONE_CLIENT = {"global_hgnn": "one client holds all nodes: it is refused where there are several"}
 CASES = [
     (name, family)
     for name, kind in sorted(METHODS.all().items())
-    if kind.reads is None and name not in ONE_CLIENT
+    if run_of(kind) == name and name not in ONE_CLIENT
     for family in families(kind)
 ]
 CHECKED = {name for name, _ in CASES}
