@@ -51,7 +51,7 @@ def words_of(shown: DocumentCells) -> tuple[tuple[str, ...], tuple[str, ...]]:
     fine_print += [*(study.remarks if experiment.competes else ()), *experiment.remarks]
     if any(measure.ranked for measure in measures):
         caption.append(PLACES)
-    if any(comparison.targets for comparison in experiment.comparisons):
+    if any(experiment.comparisons.values()):
         fine_print.append(f"{LEGEND} Margin: {study.margin:g} points.")
     return tuple(caption), tuple(fine_print)
 

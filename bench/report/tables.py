@@ -92,10 +92,10 @@ def views(shown: DocumentCells) -> list[Table]:
     """What was run, beside each of the published tables."""
     tables = []
     cells = shown.cells[shown.cells["primary"] & shown.cells["is_run_column"]]
-    for number, comparison in enumerate(shown.experiment.comparisons):
+    for number, (label, targets) in enumerate(shown.experiment.comparisons.items()):
         beside = cells[cells["comparison_number"] == number]
         if (beside["n"] > 0).any() or (number == 0 and len(beside)):
-            title = f"Measured beside {comparison.label}" if comparison.targets else "Measured"
+            title = f"Measured beside {label}" if targets else "Measured"
             tables.append(_table(shown, f"measured_{number}", title, beside))
     return tables
 

@@ -25,24 +25,8 @@ Figure = Literal["lines", "convergence", "differences", "points"]
 """What an experiment may have drawn; ``bench.figures.charts`` says how."""
 
 
-@dataclass(frozen=True)
-class Target:
-    """Published numbers: a table of a paper; ``label`` is its name here where that differs."""
-
-    paper: str
-    table: str
-    label: str = ""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What cells are set beside: of a cell's published values the first that ``targets`` print.
-
-    ``label`` names it in ``cells.csv``.
-    """
-
-    label: str
-    targets: tuple[Target, ...] = ()
+Targets = tuple[tuple[str, str], ...]
+"""Papers and tables of theirs: of a cell's published values the first that they print stands beside it."""
 
 
 class PlannedCell(NamedTuple):
@@ -66,8 +50,10 @@ class Experiment:
 
     name: str
     title: str
-    comparisons: Annotated[tuple[Comparison, ...], Field(min_length=1)]
-    """Cells stand beside the first, and again beside each further one that prints a value."""
+    comparisons: Annotated[Mapping[str, Targets], Field(min_length=1)]
+    """What cells are set beside, by its name in ``cells.csv``: cells stand beside the first, and again beside
+    each further one that prints a value.
+    """
     measures: tuple[NamedMeasure, ...] = ()  #: none: those of the study
     grid: str = ""  #: it plans the runs, which are known by their hashes
     main: bool = False

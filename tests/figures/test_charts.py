@@ -132,7 +132,7 @@ clients = [4, 6]
 
 [[tables]]
 title = "Toy table"
-comparisons = [{ label = "none" }]
+comparisons.none = []
 measures = ["accuracy"]
 ranked = true
 figures = ["convergence", "differences"]

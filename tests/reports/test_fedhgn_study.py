@@ -12,7 +12,7 @@ from study_cells import cells_of, figures_of, one, printed_beside, unrelated
 from bench.frames.graded_cells import collect
 from bench.reports.fedhgn import FedHGN
 from bench.spec import RunSpec
-from bench.studies.experiment import Comparison, Experiment, Target
+from bench.studies.experiment import Experiment
 from bench.studies.measures import TEST
 from bench.studies.published import published
 from bench.studies.settings import Column
@@ -134,7 +134,7 @@ def test_experiments_name_methods_and_data_sets_as_the_main_tables_do() -> None:
         simple = Experiment(
             name="simple",
             title="simple",
-            comparisons=(Comparison("simple", (Target("fedhgn", table),)),),
+            comparisons={"simple": (("fedhgn", table),)},
             grid="fedhgn_simple",
             measures=(TEST,),
             columns=(column,),

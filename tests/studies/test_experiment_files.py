@@ -52,7 +52,7 @@ set = { "protocol.rounds" = 7 }
 name = "models"
 title = "Two client models"
 ranked = true
-comparisons = [{ label = "Table 1", targets = [{ paper = "mine", table = "T" }] }]
+comparisons."Table 1" = [["mine", "T"]]
 measures = ["accuracy"]
 """
 
@@ -154,7 +154,7 @@ def test_a_reduced_experiment_is_compared_by_order_alone(tmp_path: Path) -> None
 
 
 COLUMNS = '[[columns]]\ndatasets = ["cora", "citeseer"]\nscenario = "non-overlapping"\nclients = 10'
-COMPARISONS = 'comparisons = [{ label = "Table 1", targets = [{ paper = "mine", table = "T" }] }]'
+COMPARISONS = 'comparisons."Table 1" = [["mine", "T"]]'
 
 
 @pytest.mark.parametrize(

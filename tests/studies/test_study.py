@@ -22,9 +22,9 @@ def test_a_study_names_methods_tables_and_lines_that_there_are(name: str) -> Non
     assert named - {""} | {line.runs for line in study.lines} <= methods
     titles = set(map(study.title_of, methods))
     for table in study.experiments:
-        for target in [target for one in table.comparisons for target in one.targets]:
-            printed = {value.table for value in published(target.paper, study.published)}
-            assert target.table in printed, table.name
+        for paper, name in [target for targets in table.comparisons.values() for target in targets]:
+            printed = {value.table for value in published(paper, study.published)}
+            assert name in printed, table.name
         titles |= {study.line_title(line) for line in (study.lines if table.main else table.lines)}
     tables = {table.name for table in study.experiments}
     for claim in [claim for claims in study.claims for claim in claims.claims]:
