@@ -10,11 +10,11 @@ import pandas as pd
 
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
-from bench.frames.graded_cells import Results
+from bench.frames.graded_cells import DocumentCells, Results
 from bench.frames.stored_runs import WHERE, rows_of
 from bench.frames.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS
 from bench.grids.grid import PARTITION_SEED
-from bench.report.document import Document, DocumentCells
+from bench.report.document import Document
 from bench.studies.settings import PER_SEED, Column, Settings
 from bench.studies.wording import AVERAGES, RULES, STAGES, ranges
 

@@ -7,13 +7,13 @@ import pandas as pd
 from bench.errors import unknown
 from bench.figures import charts
 from bench.figures.drawing import Drawings
-from bench.frames.graded_cells import Results, collect
+from bench.frames.graded_cells import Results, collect, document_cells
 from bench.frames.ranking import rank
 from bench.frames.stored_runs import UsualRuns
 from bench.metric_names import ACCURACY, TITLES
 from bench.report.claims import claim_document
 from bench.report.dataset_documents import dataset_document
-from bench.report.document import Document, DocumentCells, Part, Report
+from bench.report.document import Document, Part, Report
 from bench.report.ranking import ranking_document
 from bench.report.request import Request
 from bench.report.score import MEASURED, headline, judged_once, reproduction, verdict_counts
@@ -78,12 +78,12 @@ def _part(
     by_accuracy, is_whole, is_compared = results.metric == ACCURACY, not request.filters, False
     documents: list[Document | None] = []
     for experiment in study.experiments:
-        table = DocumentCells.of(study, experiment, cells, results)
+        table = document_cells(study, experiment, cells, results)
         is_run = table.cells["is_run_column"].any() and not request.only_main
         if table.cells.empty or not (experiment.main or is_run):
             continue
         # Drawings are begun before anything else: what follows takes long enough to draw many.
-        figures = tuple(charts.figures(results, study, experiment, table.cells)) if by_accuracy else ()
+        figures = tuple(charts.figures(table)) if by_accuracy else ()
         if drawings:
             for figure in figures:
                 drawings.begin(figure)

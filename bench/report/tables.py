@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 
 from bench.figures.panels import Figure
-from bench.frames.graded_cells import values_of
+from bench.frames.graded_cells import DocumentCells, values_of
 from bench.frames.stored_runs import rows_of
 from bench.frames.verdicts import AGREEING, NOT_COMPARABLE
 from bench.report.captions import count, notes, with_runs, words_of
-from bench.report.document import Document, DocumentCells
+from bench.report.document import Document
 from bench.report.grades import GRADES
 from bench.report.table import Table, Value, measured, pivot
 from bench.studies.measures import MEASURES
