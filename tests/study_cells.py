@@ -15,7 +15,7 @@ from bench.figures.panels import Figure
 from bench.frames.graded_cells import DocumentCells, collect, document_cells
 from bench.frames.stored_runs import UsualRuns
 from bench.grids import expand, load_grid
-from bench.report.document import Report
+from bench.report.document import Part
 from bench.report.request import Request
 from bench.site.documents import build
 from bench.spec import RunSpec
@@ -47,9 +47,10 @@ def report_of(
     request: Request | None = None,
     study: type[Study] = ToyStudy,
     winners: Configurations | None = None,
-) -> Report:
+) -> Part:
     """The report of one study, written to a folder."""
-    return build(source, request or Request(), {study.name: study}, out, winners=winners)
+    (part,) = build(source, request or Request(), {study.name: study}, out, winners=winners)
+    return part
 
 
 def shown(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -63,26 +63,14 @@ class Document:
 
 
 class Part(NamedTuple):
-    """A study in a report. ``counts`` has the number of published values by paper and verdict, ``ranking`` is
-    None where no two methods can be ranked.
+    """A study in a report. ``runs`` are those behind its documents, ``counts`` has the number of published
+    values by paper and verdict, ``ranking`` is None where no two methods can be ranked.
     """
 
     study: str
     title: str
-    runs: int
+    runs: pd.DataFrame
     sentences: list[str]
     counts: pd.DataFrame
     ranking: Ranking | None
     documents: list[Document]
-
-
-class Report(NamedTuple):
-    """A part for each study; ``shipped`` counts the runs that come with the suite."""
-
-    parts: Sequence[Part]
-    shipped: int = 0
-
-    @property
-    def documents(self) -> list[Document]:
-        """The documents of all studies."""
-        return [document for part in self.parts for document in part.documents]

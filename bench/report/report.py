@@ -13,7 +13,7 @@ from bench.frames.stored_runs import UsualRuns
 from bench.metric_names import ACCURACY, TITLES
 from bench.report.claims import claim_document
 from bench.report.dataset_documents import dataset_document
-from bench.report.document import Document, Part, Report
+from bench.report.document import Document, Part
 from bench.report.ranking import ranking_document
 from bench.report.request import Request
 from bench.report.score import MEASURED, headline, judged_once, reproduction, verdict_counts
@@ -31,9 +31,10 @@ def compose(
     drawings: Drawings | None = None,
     winners: Configurations | None = None,
     usual_runs: UsualRuns | None = None,
-) -> Report:
-    """The report on a database. ``winners`` are the tuned configurations at hand, ``usual_runs`` the usual
-    settings in place of those that the studies' grids plan; ``drawings`` begin while the rest is computed.
+) -> list[Part]:
+    """The report on a database, a part a study. ``winners`` are the tuned configurations at hand,
+    ``usual_runs`` the usual settings in place of those that the studies' grids plan; ``drawings`` begin while
+    the rest is computed.
 
     Studies of which nothing was run are left out unless they are named.
 
@@ -55,9 +56,7 @@ def compose(
     shown_studies = [study for study in chosen if (cells["study"] == study.name).any()]
     parts = [_part(study, request, cells, results, drawings) for study in shown_studies]
     # What was measured most comes first: a reader's first screen is not of a study that has just begun.
-    shown = sorted((part for part in parts if part.documents), key=_measured_share, reverse=True)
-    runs = _runs([document for part in shown for document in part.documents], results)
-    return Report(shown, int((runs["origin"] != "").sum()))
+    return sorted((part for part in parts if part.documents), key=_measured_share, reverse=True)
 
 
 def _measured_share(part: Part) -> float:
@@ -102,10 +101,6 @@ def _part(
     shown = [document for document in documents if document]
     title = study.title if by_accuracy else f"{study.title}, by {TITLES[results.metric]}"
     counts = counts.rename(index=study.paper_title)
-    return Part(study.name, title, len(_runs(shown, results)), sentences, counts, ranks, shown)
-
-
-def _runs(documents: list[Document], results: Results) -> pd.DataFrame:
-    """The runs behind documents, each once."""
-    places = {place for document in documents for place in document.cells["place"]}
-    return results.members[results.members["place"].isin(places)].drop_duplicates("run")
+    places = {place for document in shown for place in document.cells["place"]}
+    runs = results.members[results.members["place"].isin(places)].drop_duplicates("run")
+    return Part(study.name, title, runs, sentences, counts, ranks, shown)

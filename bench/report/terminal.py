@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from bench.report.document import Document, Report
+from bench.report.document import Document, Part
 from bench.report.grades import GRADES, grade_look
 from bench.report.table import Table, Value
 
@@ -93,10 +93,10 @@ def show(document: Document) -> Iterator[Text | RichTable]:
         yield Text(f"- {note}")
 
 
-def brief(report: Report) -> Iterator[Text | RichTable]:
+def brief(report: Iterable[Part]) -> Iterator[Text | RichTable]:
     """What every study comes to, and its table where it has only one."""
-    for study in report.parts:
-        yield Text.assemble((study.title, "bold"), (f"  {study.runs:,} runs", "dim"))
+    for study in report:
+        yield Text.assemble((study.title, "bold"), (f"  {len(study.runs):,} runs", "dim"))
         headline = 2 if len(study.counts) else 1
         yield Text(" ".join(study.sentences[:headline]))
         for paper, counts in study.counts.iterrows():
@@ -121,16 +121,17 @@ def _score_lines(paper: str, counts: pd.Series[int]) -> Iterator[Text]:
     yield Text("  ").join(numbers)
 
 
-def remarks(report: Report) -> str:
+def remarks(report: Iterable[Part]) -> str:
     """Whose the runs are."""
-    if not report.shipped:
+    runs = pd.concat([part.runs for part in report]).drop_duplicates("run")
+    shipped = (runs["origin"] != "").sum()
+    if not shipped:
         return ""
-    return f"{report.shipped:,} of these runs come with the suite; --own leaves them out\n"
+    return f"{shipped:,} of these runs come with the suite; --own leaves them out\n"
 
 
-def beside(report: Report) -> str:
+def beside(documents: Sequence[Document]) -> str:
     """What lies beside the front page."""
-    documents = report.documents
     figures = sum(len(document.figures) for document in documents)
     text = f"Beside it: {len(documents)} tables, {figures} figures, cells.csv"
     return f"{text}; --print {documents[0].key} prints one\n"

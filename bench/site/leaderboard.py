@@ -19,12 +19,13 @@ from bench.frames.graded_cells import WRITTEN, Results, collect
 from bench.frames.ranking import Ranking, rank
 from bench.frames.stored_runs import DEFAULT, TUNED, parts_of
 from bench.frames.verdicts import STATES
+from bench.hyper import hyper_parameters
 from bench.metric_names import ACCURACY
 from bench.replacement import replacing_folder
 from bench.report import score
 from bench.site import folder, run_shards
 from bench.site.folder import board_page, dataset_page, method_page
-from bench.site.methods import about
+from bench.site.methods import base_of, description, summary
 from bench.site.templating import Pages, records
 from bench.statistics.summary import LEAST_RUNS
 from bench.store.tables import Tables
@@ -59,15 +60,25 @@ def build(
                 tasks = rows_by(board, "heading", "scenario", "clients", "point", "tuning")
                 address, study = board_page(section["study"], dataset), section["about"]
                 pages.write(address, "board.html.j2", study=study, dataset=dataset, tasks=tasks)
-        titles = {name: cls.title for name, cls in methods.items()}
+        rows_by_method = rows_by(rows, "method")
+        titles = {name: name for name in sorted({*methods, *results.runs["method"], *rows_by_method})}
+        titles |= {name: cls.title for name, cls in methods.items()}
         own_rows = [row for row in rows if row["usual"] and row["line_object"].is_own]
         titles |= {row["method"]: row["title"] for row in reversed(own_rows)}
-        rows_by_method = rows_by(rows, "method")
-        names = sorted({*methods, *results.runs["method"], *rows_by_method})
-        descriptions = {name: about(name, methods, titles.get(name, "")) for name in names}
-        for name, method in descriptions.items():
-            base, found = descriptions.get(method.preset_of), rows_by_method.get(name, [])
-            pages.write(method_page(name), "method.html.j2", method=method, base=base, rows=found)
+        for name in titles:
+            method = methods.get(name)
+            pages.write(
+                method_page(name),
+                "method.html.j2",
+                name=name,
+                titles=titles,
+                method=method,
+                base=base_of(method, methods),
+                hyper=hyper_parameters(method.Hyper) if method else (),
+                summary=summary(method),
+                description=description(method),
+                rows=rows_by_method.get(name, ()),
+            )
         datasets = {*results.runs["dataset"], *(row["dataset"] for row in rows)}
         for name in datasets:
             boards = [(one["about"], one["boards"][name]) for one in sections if name in one["boards"]]
@@ -76,7 +87,6 @@ def build(
         (site / "data").mkdir()
         cells = pd.concat([shown_cells(section["about"], results) for section in sections])
         write_csv(site / "data" / "cells.csv", cells.loc[cells["primary"], WRITTEN])
-        titles = {name: method.title for name, method in descriptions.items()}
         run_shards.write(source, site / "data", titles, _boards_by_run(rows))
         pages.write("run.html", "run.html.j2")
         shown = [section for section in sections if section["measured"]]

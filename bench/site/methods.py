@@ -1,17 +1,15 @@
-"""What a method's page says of it, from its class."""
+"""What a method's page says of it, from its class; nothing is known of a method that is not installed."""
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from bench.engine.method import Method
-from bench.hyper import hyper_parameters
 
 NOT_HERE = "This method is not installed here: nothing is known of it but its runs."
 
@@ -21,34 +19,27 @@ MARKDOWN = MarkdownIt("zero", {"html": False}).enable(
 """Renders docstrings, of which no word becomes markup."""
 
 
-class MethodDescription(NamedTuple):
-    """A method's description; one that is not installed has its name and title alone."""
-
-    name: str
-    title: str
-    reference: str = ""
-    preset_of: str = ""
-    data: tuple[str, ...] = ()
-    description: Markup = Markup("<p>{}</p>").format(NOT_HERE)
-    summary: str = NOT_HERE
-    hyper: Sequence[Mapping[str, str]] = ()
+def _docstrings(kind: type[Method]) -> list[str]:
+    module = sys.modules.get(kind.__module__)
+    return [inspect.cleandoc(part.__doc__) for part in (kind, module) if part and part.__doc__]
 
 
-def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> MethodDescription:
-    """A method's description from its class, under ``title`` where that is given."""
-    cls = methods.get(name)
-    if cls is None:
-        return MethodDescription(name, title or name)
-    bases = [base for base in cls.__mro__[1:] if methods.get(vars(base).get("name", "")) is base]
-    module = sys.modules.get(cls.__module__)
-    docs = [inspect.cleandoc(part.__doc__) for part in (cls, module) if part and part.__doc__]
-    return MethodDescription(
-        name,
-        title or cls.title,
-        cls.reference,
-        bases[0].name if bases else "",
-        tuple(cls.families),
-        Markup("".join(map(MARKDOWN.render, docs))),
-        " ".join(docs[0].split("\n\n")[0].split()) if docs else cls.title,
-        hyper_parameters(cls.Hyper),
-    )
+def description(kind: type[Method] | None) -> Markup:
+    """The docstrings of a method's class and module as HTML."""
+    if kind is None:
+        return Markup("<p>{}</p>").format(NOT_HERE)
+    return Markup("".join(map(MARKDOWN.render, _docstrings(kind))))
+
+
+def summary(kind: type[Method] | None) -> str:
+    """The first paragraph of these in a line."""
+    if kind is None:
+        return NOT_HERE
+    docstrings = _docstrings(kind)
+    return " ".join(docstrings[0].split("\n\n")[0].split()) if docstrings else kind.title
+
+
+def base_of(kind: type[Method] | None, methods: Mapping[str, type[Method]]) -> type[Method] | None:
+    """The first of some methods that a method's class extends."""
+    bases = kind.__mro__[1:] if kind else ()
+    return next((base for base in bases if methods.get(vars(base).get("name", "")) is base), None)

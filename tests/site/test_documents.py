@@ -12,14 +12,14 @@ from site_database import runs_of_two
 from study_cells import report_of
 from toy_study import ToyStudy
 
-from bench.report.document import Report
+from bench.report.document import Part
 from bench.report.grades import GRADES
 from bench.site.folder import INDEX
 from bench.studies.published import published
 
 HOSTILE = "<script>alert(1)</script>\"' onerror=x & $\\frac{$ {{ 7 * 7 }} <img src=http://evil.example/x>"
 
-Built = tuple[Report, Path]
+Built = tuple[Part, Path]
 
 
 def pages_of(out: Path) -> dict[str, Page]:
@@ -68,7 +68,7 @@ def test_numbers_on_the_page_are_those_of_the_frame(small_report: Path, pages: d
 
 
 def test_a_study_begins_with_two_sentences_and_its_verdicts(built: Built, pages: dict[str, Page]) -> None:
-    (part,) = built[0].parts
+    part = built[0]
     (section,) = pages[INDEX].all("section")
     (headline,) = [paragraph["text"] for paragraph in parts(section, "p", css="headline")]
     assert headline == unbroken(part.sentences[:2])

@@ -9,7 +9,7 @@ from site_database import COMPETITORS, EVIL
 
 from bench.site import methods
 from bench.site.folder import method_page
-from bench.site.methods import about
+from bench.site.methods import description
 
 
 def test_a_methods_page_describes_it(site: Path) -> None:
@@ -20,7 +20,7 @@ def test_a_methods_page_describes_it(site: Path) -> None:
     cells = records(next(table for table in page.tables if table[0][-1] == "Runs by seed"))
     assert cells[0]["Measured"] == "84.50"
     assert cells[0]["Runs by seed"] == "0 1 (diverged)"
-    assert "not installed here" in about("x", {}).description
+    assert "not installed here" in description(None)
     evil = records(Page(site / method_page(EVIL)).tables[0])
     assert [(row["Name"], row["Default"], row["Tuned over"], row["Meaning"]) for row in evil] == [
         ("mu", "0.1", "0.1, 1.0", "–")

@@ -41,8 +41,8 @@ def test_its_runs_are_averaged_and_ranked_without_a_published_value() -> None:
                 counts = [base + seed + clients] * clients
                 database.add(method, seed, counts, dataset="mine", clients=clients)
     studies = with_data_studies(TOY, ["mine"], database.runs())
-    (part,) = compose(database, Request(datasets=("mine",)), studies).parts
-    assert (part.study, part.runs, len(part.counts)) == ("mine", 18, 0)
+    (part,) = compose(database, Request(datasets=("mine",)), studies)
+    assert (part.study, len(part.runs), len(part.counts)) == ("mine", 18, 0)
     cells = part.documents[0].cells
     cells = cells[cells["primary"]].set_index(["line", "clients"])
     for line, clients, mean in (("Local", 2, 73), ("Local", 4, 75), ("FedAvg", 2, 63), ("FedAvg", 4, 65)):
