@@ -17,7 +17,7 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.frames.graded_cells import collect, values_of
 from bench.frames.ranking import TASK, Ranking, rank
-from bench.frames.stored_runs import WHERE, Usual, UsualRuns, usual_of
+from bench.frames.stored_runs import WHERE, UsualRuns, usual_of
 from bench.grids import Filters, Grid, Planned, expand, load_grid, requested_grid
 from bench.grids.grid import Line
 from bench.metric_names import ACCURACY, Metric
@@ -28,6 +28,7 @@ from bench.runner.plan import Step, data_at_hand, make_plan
 from bench.statistics.paired import of_one
 from bench.store.store import Stored
 from bench.store.tables import Tables
+from bench.studies.experiment import PlannedCell
 from bench.studies.measures import MEASURES
 from bench.studies.settings import Column, settings_of
 from bench.studies.study import STUDIES, Study, data_study
@@ -142,7 +143,8 @@ def usual_runs(study: Study, runs: Iterable[Planned]) -> UsualRuns:
         spec, per_seed = run.spec, run.names[:3] in drawn
         cell = spec.cell_on_any_partition if per_seed else spec.cell
         # Of several points of a column the first is the usual one.
-        own.setdefault((*run.names[:3], run.method), Usual(cell, settings_of(spec, per_seed), (), per_seed))
+        planned = PlannedCell(settings_of(spec, per_seed), cell=cell, per_seed=per_seed)
+        own.setdefault((*run.names[:3], run.method), planned)
     return {**usual, **own}
 
 

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from bench.errors import RequestError, first_problem
-from bench.grids import load_grid, plan
+from bench.grids import Grid, load_grid, plan
 from bench.grids.grid import ColumnMatch, Line, Point, combinations, grid_name, parse_grid
 from bench.studies.claims import read_claims
 from bench.studies.measures import MEASURES, Measure, NamedMeasure
@@ -30,11 +30,18 @@ Targets = tuple[tuple[str, str], ...]
 
 
 class PlannedCell(NamedTuple):
-    """The runs that a grid plans for a cell, a run a seed, all with the same settings."""
+    """The runs that are planned for a cell, a run a seed, all with the same settings.
+
+    An experiment knows the ``hashes`` of their specs. Of a cell in usual settings there are its name in the
+    runs frame, whether every seed draws its own partition, and the grid that plans it, if any.
+    """
 
     settings: Settings
-    seeds: tuple[int, ...]
-    hashes: tuple[str, ...]
+    seeds: tuple[int, ...] = ()
+    hashes: tuple[str, ...] = ()
+    cell: str = ""
+    per_seed: bool = False
+    grid: Grid | None = None
 
 
 Place = tuple[Column, Line, Point]
