@@ -19,7 +19,7 @@ from bench.dataset import DATASETS, Dataset
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
 from bench.hyper import hyper_parameters
-from bench.report.grades import grade_look
+from bench.report.grades import css_class, symbol
 from bench.site.methods import base_of, description, summary
 from bench.studies.study import STUDIES
 
@@ -62,8 +62,8 @@ def measured(cells: pd.DataFrame, title: str) -> list[str]:
     """A table of cells beside their published values; lines need not repeat the page's title."""
     rows = []
     for cell in cells.to_dict("records"):
-        look = grade_look(cell["verdict"])
-        grade = f'<span class="grade {look.css}">{look.symbol} {escape(cell["verdict"])}</span>'
+        verdict = cell["verdict"]
+        grade = f'<span class="grade {css_class(verdict)}">{symbol(verdict)} {escape(verdict)}</span>'
         beside = pd.notna(cell["published_mean"])
         rows.append(
             (

@@ -1,46 +1,55 @@
-"""How a verdict looks: class in the style sheet, symbol, colour in a terminal; one table for everything."""
+"""How a verdict looks on pages, in a terminal and in plain text."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-
-@dataclass(frozen=True)
-class GradeLook:
-    """``css`` is the class whose colours ``assets/site.css`` has, ``symbol`` stands beside the word, ``mark``
-    is that in plain ASCII, ``terminal`` one of a terminal's own colours, legible on its own ground.
-    """
-
-    css: str
-    symbol: str
-    mark: str
-    terminal: str = ""
-
-
-GRADES = {
-    "reproduced": GradeLook("grade-reproduced", "●", "=", "green"),
-    "compatible": GradeLook("grade-compatible", "◐", "~", "blue"),
-    "uninformative": GradeLook("grade-uninformative", "○", "o", "yellow"),
-    "above": GradeLook("grade-above", "▲", "^", "magenta"),
-    "below": GradeLook("grade-below", "▼", "v", "red"),
-    "not comparable": GradeLook("grade-none", "≠", "x", "bright_black"),
+MARKS = {
+    "reproduced": "=",
+    "compatible": "~",
+    "uninformative": "o",
+    "above": "^",
+    "below": "v",
+    "not comparable": "x",
 }
-"""The grades of a measured cell beside a published value, best first."""
+"""The grades of a measured cell beside a published value, best first, and their marks in plain text."""
 
-MARKS = ", ".join(f"{look.mark} {name}" for name, look in GRADES.items())
-"""What the marks mean."""
-
-ANSWERS = {
-    "holds": GRADES["reproduced"],
-    "does not hold": replace(GRADES["below"], symbol="×"),
-    "can't be told": GRADES["uninformative"],
+SYMBOLS = {
+    "reproduced": "●",
+    "compatible": "◐",
+    "uninformative": "○",
+    "above": "▲",
+    "below": "▼",
+    "not comparable": "≠",
+    "holds": "●",
+    "does not hold": "×",
+    "can't be told": "○",
 }
-"""The answers that runs give to a claim, in the looks of the grades that they are like."""
+"""What stands beside the word of a grade, or of the answer that runs give to a claim."""
 
-NO_GRADE = GradeLook("grade-none", "–", "-")
-"""The look of a state, such as not run or failed, and of a cell without a published value."""
+COLOURS = {
+    "reproduced": "green",
+    "compatible": "blue",
+    "uninformative": "yellow",
+    "above": "magenta",
+    "below": "red",
+    "not comparable": "bright_black",
+}
+"""A terminal's own colours, each legible on its own ground."""
+
+LIKE = {"holds": "reproduced", "does not hold": "below", "can't be told": "uninformative"}
+"""Answer to a claim -> the grade whose colour it has."""
 
 
-def grade_look(name: str) -> GradeLook:
-    """The look of a verdict, or of the answer to a claim."""
-    return {**GRADES, **ANSWERS}.get(name, NO_GRADE)
+def symbol(name: str) -> str:
+    """That of a grade or an answer; a dash for a state, such as not run or failed."""
+    return SYMBOLS.get(name, "–")
+
+
+def colour(name: str) -> str:
+    """The colour of a grade or an answer in a terminal; "" of others."""
+    return COLOURS.get(LIKE.get(name, name), "")
+
+
+def css_class(name: str) -> str:
+    """The class of a grade or an answer, whose colours ``assets/site.css`` has."""
+    name = LIKE.get(name, name)
+    return f"grade-{name}" if name in COLOURS and name != "not comparable" else "grade-none"

@@ -13,7 +13,7 @@ from bench.frames.stored_runs import rows_of
 from bench.frames.verdicts import AGREEING, NOT_COMPARABLE
 from bench.report.captions import count, notes, with_runs, words_of
 from bench.report.document import Document
-from bench.report.grades import GRADES
+from bench.report.grades import MARKS
 from bench.report.table import Table, Value, measured, pivot
 from bench.studies.measures import MEASURES
 from bench.studies.wording import signed, with_std
@@ -121,7 +121,7 @@ def verdict_map(shown: DocumentCells, view: Table) -> Table | None:
     usual_lines = shown.cells.loc[shown.cells["usual"], "line"]
     body = view.body[view.body.index.isin(usual_lines)].dropna(axis=1, how="all")
     verdicts = body.map(lambda value: value.verdict, na_action="ignore")
-    is_graded = verdicts.isin([*GRADES])
+    is_graded = verdicts.isin([*MARKS])
     if not (is_graded & (verdicts != NOT_COMPARABLE)).any(axis=None):
         return None
     return replace(view, title=shown.experiment.title, body=body[is_graded.any(axis=1)])

@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from bench.report.document import Document, Part
-from bench.report.grades import GRADES, grade_look
+from bench.report.grades import MARKS, colour, symbol
 from bench.report.table import Table, Value
 
 WIDTH = 80
@@ -79,7 +79,7 @@ def rich_table(table: Table) -> RichTable:
 
 
 def _styled(value: Value) -> Text:
-    text = Text(value.text, grade_look(value.text).terminal)
+    text = Text(value.text, colour(value.text))
     text.stylize({1: "bold", 2: "underline"}.get(value.rank, ""))
     return text
 
@@ -111,11 +111,11 @@ def brief(report: Iterable[Part]) -> Iterator[Text | RichTable]:
 def _score_lines(paper: str, counts: pd.Series[int]) -> Iterator[Text]:
     """A bar of the verdicts on a paper's measured values, and their numbers."""
     bar, numbers, measured = Text(), [], 0
-    for name, look in GRADES.items():
+    for name in MARKS:
         measured += counts[name]
-        bar.append("█" * (round(BAR * measured / counts.sum()) - len(bar)), look.terminal)
+        bar.append("█" * (round(BAR * measured / counts.sum()) - len(bar)), colour(name))
         if counts[name]:
-            numbers.append(Text(f"{look.symbol} {counts[name]} {name}", look.terminal))
+            numbers.append(Text(f"{symbol(name)} {counts[name]} {name}", colour(name)))
     bar.append("░" * (BAR - len(bar)), "dim")
     yield bar.append(f" {paper}: {measured} of {counts.sum()}", "default")
     yield Text("  ").join(numbers)
