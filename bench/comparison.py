@@ -28,9 +28,9 @@ from bench.runner.plan import Step, data_at_hand, make_plan
 from bench.statistics.paired import of_one
 from bench.store.store import Stored
 from bench.store.tables import Tables
-from bench.studies.experiment import PlannedCell
+from bench.studies.experiment import usual_cell
 from bench.studies.measures import MEASURES
-from bench.studies.settings import Column, settings_of
+from bench.studies.settings import Column
 from bench.studies.study import STUDIES, Study, data_study
 from bench.studies.wording import number, ranges, signed, with_std
 
@@ -139,12 +139,8 @@ def usual_runs(study: Study, runs: Iterable[Planned]) -> UsualRuns:
     usual = usual_of(study.grids)
     drawn = {where[:3] for where, one in usual.items() if one.per_seed}
     own: UsualRuns = {}
-    for run in runs:
-        spec, per_seed = run.spec, run.names[:3] in drawn
-        cell = spec.cell_on_any_partition if per_seed else spec.cell
-        # Of several points of a column the first is the usual one.
-        planned = PlannedCell(settings_of(spec, per_seed), cell=cell, per_seed=per_seed)
-        own.setdefault((*run.names[:3], run.method), planned)
+    for run in runs:  # of several points of a column the first is the usual one
+        own.setdefault((*run.names[:3], run.method), usual_cell(run.spec, run.names[:3] in drawn))
     return {**usual, **own}
 
 

@@ -12,10 +12,10 @@ from toy_study import ToyStudy
 
 from bench.figures import charts
 from bench.figures.panels import Figure
-from bench.frames.graded_cells import DocumentCells, collect, document_cells
+from bench.frames.graded_cells import DocumentCells, collect
 from bench.frames.stored_runs import UsualRuns
 from bench.grids import expand, load_grid
-from bench.report.document import Part
+from bench.report.document import Part, document_cells
 from bench.report.request import Request
 from bench.site.documents import build
 from bench.spec import RunSpec

@@ -61,8 +61,7 @@ def report(
             if document and document not in names:  # before anything is written
                 raise unknown("table", document, names)
             texts = write(made, out, drawings, stamp)
-    brief, remarks, beside = texts
-    screen = console()
+    screen, (brief, remarks, beside) = console(), texts
     if document:
         tables = folder.tables(out)
         if document not in tables:

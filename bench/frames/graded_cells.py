@@ -209,36 +209,12 @@ def cells_frame(cells: pd.DataFrame) -> pd.DataFrame:
     return shown[list(COLUMNS)].astype(kinds)
 
 
-PLACE = ["column_number", "line_number", "line_object", "reads", "point_object", "done_seeds"]
-"""Columns of the places frame that the cells of a document have."""
-
-
 class DocumentCells(NamedTuple):
-    """The cells of an experiment that a report shows, among all ``results``.
-
-    To the columns of the cells frame come ``PLACE``, point_number (of the experiment's points),
-    is_run_column (something was run on the federation), and what tables call a federation: data_title and
-    federation (``10 clients``, with the scenario where several are there).
+    """The cells of an experiment that a report shows, among all ``results``: the columns of the cells frame
+    and those that ``bench.report.document.document_cells`` describes.
     """
 
     study: Study
     experiment: Experiment
     cells: pd.DataFrame
     results: Results
-
-
-def document_cells(
-    study: Study, experiment: Experiment, cells: pd.DataFrame, results: Results
-) -> DocumentCells:
-    """The cells of an experiment among those of its study."""
-    cells = cells[cells["document"] == experiment.name]
-    cells = cells.join(results.places.set_index("place")[PLACE], on="place")
-    federation = cells["clients"].map(lambda count: f"{count} client{'s' if count > 1 else ''}")
-    has_scenarios = cells["scenario"].nunique() > 1
-    cells = cells.assign(
-        point_number=[experiment.points.index(point) for point in cells["point_object"]],
-        is_run_column=(cells["runs"] > 0).groupby(cells["column_number"]).transform("any"),
-        data_title=cells["dataset"].map(study.title_of),
-        federation=cells["scenario"] + ", " + federation if has_scenarios else federation,
-    )
-    return DocumentCells(study, experiment, cells, results)

@@ -22,7 +22,7 @@ from bench.grids import Filters, expand, load_grid, plan
 from bench.resolve import default_hyper
 from bench.spec import RunSpec
 from bench.store.tables import Tables
-from bench.studies.experiment import PlannedCell
+from bench.studies.experiment import PlannedCell, usual_cell
 from bench.studies.settings import Settings, difference_text, settings_of
 from bench.studies.shipped import OWN
 from bench.tune.apply import Configuration
@@ -64,11 +64,8 @@ def usual_of(grids: Iterable[str]) -> UsualRuns:
     for name in dict.fromkeys(grids):
         grid = load_grid(name)
         for run in expand(grid, Filters(seeds=grid.seeds[:1])):
-            spec, per_seed = run.spec, grid.partition_per_seed
-            cell = spec.cell_on_any_partition if per_seed else spec.cell
-            settings = settings_of(spec, per_seed)
-            one = PlannedCell(settings, grid.seeds, cell=cell, per_seed=per_seed, grid=grid)
-            usual.setdefault((*run.names[:3], spec.method), one)
+            one = usual_cell(run.spec, grid.partition_per_seed, grid)
+            usual.setdefault((*run.names[:3], run.spec.method), one)
     return usual
 
 

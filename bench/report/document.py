@@ -10,10 +10,36 @@ from typing import NamedTuple
 import pandas as pd
 
 from bench.figures.panels import Figure
-from bench.frames.graded_cells import COLUMNS, no_rows
+from bench.frames.graded_cells import COLUMNS, DocumentCells, Results, no_rows
 from bench.frames.ranking import Ranking
 from bench.report.table import Table
+from bench.studies.experiment import Experiment
 from bench.studies.study import Study
+
+PLACE = ["column_number", "line_number", "line_object", "reads", "point_object", "done_seeds"]
+"""Columns of the places frame that the cells of a document have."""
+
+
+def document_cells(
+    study: Study, experiment: Experiment, cells: pd.DataFrame, results: Results
+) -> DocumentCells:
+    """The cells of an experiment among those of its study.
+
+    To the columns of the cells frame come ``PLACE``, point_number (of the experiment's points),
+    is_run_column (something was run on the federation), and what tables call a federation: data_title and
+    federation (``10 clients``, with the scenario where several are there).
+    """
+    cells = cells[cells["document"] == experiment.name]
+    cells = cells.join(results.places.set_index("place")[PLACE], on="place")
+    federation = cells["clients"].map(lambda count: f"{count} client{'s' if count > 1 else ''}")
+    has_scenarios = cells["scenario"].nunique() > 1
+    cells = cells.assign(
+        point_number=[experiment.points.index(point) for point in cells["point_object"]],
+        is_run_column=(cells["runs"] > 0).groupby(cells["column_number"]).transform("any"),
+        data_title=cells["dataset"].map(study.title_of),
+        federation=cells["scenario"] + ", " + federation if has_scenarios else federation,
+    )
+    return DocumentCells(study, experiment, cells, results)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,13 +7,13 @@ import pandas as pd
 from bench.errors import unknown
 from bench.figures import charts
 from bench.figures.drawing import Drawings
-from bench.frames.graded_cells import Results, collect, document_cells
+from bench.frames.graded_cells import Results, collect
 from bench.frames.ranking import rank
 from bench.frames.stored_runs import UsualRuns
 from bench.metric_names import ACCURACY, TITLES
 from bench.report.claims import claim_document
 from bench.report.dataset_documents import dataset_document
-from bench.report.document import Document, Part
+from bench.report.document import Document, Part, document_cells
 from bench.report.ranking import ranking_document
 from bench.report.request import Request
 from bench.report.score import MEASURED, headline, judged_once, reproduction, verdict_counts

@@ -17,6 +17,7 @@ from pydantic.dataclasses import dataclass
 from bench.errors import RequestError, first_problem
 from bench.grids import Grid, load_grid, plan
 from bench.grids.grid import ColumnMatch, Line, Point, combinations, grid_name, parse_grid
+from bench.spec import RunSpec
 from bench.studies.claims import read_claims
 from bench.studies.measures import MEASURES, Measure, NamedMeasure
 from bench.studies.settings import Column, Reading, Settings, settings_of
@@ -42,6 +43,12 @@ class PlannedCell(NamedTuple):
     cell: str = ""
     per_seed: bool = False
     grid: Grid | None = None
+
+
+def usual_cell(spec: RunSpec, per_seed: bool, grid: Grid | None = None) -> PlannedCell:
+    """What is usual where a spec is, and the grid plans it, if any."""
+    cell = spec.cell_on_any_partition if per_seed else spec.cell
+    return PlannedCell(settings_of(spec, per_seed), grid.seeds if grid else (), (), cell, per_seed, grid)
 
 
 Place = tuple[Column, Line, Point]

@@ -20,9 +20,9 @@ from bench.grids import load_grid, plan
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.spec import RunSpec
 from bench.studies.experiment import Figure as FigureName
-from bench.studies.experiment import Line, PlannedCell
+from bench.studies.experiment import Line, usual_cell
 from bench.studies.experiment import read as experiments_in
-from bench.studies.settings import Reading, settings_of
+from bench.studies.settings import Reading
 from bench.studies.study import Study
 
 Kinds = dict[str, list[Figure]]
@@ -85,9 +85,8 @@ def test_clients_of_other_partitions_are_not_averaged() -> None:
             )
     usual = {}
     for spec in map(RunSpec.model_validate_json, made.runs()["spec"]):
-        cell, settings = spec.cell_on_any_partition, settings_of(spec, per_seed=True)
         where = ("cora", "non-overlapping", 10, spec.method)
-        usual[where] = PlannedCell(settings, (0, 1), (), cell, True, load_grid(PlannedToy.grids[0]))
+        usual[where] = usual_cell(spec, True, load_grid(PlannedToy.grids[0]))
     kinds = kinds_of(figures_of(ToyStudy, "table1", made, usual=usual))
     found = rows_of(kinds["differences"])
     assert found["client"].tolist() == ["0 of seed 0", "0 of seed 1"]
