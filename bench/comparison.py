@@ -21,8 +21,8 @@ from bench.frames.stored_runs import WHERE, UsualRuns, usual_of
 from bench.grids import Filters, Grid, Planned, expand, load_grid, requested_grid
 from bench.grids.grid import Line
 from bench.metric_names import ACCURACY, Metric
+from bench.report.document import Table, listing
 from bench.report.ranking import task_label
-from bench.report.table import Table, listing
 from bench.resolve import Overrides
 from bench.runner.plan import Step, data_at_hand, make_plan
 from bench.statistics.paired import of_one

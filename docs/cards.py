@@ -19,8 +19,8 @@ from bench.dataset import DATASETS, Dataset
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
 from bench.hyper import hyper_parameters
-from bench.report.grades import css_class, symbol
-from bench.site.methods import base_of, description, summary
+from bench.report.document import css_class, symbol
+from bench.site.leaderboard import base_of, description, summary
 from bench.studies.study import STUDIES
 
 REST = ("limits", "search", "meaning")

@@ -13,8 +13,7 @@ import pandas as pd
 from bench.frames.graded_cells import VALUE, Results, values_of
 from bench.frames.ranking import scores_of
 from bench.frames.stored_runs import WHERE, parts_of, rows_of
-from bench.report.document import Document
-from bench.report.table import listing
+from bench.report.document import Document, listing
 from bench.statistics.paired import LEAST_RUNS_IN_COMMON, paired
 from bench.statistics.summary import t_interval
 from bench.studies.claims import Claim, Claims

@@ -11,8 +11,7 @@ from bench.figures.panels import Figure
 from bench.frames.graded_cells import Results
 from bench.frames.ranking import TASK, Ranking
 from bench.report.captions import with_runs
-from bench.report.document import Document
-from bench.report.table import listing
+from bench.report.document import Document, listing
 from bench.statistics.paired import ALPHA, REGION, of_one
 from bench.statistics.summary import LEAST
 from bench.studies.settings import Column

@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping
 import pandas as pd
 
 from bench.figures.panels import Figure
-from bench.report.document import Document
-from bench.report.grades import MARKS
-from bench.report.table import Table
+from bench.report.document import MARKS, Document, Table
 
 LATEX = str.maketrans(
     {

@@ -12,9 +12,8 @@ from bench.frames.ranking import TASK, Ranking
 from bench.frames.spread import SAME_CLIENTS, SPLIT
 from bench.frames.verdicts import AGREEING, GRADES, NOT_COMPARABLE, STATES, graded
 from bench.report.captions import LEGEND
-from bench.report.document import Document
+from bench.report.document import Document, listing
 from bench.report.ranking import first_sentence
-from bench.report.table import listing
 from bench.statistics.summary import LEAST_METHODS, kendall
 from bench.studies.published import published
 from bench.studies.study import Study

@@ -12,9 +12,7 @@ from bench.frames.graded_cells import DocumentCells, values_of
 from bench.frames.stored_runs import rows_of
 from bench.frames.verdicts import AGREEING, NOT_COMPARABLE
 from bench.report.captions import count, notes, with_runs, words_of
-from bench.report.document import Document
-from bench.report.grades import MARKS
-from bench.report.table import Table, Value, measured, pivot
+from bench.report.document import MARKS, Document, Table, Value, measured, pivot
 from bench.studies.measures import MEASURES
 from bench.studies.wording import signed, with_std
 

@@ -12,9 +12,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from bench.report.document import Document, Part
-from bench.report.grades import MARKS, colour, symbol
-from bench.report.table import Table, Value
+from bench.report.document import MARKS, Document, Part, Table, Value, colour, symbol
 
 WIDTH = 80
 """Columns of a terminal."""

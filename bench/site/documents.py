@@ -17,10 +17,9 @@ from bench.frames.stored_runs import UsualRuns
 from bench.replacement import replacing_folder
 from bench.report import render, terminal
 from bench.report.captions import LEGEND
-from bench.report.document import Document, Part
+from bench.report.document import Document, Part, Table
 from bench.report.report import compose
 from bench.report.request import Request
-from bench.report.table import Table
 from bench.site import folder
 from bench.site.templating import Pages
 from bench.store.tables import Tables

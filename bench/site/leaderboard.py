@@ -5,12 +5,16 @@ A board has the rows of a study's tables on one data set, measured beside publis
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from markdown_it import MarkdownIt
+from markupsafe import Markup
 
 from bench.csv_files import write_csv
 from bench.dataset import DATASETS
@@ -25,7 +29,6 @@ from bench.replacement import replacing_folder
 from bench.report import score
 from bench.site import folder, run_shards
 from bench.site.folder import board_page, dataset_page, method_page
-from bench.site.methods import base_of, description, summary
 from bench.site.templating import Pages, records
 from bench.statistics.summary import LEAST_RUNS
 from bench.store.tables import Tables
@@ -34,6 +37,13 @@ from bench.studies.wording import with_std
 
 Row = dict[str, Any]
 """A row of a frame by the names of its columns, None where a number is missing."""
+
+NOT_HERE = "This method is not installed here: nothing is known of it but its runs."
+
+MARKDOWN = MarkdownIt("zero", {"html": False}).enable(
+    ["list", "backticks", "code", "fence", "blockquote", "emphasis"]
+)
+"""Renders docstrings, of which no word becomes markup."""
 
 
 def build(
@@ -266,6 +276,32 @@ def guests(study: Study, results: Results, suite: Collection[str]) -> set[str]:
         if bundle and not ((runs["bundle_state"] == "verified").all() and runs["bundle_sampled"].any())
     }
     return {*others["method"]} - waiting
+
+
+def _docstrings(kind: type[Method]) -> list[str]:
+    module = sys.modules.get(kind.__module__)
+    return [inspect.cleandoc(part.__doc__) for part in (kind, module) if part and part.__doc__]
+
+
+def description(kind: type[Method] | None) -> Markup:
+    """The docstrings of a method's class and module as HTML."""
+    if kind is None:
+        return Markup("<p>{}</p>").format(NOT_HERE)
+    return Markup("".join(map(MARKDOWN.render, _docstrings(kind))))
+
+
+def summary(kind: type[Method] | None) -> str:
+    """The first paragraph of these in a line."""
+    if kind is None:
+        return NOT_HERE
+    docstrings = _docstrings(kind)
+    return " ".join(docstrings[0].split("\n\n")[0].split()) if docstrings else kind.title
+
+
+def base_of(kind: type[Method] | None, methods: Mapping[str, type[Method]]) -> type[Method] | None:
+    """The first of some methods that a method's class extends."""
+    bases = kind.__mro__[1:] if kind else ()
+    return next((base for base in bases if methods.get(vars(base).get("name", "")) is base), None)
 
 
 LINKS = {"studies": "Studies", "methods": "Methods", "datasets": "Data sets"}

@@ -12,7 +12,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench import __version__
-from bench.report.grades import MARKS, SYMBOLS, css_class, symbol
+from bench.report.document import MARKS, SYMBOLS, css_class, symbol
 
 ASSETS = files("bench.site") / "assets"
 

@@ -15,11 +15,10 @@ from toy_study import ToyStudy
 
 from bench.errors import RequestError
 from bench.frames.graded_cells import WRITTEN
-from bench.report.document import Part
+from bench.report.document import Part, Table, Value, measured
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
 from bench.report.request import Request
 from bench.report.score import MEASURED
-from bench.report.table import Table, Value, measured
 from bench.report.tables import document_of
 from bench.report.terminal import beside, brief, show, text_of
 from bench.reports.fedsheafhn import FedSheafHN

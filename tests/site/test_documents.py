@@ -12,8 +12,7 @@ from site_database import runs_of_two
 from study_cells import report_of
 from toy_study import ToyStudy
 
-from bench.report.document import Part
-from bench.report.grades import MARKS, css_class, symbol
+from bench.report.document import MARKS, Part, css_class, symbol
 from bench.site.folder import INDEX
 from bench.studies.published import published
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from pages import Page
 
-from bench.report.grades import MARKS, css_class, symbol
+from bench.report.document import MARKS, css_class, symbol
 from bench.site.templating import Pages
 
 TABLE = pd.DataFrame(
