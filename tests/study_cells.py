@@ -46,10 +46,9 @@ def report_of(
     out: Path,
     request: Request | None = None,
     study: type[Study] = ToyStudy,
-    winners: Configurations | None = None,
 ) -> Part:
     """The report of one study, written to a folder."""
-    (part,) = build(source, request or Request(), {study.name: study}, out, winners=winners)
+    (part,) = build(source, request or Request(), {study.name: study}, out)
     return part
 
 

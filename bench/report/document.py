@@ -4,7 +4,7 @@ every renderer makes its own text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import ceil, isnan, nan
@@ -157,25 +157,14 @@ class Table:
         return tables
 
 
-def listing(name: str, title: str, rows: pd.DataFrame, forms: Mapping[str, str] | None = None) -> Table:
-    """A frame as a table; its index has the labels. Floats have two decimals, or the form of their column."""
+def listing(name: str, title: str, rows: pd.DataFrame) -> Table:
+    """A frame as a table; its index has the labels. Floats have two decimals."""
     texts = {}
     for column, values in rows.items():
-        form = (forms or {}).get(str(column), ".2f" if is_float_dtype(values) else "")
+        form = ".2f" if is_float_dtype(values) else ""
         cells = [Value(number(value, form)) for value in values]
         texts["", str(column)] = pd.Series(cells, rows.index, dtype=object)
     return Table(name, title, pd.DataFrame(texts))
-
-
-def pivot(rows: pd.DataFrame, stub: str, labels: Sequence[str], order: Sequence[str]) -> pd.DataFrame:
-    """The body of a table from rows that have a ``cell`` each, and ``heading`` and ``name`` of its column.
-
-    Its rows are in the order of the columns ``labels``, of which the last names a row, its columns in the
-    ``order`` of such columns.
-    """
-    body = rows.pivot(index=labels, columns=[*order, "heading", "name"], values="cell")
-    body = body.sort_index().sort_index(axis=1)
-    return body.droplevel(list(labels[:-1])).droplevel(list(order), axis=1).rename_axis(stub)
 
 
 PLACE = ["column_number", "line_number", "line_object", "reads", "point_object", "done_seeds"]

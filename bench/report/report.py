@@ -21,7 +21,6 @@ from bench.report.tables import document_of
 from bench.store.tables import Tables
 from bench.studies.experiment import Plans
 from bench.studies.study import Study
-from bench.tune.apply import Configurations
 
 
 def compose(
@@ -29,12 +28,10 @@ def compose(
     request: Request,
     studies: dict[str, type[Study]],
     drawings: Drawings | None = None,
-    winners: Configurations | None = None,
     usual_runs: UsualRuns | None = None,
 ) -> list[Part]:
-    """The report on a database, a part a study. ``winners`` are the tuned configurations at hand,
-    ``usual_runs`` the usual settings in place of those that the studies' grids plan; ``drawings`` begin while
-    the rest is computed.
+    """The report on a database, a part a study. ``usual_runs`` are the usual settings in place of those that
+    the studies' grids plan; ``drawings`` begin while the rest is computed.
 
     Studies of which nothing was run are left out unless they are named.
 
@@ -46,7 +43,7 @@ def compose(
         if name not in studies:
             raise unknown("study", name, studies)
     chosen = [studies[name]() for name in request.studies or studies]
-    results = collect(source, chosen, request.metric, winners, all_plans, usual_runs)
+    results = collect(source, chosen, request.metric, plans=all_plans, usual_runs=usual_runs)
     request.check(results.cells, results.runs)
     results = results._replace(places=request.asked_places(results.places))
     cells = results.cells[request.mask(results.cells)]

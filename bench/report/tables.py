@@ -12,7 +12,7 @@ from bench.frames.graded_cells import DocumentCells, values_of
 from bench.frames.stored_runs import rows_of
 from bench.frames.verdicts import AGREEING, NOT_COMPARABLE
 from bench.report.captions import count, notes, with_runs, words_of
-from bench.report.document import MARKS, Document, Table, Value, measured, pivot
+from bench.report.document import MARKS, Document, Table, Value, measured
 from bench.studies.measures import MEASURES
 from bench.studies.wording import signed, with_std
 
@@ -78,12 +78,21 @@ def _table(shown: DocumentCells, name: str, title: str, cells: pd.DataFrame) -> 
     if has_measures:
         titles = cells["measure_number"].map(lambda number: shown.results.measures[number].title)
         names = (names + " " + titles).str.strip()
-    body = pivot(cells.assign(heading=heading, name=names), "Method", ["line_number", "line"], HEAD)
+    body = _body(cells.assign(heading=heading, name=names), HEAD)
     fixed = (shown.study.baseline, *shown.study.references)
     lines = cells.drop_duplicates("line_number")
     is_reference = [not line.ranked or line.method in fixed for line in lines["line_object"]]
     references = frozenset(lines.loc[is_reference, "line"]) if experiment.competes else frozenset[str]()
     return Table(name, title, body, references)
+
+
+def _body(cells: pd.DataFrame, order: list[str]) -> pd.DataFrame:
+    """The body of a table from rows that have a ``cell`` each, and ``heading`` and ``name`` of its column:
+    lines by columns, these in the ``order`` of such columns.
+    """
+    body = cells.pivot(index=["line_number", "line"], columns=[*order, "heading", "name"], values="cell")
+    body = body.sort_index().sort_index(axis=1)
+    return body.droplevel("line_number").droplevel(list(order), axis=1).rename_axis("Method")
 
 
 def views(shown: DocumentCells) -> list[Table]:
@@ -111,7 +120,7 @@ def _below_baseline(shown: DocumentCells) -> Table | None:
         cell=cells["place"].map(below).map(measured),
     )
     title = f"Clients below {shown.study.title_of(shown.study.baseline)}, mean over seeds"
-    return Table("below", title, pivot(cells, "Method", ["line_number", "line"], ["column_number"]))
+    return Table("below", title, _body(cells, ["column_number"]))
 
 
 def verdict_map(shown: DocumentCells, view: Table) -> Table | None:

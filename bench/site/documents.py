@@ -24,7 +24,6 @@ from bench.site import folder
 from bench.site.templating import Pages
 from bench.store.tables import Tables
 from bench.studies.study import Study
-from bench.tune.apply import Configurations
 
 CSS_DPI = 96
 """Pixels of a browser to the inch."""
@@ -74,12 +73,11 @@ def build(
     request: Request,
     studies: dict[str, type[Study]],
     out: Path,
-    winners: Configurations | None = None,
     usual_runs: UsualRuns | None = None,
 ) -> list[Part]:
     """``compose`` and ``write``: nothing is written if the request is wrong."""
     with Drawings() as drawings:
-        report = compose(source, request, studies, drawings, winners, usual_runs)
+        report = compose(source, request, studies, drawings, usual_runs)
         write(report, out, drawings)
     return report
 
