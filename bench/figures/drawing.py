@@ -98,9 +98,7 @@ class Drawings:
         if figure in self._begun:
             return
         stem = self._begun[figure] = Path(self._folder.name) / str(len(self._begun))
-        self._queue.append(
-            (figure, style.families(f"{figure} {figure.data['panel'].unique()}"), stem, self._kinds)
-        )
+        self._queue.append((figure, style.families(f"{figure} {' '.join(figure.panels)}"), stem, self._kinds))
         if self._workers > 1 and (self._pool or len(self._queue) >= MANY):
             self._pool = self._pool or ProcessPoolExecutor(
                 self._workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
