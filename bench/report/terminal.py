@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pandas as pd
@@ -128,8 +128,9 @@ def remarks(report: Iterable[Part]) -> str:
     return f"{shipped:,} of these runs come with the suite; --own leaves them out\n"
 
 
-def beside(documents: Sequence[Document]) -> str:
+def beside(report: Iterable[Part]) -> str:
     """What lies beside the front page."""
+    documents = [document for part in report for document in part.documents]
     figures = sum(len(document.figures) for document in documents)
     text = f"Beside it: {len(documents)} tables, {figures} figures, cells.csv"
     return f"{text}; --print {documents[0].key} prints one\n"

@@ -63,7 +63,7 @@ def write(report: list[Part], out: Path, drawings: Drawings, stamp: str = "") ->
                 address, names = f"{document.folder}/{folder.INDEX}", {"kinds": kinds, "images": images}
                 pages.write(address, "document.html.j2", part=part, document=document, **names)
         brief = terminal.text_of(terminal.brief(report), colours=True)
-        texts = [brief, terminal.remarks(report), terminal.beside(documents)]
+        texts = [brief, terminal.remarks(report), terminal.beside(report)]
         folder.seal(new_folder, stamp, texts)
     return texts
 

@@ -319,7 +319,7 @@ def test_every_column_of_many_stands_alone_in_eighty_columns(wide: Part) -> None
 
 
 def test_a_report_in_brief_says_who_is_first_and_what_was_measured(wide: Part) -> None:
-    text = " ".join((text_of(brief([wide])) + beside(wide.documents)).split())
+    text = " ".join((text_of(brief([wide])) + beside([wide])).split())
     assert "21 runs" in text  # two seeds of two methods in five columns, and one failed run
     assert re.search(
         r"Local has the best mean rank of .*, 1\.0", text
