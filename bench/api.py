@@ -179,14 +179,14 @@ def compare(
     choice = Filters(
         (dataset,), (scenario,) if scenario else (), (clients,) if clients else (), (), tuple(seeds)
     )
-    asked = comparison.asked(name, choice, settings or {}, study)
+    beside, runs = comparison.asked(name, choice, settings or {}, study)
     for finding in check(name):
         if finding.problem:
             raise RequestError(f"{name}: {finding.rule}: {finding.problem}")
     database = db or paths.default_database()
-    _fill(comparison.plan(asked, stored_runs(database), paths.data_roots()), database, jobs, devices)
+    _fill(comparison.plan(name, runs, stored_runs(database), paths.data_roots()), database, jobs, devices)
     with opened_results(database, own=False) as source:
-        _, rows = comparison.compare(source, asked, metric)
+        _, rows = comparison.compare(source, beside, name, runs, metric)
     return rows[comparison.STANDINGS]
 
 

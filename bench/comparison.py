@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -17,19 +17,20 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.frames.graded_cells import collect, values_of
 from bench.frames.ranking import TASK, Ranking, rank
-from bench.frames.stored_runs import WHERE, Usual, UsualRuns, usual_of
+from bench.frames.stored_runs import WHERE, UsualRuns, usual_of
 from bench.grids import Filters, Grid, Planned, expand, load_grid, requested_grid
 from bench.grids.grid import Line
 from bench.metric_names import ACCURACY, Metric
+from bench.report.document import Table, listing
 from bench.report.ranking import task_label
-from bench.report.table import Table, listing
 from bench.resolve import Overrides
 from bench.runner.plan import Step, data_at_hand, make_plan
 from bench.statistics.paired import of_one
 from bench.store.store import Stored
 from bench.store.tables import Tables
+from bench.studies.experiment import usual_cell
 from bench.studies.measures import MEASURES
-from bench.studies.settings import Column, settings_of
+from bench.studies.settings import Column
 from bench.studies.study import STUDIES, Study, data_study
 from bench.studies.wording import number, ranges, signed, with_std
 
@@ -56,20 +57,12 @@ def methods_in(file: Path) -> list[str]:
     return names
 
 
-class Asked(NamedTuple):
-    """A study with a method among its lines, and the method's runs in it; of data that no study has the runs
-    of the other methods, too.
-    """
-
-    study: Study
-    method: str
-    runs: list[Planned]
-
-
-def asked(method: str, filters: Filters, overrides: Overrides, study: str | None = None) -> Asked:
-    """What to compare a method on: in the study of that name or the first that has the data set of
-    ``filters``; where none has it with the methods of a paper on such data, in settings of one's own. A wrong
-    name or override is a ``RequestError``.
+def asked(
+    method: str, filters: Filters, overrides: Overrides, study: str | None = None
+) -> tuple[Study, list[Planned]]:
+    """A study with a method among its lines, and the method's runs in it: the study of that name, or the
+    first that has the data set of ``filters``. Where none has it, a study is made of the data set, with the
+    runs of a paper's methods, too. A wrong name or override is a ``RequestError``.
     """
     (dataset,) = filters.datasets
     rivals = RIVALS[DATASETS.named(dataset).family]
@@ -95,7 +88,9 @@ def _grid_on(study: Study, dataset: str, method: str) -> Grid | None:
     return None
 
 
-def _in_study(study: Study, method: str, grid: Grid, filters: Filters, overrides: Overrides) -> Asked:
+def _in_study(
+    study: Study, method: str, grid: Grid, filters: Filters, overrides: Overrides
+) -> tuple[Study, list[Planned]]:
     """The method in all tables of a study that compare methods, under settings of its own.
 
     Overrides are for the method's own hyper-parameters: all else is as the other methods have it.
@@ -112,10 +107,12 @@ def _in_study(study: Study, method: str, grid: Grid, filters: Filters, overrides
             table = replace(table, lines=(*table.lines, own_line))
         experiments.append(table)
     kind = type(type(study).__name__, (type(study),), {"experiments": tuple(experiments)})
-    return Asked(kind(), method, expand(grid, filters, overrides))
+    return kind(), expand(grid, filters, overrides)
 
 
-def _without_study(rivals: Study, method: str, filters: Filters, overrides: Overrides) -> Asked:
+def _without_study(
+    rivals: Study, method: str, filters: Filters, overrides: Overrides
+) -> tuple[Study, list[Planned]]:
     """The method and the methods of a study on a data set that no study has."""
     names = [line.method for line in rivals.lines if line.method == line.runs and line.method != method]
     filters = replace(filters, seeds=filters.seeds or SEEDS)
@@ -123,32 +120,33 @@ def _without_study(rivals: Study, method: str, filters: Filters, overrides: Over
     runs = expand(requested_grid(None, replace(filters, methods=(method,))), overrides=overrides)
     runs += expand(requested_grid(None, replace(filters, methods=tuple(names))), overrides=shared)
     columns = {Column(*run.names[:3]) for run in runs}
-    return Asked(data_study(filters.datasets[0], columns, {*names, method})(), method, runs)
+    return data_study(filters.datasets[0], columns, {*names, method})(), runs
 
 
-def plan(asked: Asked, rows: Mapping[str, Stored], roots: tuple[Path, ...]) -> list[Step]:
+def plan(
+    method: str, runs: Sequence[Planned], rows: Mapping[str, Stored], roots: tuple[Path, ...]
+) -> list[Step]:
     """What a database lacks of the runs; those of the method are made again where other sources made them."""
     steps = []
-    for step in make_plan(asked.runs, rows, data_at_hand(roots)):
-        is_changed = step.changed and step.planned.method == asked.method
+    for step in make_plan(runs, rows, data_at_hand(roots)):
+        is_changed = step.changed and step.planned.method == method
         steps.append(replace(step, to_run=step.to_run or is_changed))
     return steps
 
 
-def usual_runs(asked: Asked) -> UsualRuns:
+def usual_runs(study: Study, runs: Iterable[Planned]) -> UsualRuns:
     """The usual settings: those of the study's grids, and those of the runs planned here."""
-    usual = usual_of(asked.study.grids)
+    usual = usual_of(study.grids)
     drawn = {where[:3] for where, one in usual.items() if one.per_seed}
     own: UsualRuns = {}
-    for run in asked.runs:
-        spec, per_seed = run.spec, run.names[:3] in drawn
-        cell = spec.cell_on_any_partition if per_seed else spec.cell
-        # Of several points of a column the first is the usual one.
-        own.setdefault((*run.names[:3], run.method), Usual(cell, settings_of(spec, per_seed), (), per_seed))
+    for run in runs:  # of several points of a column the first is the usual one
+        own.setdefault((*run.names[:3], run.method), usual_cell(run.spec, run.names[:3] in drawn))
     return {**usual, **own}
 
 
-def compare(source: Tables, asked: Asked, metric: Metric = ACCURACY) -> tuple[Ranking, pd.DataFrame]:
+def compare(
+    source: Tables, study: Study, method: str, runs: Sequence[Planned], metric: Metric = ACCURACY
+) -> tuple[Ranking, pd.DataFrame]:
     """The ranking of all methods over the tasks of the method's runs, and where it stands in each: a row a
     task and method with numbers, the best first. Without any numbers to compare it is a ``RequestError``.
 
@@ -156,10 +154,9 @@ def compare(source: Tables, asked: Asked, metric: Metric = ACCURACY) -> tuple[Ra
     seeds, ``AHEAD``, corrected over the method's own tests in the task, and of the method itself below (mean
     number of its clients below the baseline).
     """
-    study, method = asked.study, asked.method
-    results = collect(source, [study], metric, usual_runs=usual_runs(asked))
+    results = collect(source, [study], metric, usual_runs=usual_runs(study, runs))
     names = {method, *(line.method for line in study.lines)}
-    columns = pd.DataFrame([run.names[:3] for run in asked.runs], columns=WHERE).drop_duplicates()
+    columns = pd.DataFrame([run.names[:3] for run in runs], columns=WHERE).drop_duplicates()
     cells = results.cells[results.cells["method"].isin(names)].merge(columns, on=WHERE)
     ranking = rank(study, results, cells, names)
     if ranking is None or method not in set(ranking.cells["method"]):

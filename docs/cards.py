@@ -16,9 +16,11 @@ from sphinx.application import Sphinx
 
 import bench
 from bench.dataset import DATASETS, Dataset
+from bench.engine.method import Method
 from bench.engine.methods import METHODS
-from bench.report.grades import grade_look
-from bench.site.methods import MethodDescription, about
+from bench.hyper import hyper_parameters
+from bench.report.document import css_class, symbol
+from bench.site.leaderboard import base_of, description, summary
 from bench.studies.study import STUDIES
 
 REST = ("limits", "search", "meaning")
@@ -60,8 +62,8 @@ def measured(cells: pd.DataFrame, title: str) -> list[str]:
     """A table of cells beside their published values; lines need not repeat the page's title."""
     rows = []
     for cell in cells.to_dict("records"):
-        look = grade_look(cell["verdict"])
-        grade = f'<span class="grade {look.css}">{look.symbol} {escape(cell["verdict"])}</span>'
+        verdict = cell["verdict"]
+        grade = f'<span class="grade {css_class(verdict)}">{symbol(verdict)} {escape(verdict)}</span>'
         beside = pd.notna(cell["published_mean"])
         rows.append(
             (
@@ -80,25 +82,25 @@ def measured(cells: pd.DataFrame, title: str) -> list[str]:
     return table(names[1:], [row[1:] for row in rows])
 
 
-def method_page(card: MethodDescription, cells: pd.DataFrame) -> list[str]:
+def method_page(method: type[Method], cells: pd.DataFrame) -> list[str]:
     """Description, hyper-parameters and measured cells of a method."""
-    facts = [card.reference, f"name in the suite: `{card.name}`", f"data: {', '.join(card.data)}"]
-    if card.preset_of:
-        facts.append(f"a variant of [{METHODS.named(card.preset_of).title}]({card.preset_of}.md)")
+    facts = [method.reference, f"name in the suite: `{method.name}`", f"data: {', '.join(method.families)}"]
+    if base := base_of(method, METHODS.all()):
+        facts.append(f"a variant of [{base.title}]({base.name}.md)")
     lines = [
-        f"# {card.title}",
+        f"# {method.title}",
         "",
         "; ".join(filter(None, facts)),
         "",
         "```{raw} html",
-        str(card.description),
+        str(description(method)),
         "```",
         "",
     ]
-    if card.hyper:
+    if hyper := hyper_parameters(method.Hyper):
         rows = [
             (code(f"method.{one['name']}"), code(one["default"]), *(one[key] for key in REST))
-            for one in card.hyper
+            for one in hyper
         ]
         lines += [
             "## Hyper-parameters",
@@ -107,7 +109,7 @@ def method_page(card: MethodDescription, cells: pd.DataFrame) -> list[str]:
             "",
         ]
     if len(cells):
-        lines += ["## Measured", "", *measured(cells, card.title), ""]
+        lines += ["## Measured", "", *measured(cells, method.title), ""]
     return lines
 
 
@@ -144,21 +146,24 @@ def write(path: Path, lines: Iterable[str]) -> None:
 def generate(source: Path) -> None:
     """Write all pages below the folder of the sources."""
     cells = competing_cells()
-    cards = [about(name, METHODS.all()) for name in METHODS.all()]
+    methods = list(METHODS.all().values())
     (source / "methods").mkdir(exist_ok=True)
-    for card in cards:
-        write(source / "methods" / f"{card.name}.md", method_page(card, cells[cells["method"] == card.name]))
+    for method in methods:
+        write(
+            source / "methods" / f"{method.name}.md",
+            method_page(method, cells[cells["method"] == method.name]),
+        )
     rows = [
         (
-            f"[{card.title}](methods/{card.name}.md)<br>{code(card.name)}",
-            card.summary,
-            card.reference,
-            ", ".join(card.data),
+            f"[{method.title}](methods/{method.name}.md)<br>{code(method.name)}",
+            summary(method),
+            method.reference,
+            ", ".join(method.families),
         )
-        for card in cards
+        for method in methods
     ]
     lines = ["# Methods", "", *table(("Method", "What it does", "Paper", "Data"), rows), ""]
-    write(source / "methods.md", lines + toctree(f"methods/{card.name}" for card in cards))
+    write(source / "methods.md", lines + toctree(f"methods/{method.name}" for method in methods))
 
     kinds = list(DATASETS.all().values())
     (source / "datasets").mkdir(exist_ok=True)

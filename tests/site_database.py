@@ -23,7 +23,7 @@ from bench.site.leaderboard import build
 from bench.spec import Protocol, RunSpec
 from bench.store import open_store
 from bench.store.models import ImportedBundle, Run
-from bench.studies.experiment import Comparison, Experiment, Line, Target
+from bench.studies.experiment import Experiment, Line
 from bench.studies.settings import Column, Reading
 from bench.studies.shipped import merged
 from bench.studies.study import Study
@@ -49,7 +49,7 @@ class Tiny(Study):
         Experiment(
             "table1",
             "Table 1",
-            (Comparison("Table 1", (Target("fedsheafhn_final", "Table 1"),)),),
+            {"Table 1": (("fedsheafhn_final", "Table 1"),)},
             main=True,
             columns=(TEN, TWENTY),
         ),

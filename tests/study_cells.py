@@ -12,10 +12,10 @@ from toy_study import ToyStudy
 
 from bench.figures import charts
 from bench.figures.panels import Figure
-from bench.frames.graded_cells import collect
+from bench.frames.graded_cells import DocumentCells, collect
 from bench.frames.stored_runs import UsualRuns
 from bench.grids import expand, load_grid
-from bench.report.document import DocumentCells, Report
+from bench.report.document import Part, document_cells
 from bench.report.request import Request
 from bench.site.documents import build
 from bench.spec import RunSpec
@@ -46,10 +46,10 @@ def report_of(
     out: Path,
     request: Request | None = None,
     study: type[Study] = ToyStudy,
-    winners: Configurations | None = None,
-) -> Report:
+) -> Part:
     """The report of one study, written to a folder."""
-    return build(source, request or Request(), {study.name: study}, out, winners=winners)
+    (part,) = build(source, request or Request(), {study.name: study}, out)
+    return part
 
 
 def shown(
@@ -66,7 +66,7 @@ def shown(
     plans = {study.name: [plan], "others": others}
     results = collect(source, [study()], winners=winners, plans=plans, usual_runs=usual)
     results = results._replace(places=asked.asked_places(results.places))
-    return DocumentCells.of(study(), plan, results.cells[asked.mask(results.cells)], results)
+    return document_cells(study(), plan, results.cells[asked.mask(results.cells)], results)
 
 
 def cells_of(study: type[Study], name: str, source: Tables | None = None) -> pd.DataFrame:
@@ -113,7 +113,7 @@ def figures_of(
     cells = results.cells[results.cells["document"] == name]
     if datasets:
         cells = cells[cells["dataset"].isin(datasets)]
-    return list(charts.figures(results, own, experiment, cells))
+    return list(charts.figures(document_cells(own, experiment, cells, results)))
 
 
 def spec(grid: str, method: str, seed: int, column: Column = CORA_20, **wanted: Any) -> RunSpec:

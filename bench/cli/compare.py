@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from bench import paths
 from bench.cli import options
 from bench.cli.output import console, say
@@ -14,9 +12,9 @@ from bench.cli.sweep import make
 from bench.errors import RequestError
 
 if TYPE_CHECKING:
-    from bench.comparison import Asked
-    from bench.grids import Filters
+    from bench.grids import Filters, Planned
     from bench.metric_names import Metric
+    from bench.studies.study import Study
 
 
 def compare(
@@ -62,7 +60,7 @@ def compare(
     if more:
         raise RequestError(f"{file.name}: expected one method, got {', '.join([method, *more])}")
     choice = Filters((dataset,), scenario, clients, (), seed)
-    asked = comparison.asked(method, choice, parse_overrides(settings), study)
+    beside, runs = comparison.asked(method, choice, parse_overrides(settings), study)
     if problems := [finding for finding in check(method) if finding.problem]:
         for finding in problems:
             say(f"mend: {finding.rule}: {finding.problem}")
@@ -70,18 +68,20 @@ def compare(
     screen, database, roots = console(), db or paths.default_database(), paths.data_roots(data_root)
     say(f"{method} keeps the contract", screen)
     rows = stored_runs(database)
-    plan = comparison.plan(asked, rows, roots)
+    plan = comparison.plan(method, runs, rows, roots)
     pool = opened_pool(machines, len(to_run(plan)), paths.home())
     if any(step.planned.method != method for step in to_run(plan)):
         screen.print(display.table(plan, Estimator(rows.values(), pool.devices[0])))
     sweep = Sweep(plan, database, roots, pool, display.Display(screen), home=paths.home())
     if make(sweep, rows, screen):
         return 1
-    _report(asked, choice, metric, database, out, screen)
+    _report(beside, method, runs, choice, metric, database, out)
     return 0
 
 
-def _report(asked: Asked, choice: Filters, metric: Metric, database: str, out: Path, screen: Console) -> None:
+def _report(
+    study: Study, method: str, runs: list[Planned], choice: Filters, metric: Metric, database: str, out: Path
+) -> None:
     """Write the report, and say where the method stands."""
     from bench import comparison
     from bench.report.request import Request
@@ -91,15 +91,15 @@ def _report(asked: Asked, choice: Filters, metric: Metric, database: str, out: P
     from bench.studies.shipped import opened_results
     from bench.studies.study import STUDIES
 
-    study, filters = asked.study, (choice.datasets, choice.scenarios, choice.clients)
-    methods = (*(line.method for line in study.lines), asked.method)
+    screen, filters = console(), (choice.datasets, choice.scenarios, choice.clients)
+    methods = (*(line.method for line in study.lines), method)
     request = Request((study.name,), *filters, methods, metric=metric)
     studies = {**STUDIES.all(), study.name: type(study)}
     with opened_results(database, own=False) as source:
-        ranking, rows = comparison.compare(source, asked, metric)
-        build(source, request, studies, out, usual_runs=comparison.usual_runs(asked))
+        ranking, rows = comparison.compare(source, study, method, runs, metric)
+        build(source, request, studies, out, usual_runs=comparison.usual_runs(study, runs))
     for table in comparison.tables(rows):
         screen.print(rich_table(table))
-    for line in comparison.sentences(asked.method, ranking, rows):
+    for line in comparison.sentences(method, ranking, rows):
         screen.print(line, markup=False)
     screen.print(f"Report: {out / folder.INDEX}", markup=False)

@@ -43,8 +43,8 @@ def report(
     request = Request(study, *cells, metric=metric, only_main=only_main)
     folder.check(out)
     stamp = f"{stamp_of(db, own)} {shipped:d} {pdf:d} {request}"
-    contents = folder.unchanged(out, stamp)
-    if contents is None:
+    texts = folder.unchanged(out, stamp)
+    if texts is None:
         from bench.figures.drawing import Drawings
         from bench.report.report import compose
         from bench.site.documents import write
@@ -57,19 +57,19 @@ def report(
         ):
             studies = with_data_studies(STUDIES.all(), filters.dataset, source.runs())
             made = compose(source, request, studies, drawings=drawings)
-            names = {each.key for each in made.documents}
+            names = {each.key for part in made for each in part.documents}
             if document and document not in names:  # before anything is written
                 raise unknown("table", document, names)
-            contents = write(made, out, drawings, stamp)
-    screen = console()
+            texts = write(made, out, drawings, stamp)
+    screen, (brief, remarks, beside) = console(), texts
     if document:
         tables = folder.tables(out)
         if document not in tables:
             raise unknown("table", document, tables)
         screen.print(tables[document].read_text(encoding="utf-8"), markup=False, soft_wrap=True, end="")
     else:
-        screen.print(Text.from_ansi(contents.brief.rstrip("\n")), end="\n\n", soft_wrap=True)
-    for text in (contents.remarks, f"Report: {out / folder.INDEX}\n", contents.beside):
+        screen.print(Text.from_ansi(brief.rstrip("\n")), end="\n\n", soft_wrap=True)
+    for text in (remarks, f"Report: {out / folder.INDEX}\n", beside):
         screen.print(text, markup=False, soft_wrap=True, end="")
 
 

@@ -5,25 +5,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bench.figures import style
-from bench.figures.panels import Figure, Mark, Panel
-from bench.frames.graded_cells import COLUMNS, Results
+from bench.figures.panels import Figure
+from bench.frames.graded_cells import DocumentCells
 from bench.frames.stored_runs import WHERE, parts_of
 from bench.grids.grid import PARTITION_SEED
 from bench.metric_names import ACCURACY
 from bench.statistics.summary import with_intervals
-from bench.studies.experiment import Experiment
 from bench.studies.measures import Measure
 from bench.studies.members import Members
 from bench.studies.settings import PER_SEED, Column
-from bench.studies.study import Study
 from bench.studies.wording import AVERAGES, STAGES, ranges, reading_text
 
 FEW = 6
@@ -41,165 +37,147 @@ SMALL_DRAWINGS = (
 BAND = "line: mean over seeds, band: 95 % interval of the mean (Student's t, of three seeds or more)."
 
 INTERVAL = ["n", "mean", "std", "low", "high"]
-LINE = ["panel", "line_number", "place", *WHERE, "method"]
+LINE = ["panel", "line_number", "place", *WHERE, "method", "look"]
 """Columns that say which line a row is of."""
 
 
-@dataclass(frozen=True, eq=False)
-class Shown:
-    """What an experiment's figures show: its selected ``cells``, as the cells frame has them."""
+def _measures(shown: DocumentCells) -> tuple[Measure, ...]:
+    return shown.experiment.measures or shown.study.measures
 
-    study: Study
-    experiment: Experiment
-    results: Results
-    cells: pd.DataFrame
 
-    @property
-    def measures(self) -> tuple[Measure, ...]:
-        """The measures of the experiment's cells."""
-        return self.experiment.measures or self.study.measures
+def _rows(shown: DocumentCells) -> pd.DataFrame:
+    """The cells beside the first comparison, by column and line. Beside their columns: ``panel`` is the
+    number of the column, ``x`` the place of the point on the axis, ``look`` that of the line, ``method`` its
+    name in a figure's frame: its method or, where several lines have one method, its title. ``is_main`` is of
+    the first measure and point, ``is_plain`` in the usual settings and of the line's own method, ``is_rival``
+    neither the baseline nor a reference, and of the experiment's own lines.
+    """
+    study, places = shown.study, shown.results.places
+    places = places[(places["study"] == study.name) & (places["document"] == shown.experiment.name)]
+    lines = tuple(dict.fromkeys(places.sort_values("line_number")["line_object"]))
+    looks = style.looks_of(study, lines)
+    counts = Counter(line.method for line in lines if not line.setting)
+    is_alone = {line: counts[line.method] == 1 and not line.setting for line in lines}
+    rows = shown.cells[shown.cells["comparison_number"] == 0]
+    is_own = np.array([line.is_own for line in rows["line_object"]], bool)
+    rows = rows.assign(
+        panel=rows["column_number"],
+        x=rows["point_object"].map(lambda point: point.x),
+        is_main=(rows["point_number"] == 0) & (rows["measure"] == _measures(shown)[0].name),
+        is_plain=rows["usual"] & (rows["reads"] == rows["method"]),
+        is_rival=is_own & ~rows["method"].isin((study.baseline, *study.references)),
+        method=[line.method if is_alone[line] else looks[line].label for line in rows["line_object"]],
+        look=rows["line_object"].map(lambda line: looks[line]),
+    )
+    return rows.sort_values(["panel", "line_number"], kind="stable", ignore_index=True)
 
-    @cached_property
-    def marks(self) -> dict[int, Mark]:
-        """Line number -> how the line is drawn and named in a figure's frame: as its method or, where several
-        lines have one method, by its title.
-        """
-        places = self.results.places
-        own = places[(places["study"] == self.study.name) & (places["document"] == self.experiment.name)]
-        own = own.sort_values("line_number")
-        lines = dict(zip(own["line_number"], own["line_object"], strict=True))
-        counts = Counter(line.method for line in lines.values() if not line.setting)
-        looks = style.looks_of(self.study, tuple(lines.values()))
-        marks = {}
-        for number, line in lines.items():
-            title = self.study.line_title(line)
-            is_alone = counts[line.method] == 1 and not line.setting
-            marks[number] = Mark(line.method if is_alone else title, title, looks[line])
-        return marks
 
-    @cached_property
-    def rows(self) -> pd.DataFrame:
-        """The cells beside the first comparison, by column and line. Beside the columns of the cells frame:
-        ``method`` is the name of the line in a figure's frame, ``panel`` the number of the column, ``x`` the
-        place of the point on the axis, ``is_main`` of the first measure and point, ``is_plain`` in the usual
-        settings and of the line's own method, ``is_rival`` neither the baseline nor a reference, and of the
-        experiment's own lines.
-        """
-        places = ["place", "line_number", "column_number", "reads", "point_object", "line_object"]
-        rows = self.cells.loc[self.cells["comparison_number"] == 0, list(COLUMNS)]
-        rows = rows.merge(self.results.places[places], on="place")
-        is_first = rows["point_object"].map(lambda point: point == self.experiment.points[0])
-        others = (self.study.baseline, *self.study.references)
-        is_own = np.array([line.is_own for line in rows["line_object"]], bool)
-        rows = rows.assign(
-            panel=rows["column_number"],
-            x=rows["point_object"].map(lambda point: point.x),
-            is_main=is_first & (rows["measure"] == self.measures[0].name),
-            is_plain=rows["usual"] & (rows["reads"] == rows["method"]),
-            is_rival=is_own & ~rows["method"].isin(others),
-            method=[self.marks[number].method for number in rows["line_number"]],
+def _lines(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of lines with numbers under the usual settings, each run once."""
+    return rows[rows["is_main"] & rows["is_plain"] & (rows["n"] > 0)]
+
+
+def _members(shown: DocumentCells, lines: pd.DataFrame, stage: str = "trained", rule: str = "") -> Members:
+    """The runs with numbers of these lines; what their clients score only by a ``rule``."""
+    results = shown.results
+    rows = results.members[results.members["is_done"] & results.members["place"].isin(lines["place"])]
+    test = results.clients_at(stage, rule) if rule else pd.DataFrame()
+    return Members(rows, results.source, ACCURACY, stage, rule, test, results.settings)
+
+
+def _reading(shown: DocumentCells, measure: Measure | None = None) -> str:
+    """Stage and rule of a measure, or of the primary comparison, and how clients are averaged."""
+    reading = (measure and measure.reading) or shown.study.primary
+    return f"{reading_text(reading)}, {AVERAGES[shown.study.average]}"
+
+
+def _figures(
+    shown: DocumentCells,
+    kind: str,
+    name: str,
+    data: pd.DataFrame,
+    columns: Sequence[str],
+    quantity: str,
+    caption: str,
+    **options: Any,
+) -> list[Figure]:
+    """A figure of panels of a ``kind``, in parts that fit a page; none without data.
+
+    Each ``panel`` of the data has the ``columns`` beside where a line is measured. The ``caption`` gets the
+    seeds. Many panels, and several of many curves, have a figure a data set.
+    """
+    study, experiment, members = shown.study, shown.experiment, shown.results.members
+    lines = data.groupby("panel")["line_number"].nunique()
+    is_crowded = kind == "curves" and bool((lines > FEW).any())
+    is_split = len(lines) > (1 if is_crowded else PAGE)
+    places = shown.cells.loc[shown.cells["usual"], "place"]
+    seeds = ranges(members.loc[members["is_done"] & members["place"].isin(places), "seed"])
+    caption = f"{caption}{SMALL_DRAWINGS if is_crowded else ''} Seeds: {seeds}."
+    figures = []
+    data = data.assign(part=data["dataset"] if is_split else "").sort_values("panel", kind="stable")
+    firsts = data.drop_duplicates("panel").set_index("panel")
+    titles = {panel: study.column_title(Column(*where)) for panel, *where in firsts[WHERE].itertuples()}
+    data["panel"] = data["panel"].map(titles)
+    for dataset, part in data.groupby("part", sort=False):
+        ending = f"_{re.sub('[^A-Za-z0-9.-]+', '-', str(dataset))}" if is_split else ""
+        title = f"{study.title}: {experiment.title}. {quantity}: mean over seeds"
+        if "low" in columns and part.loc[part["n"] > 0, "low"].notna().any():  # not of published values
+            title += ", 95 % interval"
+        figure = Figure(
+            f"{study.name}_{experiment.name}_{name}{ending}",
+            "multiples" if is_crowded else kind,
+            title,
+            caption,
+            part[["panel", *WHERE, "method", *columns]].reset_index(drop=True),
+            dict(zip(part["method"], part["look"], strict=True)),
+            **options,
         )
-        return rows.sort_values(["panel", "line_number"], kind="stable", ignore_index=True)
-
-    @cached_property
-    def lines(self) -> pd.DataFrame:
-        """The rows of lines with numbers under the usual settings, each run once."""
-        rows = self.rows
-        return rows[rows["is_main"] & rows["is_plain"] & (rows["n"] > 0)]
-
-    def members(self, lines: pd.DataFrame, stage: str = "trained", rule: str = "") -> Members:
-        """The runs with numbers of these lines; what their clients score only by a ``rule``."""
-        members = self.results.members
-        rows = members[members["is_done"] & members["place"].isin(lines["place"])]
-        test = self.results.clients_at(stage, rule) if rule else pd.DataFrame()
-        return Members(rows, self.results.source, ACCURACY, stage, rule, test, self.results.settings)
-
-    def reading(self, measure: Measure | None = None) -> str:
-        """Stage and rule of a measure, or of the primary comparison, and how clients are averaged."""
-        reading = (measure and measure.reading) or self.study.primary
-        return f"{reading_text(reading)}, {AVERAGES[self.study.average]}"
-
-    def figures(
-        self,
-        kind: str,
-        name: str,
-        data: pd.DataFrame,
-        columns: Sequence[str],
-        quantity: str,
-        caption: str,
-        **options: Any,
-    ) -> list[Figure]:
-        """A figure of panels of a ``kind``, in parts that fit a page; none without data.
-
-        Each ``panel`` of the data has the ``columns`` beside where a line is measured. The ``caption`` gets
-        the seeds. Many panels, and several of many curves, have a figure a data set.
-        """
-        lines = data.groupby("panel")["line_number"].nunique()
-        is_crowded = kind == "curves" and bool((lines > FEW).any())
-        is_split = len(lines) > (1 if is_crowded else PAGE)
-        members = self.results.members
-        places = self.cells.loc[self.cells["usual"], "place"]
-        seeds = ranges(members.loc[members["is_done"] & members["place"].isin(places), "seed"])
-        caption = f"{caption}{SMALL_DRAWINGS if is_crowded else ''} Seeds: {seeds}."
-        figures = []
-        data = data.assign(part=data["dataset"] if is_split else "")
-        for dataset, part in data.groupby("part", sort=False):
-            panels = []
-            for _, rows in parts_of(part, "panel"):
-                title = self.study.column_title(Column(*rows[WHERE].iloc[0]))
-                frame = rows[[*WHERE, "method", *columns]].reset_index(drop=True)
-                marks = tuple(self.marks[line] for line in rows["line_number"].unique())
-                panels.append(Panel("multiples" if is_crowded else kind, title, frame, marks, **options))
-            ending = f"_{re.sub('[^A-Za-z0-9.-]+', '-', str(dataset))}" if is_split else ""
-            stem = f"{self.study.name}_{self.experiment.name}_{name}{ending}"
-            title = f"{self.study.title}: {self.experiment.title}. {quantity}: mean over seeds"
-            if "low" in columns and part.loc[part["n"] > 0, "low"].notna().any():  # not of published values
-                title += ", 95 % interval"
-            figures.append(Figure(stem, caption, panels, title))
-        return figures
+        figures.append(figure)
+    return figures
 
 
 def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def lines(shown: Shown) -> list[Figure]:
+def lines(shown: DocumentCells, rows: pd.DataFrame) -> list[Figure]:
     """The first measure of every line beside its published value, also in columns of which nothing was run.
 
     Nobody knows the interval of a published value: it has the deviation that is printed.
     """
-    rows = shown.rows[shown.rows["is_main"]]
+    rows = rows[rows["is_main"]]
     measured = with_intervals(rows[rows["n"] > 0]).assign(kind="measured")
     printed = rows[rows["published_mean"].notna()]
     mean, std = printed["published_mean"], printed["published_std"]
     printed = printed.assign(kind="published", n=0, mean=mean, std=std, low=mean - std, high=mean + std)
     data = pd.concat([measured, printed]).sort_values(["panel", "line_number"], kind="stable")
-    measure = shown.measures[0]
+    measure = _measures(shown)[0]
     caption = (
-        f"{measure.meaning.capitalize()}: {shown.reading(measure)}; filled: measured mean "
+        f"{measure.meaning.capitalize()}: {_reading(shown, measure)}; filled: measured mean "
         "over seeds, open: published, alone where nothing was run; bar: 95 % interval of the measured mean, "
         "of three seeds or more, and the standard deviation that is printed with a published one."
     )
-    return shown.figures("pairs", "lines", data, ["kind", *INTERVAL], _capital(measure.meaning), caption)
+    return _figures(shown, "pairs", "lines", data, ["kind", *INTERVAL], _capital(measure.meaning), caption)
 
 
-def convergence(shown: Shown) -> list[Figure]:
+def convergence(shown: DocumentCells, rows: pd.DataFrame) -> list[Figure]:
     """Test accuracy by round: mean over clients, then mean and interval over seeds. A round has parts where
     every local epoch was evaluated.
     """
-    parts = [shown.lines[LINE].iloc[:0].assign(row=0, n=0, mean=0.0, std=0.0)]
-    for stage, lines in parts_of(shown.lines, "stage"):
-        members = shown.members(lines, stage)
+    shown_lines = _lines(rows)
+    parts = [shown_lines[LINE].iloc[:0].assign(row=0, n=0, mean=0.0, std=0.0)]
+    for stage, lines in parts_of(shown_lines, "stage"):
+        members = _members(shown, lines, stage)
         curves = members.curves()
         curves["place"] = curves["member"].map(members.rows["place"])
         means = curves.groupby(["place", "row"])["value"].agg(n="count", mean="mean", std="std")
-        rows = lines[LINE].merge(means.reset_index(), on="place")
+        rounds = lines[LINE].merge(means.reset_index(), on="place")
         if stage == "trained":
-            settings = [shown.results.settings[place] for place in rows["place"]]
+            settings = [shown.results.settings[place] for place in rounds["place"]]
             by_epoch = np.array([one.get("protocol.evaluate") == "epoch" for one in settings], bool)
             epochs = np.array([int(one["protocol.local_epochs"]) for one in settings])
-            rows["row"] = rows["row"] / np.where(by_epoch, epochs, 1)
-        parts.append(rows)
+            rounds["row"] = rounds["row"] / np.where(by_epoch, epochs, 1)
+        parts.append(rounds)
     data = with_intervals(pd.concat(parts)).rename(columns={"row": "round"})
     data = data.sort_values(["panel", "line_number"], kind="stable")
     # A model of all data in one place is drawn beside the others on the same data, as far as those go.
@@ -219,10 +197,10 @@ def convergence(shown: Shown) -> list[Figure]:
         "first rounds, nor curves far from the others."
     )
     columns = ["round", *INTERVAL]
-    return shown.figures("curves", "convergence", data, columns, "Test accuracy by round", caption)
+    return _figures(shown, "curves", "convergence", data, columns, "Test accuracy by round", caption)
 
 
-def differences(shown: Shown) -> list[Figure]:
+def differences(shown: DocumentCells, rows: pd.DataFrame) -> list[Figure]:
     """Every client's accuracy minus the baseline's, sorted: who is hurt, and by how much; of the experiment's
     own lines.
 
@@ -230,10 +208,11 @@ def differences(shown: Shown) -> list[Figure]:
     has nothing to do with client 3 of another.
     """
     baseline = shown.study.title_of(shown.study.baseline)
-    lines = shown.lines[shown.lines["is_rival"]]
+    lines = _lines(rows)
+    lines = lines[lines["is_rival"]]
     parts = []
     for (stage, rule), part in parts_of(lines, ["stage", "rule"]):
-        members = shown.members(part, stage, rule)
+        members = _members(shown, part, stage, rule)
         parts.append(members.beside_baseline.join(members.rows[["place", "seed"]], on="member"))
     pairs = pd.concat(parts) if parts else lines
     if pairs.empty:
@@ -254,10 +233,11 @@ def differences(shown: Shown) -> list[Figure]:
     )
     caption = (
         f"Every client's test accuracy minus its own under {baseline} with the same seed and partition, mean "
-        f"over seeds that share a partition, sorted for each method by itself: {shown.reading()}; below 0: "
+        f"over seeds that share a partition, sorted for each method by itself: {_reading(shown)}; below 0: "
         f"clients that are better off with {baseline}."
     )
-    return shown.figures(
+    return _figures(
+        shown,
         "curves",
         "differences",
         lines[LINE].merge(means, on="place"),
@@ -272,23 +252,22 @@ def differences(shown: Shown) -> list[Figure]:
     )
 
 
-def points(shown: Shown) -> list[Figure]:
+def points(shown: DocumentCells, rows: pd.DataFrame) -> list[Figure]:
     """Every measure along the experiment's points, a figure each, of lines with two points or more."""
     axis = shown.experiment.axis
     figures: list[Figure] = []
-    for measure in shown.measures:
-        rows = shown.rows
-        rows = rows[(rows["measure"] == measure.name) & (rows["n"] > 0) & rows["x"].notna()]
-        rows = rows[rows.groupby(["panel", "line_number"])["x"].transform("size") > 1]
-        data = with_intervals(rows).rename(columns={"x": axis})
-        caption = f"{measure.meaning.capitalize()}: {shown.reading(measure)}; {BAND}"
+    for measure in _measures(shown):
+        data = rows[(rows["measure"] == measure.name) & (rows["n"] > 0) & rows["x"].notna()]
+        data = data[data.groupby(["panel", "line_number"])["x"].transform("size") > 1]
+        data = with_intervals(data).rename(columns={"x": axis})
+        caption = f"{measure.meaning.capitalize()}: {_reading(shown, measure)}; {BAND}"
         quantity, columns = f"{_capital(measure.meaning)} by {axis}", [axis, *INTERVAL]
         options = {"x": axis, "x_label": _capital(axis)}
-        figures += shown.figures("curves", measure.name, data, columns, quantity, caption, **options)
+        figures += _figures(shown, "curves", measure.name, data, columns, quantity, caption, **options)
     return figures
 
 
-DRAWINGS: dict[str, Callable[[Shown], list[Figure]]] = {
+DRAWINGS: dict[str, Callable[[DocumentCells, pd.DataFrame], list[Figure]]] = {
     "lines": lines,
     "convergence": convergence,
     "differences": differences,
@@ -300,11 +279,8 @@ MAIN = ("convergence", "differences")
 """Figures of a main table."""
 
 
-def figures(results: Results, study: Study, experiment: Experiment, cells: pd.DataFrame) -> Iterator[Figure]:
-    """The figures that an experiment names, those of them in which there is something to draw.
-
-    ``cells`` are the experiment's selected rows of the cells frame.
-    """
-    shown = Shown(study, experiment, results, cells)
-    for name in experiment.figures or (MAIN if experiment.main else ()):
-        yield from DRAWINGS[name](shown)
+def figures(shown: DocumentCells) -> Iterator[Figure]:
+    """The figures that an experiment names, those of them in which there is something to draw."""
+    rows = _rows(shown)
+    for name in shown.experiment.figures or (MAIN if shown.experiment.main else ()):
+        yield from DRAWINGS[name](shown, rows)

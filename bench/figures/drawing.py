@@ -15,7 +15,6 @@ from unicodedata import east_asian_width
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
@@ -27,8 +26,8 @@ from bench.figures.panels import KINDS, Figure
 
 DPI = 150
 
-LEAST_WIDTH = 5.0
-"""Inches that a figure's title needs."""
+LEAST_WIDTH, MOST_WIDTH = 5.0, 8.0
+"""Inches that a figure's title needs, and that a page has for panels side by side."""
 
 MANY = 12
 """Figures for which starting further processes pays."""
@@ -44,18 +43,19 @@ def wrapped(text: str, width: float, size: float) -> str:
 
 def draw(figure: Figure) -> Canvas:
     """The figure on a canvas, which lays it out when it is saved."""
-    kind = KINDS[figure.panels[0].kind]
-    across = min(len(figure.panels), kind.across)
-    heights = [kind.height + kind.per_mark * len(panel.marks) for panel in figure.panels]
-    rows = [max(heights[start : start + across]) for start in range(0, len(heights), across)]
-    width = max(across * kind.width, LEAST_WIDTH)
-    canvas = Canvas(figsize=(width, sum(rows) + 0.7), dpi=DPI, layout="constrained")
-    grid = canvas.add_gridspec(len(rows), across, height_ratios=rows)
+    draw_panel, panel_width, height, per_method = KINDS[figure.kind]
+    panels = figure.panels
+    across = min(len(panels), int(MOST_WIDTH // panel_width))
+    heights = [height + per_method * rows["method"].nunique() for rows in panels.values()]
+    row_heights = [max(heights[start : start + across]) for start in range(0, len(heights), across)]
+    width = max(across * panel_width, LEAST_WIDTH)
+    canvas = Canvas(figsize=(width, sum(row_heights) + 0.7), dpi=DPI, layout="constrained")
+    grid = canvas.add_gridspec(len(row_heights), across, height_ratios=row_heights)
     handles: dict[str, Artist] = {}
-    for number, panel in enumerate(figure.panels):
+    for number, (title, rows) in enumerate(panels.items()):
         axes = canvas.add_subplot(grid[number])
-        kind.draw(axes, panel)
-        axes.set_title(wrapped(panel.title, kind.width * (0.6 if kind.per_mark else 0.9), 8.5))
+        draw_panel(axes, figure, rows)
+        axes.set_title(wrapped(title, panel_width * (0.6 if per_method else 0.9), 8.5))
         axes_handles, labels = axes.get_legend_handles_labels()
         handles.update(zip(labels, axes_handles, strict=True))
     columns = int(width / (0.06 * max(map(len, handles), default=0) + 0.5))
@@ -98,7 +98,7 @@ class Drawings:
         if figure in self._begun:
             return
         stem = self._begun[figure] = Path(self._folder.name) / str(len(self._begun))
-        self._queue.append((figure, style.families(repr(figure)), stem, self._kinds))
+        self._queue.append((figure, style.families(f"{figure} {' '.join(figure.panels)}"), stem, self._kinds))
         if self._workers > 1 and (self._pool or len(self._queue) >= MANY):
             self._pool = self._pool or ProcessPoolExecutor(
                 self._workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
@@ -121,8 +121,7 @@ class Drawings:
             stem.parent.mkdir(parents=True, exist_ok=True)
             for kind in self._kinds:
                 shutil.move(self._begun[figure].with_suffix(kind), f"{stem}{kind}")
-            rows = pd.concat([panel.data for panel in figure.panels], ignore_index=True)
-            write_csv(Path(f"{stem}.csv"), rows)
+            write_csv(Path(f"{stem}.csv"), figure.data.drop(columns="panel"))
 
 
 def _draw_files(figure: Figure, fonts: list[str], stem: Path, kinds: tuple[str, ...]) -> None:

@@ -1,16 +1,12 @@
-"""Panels of figures: a frame, and how each kind of panel draws it on matplotlib's axes.
-
-A panel's frame is all that it shows, and what is written beside its figure as CSV.
-"""
+"""Figures: a frame, and how each kind of panel draws its rows on matplotlib's axes."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -39,99 +35,88 @@ CELL_WIDTH, CELL_HEIGHT = 1.15, 1.45
 """Width and height of the place of a small drawing, in those of the drawing."""
 
 
-@dataclass(frozen=True)
-class Mark:
-    """How the rows of one ``method`` in a panel's frame are drawn."""
-
-    method: str
-    label: str
-    look: style.Look
-
-
 @dataclass(frozen=True, eq=False)
-class Panel:
-    """A frame, and how it is drawn: by ``KINDS[kind]``, the rows of a ``method`` as its mark says.
+class Figure:
+    """A figure of one or more panels of a ``kind`` (of ``KINDS``).
 
-    Curves show the column ``y`` along the column ``x``, and a horizontal line at ``level``.
+    ``title`` says in a line what is shown; what a reader has to know beyond stands in the ``caption``.
+    ``data`` has the title of the ``panel`` of every row; without it this is the CSV beside the figure. The
+    rows of a ``method`` are drawn as its look says. Curves show the column ``y`` along the column ``x``, and
+    a horizontal line at ``level``.
     """
 
+    name: str
     kind: str
     title: str
+    caption: str
     data: pd.DataFrame = field(repr=False)
-    marks: tuple[Mark, ...] = ()
+    looks: Mapping[str, style.Look]
     x: str = "round"
     x_label: str = "Round"
     y: str = "mean"
     y_label: str = ACCURACY
     level: float | None = None
 
-    @cached_property
-    def curves(self) -> dict[str, NDArray[np.float64]]:
-        """Every method's curve ``[4, points]``: x, y, the interval. What is measured once stays so."""
-        curves = {}
-        for method, rows in self.data.groupby("method", sort=False):
-            curve = rows.reindex(columns=[self.x, self.y, "low", "high"]).to_numpy(float).T
-            if curve.shape[1] == 1:
-                curve = np.repeat(curve, 2, axis=1)
-                curve[0] = self.data[self.x].min(), self.data[self.x].max()
-            curves[str(method)] = curve[:, curve[0].argsort(kind="stable")]
-        return curves
-
     @property
-    def y_limits(self) -> tuple[float, float]:
-        """The ends of the axis of curves: all values with their intervals. Long curves count without their
-        first tenth and their intervals, and without what is farther from the middle four fifths of the values
-        than these are wide.
-        """
-        x, *values = np.concatenate(list(self.curves.values()), axis=1)
-        low, high = np.nanmin(values), np.nanmax(values)
-        if self.level is None and len(x) > LONG * len(self.curves):
-            late = values[0][x > 0.1 * x.max()]
-            first, last = np.nanquantile(late, [0.1, 0.9])
-            low, high = max(late.min(), 2 * first - last), min(late.max(), 2 * last - first)
-        room = 0.06 * (high - low) or 1.0
-        return float(low - room), float(high + room)
+    def panels(self) -> dict[str, pd.DataFrame]:
+        """The rows of every panel, by its title."""
+        return {str(title): rows for title, rows in self.data.groupby("panel", sort=False)}
 
 
-@dataclass(frozen=True, eq=False)
-class Figure:
-    """A figure of one or more panels of the same kind.
+def curves_of(figure: Figure, rows: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
+    """Every method's curve ``[4, points]`` in a panel: x, y, the interval. What is measured once stays so."""
+    curves = {}
+    for method, part in rows.groupby("method", sort=False):
+        curve = part.reindex(columns=[figure.x, figure.y, "low", "high"]).to_numpy(float).T
+        if curve.shape[1] == 1:
+            curve = np.repeat(curve, 2, axis=1)
+            curve[0] = rows[figure.x].min(), rows[figure.x].max()
+        curves[str(method)] = curve[:, curve[0].argsort(kind="stable")]
+    return curves
 
-    ``title`` says in a line what is shown; what a reader has to know beyond stands in the ``caption``.
+
+def y_limits(figure: Figure, curves: Mapping[str, NDArray[np.float64]]) -> tuple[float, float]:
+    """The ends of the axis of curves: all values with their intervals. Long curves count without their first
+    tenth and their intervals, and without what is farther from the middle four fifths of the values than
+    these are wide.
     """
+    x, *values = np.concatenate(list(curves.values()), axis=1)
+    low, high = np.nanmin(values), np.nanmax(values)
+    if figure.level is None and len(x) > LONG * len(curves):
+        late = values[0][x > 0.1 * x.max()]
+        first, last = np.nanquantile(late, [0.1, 0.9])
+        low, high = max(late.min(), 2 * first - last), min(late.max(), 2 * last - first)
+    room = 0.06 * (high - low) or 1.0
+    return float(low - room), float(high + room)
 
-    name: str
-    caption: str
-    panels: Sequence[Panel]
-    title: str = ""
 
-
-def draw_curves(axes: Axes, panel: Panel) -> None:
+def draw_curves(axes: Axes, figure: Figure, rows: pd.DataFrame) -> None:
     """Draw the curves with their intervals."""
-    if panel.level is not None:
-        axes.axhline(panel.level, color="0.3", linewidth=0.8)
-    for mark in panel.marks:
-        look = mark.look
-        x, y, low, high = panel.curves[mark.method]
+    if figure.level is not None:
+        axes.axhline(figure.level, color="0.3", linewidth=0.8)
+    curves = curves_of(figure, rows)
+    for method, (x, y, low, high) in curves.items():
+        look = figure.looks[method]
         if not np.isnan(low).all():
             axes.fill_between(x, low, high, color=look.colour, alpha=0.18, linewidth=0)
-        (line,) = axes.plot(x, y, look.marker, color=look.colour, label=mark.label)
+        (line,) = axes.plot(x, y, look.marker, color=look.colour, label=look.label)
         line.set(linestyle=look.dashes, markevery=max(1, len(x) // 5), zorder=3)
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    axes.set_xlim(0, 1.01 * float(panel.data[panel.x].max()))
-    axes.set_ylim(panel.y_limits)
-    axes.set_xlabel(panel.x_label)
-    axes.set_ylabel(panel.y_label)
+    axes.set_xlim(0, 1.01 * float(rows[figure.x].max()))
+    axes.set_ylim(y_limits(figure, curves))
+    axes.set_xlabel(figure.x_label)
+    axes.set_ylabel(figure.y_label)
 
 
-def draw_multiples(axes: Axes, panel: Panel) -> None:
+def draw_multiples(axes: Axes, figure: Figure, rows: pd.DataFrame) -> None:
     """Draw every curve before all others in grey, each in a cell with the same limits.
 
     The cells are unit squares in one pair of axes: most of the time that a figure takes goes into making
     axes.
     """
-    right, (bottom, top) = float(panel.data[panel.x].max()), panel.y_limits
+    curves = curves_of(figure, rows)
+    right, (bottom, top) = float(rows[figure.x].max()), y_limits(figure, curves)
 
     def in_cell(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Points in the unit square; what is above or below runs along its edge."""
@@ -143,55 +128,54 @@ def draw_multiples(axes: Axes, panel: Panel) -> None:
     rulers = [in_cell(np.array([0, right]), np.array([tick, tick])) for tick in y_ticks]
     write = partial(axes.text, size=6.5, clip_on=True)
     gap = [[np.nan, np.nan]]
-    grey = np.concatenate([part for x, y, *_ in panel.curves.values() for part in (in_cell(x, y), gap)])
-    behind, curves, bands, grids, frames = [], [], [], [], []
-    for number, mark in enumerate(panel.marks):
+    grey = np.concatenate([part for x, y, *_ in curves.values() for part in (in_cell(x, y), gap)])
+    behind, lines, bands, grids, frames = [], [], [], [], []
+    for number, (method, (x, y, low, high)) in enumerate(curves.items()):
         corner = CELL_WIDTH * (number % ACROSS), -CELL_HEIGHT * (number // ACROSS)
-        x, y, low, high = panel.curves[mark.method]
         has_ends = ~np.isnan(low)
         ends = in_cell(x, low)[has_ends], in_cell(x, high)[has_ends][::-1]
         behind.append(grey + corner)
-        curves.append(in_cell(x, y) + corner)
+        lines.append(in_cell(x, y) + corner)
         bands.append(np.concatenate(ends) + corner)
         grids += [ruler + corner for ruler in rulers]
         frames.append(np.array([(0, 1), (0, 0), (1, 0)]) + corner)
-        if panel.level is not None:
-            frames.append(in_cell(np.array([0, right]), np.array([panel.level] * 2)) + corner)
+        if figure.level is not None:
+            frames.append(in_cell(np.array([0, right]), np.array([figure.level] * 2)) + corner)
         x_end, y_end = corner
-        write(x_end, y_end + 1, textwrap.fill(mark.label, CELL_LABEL), va="bottom")
-        if panel.y == "mean":
+        write(x_end, y_end + 1, textwrap.fill(figure.looks[method].label, CELL_LABEL), va="bottom")
+        if figure.y == "mean":
             write(x_end + 1, y_end + 1, f"{y[-1]:.1f}", ha="right", va="bottom")
         if number % ACROSS == 0:
             for tick, ruler in zip(y_ticks, rulers, strict=True):
                 write(-0.03, y_end + ruler[0, 1], f"{tick:g}", ha="right", va="center")
-        if number + ACROSS >= len(panel.marks):
+        if number + ACROSS >= len(curves):
             for tick in x_ticks:
                 write(x_end + tick / right, y_end - 0.05, f"{tick:g}", ha="center", va="top")
-    colours = [mark.look.colour for mark in panel.marks]
-    dashes = [mark.look.dashes for mark in panel.marks]
+    colours = [figure.looks[method].colour for method in curves]
+    dashes = [figure.looks[method].dashes for method in curves]
     axes.add_collection(LineCollection(grids, colors="0.92", linewidths=0.6))
     axes.plot(*np.concatenate(behind).T, color=style.OTHERS, linewidth=0.7)
     axes.add_collection(PolyCollection(bands, facecolors=colours, alpha=0.18))
-    axes.add_collection(LineCollection(curves, colors=colours, linestyles=dashes, linewidths=1.4))
+    axes.add_collection(LineCollection(lines, colors=colours, linestyles=dashes, linewidths=1.4))
     axes.add_collection(LineCollection(frames, colors="0.4", linewidths=0.7, clip_on=False))
-    rows = math.ceil(len(panel.marks) / ACROSS)
+    cell_rows = math.ceil(len(curves) / ACROSS)
     axes.spines[:].set_visible(False)
-    axes.set(xticks=[], yticks=[], xlabel=panel.x_label, ylabel=panel.y_label)
+    axes.set(xticks=[], yticks=[], xlabel=figure.x_label, ylabel=figure.y_label)
     axes.set_xlim(-0.2, CELL_WIDTH * (ACROSS - 1) + 1.07)
-    axes.set_ylim(-CELL_HEIGHT * (rows - 1) - 0.25, 1.4)
+    axes.set_ylim(-CELL_HEIGHT * (cell_rows - 1) - 0.25, 1.4)
 
 
-def _with_rows(axes: Axes, panel: Panel) -> pd.DataFrame:
-    """The panel's frame with the ``row`` and ``colour`` of every method, whose name stands at the left."""
+def _with_rows(axes: Axes, figure: Figure, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the ``row`` and ``colour`` of every method, whose name stands at the left."""
+    methods = rows["method"]
+    places = {method: -number for number, method in enumerate(methods.unique())}
     axes.set_yticks([])  # a text a row is drawn much faster than a tick with its lines
     axes.spines["left"].set_visible(False)
-    axes.set_ylim(0.4 - len(panel.marks), 0.6)
-    for number, mark in enumerate(panel.marks):
-        _text_beside(axes, -0.02, -number, textwrap.fill(mark.label, ROW_LABEL), "right")
-    rows = {mark.method: -number for number, mark in enumerate(panel.marks)}
-    colours = {mark.method: mark.look.colour for mark in panel.marks}
-    methods = panel.data["method"]
-    return panel.data.assign(row=methods.map(rows), colour=methods.map(colours))
+    axes.set_ylim(0.4 - len(places), 0.6)
+    for method, place in places.items():
+        _text_beside(axes, -0.02, place, textwrap.fill(figure.looks[method].label, ROW_LABEL), "right")
+    colours = {method: figure.looks[method].colour for method in places}
+    return rows.assign(row=methods.map(places), colour=methods.map(colours))
 
 
 def _text_beside(axes: Axes, x: float, row: int, text: str, side: str) -> None:
@@ -200,9 +184,9 @@ def _text_beside(axes: Axes, x: float, row: int, text: str, side: str) -> None:
     axes.text(x, row, text, ha=side, va="center_baseline", size=7, transform=transform)
 
 
-def draw_pairs(axes: Axes, panel: Panel) -> None:
+def draw_pairs(axes: Axes, figure: Figure, rows: pd.DataFrame) -> None:
     """Draw means with their intervals, measured ones filled and published ones open."""
-    data = _with_rows(axes, panel)
+    data = _with_rows(axes, figure, rows)
     axes.hlines(data["row"], data["low"], data["high"], colors=data["colour"].tolist(), linewidth=0.9)
     for kind, size in (("measured", 18), ("published", 36)):
         part = data[data["kind"] == kind]
@@ -217,9 +201,9 @@ def draw_pairs(axes: Axes, panel: Panel) -> None:
     axes.set_xlabel(ACCURACY)
 
 
-def draw_ranks(axes: Axes, panel: Panel) -> None:
+def draw_ranks(axes: Axes, figure: Figure, rows: pd.DataFrame) -> None:
     """Draw mean ranks, best first, with their intervals and groups of ties."""
-    data = _with_rows(axes, panel)
+    data = _with_rows(axes, figure, rows)
     colours = data["colour"].tolist()
     axes.hlines(data["row"], data["low"], data["high"], colors=colours, linewidth=1.8)
     axes.scatter(data["mean_rank"], data["row"], 36, colours, edgecolors="white", linewidths=0.6, zorder=3)
@@ -229,22 +213,12 @@ def draw_ranks(axes: Axes, panel: Panel) -> None:
     axes.set_xlabel("Mean rank (1 is the best)")
 
 
-class Kind(NamedTuple):
-    """How a kind of panel is drawn, and its inches with all that is around its axes.
-
-    ``per_mark`` are inches of height that each method adds; ``across`` is how many stand side by side.
-    """
-
-    draw: Callable[[Axes, Panel], None]
-    width: float
-    height: float
-    per_mark: float = 0.0
-    across: int = 2
-
-
-KINDS = {
-    "curves": Kind(draw_curves, 3.7, 2.6),
-    "multiples": Kind(draw_multiples, 7.4, 0.9, 1.0 / ACROSS, 1),
-    "pairs": Kind(draw_pairs, 4.0, 0.8, 0.19),
-    "ranks": Kind(draw_ranks, 6.5, 0.6, 0.22, 1),
+KINDS: dict[str, tuple[Callable[[Axes, Figure, pd.DataFrame], None], float, float, float]] = {
+    "curves": (draw_curves, 3.7, 2.6, 0.0),
+    "multiples": (draw_multiples, 7.4, 0.9, 1.0 / ACROSS),
+    "pairs": (draw_pairs, 4.0, 0.8, 0.19),
+    "ranks": (draw_ranks, 6.5, 0.6, 0.22),
 }
+"""How a kind of panel is drawn, and its inches with all that is around its axes: width, height, and what
+each method adds to the height.
+"""

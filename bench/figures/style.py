@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -40,11 +40,12 @@ FONT = "DejaVu Sans"
 
 @dataclass(frozen=True)
 class Look:
-    """How a method is drawn."""
+    """How a method is drawn, and named in a legend; looks that differ in their label alone are alike."""
 
     colour: str
     dashes: Dashes
     marker: str
+    label: str = field(default="", compare=False)
 
 
 def every_look(hues: tuple[str, ...]) -> list[Look]:
@@ -88,7 +89,7 @@ def look_of(method: str, study: Study) -> Look:
 
 
 def looks_of(study: Study, lines: tuple[Line, ...]) -> dict[Line, Look]:
-    """The looks of lines that are compared, no two alike.
+    """The looks of lines that are compared, no two alike, with their titles.
 
     Of the lines of one method, that with the fewest settings of its own has the method's look. Every further
     one has the next that no method here has.
@@ -96,10 +97,11 @@ def looks_of(study: Study, lines: tuple[Line, ...]) -> dict[Line, Look]:
     of_methods = {line.method: look_of(line.method, study) for line in lines}
     free_looks = iter([look for look in every_look(HUES) if look not in of_methods.values()])
     plainest_first = sorted(lines, key=lambda line: (bool(line.setting), len(line.settings)))
-    return {
-        line: of_methods.pop(line.method) if line.method in of_methods else next(free_looks)
-        for line in plainest_first
-    }
+    looks = {}
+    for line in plainest_first:
+        look = of_methods.pop(line.method) if line.method in of_methods else next(free_looks)
+        looks[line] = replace(look, label=study.line_title(line))
+    return looks
 
 
 @cache

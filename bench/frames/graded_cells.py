@@ -29,7 +29,7 @@ from bench.frames.verdicts import agreed, judged
 from bench.metric_names import ACCURACY, ROC_AUC, Metric
 from bench.statistics.summary import with_intervals
 from bench.store.tables import Tables
-from bench.studies.experiment import Plans
+from bench.studies.experiment import Experiment, Plans
 from bench.studies.measures import Measure
 from bench.studies.members import Members, accuracy_by_run, check_kept, client_rows
 from bench.studies.settings import Settings
@@ -207,3 +207,14 @@ def cells_frame(cells: pd.DataFrame) -> pd.DataFrame:
     )
     kinds = {name: "object" if kind == "string" else kind for name, kind in COLUMNS.items()}
     return shown[list(COLUMNS)].astype(kinds)
+
+
+class DocumentCells(NamedTuple):
+    """The cells of an experiment that a report shows, among all ``results``: the columns of the cells frame
+    and those that ``bench.report.document.document_cells`` describes.
+    """
+
+    study: Study
+    experiment: Experiment
+    cells: pd.DataFrame
+    results: Results

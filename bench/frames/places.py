@@ -9,7 +9,7 @@ from itertools import product
 
 import pandas as pd
 
-from bench.frames.stored_runs import WHERE, SettingsOf, Usual, UsualRuns, rows_of
+from bench.frames.stored_runs import WHERE, SettingsOf, UsualRuns, rows_of
 from bench.grids.grid import Line
 from bench.studies.experiment import Experiment, Place, PlannedCell, Plans
 from bench.studies.settings import Settings, difference_text
@@ -17,8 +17,6 @@ from bench.studies.study import Study
 
 Found = dict[tuple[str, str, int, str, str], str]
 """Dataset, scenario, clients, method and setting -> the cell that a main table may show."""
-
-UNPLANNED = Usual("", {}, (), per_seed=False)
 
 
 def places_frame(
@@ -34,10 +32,10 @@ def places_frame(
     rows, settings = [], []
     for study, experiment in ((studies[name], one) for name in plans for one in plans[name]):
         lines = list(experiment.lines)
-        places = {key: ("", cell) for key, cell in experiment.runs.items()}
+        places = experiment.runs
         if experiment.main:
             lines, places = _found_places(study, experiment, found, usual, settings_of)
-        for inner, ((column, line, point), (cell, planned_cell)) in enumerate(places.items()):
+        for inner, ((column, line, point), planned) in enumerate(places.items()):
             place = {
                 "study": study.name,
                 "document": experiment.name,
@@ -57,18 +55,18 @@ def places_frame(
                 "point": point.label,
                 "inner": inner,
                 "setting": line.setting or difference_text({**line.settings, **point.settings}, {}),
-                "cell": cell,
-                "hashes": planned_cell.hashes,
-                "seeds": planned_cell.seeds,
+                "cell": planned.cell,
+                "hashes": planned.hashes,
+                "seeds": planned.seeds,
             }
             rows.append(place)
-            settings.append(planned_cell.settings)
+            settings.append(planned.settings)
     return pd.DataFrame(rows).rename_axis("place").reset_index(), dict(enumerate(settings))
 
 
 def _found_places(
     study: Study, experiment: Experiment, found: Found, usual: UsualRuns, settings_of: SettingsOf
-) -> tuple[list[Line], dict[Place, tuple[str, PlannedCell]]]:
+) -> tuple[list[Line], dict[Place, PlannedCell]]:
     """The lines of a main table, and its places: the cell that is found there, its settings, and the seeds
     that are planned in the usual ones.
 
@@ -81,15 +79,15 @@ def _found_places(
     others = sorted(methods - {line.method for line in study.lines})
     lines = []
     for line in (*study.lines, *(Line(name, study.title_of(name), is_own=False) for name in others)):
-        settings = {setting for method, setting in here if method == line.runs}
-        lines += [replace(line, setting=setting) for setting in sorted({"", *settings})]
+        found_settings = {setting for method, setting in here if method == line.runs}
+        lines += [replace(line, setting=setting) for setting in sorted({"", *found_settings})]
     places = {}
     for column, line in product(experiment.columns, lines):
         where = (*astuple(column), line.runs)
         cell = found.get((*where, line.setting), "")
-        one = UNPLANNED if line.setting else usual.get(where, UNPLANNED)
-        of_runs = PlannedCell(settings_of[cell] if cell else one.settings, one.seeds, ())
-        places[column, line, experiment.points[0]] = cell, of_runs
+        planned = PlannedCell({}) if line.setting else usual.get(where, PlannedCell({}))
+        settings = settings_of[cell] if cell else planned.settings
+        places[column, line, experiment.points[0]] = planned._replace(cell=cell, settings=settings)
     return lines, places
 
 

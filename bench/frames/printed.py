@@ -57,15 +57,15 @@ def asked_cells(
         if all(measure.is_extra for measure in known) or (study.name, experiment.name) not in tables:
             continue
         rows = []
-        comparisons = enumerate(experiment.comparisons)
-        for (number, comparison), (position, measure) in product(comparisons, enumerate(known)):
+        comparisons = enumerate(experiment.comparisons.items())
+        for (number, (label, targets)), (position, measure) in product(comparisons, enumerate(known)):
             reading, kind = measure.reading or study.primary, measure.metric or measure.name
             is_named = position > 0 and not measure.is_extra
             cell = {
                 "comparison_number": number,
                 "measure_number": measures.setdefault(measure, len(measures)),
                 "position": position,
-                "table": comparison.label + (f" ({measure.title})" if is_named else ""),
+                "table": label + (f" ({measure.title})" if is_named else ""),
                 "measure": measure.name,
                 "metric": kind,
                 "primary": not measure.is_extra,
@@ -78,10 +78,10 @@ def asked_cells(
                 if reading.stage not in (stage, study.primary.stage):
                     continue
                 values = []
-                for target, base in product(comparison.targets, place.line_object.printed):
+                for (paper, table), base in product(targets, place.line_object.printed):
                     setting = ";".join(filter(None, (base, place.point_object.printed, measure.printed)))
                     method = place.row.published_name
-                    what = study.name, target.paper, target.table, method, setting, kind
+                    what = study.name, paper, table, method, setting, kind
                     values.append(printed[what])
                 beside = _beside(study, place, values, settings[place.place], bar)
                 rows.append({**cell, "place": place.place, "stage": stage, "beside": beside})

@@ -11,17 +11,18 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
-from bench.grids import Filters, Grid, expand, load_grid, plan
+from bench.grids import Filters, expand, load_grid, plan
 from bench.resolve import default_hyper
 from bench.spec import RunSpec
 from bench.store.tables import Tables
+from bench.studies.experiment import PlannedCell, usual_cell
 from bench.studies.settings import Settings, difference_text, settings_of
 from bench.studies.shipped import OWN
 from bench.tune.apply import Configuration
@@ -36,19 +37,7 @@ SettingsOf = dict[str, Settings]
 """Cell -> its settings by dotted key."""
 
 
-class Usual(NamedTuple):
-    """The usual runs of a method in a column: their cell, as in the runs frame, and its settings, the planned
-    seeds, whether every seed draws its own partition, and the grid that plans them, if any.
-    """
-
-    cell: str
-    settings: Settings
-    seeds: tuple[int, ...]
-    per_seed: bool
-    grid: Grid | None = None
-
-
-UsualRuns = dict[tuple[str, str, int, str], Usual]
+UsualRuns = dict[tuple[str, str, int, str], PlannedCell]
 """What is usual by dataset, scenario, clients and method."""
 
 
@@ -75,10 +64,8 @@ def usual_of(grids: Iterable[str]) -> UsualRuns:
     for name in dict.fromkeys(grids):
         grid = load_grid(name)
         for run in expand(grid, Filters(seeds=grid.seeds[:1])):
-            spec, per_seed = run.spec, grid.partition_per_seed
-            cell = spec.cell_on_any_partition if per_seed else spec.cell
-            one = Usual(cell, settings_of(spec, per_seed), grid.seeds, per_seed, grid)
-            usual.setdefault((*run.names[:3], spec.method), one)
+            one = usual_cell(run.spec, grid.partition_per_seed, grid)
+            usual.setdefault((*run.names[:3], run.spec.method), one)
     return usual
 
 

@@ -10,11 +10,11 @@ import pandas as pd
 
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
-from bench.frames.graded_cells import Results
+from bench.frames.graded_cells import DocumentCells, Results
 from bench.frames.stored_runs import WHERE, rows_of
 from bench.frames.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS
 from bench.grids.grid import PARTITION_SEED
-from bench.report.document import Document, DocumentCells
+from bench.report.document import Document
 from bench.studies.settings import PER_SEED, Column, Settings
 from bench.studies.wording import AVERAGES, RULES, STAGES, ranges
 
@@ -51,7 +51,7 @@ def words_of(shown: DocumentCells) -> tuple[tuple[str, ...], tuple[str, ...]]:
     fine_print += [*(study.remarks if experiment.competes else ()), *experiment.remarks]
     if any(measure.ranked for measure in measures):
         caption.append(PLACES)
-    if any(comparison.targets for comparison in experiment.comparisons):
+    if any(experiment.comparisons.values()):
         fine_print.append(f"{LEGEND} Margin: {study.margin:g} points.")
     return tuple(caption), tuple(fine_print)
 

@@ -13,9 +13,8 @@ import pandas as pd
 from bench.frames.graded_cells import VALUE, Results, values_of
 from bench.frames.ranking import scores_of
 from bench.frames.stored_runs import WHERE, parts_of, rows_of
-from bench.report.document import Document
-from bench.report.table import listing
-from bench.statistics.paired import LEAST_RUNS_IN_COMMON, side_by_side
+from bench.report.document import Document, listing
+from bench.statistics.paired import LEAST_RUNS_IN_COMMON, paired
 from bench.statistics.summary import t_interval
 from bench.studies.claims import Claim, Claims
 from bench.studies.study import Study
@@ -161,9 +160,9 @@ def _differences(claim: Claim, first: Numbers, second: Numbers, is_by_client: bo
         return {seed: _less(claim, first[seed], second.get(seed, nan)) for seed in seeds}, False
     rows = [("first", *unit, value) for unit, value in first.items()]
     rows += [("second", *unit, value) for unit, value in second.items()]
-    table = side_by_side(pd.DataFrame(rows, columns=["method", *CLIENT, "value"]), ["first", "second"])
-    is_of_one_run = table.common_runs("first", "second") < LEAST_RUNS_IN_COMMON
-    return dict(enumerate(table.differences("first", "second").tolist())), is_of_one_run
+    scores = pd.DataFrame(rows, columns=["method", *CLIENT, "value"])
+    ((_, differences, _, runs),) = paired(scores, ["first", "second"])
+    return dict(enumerate(differences.tolist())), runs < LEAST_RUNS_IN_COMMON
 
 
 def _less(claim: Claim, first: float, second: float) -> float:

@@ -8,8 +8,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from bench.frames.verdicts import LEVEL, STATES
-from bench.report.document import Document
-from bench.report.table import listing
+from bench.report.document import Document, listing
 from bench.studies.dataset_tables import (
     PARTITIONS,
     PRINTED,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from bench.figures import style
-from bench.figures.panels import Figure, Mark, Panel
+from bench.figures.panels import Figure
 from bench.frames.graded_cells import Results
 from bench.frames.ranking import TASK, Ranking
 from bench.report.captions import with_runs
-from bench.report.document import Document
-from bench.report.table import listing
+from bench.report.document import Document, listing
 from bench.statistics.paired import ALPHA, REGION, of_one
 from bench.statistics.summary import LEAST
 from bench.studies.settings import Column
@@ -63,18 +64,19 @@ def pairs_record(ranking: Ranking) -> pd.DataFrame:
 
 def _figure(ranking: Ranking) -> Figure:
     """Ranks with their intervals."""
-    study, data = ranking.study, ranking.ranks.rename(columns={"rank": "mean_rank"})
-    marks = tuple(
-        Mark(method, title, style.look_of(method, study))
+    study, data = ranking.study, ranking.ranks.rename(columns={"rank": "mean_rank"}).assign(panel="")
+    looks = {
+        method: replace(style.look_of(method, study), label=title)
         for method, title in zip(data["method"], data["title"], strict=True)
-    )
+    }
     tasks = f"{'' if (data['tasks'] == ranking.task_count).all() else 'up to '}{ranking.task_count} tasks"
     caption = (
         f"Mean ranks over {tasks} with 95 % intervals, 1 is the best; methods of one group are not told "
         "apart by the paired tests."
     )
-    panel = Panel("ranks", "", data[["method", "mean_rank", "low", "high", "group", "tasks"]], marks)
-    return Figure(f"{study.name}_ranking_ranks", caption, (panel,), f"{study.title}: mean rank over {tasks}")
+    title, columns = f"{study.title}: mean rank over {tasks}", ["mean_rank", "low", "high", "group", "tasks"]
+    data = data[["panel", "method", *columns]]
+    return Figure(f"{study.name}_ranking_ranks", "ranks", title, caption, data, looks)
 
 
 def ranking_document(ranking: Ranking, results: Results) -> Document:

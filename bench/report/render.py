@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping
 import pandas as pd
 
 from bench.figures.panels import Figure
-from bench.report.document import Document
-from bench.report.grades import GRADES, MARKS, grade_look
-from bench.report.table import Table
+from bench.report.document import MARKS, Document, Table
 
 LATEX = str.maketrans(
     {
@@ -48,8 +46,7 @@ def _lines(table: Table, escape: Callable[[str], str], best: str, second: str) -
         for value in values:
             text = {1: best, 2: second}.get(value.rank, "{}").format(escape(value.text))
             if value.verdict:
-                verdict = grade_look(value.verdict).mark if value.verdict in GRADES else value.verdict
-                judgement = f"{value.difference_text} {verdict}".strip()
+                judgement = f"{value.difference_text} {MARKS.get(value.verdict, value.verdict)}".strip()
                 text += f" ({escape(f'{value.published_text}, {judgement}')})"
             line.append(text)
         lines.append(line)
@@ -76,7 +73,8 @@ def markdown(document: Document, figures: Mapping[Figure, str]) -> str:
 
 
 def _caption(document: Document) -> tuple[str, ...]:
-    return document.caption if document.is_statistic else (*document.caption, f"Verdicts: {MARKS}.")
+    marks = ", ".join(f"{mark} {name}" for name, mark in MARKS.items())
+    return document.caption if document.is_statistic else (*document.caption, f"Verdicts: {marks}.")
 
 
 def latex_table(table: Table, caption: str, label: str) -> str:

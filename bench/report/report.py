@@ -13,7 +13,7 @@ from bench.frames.stored_runs import UsualRuns
 from bench.metric_names import ACCURACY, TITLES
 from bench.report.claims import claim_document
 from bench.report.dataset_documents import dataset_document
-from bench.report.document import Document, DocumentCells, Part, Report
+from bench.report.document import Document, Part, document_cells
 from bench.report.ranking import ranking_document
 from bench.report.request import Request
 from bench.report.score import MEASURED, headline, judged_once, reproduction, verdict_counts
@@ -21,7 +21,6 @@ from bench.report.tables import document_of
 from bench.store.tables import Tables
 from bench.studies.experiment import Plans
 from bench.studies.study import Study
-from bench.tune.apply import Configurations
 
 
 def compose(
@@ -29,11 +28,10 @@ def compose(
     request: Request,
     studies: dict[str, type[Study]],
     drawings: Drawings | None = None,
-    winners: Configurations | None = None,
     usual_runs: UsualRuns | None = None,
-) -> Report:
-    """The report on a database. ``winners`` are the tuned configurations at hand, ``usual_runs`` the usual
-    settings in place of those that the studies' grids plan; ``drawings`` begin while the rest is computed.
+) -> list[Part]:
+    """The report on a database, a part a study. ``usual_runs`` are the usual settings in place of those that
+    the studies' grids plan; ``drawings`` begin while the rest is computed.
 
     Studies of which nothing was run are left out unless they are named.
 
@@ -45,7 +43,7 @@ def compose(
         if name not in studies:
             raise unknown("study", name, studies)
     chosen = [studies[name]() for name in request.studies or studies]
-    results = collect(source, chosen, request.metric, winners, all_plans, usual_runs)
+    results = collect(source, chosen, request.metric, plans=all_plans, usual_runs=usual_runs)
     request.check(results.cells, results.runs)
     results = results._replace(places=request.asked_places(results.places))
     cells = results.cells[request.mask(results.cells)]
@@ -55,9 +53,7 @@ def compose(
     shown_studies = [study for study in chosen if (cells["study"] == study.name).any()]
     parts = [_part(study, request, cells, results, drawings) for study in shown_studies]
     # What was measured most comes first: a reader's first screen is not of a study that has just begun.
-    shown = sorted((part for part in parts if part.documents), key=_measured_share, reverse=True)
-    runs = _runs([document for part in shown for document in part.documents], results)
-    return Report(shown, int((runs["origin"] != "").sum()))
+    return sorted((part for part in parts if part.documents), key=_measured_share, reverse=True)
 
 
 def _measured_share(part: Part) -> float:
@@ -78,12 +74,12 @@ def _part(
     by_accuracy, is_whole, is_compared = results.metric == ACCURACY, not request.filters, False
     documents: list[Document | None] = []
     for experiment in study.experiments:
-        table = DocumentCells.of(study, experiment, cells, results)
+        table = document_cells(study, experiment, cells, results)
         is_run = table.cells["is_run_column"].any() and not request.only_main
         if table.cells.empty or not (experiment.main or is_run):
             continue
         # Drawings are begun before anything else: what follows takes long enough to draw many.
-        figures = tuple(charts.figures(results, study, experiment, table.cells)) if by_accuracy else ()
+        figures = tuple(charts.figures(table)) if by_accuracy else ()
         if drawings:
             for figure in figures:
                 drawings.begin(figure)
@@ -102,10 +98,6 @@ def _part(
     shown = [document for document in documents if document]
     title = study.title if by_accuracy else f"{study.title}, by {TITLES[results.metric]}"
     counts = counts.rename(index=study.paper_title)
-    return Part(study.name, title, len(_runs(shown, results)), sentences, counts, ranks, shown)
-
-
-def _runs(documents: list[Document], results: Results) -> pd.DataFrame:
-    """The runs behind documents, each once."""
-    places = {place for document in documents for place in document.cells["place"]}
-    return results.members[results.members["place"].isin(places)].drop_duplicates("run")
+    places = {place for document in shown for place in document.cells["place"]}
+    runs = results.members[results.members["place"].isin(places)].drop_duplicates("run")
+    return Part(study.name, title, runs, sentences, counts, ranks, shown)

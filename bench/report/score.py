@@ -12,9 +12,8 @@ from bench.frames.ranking import TASK, Ranking
 from bench.frames.spread import SAME_CLIENTS, SPLIT
 from bench.frames.verdicts import AGREEING, GRADES, NOT_COMPARABLE, STATES, graded
 from bench.report.captions import LEGEND
-from bench.report.document import Document
+from bench.report.document import Document, listing
 from bench.report.ranking import first_sentence
-from bench.report.table import listing
 from bench.statistics.summary import LEAST_METHODS, kendall
 from bench.studies.published import published
 from bench.studies.study import Study
@@ -129,10 +128,10 @@ def agreements(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataFr
     for experiment in study.experiments:
         is_comparable = experiment.competes & (shown["verdict"].isin(GRADES) | bool(experiment.reduced))
         compared = shown[is_comparable & (shown["document"] == experiment.name)]
+        targets = list(experiment.comparisons.values())
         for (number, *task), pairs in compared.groupby(["comparison_number", *TASK], sort=False):
-            target = experiment.comparisons[int(str(number))].targets[0]
             tau = kendall(pairs["mean"].tolist(), pairs["published_mean"].tolist())
-            rows.append((target.paper, target.table, *task, len(pairs), tau))
+            rows.append((*targets[int(str(number))][0], *task, len(pairs), tau))
     return pd.DataFrame(rows, columns=["paper", "table", *TASK, "methods", "tau"]).astype({"tau": float})
 
 

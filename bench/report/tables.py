@@ -8,13 +8,11 @@ from typing import Any
 import pandas as pd
 
 from bench.figures.panels import Figure
-from bench.frames.graded_cells import values_of
+from bench.frames.graded_cells import DocumentCells, values_of
 from bench.frames.stored_runs import rows_of
 from bench.frames.verdicts import AGREEING, NOT_COMPARABLE
 from bench.report.captions import count, notes, with_runs, words_of
-from bench.report.document import Document, DocumentCells
-from bench.report.grades import GRADES
-from bench.report.table import Table, Value, measured, pivot
+from bench.report.document import MARKS, Document, Table, Value, measured
 from bench.studies.measures import MEASURES
 from bench.studies.wording import signed, with_std
 
@@ -80,7 +78,7 @@ def _table(shown: DocumentCells, name: str, title: str, cells: pd.DataFrame) -> 
     if has_measures:
         titles = cells["measure_number"].map(lambda number: shown.results.measures[number].title)
         names = (names + " " + titles).str.strip()
-    body = pivot(cells.assign(heading=heading, name=names), "Method", ["line_number", "line"], HEAD)
+    body = _body(cells.assign(heading=heading, name=names), HEAD)
     fixed = (shown.study.baseline, *shown.study.references)
     lines = cells.drop_duplicates("line_number")
     is_reference = [not line.ranked or line.method in fixed for line in lines["line_object"]]
@@ -88,14 +86,23 @@ def _table(shown: DocumentCells, name: str, title: str, cells: pd.DataFrame) -> 
     return Table(name, title, body, references)
 
 
+def _body(cells: pd.DataFrame, order: list[str]) -> pd.DataFrame:
+    """The body of a table from rows that have a ``cell`` each, and ``heading`` and ``name`` of its column:
+    lines by columns, these in the ``order`` of such columns.
+    """
+    body = cells.pivot(index=["line_number", "line"], columns=[*order, "heading", "name"], values="cell")
+    body = body.sort_index().sort_index(axis=1)
+    return body.droplevel("line_number").droplevel(list(order), axis=1).rename_axis("Method")
+
+
 def views(shown: DocumentCells) -> list[Table]:
     """What was run, beside each of the published tables."""
     tables = []
     cells = shown.cells[shown.cells["primary"] & shown.cells["is_run_column"]]
-    for number, comparison in enumerate(shown.experiment.comparisons):
+    for number, (label, targets) in enumerate(shown.experiment.comparisons.items()):
         beside = cells[cells["comparison_number"] == number]
         if (beside["n"] > 0).any() or (number == 0 and len(beside)):
-            title = f"Measured beside {comparison.label}" if comparison.targets else "Measured"
+            title = f"Measured beside {label}" if targets else "Measured"
             tables.append(_table(shown, f"measured_{number}", title, beside))
     return tables
 
@@ -113,7 +120,7 @@ def _below_baseline(shown: DocumentCells) -> Table | None:
         cell=cells["place"].map(below).map(measured),
     )
     title = f"Clients below {shown.study.title_of(shown.study.baseline)}, mean over seeds"
-    return Table("below", title, pivot(cells, "Method", ["line_number", "line"], ["column_number"]))
+    return Table("below", title, _body(cells, ["column_number"]))
 
 
 def verdict_map(shown: DocumentCells, view: Table) -> Table | None:
@@ -121,7 +128,7 @@ def verdict_map(shown: DocumentCells, view: Table) -> Table | None:
     usual_lines = shown.cells.loc[shown.cells["usual"], "line"]
     body = view.body[view.body.index.isin(usual_lines)].dropna(axis=1, how="all")
     verdicts = body.map(lambda value: value.verdict, na_action="ignore")
-    is_graded = verdicts.isin([*GRADES])
+    is_graded = verdicts.isin([*MARKS])
     if not (is_graded & (verdicts != NOT_COMPARABLE)).any(axis=None):
         return None
     return replace(view, title=shown.experiment.title, body=body[is_graded.any(axis=1)])

@@ -12,9 +12,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from bench.report.document import Document, Report
-from bench.report.grades import GRADES, grade_look
-from bench.report.table import Table, Value
+from bench.report.document import MARKS, Document, Part, Table, Value, colour, symbol
 
 WIDTH = 80
 """Columns of a terminal."""
@@ -79,7 +77,7 @@ def rich_table(table: Table) -> RichTable:
 
 
 def _styled(value: Value) -> Text:
-    text = Text(value.text, grade_look(value.text).terminal)
+    text = Text(value.text, colour(value.text))
     text.stylize({1: "bold", 2: "underline"}.get(value.rank, ""))
     return text
 
@@ -93,10 +91,10 @@ def show(document: Document) -> Iterator[Text | RichTable]:
         yield Text(f"- {note}")
 
 
-def brief(report: Report) -> Iterator[Text | RichTable]:
+def brief(report: Iterable[Part]) -> Iterator[Text | RichTable]:
     """What every study comes to, and its table where it has only one."""
-    for study in report.parts:
-        yield Text.assemble((study.title, "bold"), (f"  {study.runs:,} runs", "dim"))
+    for study in report:
+        yield Text.assemble((study.title, "bold"), (f"  {len(study.runs):,} runs", "dim"))
         headline = 2 if len(study.counts) else 1
         yield Text(" ".join(study.sentences[:headline]))
         for paper, counts in study.counts.iterrows():
@@ -111,26 +109,28 @@ def brief(report: Report) -> Iterator[Text | RichTable]:
 def _score_lines(paper: str, counts: pd.Series[int]) -> Iterator[Text]:
     """A bar of the verdicts on a paper's measured values, and their numbers."""
     bar, numbers, measured = Text(), [], 0
-    for name, look in GRADES.items():
+    for name in MARKS:
         measured += counts[name]
-        bar.append("█" * (round(BAR * measured / counts.sum()) - len(bar)), look.terminal)
+        bar.append("█" * (round(BAR * measured / counts.sum()) - len(bar)), colour(name))
         if counts[name]:
-            numbers.append(Text(f"{look.symbol} {counts[name]} {name}", look.terminal))
+            numbers.append(Text(f"{symbol(name)} {counts[name]} {name}", colour(name)))
     bar.append("░" * (BAR - len(bar)), "dim")
     yield bar.append(f" {paper}: {measured} of {counts.sum()}", "default")
     yield Text("  ").join(numbers)
 
 
-def remarks(report: Report) -> str:
+def remarks(report: Iterable[Part]) -> str:
     """Whose the runs are."""
-    if not report.shipped:
+    runs = pd.concat([part.runs for part in report]).drop_duplicates("run")
+    shipped = (runs["origin"] != "").sum()
+    if not shipped:
         return ""
-    return f"{report.shipped:,} of these runs come with the suite; --own leaves them out\n"
+    return f"{shipped:,} of these runs come with the suite; --own leaves them out\n"
 
 
-def beside(report: Report) -> str:
+def beside(report: Iterable[Part]) -> str:
     """What lies beside the front page."""
-    documents = report.documents
+    documents = [document for part in report for document in part.documents]
     figures = sum(len(document.figures) for document in documents)
     text = f"Beside it: {len(documents)} tables, {figures} figures, cells.csv"
     return f"{text}; --print {documents[0].key} prints one\n"

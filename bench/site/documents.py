@@ -17,15 +17,13 @@ from bench.frames.stored_runs import UsualRuns
 from bench.replacement import replacing_folder
 from bench.report import render, terminal
 from bench.report.captions import LEGEND
-from bench.report.document import Document, Report
+from bench.report.document import Document, Part, Table
 from bench.report.report import compose
 from bench.report.request import Request
-from bench.report.table import Table
 from bench.site import folder
 from bench.site.templating import Pages
 from bench.store.tables import Tables
 from bench.studies.study import Study
-from bench.tune.apply import Configurations
 
 CSS_DPI = 96
 """Pixels of a browser to the inch."""
@@ -34,9 +32,11 @@ SENTENCE = 36
 """Characters above which a text is broken over lines."""
 
 
-def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> folder.Contents:
-    """Put a report in the place of an earlier one, and say what it holds; unchanged results give
-    byte-identical files.
+def write(report: list[Part], out: Path, drawings: Drawings, stamp: str = "") -> list[str]:
+    """Put a report in the place of an earlier one; unchanged results give byte-identical files.
+
+    Returned are the texts that a terminal shows of it: in brief, with its colours, whose the runs are, and
+    what lies beside the front page.
 
     ``stamp`` says what the report was made from (see ``bench.site.folder``).
 
@@ -46,27 +46,26 @@ def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> fol
     folder.check(out)
     with replacing_folder(out) as new_folder:
         stems: dict[Figure, Path] = {}
-        for document in report.documents:
+        documents = [document for part in report for document in part.documents]
+        for document in documents:
             _write_files(document, new_folder / document.folder)
             stems |= {figure: new_folder / document.stem(figure) for figure in document.figures}
         drawings.save(stems)
-        cells = pd.concat([document.cells for document in report.documents if not document.is_statistic])
+        cells = pd.concat([document.cells for document in documents if not document.is_statistic])
         write_csv(new_folder / "cells.csv", cells.loc[cells["primary"], WRITTEN])
         links = {"cells.csv": "All cells as CSV"}
         pages = Pages(new_folder, site="report", links=links, files=list(links), wordy=_wordy)
-        pages.write(folder.INDEX, "report.html.j2", sections=report.parts, legend=LEGEND)
-        for part in report.parts:
+        pages.write(folder.INDEX, "report.html.j2", sections=report, legend=LEGEND)
+        for part in report:
             for document in part.documents:
                 kinds = [list(figures) for _, figures in groupby(document.figures, lambda one: one.caption)]
                 images = {figure: _image(stems[figure]) for figure in document.figures}
                 address, names = f"{document.folder}/{folder.INDEX}", {"kinds": kinds, "images": images}
                 pages.write(address, "document.html.j2", part=part, document=document, **names)
-        texts = (
-            terminal.text_of(terminal.brief(report), colours=True),
-            terminal.remarks(report),
-            terminal.beside(report),
-        )
-        return folder.seal(new_folder, stamp, *texts)
+        brief = terminal.text_of(terminal.brief(report), colours=True)
+        texts = [brief, terminal.remarks(report), terminal.beside(report)]
+        folder.seal(new_folder, stamp, texts)
+    return texts
 
 
 def build(
@@ -74,12 +73,11 @@ def build(
     request: Request,
     studies: dict[str, type[Study]],
     out: Path,
-    winners: Configurations | None = None,
     usual_runs: UsualRuns | None = None,
-) -> Report:
+) -> list[Part]:
     """``compose`` and ``write``: nothing is written if the request is wrong."""
     with Drawings() as drawings:
-        report = compose(source, request, studies, drawings, winners, usual_runs)
+        report = compose(source, request, studies, drawings, usual_runs)
         write(report, out, drawings)
     return report
 

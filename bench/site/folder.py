@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from bench.errors import RequestError
 from bench.replacement import check_replaceable
@@ -50,31 +50,20 @@ def run_page(spec_hash: str) -> str:
     return f"run.html#{spec_hash}"
 
 
-class Contents(NamedTuple):
-    """What lies in a site's folder: ``files`` by their paths within it; ``stamp`` says what they were made
-    from (empty: nobody knows). Of a report a terminal shows the ``brief`` text, which has its colours, the
-    ``remarks`` on what is not in the tables, and the line on what lies ``beside`` the front page.
+def _listing(out: Path) -> dict[str, Any]:
+    """What an earlier site wrote into a folder: ``files`` by their paths within it, of a report also the
+    ``stamp`` of what it was made from, and the ``texts`` that a terminal shows of it.
     """
-
-    stamp: str
-    files: Sequence[str]
-    brief: str = ""
-    remarks: str = ""
-    beside: str = ""
-
-
-def _contents(out: Path) -> Contents:
-    """What an earlier site says that was written into a folder; nothing where there was none."""
     try:
-        return Contents(**json.loads((out / LISTING).read_text(encoding="utf-8")))
+        return {"files": [], **json.loads((out / LISTING).read_text(encoding="utf-8"))}
     except (OSError, ValueError, TypeError):
-        return Contents("", ())
+        return {"files": []}
 
 
-def unchanged(out: Path, stamp: str) -> Contents | None:
-    """The contents of a report in a folder, if it is whole and was made from what ``stamp`` names."""
-    found = _contents(out)
-    return found if found.stamp == stamp and found.files == _files(out) else None
+def unchanged(out: Path, stamp: str) -> list[str] | None:
+    """The texts of a report in a folder, if it is whole and was made from what ``stamp`` names."""
+    found = _listing(out)
+    return found["texts"] if found.get("stamp") == stamp and found["files"] == _files(out) else None
 
 
 def tables(out: Path) -> dict[str, Path]:
@@ -87,7 +76,7 @@ def tables(out: Path) -> dict[str, Path]:
 def check(out: Path) -> None:
     """Refuse an ``out`` that is no folder, or one with other files than an earlier site's."""
     check_replaceable(out)
-    own_files = _contents(out).files
+    own_files = _listing(out)["files"]
     for name in _files(out):
         if name not in own_files:
             raise RequestError(
@@ -95,11 +84,10 @@ def check(out: Path) -> None:
             )
 
 
-def seal(folder: Path, stamp: str = "", *texts: str) -> Contents:
-    """Write down what lies in a folder; ``texts`` are what a terminal shows of it."""
-    written = Contents(stamp, _files(folder), *texts)
-    (folder / LISTING).write_text(json.dumps(written._asdict()) + "\n", encoding="utf-8", newline="\n")
-    return written
+def seal(folder: Path, stamp: str = "", texts: Sequence[str] = ()) -> None:
+    """Write down what lies in a folder."""
+    listing = {"stamp": stamp, "files": _files(folder), "texts": texts}
+    (folder / LISTING).write_text(json.dumps(listing) + "\n", encoding="utf-8", newline="\n")
 
 
 def _files(folder: Path) -> list[str]:

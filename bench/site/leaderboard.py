@@ -5,12 +5,16 @@ A board has the rows of a study's tables on one data set, measured beside publis
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from markdown_it import MarkdownIt
+from markupsafe import Markup
 
 from bench.csv_files import write_csv
 from bench.dataset import DATASETS
@@ -19,12 +23,12 @@ from bench.frames.graded_cells import WRITTEN, Results, collect
 from bench.frames.ranking import Ranking, rank
 from bench.frames.stored_runs import DEFAULT, TUNED, parts_of
 from bench.frames.verdicts import STATES
+from bench.hyper import hyper_parameters
 from bench.metric_names import ACCURACY
 from bench.replacement import replacing_folder
 from bench.report import score
 from bench.site import folder, run_shards
 from bench.site.folder import board_page, dataset_page, method_page
-from bench.site.methods import about
 from bench.site.templating import Pages, records
 from bench.statistics.summary import LEAST_RUNS
 from bench.store.tables import Tables
@@ -33,6 +37,13 @@ from bench.studies.wording import with_std
 
 Row = dict[str, Any]
 """A row of a frame by the names of its columns, None where a number is missing."""
+
+NOT_HERE = "This method is not installed here: nothing is known of it but its runs."
+
+MARKDOWN = MarkdownIt("zero", {"html": False}).enable(
+    ["list", "backticks", "code", "fence", "blockquote", "emphasis"]
+)
+"""Renders docstrings, of which no word becomes markup."""
 
 
 def build(
@@ -59,15 +70,25 @@ def build(
                 tasks = rows_by(board, "heading", "scenario", "clients", "point", "tuning")
                 address, study = board_page(section["study"], dataset), section["about"]
                 pages.write(address, "board.html.j2", study=study, dataset=dataset, tasks=tasks)
-        titles = {name: cls.title for name, cls in methods.items()}
+        rows_by_method = rows_by(rows, "method")
+        titles = {name: name for name in sorted({*methods, *results.runs["method"], *rows_by_method})}
+        titles |= {name: cls.title for name, cls in methods.items()}
         own_rows = [row for row in rows if row["usual"] and row["line_object"].is_own]
         titles |= {row["method"]: row["title"] for row in reversed(own_rows)}
-        rows_by_method = rows_by(rows, "method")
-        names = sorted({*methods, *results.runs["method"], *rows_by_method})
-        descriptions = {name: about(name, methods, titles.get(name, "")) for name in names}
-        for name, method in descriptions.items():
-            base, found = descriptions.get(method.preset_of), rows_by_method.get(name, [])
-            pages.write(method_page(name), "method.html.j2", method=method, base=base, rows=found)
+        for name in titles:
+            method = methods.get(name)
+            pages.write(
+                method_page(name),
+                "method.html.j2",
+                name=name,
+                titles=titles,
+                method=method,
+                base=base_of(method, methods),
+                hyper=hyper_parameters(method.Hyper) if method else (),
+                summary=summary(method),
+                description=description(method),
+                rows=rows_by_method.get(name, ()),
+            )
         datasets = {*results.runs["dataset"], *(row["dataset"] for row in rows)}
         for name in datasets:
             boards = [(one["about"], one["boards"][name]) for one in sections if name in one["boards"]]
@@ -76,7 +97,6 @@ def build(
         (site / "data").mkdir()
         cells = pd.concat([shown_cells(section["about"], results) for section in sections])
         write_csv(site / "data" / "cells.csv", cells.loc[cells["primary"], WRITTEN])
-        titles = {name: method.title for name, method in descriptions.items()}
         run_shards.write(source, site / "data", titles, _boards_by_run(rows))
         pages.write("run.html", "run.html.j2")
         shown = [section for section in sections if section["measured"]]
@@ -256,6 +276,32 @@ def guests(study: Study, results: Results, suite: Collection[str]) -> set[str]:
         if bundle and not ((runs["bundle_state"] == "verified").all() and runs["bundle_sampled"].any())
     }
     return {*others["method"]} - waiting
+
+
+def _docstrings(kind: type[Method]) -> list[str]:
+    module = sys.modules.get(kind.__module__)
+    return [inspect.cleandoc(part.__doc__) for part in (kind, module) if part and part.__doc__]
+
+
+def description(kind: type[Method] | None) -> Markup:
+    """The docstrings of a method's class and module as HTML."""
+    if kind is None:
+        return Markup("<p>{}</p>").format(NOT_HERE)
+    return Markup("".join(map(MARKDOWN.render, _docstrings(kind))))
+
+
+def summary(kind: type[Method] | None) -> str:
+    """The first paragraph of these in a line."""
+    if kind is None:
+        return NOT_HERE
+    docstrings = _docstrings(kind)
+    return " ".join(docstrings[0].split("\n\n")[0].split()) if docstrings else kind.title
+
+
+def base_of(kind: type[Method] | None, methods: Mapping[str, type[Method]]) -> type[Method] | None:
+    """The first of some methods that a method's class extends."""
+    bases = kind.__mro__[1:] if kind else ()
+    return next((base for base in bases if methods.get(vars(base).get("name", "")) is base), None)
 
 
 LINKS = {"studies": "Studies", "methods": "Methods", "datasets": "Data sets"}

@@ -12,7 +12,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench import __version__
-from bench.report.grades import ANSWERS, GRADES, grade_look
+from bench.report.document import MARKS, SYMBOLS, css_class, symbol
 
 ASSETS = files("bench.site") / "assets"
 
@@ -33,7 +33,8 @@ class Pages:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
-        self.templates.globals.update(grades=GRADES, words={**GRADES, **ANSWERS}, grade_look=grade_look)
+        self.templates.globals.update(grades=list(MARKS), graded_words=SYMBOLS)
+        self.templates.globals.update(symbol=symbol, css_class=css_class)
         self.templates.globals.update(records=records, version=__version__, **values)
         (folder / "assets").mkdir()
         for name in ("logo.svg", "site.css", *assets):

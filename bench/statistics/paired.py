@@ -24,9 +24,9 @@ verdict         what is claimed about ``first``:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,44 +65,16 @@ TESTS = {
 """Columns of a frame of tests and their types."""
 
 
-class Scores(NamedTuple):
-    """The scores of the methods of one cell, side by side: ``values`` in percent by method, NaN where it has
-    none, and ``weights``, all ``[runs, clients]``. ``partitions`` ``[runs]`` numbers the partition of a run,
-    ``parts`` ``[clients]`` the part of a client; ``unit`` follows from all methods' scores.
+def paired(
+    rows: pd.DataFrame, methods: Sequence[str]
+) -> Iterator[tuple[tuple[str, str], NDArray[np.float64], str, int]]:
+    """All pairs of the methods of a cell, in their order: the first minus the second ``[units]`` in points,
+    over what both have (partition, seed and client), what a unit is, and how many runs both have.
+
+    ``rows`` has the columns ``COLUMNS``; the unit follows from all of them. Unit ``client`` or ``part``: its
+    mean over seeds, and over the clients of a part, every client counting once. Unit ``partition``: the
+    weighted average over clients, then the mean over the seeds of that partition.
     """
-
-    values: Mapping[str, NDArray[np.float64]]
-    weights: NDArray[np.float64]
-    partitions: NDArray[np.int64]
-    parts: NDArray[np.int64]
-    unit: str
-
-    def common_runs(self, first: str, second: str) -> int:
-        """The number of runs in which both have a client."""
-        return int((~np.isnan(self.values[first] - self.values[second])).any(axis=1).sum())
-
-    def differences(self, first: str, second: str) -> NDArray[np.float64]:
-        """First minus second ``[units]`` in points, over what both have: partition, seed and client.
-
-        Unit ``client`` or ``part``: its mean over seeds, and over the clients of a part, every client
-        counting once. Unit ``partition``: the weighted average over clients, then the mean over the seeds
-        of that partition.
-        """
-        difference = self.values[first] - self.values[second]
-        is_shared = ~np.isnan(difference)
-        difference = np.where(is_shared, difference, 0.0)
-        units, totals, counts = self.parts, difference.sum(axis=0), is_shared.sum(axis=0)
-        if self.unit == "partition":
-            weights = np.where(is_shared, self.weights, 0.0)
-            runs = is_shared.any(axis=1)
-            totals = (weights * difference).sum(axis=1)[runs] / weights.sum(axis=1)[runs]
-            units, counts = self.partitions[runs], np.ones(len(totals), np.int64)
-        total, count = (np.bincount(units, weights=each) for each in (totals, counts))
-        return total[count > 0] / count[count > 0]
-
-
-def side_by_side(rows: pd.DataFrame, methods: Sequence[str]) -> Scores:
-    """The scores of these methods, from rows with the columns ``COLUMNS``."""
     method = rows["method"].map(list(methods).index).to_numpy(np.intp)
     run, runs = pd.factorize(pd.MultiIndex.from_frame(rows[["partition", "seed"]]))
     client, clients = pd.factorize(rows["client"], sort=True)
@@ -114,18 +86,26 @@ def side_by_side(rows: pd.DataFrame, methods: Sequence[str]) -> Scores:
     weights[run, client] = rows["weight"]
     partitions, hashes = pd.factorize(runs.get_level_values(0), sort=True)
     unit = "partition" if len(hashes) > 1 else "part" if len(np.unique(parts)) < len(parts) else "client"
-    return Scores(dict(zip(methods, values, strict=True)), weights, partitions, parts, unit)
+
+    for (first, first_values), (second, second_values) in combinations(zip(methods, values, strict=True), 2):
+        difference = first_values - second_values
+        is_shared = ~np.isnan(difference)
+        difference = np.where(is_shared, difference, 0.0)
+        is_common = is_shared.any(axis=1)
+        units, totals, counts = parts, difference.sum(axis=0), is_shared.sum(axis=0)
+        if unit == "partition":
+            shared_weights = np.where(is_shared, weights, 0.0)[is_common]
+            totals = (shared_weights * difference[is_common]).sum(axis=1) / shared_weights.sum(axis=1)
+            units, counts = partitions[is_common], np.ones(len(totals), np.int64)
+        total, count = (np.bincount(units, weights=each) for each in (totals, counts))
+        yield (first, second), total[count > 0] / count[count > 0], unit, int(is_common.sum())
 
 
 def compare(rows: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     """The tests of all pairs of the methods of one cell, in their order, with Holm's correction over these
     pairs. ``rows`` has the columns ``COLUMNS``.
     """
-    table = side_by_side(rows, methods)
-    tests = [
-        _test(pair, table.differences(*pair), table.unit, table.common_runs(*pair))
-        for pair in combinations(methods, 2)
-    ]
+    tests = [_test(*pair) for pair in paired(rows, methods)]
     return with_verdicts(pd.DataFrame(tests, columns=list(TESTS)))
 
 

@@ -15,8 +15,9 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from bench.errors import RequestError, first_problem
-from bench.grids import load_grid, plan
+from bench.grids import Grid, load_grid, plan
 from bench.grids.grid import ColumnMatch, Line, Point, combinations, grid_name, parse_grid
+from bench.spec import RunSpec
 from bench.studies.claims import read_claims
 from bench.studies.measures import MEASURES, Measure, NamedMeasure
 from bench.studies.settings import Column, Reading, Settings, settings_of
@@ -25,32 +26,29 @@ Figure = Literal["lines", "convergence", "differences", "points"]
 """What an experiment may have drawn; ``bench.figures.charts`` says how."""
 
 
-@dataclass(frozen=True)
-class Target:
-    """Published numbers: a table of a paper; ``label`` is its name here where that differs."""
-
-    paper: str
-    table: str
-    label: str = ""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What cells are set beside: of a cell's published values the first that ``targets`` print.
-
-    ``label`` names it in ``cells.csv``.
-    """
-
-    label: str
-    targets: tuple[Target, ...] = ()
+Targets = tuple[tuple[str, str], ...]
+"""Papers and tables of theirs: of a cell's published values the first that they print stands beside it."""
 
 
 class PlannedCell(NamedTuple):
-    """The runs that a grid plans for a cell, a run a seed, all with the same settings."""
+    """The runs that are planned for a cell, a run a seed, all with the same settings.
+
+    An experiment knows the ``hashes`` of their specs. Of a cell in usual settings there are its name in the
+    runs frame, whether every seed draws its own partition, and the grid that plans it, if any.
+    """
 
     settings: Settings
-    seeds: tuple[int, ...]
-    hashes: tuple[str, ...]
+    seeds: tuple[int, ...] = ()
+    hashes: tuple[str, ...] = ()
+    cell: str = ""
+    per_seed: bool = False
+    grid: Grid | None = None
+
+
+def usual_cell(spec: RunSpec, per_seed: bool, grid: Grid | None = None) -> PlannedCell:
+    """What is usual where a spec is, and the grid plans it, if any."""
+    cell = spec.cell_on_any_partition if per_seed else spec.cell
+    return PlannedCell(settings_of(spec, per_seed), grid.seeds if grid else (), (), cell, per_seed, grid)
 
 
 Place = tuple[Column, Line, Point]
@@ -66,8 +64,10 @@ class Experiment:
 
     name: str
     title: str
-    comparisons: Annotated[tuple[Comparison, ...], Field(min_length=1)]
-    """Cells stand beside the first, and again beside each further one that prints a value."""
+    comparisons: Annotated[Mapping[str, Targets], Field(min_length=1)]
+    """What cells are set beside, by its name in ``cells.csv``: cells stand beside the first, and again beside
+    each further one that prints a value.
+    """
     measures: tuple[NamedMeasure, ...] = ()  #: none: those of the study
     grid: str = ""  #: it plans the runs, which are known by their hashes
     main: bool = False

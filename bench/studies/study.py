@@ -15,7 +15,7 @@ from bench.engine.methods import METHODS
 from bench.grids.grid import Line
 from bench.registry import Kind
 from bench.studies.claims import Claims
-from bench.studies.experiment import Comparison, Experiment, read_study
+from bench.studies.experiment import Experiment, read_study
 from bench.studies.measures import TEST, Measure, accuracy_under
 from bench.studies.published import FOLDER, Published, PublishedRuns
 from bench.studies.settings import Average, Column, Reading, Settings, difference_text
@@ -75,8 +75,8 @@ class Study:
     @property
     def papers(self) -> tuple[str, ...]:
         """The papers whose tables its cells are set beside."""
-        comparisons = [comparison for table in self.experiments for comparison in table.comparisons]
-        return tuple(dict.fromkeys(target.paper for one in comparisons for target in one.targets))
+        comparisons = [targets for table in self.experiments for targets in table.comparisons.values()]
+        return tuple(dict.fromkeys(paper for targets in comparisons for paper, _ in targets))
 
     def row(self, line: Line) -> Line:
         """The main tables' line of a line's method, which knows its name in the published numbers."""
@@ -133,7 +133,7 @@ def data_study(dataset: str, columns: Iterable[Column], methods: Collection[str]
     """A study named after a data set that no study has: one main table without published values, with a line
     for each method, in the columns given.
     """
-    beside, places = (Comparison("measured"),), tuple(sorted(columns))
+    beside, places = {"measured": ()}, tuple(sorted(columns))
     content = {
         "name": dataset,
         "title": DATASETS.all()[dataset].title if dataset in DATASETS.all() else dataset,

@@ -11,7 +11,7 @@ import pytest
 from stored_runs import MemoryStore, took
 
 from bench import engine
-from bench.comparison import Asked, asked, compare, methods_in, plan, sentences
+from bench.comparison import asked, compare, methods_in, plan, sentences
 from bench.errors import RequestError
 from bench.grids import Filters, Planned, expand, load_grid
 from bench.resolve import resolve
@@ -20,6 +20,7 @@ from bench.runner.plan import Step, to_run
 from bench.runner.run import Outcome, Sweep
 from bench.spec import RunSpec
 from bench.store.store import Stored
+from bench.studies.study import Study
 
 from .conftest import Bench
 
@@ -30,7 +31,7 @@ CORA_10 = Filters(("cora",), ("non-overlapping",), (10,), (), (0, 1))
 pytestmark = pytest.mark.usefixtures("plugins")
 
 
-def example(filters: Filters = CORA_10, **overrides: float) -> Asked:
+def example(filters: Filters = CORA_10, **overrides: float) -> tuple[Study, list[Planned]]:
     """The example of the documentation on some data sets."""
     (method,) = methods_in(EXAMPLE)
     return asked(method, filters, {f"method.{name}": value for name, value in overrides.items()})
@@ -38,8 +39,7 @@ def example(filters: Filters = CORA_10, **overrides: float) -> Asked:
 
 def test_the_standing_is_what_the_numbers_say() -> None:
     """Ten points above Local at every client, five below FedAvg at nine of ten and far above at one."""
-    request = example()
-    runs = request.runs
+    study, runs = example()
     assert [(run.names, run.spec.hyper) for run in runs] == [
         (("cora", "non-overlapping", 10, "clustered", seed), {"temperature": 0.2}) for seed in (0, 1)
     ]
@@ -53,7 +53,7 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     # Runs of the method in other settings and cells change nothing.
     other = runs[0].spec
     database.add_run(other.model_copy(update={"hyper": {"temperature": 1.0}}), [1] * 10)
-    ranking, rows = compare(database, request)
+    ranking, rows = compare(database, study, "clustered", runs)
     (own,) = rows[rows["method"] == "clustered"].to_dict("records")
     assert (own["mean"], own["n"], own["rank"], own["below"]) == (70.5, 2, 1, 0)
     # One client outweighs nine: the mean difference to FedAvg is +0.6.
@@ -68,12 +68,12 @@ def test_the_standing_is_what_the_numbers_say() -> None:
 
 
 def test_runs_on_other_partitions_are_not_paired() -> None:
-    request = example()
+    study, runs = example()
     database = MemoryStore()
-    for planned_run in request.runs:
+    for planned_run in runs:
         database.add_run(planned_run.spec, [70] * 10, partition_hash="another")
         database.add("local", planned_run.spec.seed, [60] * 10)
-    ranking, rows = compare(database, request)
+    ranking, rows = compare(database, study, "clustered", runs)
     assert sentences("clustered", ranking, rows) == [
         "Cora, non-overlapping, 10 clients: place 1 of 2, - clients below Local.",
         "Cora, non-overlapping, 10 clients: too few seeds and partitions in common with Local, the best "
@@ -88,10 +88,10 @@ def stored_like(runs: list[Planned], source: str) -> dict[str, Stored]:
 
 
 def test_what_changed_code_made_is_made_again_and_the_rest_is_not() -> None:
-    request = example()
+    _, runs = example()
     now = fingerprint.code("clustered").source
     for stored, source, seeds in ((2, now, []), (2, "before", [0, 1]), (1, now, [1])):
-        steps = plan(request, stored_like(request.runs[:stored], source), ())
+        steps = plan("clustered", runs, stored_like(runs[:stored], source), ())
         assert [step.spec.seed for step in to_run(steps)] == seeds
 
 
@@ -99,7 +99,7 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: Bench
 ) -> None:
     """The command with made-up results: one of two runs is stored, made by other code."""
-    runs = example().runs
+    _, runs = example()
     database = MemoryStore()
     for run in runs:
         database.add_run(run.spec, [90] * 10)
@@ -132,13 +132,11 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
 
 def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None:
     """The method runs where the study's baseline does, as that does: also under another network."""
-    request = example(Filters(("cifar100-sample",), seeds=(0, 1)), temperature=0.5)
-    runs = request.runs
+    study, runs = example(Filters(("cifar100-sample",), seeds=(0, 1)), temperature=0.5)
     specs = [run.spec for run in runs]
     assert {(spec.client.model, spec.protocol.rounds) for spec in specs} == {("cnn", 40), ("resnet18", 16)}
     assert {spec.hyper["temperature"] for spec in specs} == {0.5}
-    experiments = request.study.experiments
-    (table,) = [one for one in experiments if one.grid == "fedaghn_reduced" and one.ranked]
+    (table,) = [one for one in study.experiments if one.grid == "fedaghn_reduced" and one.ranked]
     lines = {line.method: line for line in table.lines}
     # The table shows exactly the planned runs, at the points at which it shows the baseline's.
     assert {spec.hash for spec in specs} <= table.hashes
@@ -150,7 +148,7 @@ def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None
     for right, those in ((80, specs), (60, local)):
         for number, spec in enumerate(those):
             database.add_run(spec, [right + client % 3 - number for client in range(20)])
-    _, rows = compare(database, request)
+    _, rows = compare(database, study, "clustered", runs)
     rows = rows.fillna({"verdict": ""})
     assert rows[["point", "method", "rank", "verdict"]].to_numpy().tolist() == [
         ["CNN", "clustered", 1, ""],
@@ -170,19 +168,19 @@ def resolve_like(spec: RunSpec, method: str) -> RunSpec:
 
 def test_the_study_is_the_first_with_the_data_set() -> None:
     datasets = ("cora", "cora-whole", "coraca", "facebook", "photo", "cifar10-sample")
-    studies = [example(Filters((name,))).study.name for name in datasets]
+    studies = [example(Filters((name,)))[0].name for name in datasets]
     assert studies == ["fedsheafhn", "fedhgn", "fedhgn", "fedhgn", "fedsheafhn", "fedaghn"]
 
 
 def test_several_tasks_have_a_mean_rank() -> None:
     """Ahead of Local by 10, 12, 14 and 16 points in four tasks: t = 13 / (2.58 / 2), p = 0.002."""
-    request = example(Filters(("cora",), seeds=(0,)))
+    study, runs = example(Filters(("cora",), seeds=(0,)))
     database = MemoryStore()
-    for number, run in enumerate(request.runs):
+    for number, run in enumerate(runs):
         dataset, scenario, clients, _, seed = run.names
         database.add_run(run.spec, [70 + number + client % 2 for client in range(clients)])
         database.add_run(resolve(dataset, scenario, clients, "local", seed), [60 - number] * clients)
-    ranking, rows = compare(database, request)
+    ranking, rows = compare(database, study, "clustered", runs)
     assert rows["difference"].dropna().tolist() == pytest.approx([10.5, 12.5, 14.5, 16.5])
     *_, mean_rank, better = sentences("clustered", ranking, rows)
     assert mean_rank.startswith("Over 4 tasks: mean rank 1.00 of 2 (95 % interval 1.00 to 1.00)")
@@ -190,11 +188,11 @@ def test_several_tasks_have_a_mean_rank() -> None:
 
 
 def test_a_method_alone_is_compared_with_nothing() -> None:
-    request = example()
+    study, runs = example()
     database = MemoryStore()
-    database.add_run(request.runs[0].spec, [70] * 10)
+    database.add_run(runs[0].spec, [70] * 10)
     with pytest.raises(RequestError, match="nothing to compare"):
-        compare(database, request)
+        compare(database, study, "clustered", runs)
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,13 @@ from toy_study import PlannedToy, ToyStudy
 from bench.figures import style
 from bench.figures.charts import DRAWINGS
 from bench.figures.panels import Figure
-from bench.frames.stored_runs import Usual
 from bench.grids import load_grid, plan
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.spec import RunSpec
 from bench.studies.experiment import Figure as FigureName
-from bench.studies.experiment import Line
+from bench.studies.experiment import Line, usual_cell
 from bench.studies.experiment import read as experiments_in
-from bench.studies.settings import Reading, settings_of
+from bench.studies.settings import Reading
 from bench.studies.study import Study
 
 Kinds = dict[str, list[Figure]]
@@ -59,7 +58,7 @@ def toy() -> Kinds:
 
 def rows_of(figures: list[Figure]) -> pd.DataFrame:
     """All rows that figures show."""
-    return pd.concat([panel.data for figure in figures for panel in figure.panels], ignore_index=True)
+    return pd.concat([figure.data for figure in figures], ignore_index=True)
 
 
 def test_differences_of_the_tables_methods_are_paired_by_seed_and_client_and_sorted(toy: Kinds) -> None:
@@ -86,9 +85,8 @@ def test_clients_of_other_partitions_are_not_averaged() -> None:
             )
     usual = {}
     for spec in map(RunSpec.model_validate_json, made.runs()["spec"]):
-        cell, settings = spec.cell_on_any_partition, settings_of(spec, per_seed=True)
         where = ("cora", "non-overlapping", 10, spec.method)
-        usual[where] = Usual(cell, settings, (0, 1), True, load_grid(PlannedToy.grids[0]))
+        usual[where] = usual_cell(spec, True, load_grid(PlannedToy.grids[0]))
     kinds = kinds_of(figures_of(ToyStudy, "table1", made, usual=usual))
     found = rows_of(kinds["differences"])
     assert found["client"].tolist() == ["0 of seed 0", "0 of seed 1"]
@@ -132,7 +130,7 @@ clients = [4, 6]
 
 [[tables]]
 title = "Toy table"
-comparisons = [{ label = "none" }]
+comparisons.none = []
 measures = ["accuracy"]
 ranked = true
 figures = ["convergence", "differences"]
@@ -180,11 +178,10 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Kinds:
 def test_every_line_of_a_figure_shows_its_own_runs_alone(drawn: Kinds) -> None:
     for clients, (label, *_) in product((4, 6), VARIANTS):
         rows = {
-            kind: panel.data[panel.data["method"] == mark.method]
+            kind: figure.data[(figure.data["method"] == method) & (figure.data["clients"] == clients)]
             for kind, (figure,) in drawn.items()
-            for panel in figure.panels
-            for mark in panel.marks
-            if mark.label == label and panel.data["clients"].iloc[0] == clients
+            for method, look in figure.looks.items()
+            if look.label == label
         }
         means = [sum(accuracy(clients, label, seed, step) for seed in (0, 1)) / 2 for step in range(3)]
         alone = sum(accuracy(clients, "Local", seed, 2) for seed in (0, 1)) / 2
@@ -196,10 +193,10 @@ def test_every_line_of_a_figure_shows_its_own_runs_alone(drawn: Kinds) -> None:
 
 
 def test_a_line_has_one_look_in_all_figures_and_that_of_its_method_where_it_is_plain(drawn: Kinds) -> None:
-    panels = [panel for figures in drawn.values() for figure in figures for panel in figure.panels]
-    marks = {(mark.label, mark.look) for panel in panels for mark in panel.marks}
-    looks = dict(marks)
-    assert len(marks) == len(looks) == len(set(looks.values())) == 3
+    every = [figure.looks for figures in drawn.values() for figure in figures]
+    pairs = {(look.label, look) for looks in every for look in looks.values()}
+    looks = dict(pairs)
+    assert len(pairs) == len(looks) == len(set(looks.values())) == 3
     assert looks["Local"] == style.look_of("local", Study)
     assert looks["FED-PUB"].colour == style.PROPOSED
     assert style.PROPOSED not in {looks["Local"].colour, looks["Blunt"].colour}

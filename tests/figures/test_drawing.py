@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 
 from bench.figures import drawing, style
 from bench.figures.drawing import Drawings
-from bench.figures.panels import Figure, Mark, Panel
+from bench.figures.panels import Figure
 from bench.statistics.summary import with_intervals
 from bench.studies.study import Study
 
@@ -20,9 +21,9 @@ def figure(last: float) -> Figure:
     """A curve that ends at a number."""
     place = {"dataset": "cora", "scenario": "non-overlapping", "clients": 10, "method": "local"}
     rows = pd.DataFrame({**place, "round": [1, 2], "n": 3, "mean": [50.0, last], "std": 0.0})
-    marks = (Mark("local", "Local", style.look_of("local", Study)),)
-    panel = Panel("curves", "Cora", with_intervals(rows), marks)
-    return Figure(f"curve{last:.0f}", "", [panel], "Test accuracy")
+    looks = {"local": replace(style.look_of("local", Study), label="Local")}
+    data = with_intervals(rows).assign(panel="Cora")
+    return Figure(f"curve{last:.0f}", "curves", "Test accuracy", "", data, looks)
 
 
 def saved(folder: Path, figures: list[Figure], workers: int = 1) -> dict[str, bytes]:

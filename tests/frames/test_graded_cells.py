@@ -15,13 +15,14 @@ from toy_study import PlannedToy, ToyStudy
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.frames.graded_cells import collect
-from bench.frames.stored_runs import Usual, UsualRuns
+from bench.frames.stored_runs import UsualRuns
 from bench.grids import load_grid
 from bench.report.tables import document_of
 from bench.reports.fedhgn import FedHGN
 from bench.resolve import resolve
 from bench.spec import Protocol, RunSpec
 from bench.store.tables import Tables
+from bench.studies.experiment import PlannedCell
 from bench.studies.published import published
 from bench.studies.settings import Column, settings_of
 from bench.studies.study import Study
@@ -34,7 +35,7 @@ def usual(method: str, **hyper: float) -> UsualRuns:
     spec = RunSpec(
         dataset="cora", scenario="s", clients=1, method="m", seed=0, protocol=CORA, hyper=dict(hyper)
     )
-    planned = Usual("usual", settings_of(spec), (0, 1), False, load_grid("quickstart"))
+    planned = PlannedCell(settings_of(spec), (0, 1), cell="usual", grid=load_grid("quickstart"))
     return {("cora", "non-overlapping", 10, method): planned}
 
 

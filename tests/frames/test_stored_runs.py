@@ -11,7 +11,7 @@ from study_cells import shown
 from toy_study import PlannedToy
 from tuned_studies import CELL, study, tuned_run
 
-from bench.report.document import DocumentCells
+from bench.frames.graded_cells import DocumentCells
 from bench.tune.apply import configurations
 from bench.tune.record import Record, write
 

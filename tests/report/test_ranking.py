@@ -12,18 +12,18 @@ from study_cells import csv_rows, report_of
 from toy_study import ToyStudy
 
 from bench.frames.ranking import Ranking
-from bench.report.document import Document, Report
+from bench.report.document import Document, Part
 from bench.report.report import compose
 from bench.report.request import Request
 
 
 def document(database: MemoryStore, **request: Any) -> Document:
-    report = compose(database, Request(**request), {"toy": ToyStudy})
+    (report,) = compose(database, Request(**request), {"toy": ToyStudy})
     (found,) = (each for each in report.documents if each.name == "ranking")
     return found
 
 
-def cora(out: Path) -> Report:
+def cora(out: Path) -> Part:
     return report_of(filled(), out, Request(datasets=("cora",)))
 
 
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def built(folder: Path) -> Report:
+def built(folder: Path) -> Part:
     return cora(folder)
 
 
@@ -92,9 +92,7 @@ def test_too_few_units_are_not_tested() -> None:
     assert (groups["FedPer"], groups["pFedHN"]) == ("1", "-")
 
 
-def test_the_numbers_behind_the_tables_are_written(
-    built: Report, folder: Path, cora_ranking: Ranking
-) -> None:
+def test_the_numbers_behind_the_tables_are_written(built: Part, folder: Path, cora_ranking: Ranking) -> None:
     assert built.documents
     methods = {row["method"]: row for row in csv_rows(folder / "toy/ranking/methods.csv")}
     assert list(methods) == cora_ranking.ranks["method"].tolist()

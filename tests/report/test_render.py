@@ -15,11 +15,10 @@ from toy_study import ToyStudy
 
 from bench.errors import RequestError
 from bench.frames.graded_cells import WRITTEN
-from bench.report.document import Report
+from bench.report.document import Part, Table, Value, measured
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
 from bench.report.request import Request
 from bench.report.score import MEASURED
-from bench.report.table import Table, Value, measured
 from bench.report.tables import document_of
 from bench.report.terminal import beside, brief, show, text_of
 from bench.reports.fedsheafhn import FedSheafHN
@@ -38,7 +37,7 @@ def database() -> MemoryStore:
     return made
 
 
-def report(out: Path, request: Request | None = None, source: MemoryStore | None = None) -> Report:
+def report(out: Path, request: Request | None = None, source: MemoryStore | None = None) -> Part:
     return report_of(source or database(), out, request)
 
 
@@ -48,12 +47,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def built(written: Path) -> Report:
+def built(written: Path) -> Part:
     """The report of ``database``, to be read alone."""
     return report(written)
 
 
-def test_cells_csv_has_one_row_a_cell_with_the_promised_columns(built: Report, written: Path) -> None:
+def test_cells_csv_has_one_row_a_cell_with_the_promised_columns(built: Part, written: Path) -> None:
     text = (written / "cells.csv").read_text(encoding="utf-8")
     assert text.splitlines()[0] == ",".join(WRITTEN)
     rows = csv_rows(written / "cells.csv")
@@ -97,7 +96,7 @@ def names_of(row: dict[str, str]) -> tuple[str, ...]:
     return row["table"], row["dataset"], row["clients"], row["method"]
 
 
-def test_missing_cells_are_a_dash_with_their_reason_in_the_notes(built: Report, written: Path) -> None:
+def test_missing_cells_are_a_dash_with_their_reason_in_the_notes(built: Part, written: Path) -> None:
     document = built.documents[0]
     flow = next(entries for label, entries in document.views[0].rows if label == "Flow")
     (value,) = flow
@@ -108,7 +107,7 @@ def test_missing_cells_are_a_dash_with_their_reason_in_the_notes(built: Report, 
     assert note.replace("_", r"\_") in text
 
 
-def test_what_is_not_in_the_caption_is_in_the_fine_print(built: Report) -> None:
+def test_what_is_not_in_the_caption_is_in_the_fine_print(built: Part) -> None:
     document = built.documents[0]
     caption, fine_print = " ".join(document.caption), " ".join(document.fine_print)
     assert len(document.caption) <= 4
@@ -154,7 +153,7 @@ def test_a_map_without_a_comparable_cell_is_left_out() -> None:
     assert [label for label, _ in filled.rows] == ["Local", "FedProx"]
 
 
-def test_latex_needs_booktabs_alone_and_is_plain_ascii(built: Report, written: Path) -> None:
+def test_latex_needs_booktabs_alone_and_is_plain_ascii(built: Part, written: Path) -> None:
     text = (written / "toy/table1/table.tex").read_text(encoding="utf-8")
     assert text.count(r"\begin{table*}") == text.count(r"\end{table*}") > 0
     assert r"\textbf{71.25 $\pm$ 0.35}" in text
@@ -280,12 +279,12 @@ def test_wrong_requests_write_nothing(tmp_path: Path, request_: Request, message
     assert not (tmp_path / "out").exists()
 
 
-def printed(built: Report, name: str = "toy_table1") -> str:
+def printed(built: Part, name: str = "toy_table1") -> str:
     (document,) = [document for document in built.documents if document.key == name]
     return text_of(show(document))
 
 
-def test_the_terminal_shows_measured_published_difference_and_verdict(built: Report) -> None:
+def test_the_terminal_shows_measured_published_difference_and_verdict(built: Part) -> None:
     text = printed(built)
     line = next(line for line in text.splitlines() if "Local" in line)
     # Two seeds: compatible at best, for a reproduction takes three.
@@ -302,7 +301,7 @@ def test_the_terminal_shows_measured_published_difference_and_verdict(built: Rep
 
 
 @pytest.fixture(scope="module")
-def wide(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Part:
     """The report of five columns."""
     source = database()
     for dataset in ("citeseer", "pubmed", "computers", "photo"):
@@ -312,20 +311,20 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return report(tmp_path_factory.mktemp("wide"), source=source)
 
 
-def test_every_column_of_many_stands_alone_in_eighty_columns(wide: Report) -> None:
+def test_every_column_of_many_stands_alone_in_eighty_columns(wide: Part) -> None:
     text = printed(wide)
     # five columns beside Table 1, one beside its earlier version, five with the clients below Local
     assert len([line for line in text.splitlines() if re.match(r"│ FedAvg +│", line)]) == 5 + 1 + 5
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_a_report_in_brief_says_who_is_first_and_what_was_measured(wide: Report) -> None:
-    text = " ".join((text_of(brief(wide)) + beside(wide)).split())
+def test_a_report_in_brief_says_who_is_first_and_what_was_measured(wide: Part) -> None:
+    text = " ".join((text_of(brief([wide])) + beside([wide])).split())
     assert "21 runs" in text  # two seeds of two methods in five columns, and one failed run
     assert re.search(
         r"Local has the best mean rank of .*, 1\.0", text
     )  # Local before FedAvg in all five: (71.25 > 60), (55 > 50)
-    for paper, counts in wide.parts[0].counts.iterrows():
+    for paper, counts in wide.counts.iterrows():
         assert f"{paper}: {counts[MEASURED].sum()} of {counts.sum()}" in text
     assert "cells.csv" in text
 

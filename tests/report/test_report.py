@@ -22,8 +22,8 @@ def test_the_study_of_which_most_was_measured_comes_first() -> None:
     studies = {"fedhgn": FedHGN, "toy": ToyStudy}
     for names in (("fedhgn", "toy"), ("toy", "fedhgn")):
         report = compose(database, Request(studies=names), {name: studies[name] for name in names})
-        assert [part.study for part in report.parts] == ["toy", "fedhgn"]
-        assert report.parts[1].counts.index.tolist() == ["FedHGN"]  # one of its methods is fedhgn
+        assert [part.study for part in report] == ["toy", "fedhgn"]
+        assert report[1].counts.index.tolist() == ["FedHGN"]  # one of its methods is fedhgn
 
 
 def filled() -> MemoryStore:
@@ -36,7 +36,7 @@ def filled() -> MemoryStore:
 
 
 def test_curves_over_epochs_are_written(tmp_path: Path) -> None:
-    built = build(filled(), Request(datasets=("cora",)), {"fedsheafhn": FedSheafHN}, tmp_path)
+    (built,) = build(filled(), Request(datasets=("cora",)), {"fedsheafhn": FedSheafHN}, tmp_path)
     assert "fedsheafhn_convergence" in [document.key for document in built.documents]
     points = {
         (row["method"], row["round"]): (row["mean"], row["std"], row["n"])

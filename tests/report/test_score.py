@@ -14,7 +14,7 @@ from toy_study import ToyStudy
 from bench.frames.graded_cells import Results, collect
 from bench.frames.ranking import Ranking, rank
 from bench.grids import expand, load_grid
-from bench.report.document import Document
+from bench.report.document import Document, Table
 from bench.report.ranking import first_sentence
 from bench.report.score import (
     NO_TABLE,
@@ -26,7 +26,6 @@ from bench.report.score import (
     reproduction,
     verdict_counts,
 )
-from bench.report.table import Table
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.statistics.paired import TESTS
 from bench.studies.published import published

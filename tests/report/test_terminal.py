@@ -9,9 +9,9 @@ from rich.console import Console
 from stored_runs import MemoryStore
 from study_cells import shown
 
+from bench.frames.graded_cells import DocumentCells
 from bench.grids import Filters, expand, load_grid
-from bench.report.document import DocumentCells
-from bench.report.table import Table, measured
+from bench.report.document import Table, measured
 from bench.report.tables import views
 from bench.report.terminal import fitting, rich_table
 from bench.reports.fedpub import FedPubProtocol

@@ -12,7 +12,7 @@ from study_cells import cells_of, figures_of, one, printed_beside, unrelated
 from bench.frames.graded_cells import collect
 from bench.reports.fedhgn import FedHGN
 from bench.spec import RunSpec
-from bench.studies.experiment import Comparison, Experiment, Target
+from bench.studies.experiment import Experiment
 from bench.studies.measures import TEST
 from bench.studies.published import published
 from bench.studies.settings import Column
@@ -100,9 +100,9 @@ def test_a_model_of_all_data_is_drawn_beside_the_others_as_far_as_they_go() -> N
         made = spec("fedhgn_convergence", method, 0, Column("coraca", "label-dirichlet", clients))
         database.add_run(made, [[50] * clients] * rows)
     (figure,) = figures_of(FedHGN, "convergence", database)
-    (panel,) = figure.panels
-    assert panel.data.groupby("method").size().to_dict() == {"fedhgn": 600, "global_hgnn": 600}
-    own = panel.data[panel.data["method"] == "fedhgn"]
+    assert len(figure.panels) == 1
+    assert figure.data.groupby("method").size().to_dict() == {"fedhgn": 600, "global_hgnn": 600}
+    own = figure.data[figure.data["method"] == "fedhgn"]
     assert own["round"].iloc[[0, 2, -1]].tolist() == [pytest.approx(1 / 3), 1, 200]  # an evaluation an epoch
 
 
@@ -134,7 +134,7 @@ def test_experiments_name_methods_and_data_sets_as_the_main_tables_do() -> None:
         simple = Experiment(
             name="simple",
             title="simple",
-            comparisons=(Comparison("simple", (Target("fedhgn", table),)),),
+            comparisons={"simple": (("fedhgn", table),)},
             grid="fedhgn_simple",
             measures=(TEST,),
             columns=(column,),

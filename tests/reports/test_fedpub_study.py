@@ -87,7 +87,7 @@ def test_committed_runs_stand_beside_ours_client_by_client_and_round_by_round() 
     ended = one(by_round, method="fedaux", point="Round 40", measure="by_round_trained")
     assert ended.n == 0  # the curve ends before
     trained, _ = figures_of(FedPubProtocol, "committed_rounds", database)
-    rows = trained.panels[0].data
+    rows = next(iter(trained.panels.values()))
     assert rows.loc[rows["method"] == "fedaux", "round"].tolist() == [1, 5, 10, 20, 30]
 
 

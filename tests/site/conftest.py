@@ -11,7 +11,7 @@ from stored_runs import CORA, MemoryStore
 from study_cells import report_of
 from undrawn import undrawn as undrawn
 
-from bench.report.document import Report
+from bench.report.document import Part
 
 
 @pytest.fixture(scope="session")
@@ -31,20 +31,20 @@ def site(database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Part, Path]:
     """A report on two methods, and its folder."""
     out = tmp_path_factory.mktemp("page")
     return report_of(runs_of_two(), out), out
 
 
 @pytest.fixture(scope="module")
-def small_report(built: tuple[Report, Path]) -> Path:
+def small_report(built: tuple[Part, Path]) -> Path:
     """The folder of that report."""
     return built[1]
 
 
 @pytest.fixture(scope="module")
-def wide(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
+def wide(tmp_path_factory: pytest.TempPathFactory) -> tuple[Part, Path]:
     """A report of as many columns, protocols, settings and long words as the shipped results have."""
     source = MemoryStore()
     columns = [("cora", 10), ("cora", 20), ("citeseer", 10), ("citeseer", 20)]
@@ -62,6 +62,6 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
 
 
 @pytest.fixture(scope="module")
-def wide_report(wide: tuple[Report, Path]) -> Path:
+def wide_report(wide: tuple[Part, Path]) -> Path:
     """The folder of that report."""
     return wide[1]

@@ -12,14 +12,13 @@ from site_database import runs_of_two
 from study_cells import report_of
 from toy_study import ToyStudy
 
-from bench.report.document import Report
-from bench.report.grades import GRADES
+from bench.report.document import MARKS, Part, css_class, symbol
 from bench.site.folder import INDEX
 from bench.studies.published import published
 
 HOSTILE = "<script>alert(1)</script>\"' onerror=x & $\\frac{$ {{ 7 * 7 }} <img src=http://evil.example/x>"
 
-Built = tuple[Report, Path]
+Built = tuple[Part, Path]
 
 
 def pages_of(out: Path) -> dict[str, Page]:
@@ -58,9 +57,8 @@ def test_numbers_on_the_page_are_those_of_the_frame(small_report: Path, pages: d
             assert beside["text"] == f"{cell.published_mean:.2f} ± {cell.published_std:.2f}"
             (chip,) = parts(main[cell.line], "span", css="grade")
             assert f"{cell.difference:+.2f} {cell.verdict}" in chip["text"]
-            grade = GRADES[cell.verdict]
-            assert grade.symbol in chip["text"]
-            assert grade.css in chip["attributes"]["class"]
+            assert symbol(cell.verdict) in chip["text"]
+            assert css_class(cell.verdict) in chip["attributes"]["class"]
     flow = main["Flow"]
     assert "failed" in flow["text"]
     assert parts(flow, "span", css="published")
@@ -68,7 +66,7 @@ def test_numbers_on_the_page_are_those_of_the_frame(small_report: Path, pages: d
 
 
 def test_a_study_begins_with_two_sentences_and_its_verdicts(built: Built, pages: dict[str, Page]) -> None:
-    (part,) = built[0].parts
+    part = built[0]
     (section,) = pages[INDEX].all("section")
     (headline,) = [paragraph["text"] for paragraph in parts(section, "p", css="headline")]
     assert headline == unbroken(part.sentences[:2])
@@ -76,12 +74,12 @@ def test_a_study_begins_with_two_sentences_and_its_verdicts(built: Built, pages:
     cells = pd.read_csv(built[1] / "cells.csv")
     counts = cells.query("table in ('Table 1', 'Table 2') and n > 0 and published_mean == published_mean")
     final = part.counts.iloc[0]
-    measured = final[[*GRADES]]
-    assert measured.tolist() == [(counts["verdict"] == name).sum() for name in GRADES]
+    measured = final[[*MARKS]]
+    assert measured.tolist() == [(counts["verdict"] == name).sum() for name in MARKS]
     assert final.sum() == len(published("toy", ToyStudy.published))
     assert f"{measured.sum()} of {final.sum()}" in parts(section, "li")[0]["text"]
     marks = [cell for table in parts(section, "table", css="map") for cell in parts(table, "td")]
-    marked = [any(part["text"] in GRADES for part in parts(cell, "span")) for cell in marks]
+    marked = [any(part["text"] in MARKS for part in parts(cell, "span")) for cell in marks]
     assert sum(marked) == measured.sum()
 
 

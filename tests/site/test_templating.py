@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from pages import Page
 
-from bench.report.grades import GRADES, NO_GRADE
+from bench.report.document import MARKS, css_class, symbol
 from bench.site.templating import Pages
 
 TABLE = pd.DataFrame(
@@ -47,15 +47,15 @@ def test_a_picture_of_ranks_says_what_the_table_says(tmp_path: Path) -> None:
 
 
 def test_a_grade_is_said_by_symbol_and_word_and_text_is_escaped(tmp_path: Path) -> None:
-    looks = [*GRADES.values(), NO_GRADE]
-    assert len({look.symbol for look in looks}) == len({look.mark for look in looks}) == len(looks)
-    assert all(look.mark.isascii() for look in looks)
+    assert len({symbol(name) for name in (*MARKS, "failed")}) == len(MARKS) + 1
+    assert len({*MARKS.values()}) == len(MARKS)
+    assert all(mark.isascii() for mark in MARKS.values())
     template = Pages(tmp_path).templates.from_string(
         '{% import "elements.html.j2" as elements %}{{ elements.grade("below", "<b> below") }}'
     )
     html = template.render()
     assert "&lt;b&gt; below" in html
-    assert GRADES["below"].css in html
+    assert css_class("below") in html
 
 
 def test_every_link_leads_to_a_file_and_a_place_of_the_folder(site: Path, small_report: Path) -> None:

@@ -11,7 +11,7 @@ from bench.statistics.paired import (
     compare,
     compare_tasks,
     of_one,
-    side_by_side,
+    paired,
     tie_groups,
     with_verdicts,
 )
@@ -103,9 +103,9 @@ def test_several_partitions_are_the_units() -> None:
 def test_only_common_seeds_of_the_same_partition_are_paired() -> None:
     first = plain([[70, 80], [99, 99]])
     second = plain([[60, 75]])
-    names = ["first", "second"]
-    table = side_by_side(together(first=first, second=second), names)
-    np.testing.assert_allclose(table.differences("first", "second"), [10, 5])
+    ((_, differences, _, runs),) = paired(together(first=first, second=second), ["first", "second"])
+    np.testing.assert_allclose(differences, [10, 5])
+    assert runs == 1
     for elsewhere in (plain([[60, 75]], partition="q"), plain([[60, 75]], first_seed=5)):
         (found,) = compared(first=first, second=elsewhere).to_dict("records")
         assert (found["units"], found["verdict"]) == (0, "no test")
@@ -115,7 +115,7 @@ def test_only_common_seeds_of_the_same_partition_are_paired() -> None:
 def test_the_cell_and_not_the_pair_decides_on_the_unit() -> None:
     one, other = plain([[70, 80, 75]]), plain([[60, 75, 70]])
     third = pd.concat([plain([[50, 50, 50]]), plain([[51, 51, 51]], partition="q", first_seed=1)])
-    assert side_by_side(together(a=one, b=other), ["a", "b"]).unit == "client"
+    assert set(compared(a=one, b=other)["unit"]) == {"client"}
     pairs = compared(a=one, b=other, c=third)
     assert set(pairs["unit"]) == {"partition"}
     found = pairs.loc[("a", "b")]

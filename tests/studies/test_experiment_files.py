@@ -52,7 +52,7 @@ set = { "protocol.rounds" = 7 }
 name = "models"
 title = "Two client models"
 ranked = true
-comparisons = [{ label = "Table 1", targets = [{ paper = "mine", table = "T" }] }]
+comparisons."Table 1" = [["mine", "T"]]
 measures = ["accuracy"]
 """
 
@@ -136,7 +136,7 @@ def test_columns_of_two_client_models_stand_beside_their_own_published_values(tm
 
 def test_methods_of_a_ranked_experiment_are_compared_at_every_point(tmp_path: Path) -> None:
     study = study_in(tmp_path)
-    built = build(filled(study), Request(studies=("mine",)), {"mine": study}, tmp_path / "out")
+    (built,) = build(filled(study), Request(studies=("mine",)), {"mine": study}, tmp_path / "out")
     (ranking,) = [each for each in built.documents if each.key == "mine_ranking"]
     points = ranking.records["pairs"]["point"].dropna()
     assert points.drop_duplicates().tolist() == ["GCN", "GraphSAGE"]
@@ -154,7 +154,7 @@ def test_a_reduced_experiment_is_compared_by_order_alone(tmp_path: Path) -> None
 
 
 COLUMNS = '[[columns]]\ndatasets = ["cora", "citeseer"]\nscenario = "non-overlapping"\nclients = 10'
-COMPARISONS = 'comparisons = [{ label = "Table 1", targets = [{ paper = "mine", table = "T" }] }]'
+COMPARISONS = 'comparisons."Table 1" = [["mine", "T"]]'
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_the_example_of_a_study_brings_its_own_numbers(
         database = MemoryStore()
         for run in expand(load_grid(study.experiments[1].grid)):
             database.add_run(run.spec, [81 + run.spec.seed, 81 + run.spec.seed])
-        built = build(database, Request(studies=("own_study",)), {"own_study": study}, tmp_path / "out")
+        (built,) = build(database, Request(studies=("own_study",)), {"own_study": study}, tmp_path / "out")
         cells = pd.concat([table.cells for table in built.documents if not table.is_statistic])
         found = cells[["table", "line", "published_mean", "verdict"]].itertuples(index=False)
         verdicts = {(table, line): (mean, verdict) for table, line, mean, verdict in found}

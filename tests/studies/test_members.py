@@ -32,7 +32,7 @@ def database() -> MemoryStore:
 
 def test_a_report_by_macro_f1_has_tables_and_ranks_and_no_verdict() -> None:
     request = Request(("toy",), ("cora",), (), (10,), metric="macro_f1")
-    (part,) = compose(database(), request, {"toy": ToyStudy}).parts
+    (part,) = compose(database(), request, {"toy": ToyStudy})
     assert part.counts.empty
     assert not any(document.figures for document in part.documents)
     assert "macro-F1" in part.title

@@ -22,9 +22,9 @@ def test_a_study_names_methods_tables_and_lines_that_there_are(name: str) -> Non
     assert named - {""} | {line.runs for line in study.lines} <= methods
     titles = set(map(study.title_of, methods))
     for table in study.experiments:
-        for target in [target for one in table.comparisons for target in one.targets]:
-            printed = {value.table for value in published(target.paper, study.published)}
-            assert target.table in printed, table.name
+        for paper, name in [target for targets in table.comparisons.values() for target in targets]:
+            printed = {value.table for value in published(paper, study.published)}
+            assert name in printed, table.name
         titles |= {study.line_title(line) for line in (study.lines if table.main else table.lines)}
     tables = {table.name for table in study.experiments}
     for claim in [claim for claims in study.claims for claim in claims.claims]:
@@ -41,8 +41,8 @@ def test_its_runs_are_averaged_and_ranked_without_a_published_value() -> None:
                 counts = [base + seed + clients] * clients
                 database.add(method, seed, counts, dataset="mine", clients=clients)
     studies = with_data_studies(TOY, ["mine"], database.runs())
-    (part,) = compose(database, Request(datasets=("mine",)), studies).parts
-    assert (part.study, part.runs, len(part.counts)) == ("mine", 18, 0)
+    (part,) = compose(database, Request(datasets=("mine",)), studies)
+    assert (part.study, len(part.runs), len(part.counts)) == ("mine", 18, 0)
     cells = part.documents[0].cells
     cells = cells[cells["primary"]].set_index(["line", "clients"])
     for line, clients, mean in (("Local", 2, 73), ("Local", 4, 75), ("FedAvg", 2, 63), ("FedAvg", 4, 65)):
