@@ -197,25 +197,6 @@ def test_a_method_alone_is_compared_with_nothing() -> None:
         compare(database, request)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("-d cora --set protocol.rounds=8", "only method.* can be set"),
-        ("-d cora --set method.temprature=8", "method.temprature"),
-        ("-d coar", "unknown dataset 'coar': did you mean 'cora'"),
-        ("-d cora -k 11", "there is 10, 20"),
-        ("", "--dataset"),
-    ],
-)
-def test_a_wrong_request_is_one_line_and_nothing_is_written(
-    arguments: str, message: str, tmp_path: Path, bench: Bench
-) -> None:
-    ended = bench(f"compare {EXAMPLE} --out {tmp_path / 'out'}", arguments)
-    assert ended.refused
-    assert message in ended.err
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.slow
 def test_the_example_is_run_and_stands_beside_the_shipped_results(tmp_path: Path, bench: Bench) -> None:
     for _ in range(2):  # the second time nothing is left to run

@@ -70,7 +70,3 @@ def test_one_is_described(words: str, said: list[str], bench: Bench) -> None:
 
 def test_a_grid_is_its_file(bench: Bench) -> None:
     assert grid_text("quickstart") in bench("grids quickstart").out
-
-
-def test_an_unknown_name_is_refused_with_the_nearest(bench: Bench) -> None:
-    assert "did you mean 'fedprox'?" in bench("methods fedprxo").err

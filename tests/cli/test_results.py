@@ -33,23 +33,6 @@ def test_export_writes_what_the_filters_leave(tmp_path: Path, bench: Bench) -> N
     assert set(Bundle(out).runs()["seed"]) == {1}
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("-m locl", "no run to export"),
-        ("-m local -s overlapping", "no run to export"),
-    ],
-)
-def test_a_wrong_export_is_one_line_and_writes_nothing(
-    words: str, message: str, tmp_path: Path, bench: Bench
-) -> None:
-    url = database(tmp_path / "a.db", [(spec_of(), done())])
-    ended = bench(f"export --db {url} --out {tmp_path / 'out'}", words)
-    assert ended.refused
-    assert message in ended.err
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
     runs = [(spec_of(), done()), (spec_of(seed=1), done(shift=1)), (spec_of(seed=2), RunResult("oom"))]

@@ -14,8 +14,7 @@ from bench.tune.apply import configurations, tuned
 from .conftest import Bench
 
 SETTINGS = ("protocol.rounds=2", "client.hidden=8")
-WHERE = f"-d cora -k 3 --set {SETTINGS[0]} --set {SETTINGS[1]}"
-SEARCH = f"tune -m local {WHERE} --jobs 1 --devices cpu"
+SEARCH = f"tune -m local -d cora -k 3 --set {SETTINGS[0]} --set {SETTINGS[1]} --jobs 1 --devices cpu"
 LOCAL = f"{SEARCH} --trials 2"
 
 
@@ -47,23 +46,6 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
     assert run.spec.client.learning_rate == search["winner"]["overrides"]["client.learning_rate"]
     assert run.spec.client.hidden == 8
     assert run.spec.seed == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (f"-m majority {WHERE}", "nothing to tune: majority"),
-        (f"-m local {WHERE} --trials 0", 'value "0" for --trials'),
-        (f"-m local {WHERE} --seed 3 --seed 1000", "--seed expects"),
-        (f"-m local {WHERE} --set attack.ratio=0.4", "no variants or attacks"),
-    ],
-)
-def test_a_wrong_request_writes_nothing(home: Path, bench: Bench, words: str, message: str) -> None:
-    ended = bench("tune", words)
-    assert ended.refused
-    assert message in ended.err
-    assert not (home / "tuning.db").exists()
-    assert not (home / "tuned").exists()
 
 
 @pytest.mark.slow

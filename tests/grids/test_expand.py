@@ -119,20 +119,6 @@ def test_filters(small: Grid, filters: Filters, count: int) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("filters", "message"),
-    [
-        (Filters(datasets=("citeser",)), "dataset in this grid: 'citeser': did you mean 'citeseer'"),
-        (Filters(methods=("fedvg",)), "method in this grid: 'fedvg': did you mean 'fedavg'"),
-        (Filters(datasets=("citeseer",), scenarios=("overlapping",)), "matches all filters together"),
-    ],
-)
-def test_filters_that_match_nothing(small: Grid, filters: Filters, message: str) -> None:
-    with pytest.raises(RequestError) as caught:
-        expand(small, filters)
-    assert message in str(caught.value)
-
-
 BAD = {
     "not TOML": ("title = ", "not valid TOML"),
     "unknown key": (SMALL.replace("seeds =", "seed ="), "seeds: Field required"),
@@ -176,13 +162,6 @@ points = [{ settings = { "method.mu" = 0.5 } }]
     with pytest.raises(RequestError) as caught:
         expand(parse_grid(text, "points.toml"))
     assert all(word in str(caught.value) for word in ("points", "local", "method.mu=0.5", "'method.mu'"))
-
-
-def test_unknown_grids() -> None:
-    with pytest.raises(RequestError, match="did you mean 'quickstart'"):
-        load_grid("quickstrat")
-    with pytest.raises(FileNotFoundError):
-        load_grid("./nowhere.toml")
 
 
 def test_paper_tables_is_both_tables_of_the_paper() -> None:
