@@ -226,7 +226,7 @@ def test_what_follows_a_run_that_another_sweep_was_at_is_run(work: Scripted) -> 
 
         def end() -> None:
             time.sleep(1.5)  # until this sweep has seen the claim
-            store_like_this_code(store, first, 1.0)
+            save(store, first.spec, done(3, partition_hash="p", code=fingerprint.code("local")))
             other.__exit__()
 
         plan = work.plan([first])
@@ -234,12 +234,6 @@ def test_what_follows_a_run_that_another_sweep_was_at_is_run(work: Scripted) -> 
             work.sweep([], plan=plan, follow_up=Following(first, second))
     assert begun(work) == {"local 3 1"}
     assert not saved.exists()
-
-
-def store_like_this_code(store: Store, run: Planned, seconds: float) -> None:
-    code = fingerprint.code("local")
-    numerics = {"method_numerics": code.method_numerics, "engine_numerics": code.engine_numerics}
-    save(store, run.spec, done(3, seconds={"total": seconds}, partition_hash="p"), **numerics)
 
 
 # What stops a sweep ---------------------------------------------------------------------------------
