@@ -174,12 +174,3 @@ def test_a_search_space_names_tunable_hyper_parameters_only() -> None:
     assert Hyper.search_space() == {"rate": [0.1, 0.2]}
     with pytest.raises(ValueError, match="greater than 0"):
         Hyper(rate=0)
-
-
-@pytest.mark.parametrize("name", sorted(METHODS.all()))
-def test_search_spaces_hold_allowed_values(name: str) -> None:
-    kind = METHODS.named(name)
-    for key, values in kind.Hyper.search_space().items():
-        assert len(set(values)) == len(values) > 1
-        for value in values:
-            assert getattr(kind.Hyper.model_validate({key: value}), key) == value

@@ -67,20 +67,6 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     ]
 
 
-def test_runs_on_other_partitions_are_not_paired() -> None:
-    request = example()
-    database = MemoryStore()
-    for planned_run in request.runs:
-        database.add_run(planned_run.spec, [70] * 10, partition_hash="another")
-        database.add("local", planned_run.spec.seed, [60] * 10)
-    ranking, rows = compare(database, request)
-    assert sentences("clustered", ranking, rows) == [
-        "Cora, non-overlapping, 10 clients: place 1 of 2, - clients below Local.",
-        "Cora, non-overlapping, 10 clients: too few seeds and partitions in common with Local, the best "
-        "other: no test.",
-    ]
-
-
 def stored_like(runs: list[Planned], source: str) -> dict[str, Stored]:
     """The runs as done by the installed numerics versions and code of this hash."""
     code = {"engine_numerics": engine.NUMERICS, "source_hash": source}

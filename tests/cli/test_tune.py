@@ -37,6 +37,7 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
     assert (row["trials"], row["trials_asked"]) == (2, 2)
     assert (row["client_epochs"], row["client_epochs_asked"]) == (24.0, 24)
     assert row["ended"] == "trials"
+    assert "2 of 2 trials, 24 of 24 client epochs, " in bench(LOCAL, "--dry-run").out
     (row,) = json.loads(bench(SEARCH, "--trials 6 --dry-run --json").out)["searches"]
     assert row["seconds"] > 0, "by the runs of the search itself"
 

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_execute import instant, told, told_elsewhere
+from fake_execute import told, told_elsewhere
 from fake_runs import FakeFederation, cpu, grid, no_citeseer
 from processes import wait_for, workers_below
 from scripted import Scripted
 from sqlalchemy import update
 from stored_runs import done, save
 
-from bench.engine.methods import METHODS
 from bench.engine.states import FAILURES
 from bench.errors import NoDataError, RequestError
 from bench.grids import Planned, expand
@@ -145,18 +144,6 @@ def test_missing_data_is_a_state_unless_there_is_nothing_else(work: Scripted) ->
     assert work.sweep(both, build=no_citeseer) == Outcome({"done": 4, "no_data": 4}, 4, 0, {})
     # Once the data are there, they are run.
     assert work.sweep(both) == Outcome({"done": 8}, 4, 0, {})
-
-
-def test_nothing_that_says_nothing_replaces_a_result(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No data for an older run that is to be redone: the older one stays, and stays to be redone."""
-    planned = expand(grid(datasets=("cora", "citeseer"), methods=("local",)))
-    assert work.sweep(planned).counts == {"done": 4}
-    method = METHODS.named("local")
-    monkeypatch.setattr(method, "numerics", method.numerics + 1)
-    fingerprint.code.cache_clear()
-    assert work.sweep(planned, build=no_citeseer, execute=instant).counts == {"done": 2, "stale": 2}
-    assert work.sweep(planned, execute=instant).counts == {"done": 4}
-    fingerprint.code.cache_clear()
 
 
 def test_workers_are_told_device_and_threads_and_say_which_code_they_have(

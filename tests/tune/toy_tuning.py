@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from stored_runs import result_of
 
 from bench.engine.result import RunResult
 from bench.resolve import resolve
@@ -106,16 +106,15 @@ def answer(order: Order) -> RunResult:
     """What a worker would hand back of a run like ``plain``."""
     spec = order.spec
     rows = [[round(10_000 * final(spec) * (row + 1) / ROUNDS)] for row in range(spec.protocol.rounds)]
-    return without_test_items(
-        RunResult(
-            "done",
-            correct={("trained", split): np.array(rows, np.int32) for split in ("train", "val", "test")},
-            samples={split: np.array([10_000], np.int32) for split in ("train", "val", "test")},
-            seconds={"total": 0.25},
-            client_epochs=float(spec.protocol.rounds * EPOCHS),
-            partition_hash=FakeFederation.hash,
-        )
+    result = result_of(
+        rows,
+        validation=rows,
+        samples=10_000,
+        seconds={"total": 0.25},
+        client_epochs=float(spec.protocol.rounds * EPOCHS),
+        partition_hash=FakeFederation.hash,
     )
+    return without_test_items(result)
 
 
 @contextmanager
