@@ -6,7 +6,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,19 @@ CORA = Protocol(rounds=100, local_epochs=3)
 
 Counts = Sequence[int] | Sequence[Sequence[int]] | NDArray[Any]
 """Correct predictions by client at the only evaluation, or by evaluation and client."""
+
+
+@dataclass
+class FakeFederation:
+    """What a sweep reads of a federation."""
+
+    hash: str = "p"  # of what tests/runner/fake_execute.py makes
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+
+def any_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
+    """Whatever was asked for."""
+    return FakeFederation()
 
 
 def spec_of(clients: int = 2, seed: int = 0, method: str = "local", **protocol: int) -> RunSpec:

@@ -3,12 +3,8 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from bench.errors import RequestError
 from bench.grids import Filters, expand, requested_grid
 from bench.resolve import parse_overrides
-from bench.studies.shipped import opened_results
 from bench.tune.apply import configurations, tuned
 
 from .conftest import Bench
@@ -47,13 +43,3 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
     assert run.spec.client.learning_rate == search["winner"]["overrides"]["client.learning_rate"]
     assert run.spec.client.hidden == 8
     assert run.spec.seed == 0
-
-
-@pytest.mark.slow
-def test_a_report_refuses_a_database_of_searches(home: Path, bench: Bench) -> None:
-    assert bench(LOCAL).code == 0
-    with (
-        pytest.raises(RequestError, match="searches"),
-        opened_results(f"sqlite:///{home / 'tuning.db'}", own=True),
-    ):
-        pass

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from fake_execute import told, told_elsewhere
-from fake_runs import FakeFederation, cpu, grid, no_citeseer
+from fake_runs import cpu, grid, no_citeseer
 from processes import wait_for, workers_below
 from scripted import Scripted
 from sqlalchemy import update
-from stored_runs import done, save
+from stored_runs import FakeFederation, done, save
 
 from bench.engine.states import FAILURES
 from bench.errors import NoDataError, RequestError
@@ -139,7 +139,7 @@ def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(
 def test_missing_data_is_a_state_unless_there_is_nothing_else(work: Scripted) -> None:
     with pytest.raises(NoDataError, match=r"citeseer\.x"):
         work.sweep(expand(grid(datasets=("citeseer",))), build=no_citeseer)
-    assert not work.is_begun
+    assert not (work.folder / "bench.db").exists()
     both = expand(grid(datasets=("cora", "citeseer")))
     assert work.sweep(both, build=no_citeseer) == Outcome({"done": 4, "no_data": 4}, 4, 0, {})
     # Once the data are there, they are run.
@@ -169,12 +169,12 @@ def test_another_machine_is_told_whole_paths(work: Scripted, monkeypatch: pytest
     assert work.sweep(local_runs(0), pool=slots, execute=told_elsewhere).counts == {"done": 1}
 
 
-def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
-    """What a request makes after a federation was imported, or a data set has changed."""
-    return FakeFederation(hash="another")
-
-
 def test_a_sweep_does_not_mix_clients(work: Scripted) -> None:
+    """A request makes others after a federation was imported, or once a data set has changed."""
+
+    def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
+        return FakeFederation(hash="another")
+
     assert work.sweep(local_runs(0)).counts == {"done": 1}
     for planned in (local_runs(0, 1), local_runs(2), local_runs(0, method="fedavg")):
         words = r"^local .* seed 0 is stored, made on other clients \(p\) .*now \(another\); use another"

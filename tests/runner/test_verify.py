@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from fake_execute import faulty, instant
 from fake_execute import outcome as fake_outcome
-from fake_runs import any_federation, cpu, grid
+from fake_runs import cpu, grid
 from rich.console import Console
-from stored_runs import MemoryStore, bundle_of, done, result_of, save, spec_of
+from stored_runs import MemoryStore, any_federation, bundle_of, done, result_of, save, spec_of
 
 from bench.engine.result import RunResult
 from bench.engine.states import State
@@ -40,19 +40,14 @@ def test_a_run_of_every_method_is_drawn_as_far_as_the_sample_reaches(tmp_path: P
     assert min(first_methods[name] for name in counts) > 30, "methods are as likely as each other"
 
 
-@pytest.fixture(scope="module")
-def endings(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """A finished run, and one of every other ending, each of a method of its own."""
+def test_runs_without_numbers_are_drawn_where_running_again_repeats_them(tmp_path: Path) -> None:
     runs = [
         (spec_of(), done()),
         (spec_of(method="fedper"), RunResult("diverged", "loss is nan in round 2", partition_hash="p2")),
         (spec_of(method="fedgcn"), RunResult("not_applicable", "no graph", partition_hash="p2")),
         (spec_of(method="fedavg"), RunResult("oom", "8 GB")),
     ]
-    return Bundle(bundle_of(tmp_path_factory.mktemp("endings") / "endings", runs))
-
-
-def test_runs_without_numbers_are_drawn_where_running_again_repeats_them(endings: Bundle) -> None:
+    endings = Bundle(bundle_of(tmp_path / "endings", runs))
     assert set(drawable(endings, {})["state"]) == {"done", "diverged", "not_applicable"}
     assert drawable(endings, {"method": ["fedper"]})["state"].tolist() == ["diverged"]
     with pytest.raises(RequestError, match="no run that is asked for"):
