@@ -75,12 +75,11 @@ class Results(NamedTuple):
     clients: dict[tuple[Metric, str, str], pd.DataFrame]
 
     def clients_at(self, stage: str, rule: str, metric: Metric | None = None) -> pd.DataFrame:
-        """What the clients of all runs score on the test split: run, client, value (0 to 1), samples."""
+        """What the clients of all runs score on the test split, as ``bench.studies.members.client_rows``."""
         metric = metric or self.metric
         if (metric, stage, rule) not in self.clients:
             runs = self.runs.loc[self.runs["state"] == "done", "run"].tolist()
-            rows = client_rows(self.source, runs, metric, stage, "test", rule)
-            self.clients[metric, stage, rule] = rows[["run", "client", "value", "samples"]]
+            self.clients[metric, stage, rule] = client_rows(self.source, runs, metric, stage, "test", rule)
         return self.clients[metric, stage, rule]
 
 

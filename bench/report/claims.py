@@ -91,8 +91,7 @@ def _places(study: Study, results: Results, claim: Claim, table: pd.DataFrame) -
     cells = cells[is_measure if is_measure.any() else cells["position"] == 0]
     cells = cells.assign(line_number=cells["line"].map(order.index))
     cells = cells.sort_values(["column_number", "line_number", "inner"])
-    values = results.values[results.values["place"].isin(cells["place"])]
-    values = cells[VALUE].merge(values, on=VALUE)
+    values = cells[VALUE].merge(results.values, on=VALUE)
     if not is_shown:
         values = values_of(results, cells, claim.measure)
     # A place counts where every run with numbers has a value.
