@@ -211,13 +211,9 @@ class MemoryStore(Store):
         else:
             result = result_of(correct, **{"partition_hash": "abcdef0123456789", **values})
         run = save(self, spec, result)
-        if bundle:
-            self._import(run, bundle)
-        return run
-
-    def _import(self, run: int, bundle: str) -> None:
-        """Say of a run that it came with a bundle that nobody verified."""
-        with self.transaction() as session:
+        if not bundle:
+            return run
+        with self.transaction() as session:  # nobody verified it
             row = session.query(ImportedBundle).filter_by(name=bundle).one_or_none()
             if row is None:
                 row = ImportedBundle(
@@ -226,6 +222,7 @@ class MemoryStore(Store):
                 session.add(row)
                 session.flush()
             session.get_one(Run, run).bundle_id = row.id
+        return run
 
 
 def database(path: Path, runs: list[tuple[RunSpec, RunResult]]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -11,6 +13,11 @@ from bench.data import Graph
 from bench.dataset import DATASETS
 from bench.errors import RequestError
 from bench.federation.prepared import prepare
+
+
+def test_finding_the_data_sets_loads_no_torch() -> None:
+    code = "import sys; from bench.dataset import DATASETS; DATASETS.all(); print('torch' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
 
 
 @pytest.mark.parametrize("name", list(DATASETS.all()))

@@ -172,7 +172,7 @@ def pack(folder: Path, kind: str = "zip", **members: bytes) -> bytes:
     """An archive with files in its folder ``in``."""
     for name, content in members.items():
         put(folder / "packed" / "in" / name, content)
-    return Path(shutil.make_archive(str(folder / "archive"), kind, folder / "packed")).read_bytes()
+    return Path(shutil.make_archive(str(folder / "archive"), kind, folder / "packed", "in")).read_bytes()
 
 
 @pytest.mark.parametrize("kind", ["zip", "gztar"])

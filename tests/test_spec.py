@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from bench.selection import RULES, client_mean
 from bench.spec import Attack, ClientSettings, Newcomers, Protocol, RunSpec
@@ -135,6 +136,11 @@ def test_settings_are_what_set_takes() -> None:
         assert other == RunSpec.model_validate(changed(path, value))
         assert {name for name, own in spec.settings().items() if own != other.settings()[name]} == {key}
     assert spec.with_settings(spec.settings()) == spec
+
+
+def test_a_key_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValidationError):
+        RunSpec.model_validate(BASE).with_settings({"client.drop": 0.1})
 
 
 def test_a_cell_is_everything_but_the_seed() -> None:

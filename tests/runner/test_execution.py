@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from toy_federations import tiny_federation
@@ -126,16 +127,26 @@ def test_a_retry_is_made_in_smaller_blocks() -> None:
     assert sizes == [None, 2, 1, 1], "five clients in one block; halves, quarters, and one at least"
 
 
-def test_every_distinct_federation_is_built_once(tmp_path: Path) -> None:
-    keys = []
+def test_every_distinct_federation_is_built_once_and_read_by_workers(tmp_path: Path) -> None:
+    keys, read = [], []
 
-    def counted(*key: Any, roots: tuple[Path, ...]) -> Federation:
+    def build(*key: Any, roots: tuple[Path, ...]) -> Federation:
         keys.append(key)
         return tiny_federation()
+
+    def run(spec: object, federation: Federation, *_: object) -> RunResult:
+        read.append(federation)
+        return RunResult("done")
 
     specs = [
         resolve("cora", "non-overlapping", clients, "local", seed) for clients in (3, 5) for seed in (0, 1)
     ]
-    federations, missing_data = build_all(specs, (), counted, tmp_path)
+    federations, missing_data = build_all(specs, (), build, tmp_path)
     assert keys == list(federations) == [specs[0].federation_key, specs[2].federation_key]
     assert missing_data == {}
+    shared = federations[specs[0].federation_key]
+    execute(Order(specs[0], (), "cpu", 1, federation=shared.file, federation_hash=shared.hash), run=run)
+    for mine, client in zip(read[0].clients, tiny_federation().clients, strict=True):
+        for name in ("ids", "labels", "roles", "edges"):
+            assert np.array_equal(getattr(mine, name), getattr(client, name))
+        assert np.array_equal(mine.dense(), client.dense())
