@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import pytest
 from stored_runs import database, done, spec_of
@@ -18,36 +19,28 @@ from .conftest import Bench
 FULL = Path("/dev/full")
 
 
+def called(words: str, output: IO[str] | int) -> tuple[int, str]:
+    """Exit code and standard error of a process that writes into ``output``."""
+    code = f"from bench.cli.main import main; main({words.split()})"
+    command = [sys.executable, "-c", code]
+    process = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+    return process.returncode, process.stderr
+
+
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no device that is always full")
 def test_a_full_disk_is_one_line_and_exit_code_1() -> None:
     with FULL.open("w") as output:
-        process = subprocess.run(
-            [sys.executable, "-c", "from bench.cli.main import main; main(['grids'])"],
-            stdout=output,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert process.returncode == 1
-    assert process.stderr.startswith("bench: ")
-    assert process.stderr.count("\n") == 1
+        code, error = called("grids", output)
+    assert (code, error.startswith("bench: "), error.count("\n")) == (1, True, 1)
 
 
 @pytest.mark.parametrize("words", ["methods local", "runs status", "sweep --help"])
-def test_a_reader_that_goes_away_is_no_failure(words: str, tmp_path: Path) -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+def test_a_reader_that_goes_away_is_no_failure(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     read_end, write_end = os.pipe()
     os.close(read_end)
-    process = subprocess.run(
-        [sys.executable, "-c", f"from bench.cli.main import main; main({words.split()})"],
-        stdout=write_end,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-        env={**environment, "BENCH_HOME": str(tmp_path)},
-    )
+    assert called(words, write_end) == (0, "")
     os.close(write_end)
-    assert (process.returncode, process.stderr) == (0, "")
 
 
 INTERRUPTED = """

