@@ -94,16 +94,14 @@ def normalised(pixels: NDArray[np.uint8]) -> Tensor:
     return torch.from_numpy((pixels.astype(np.float32) / 255 - 0.5) / 0.5)
 
 
-def image_client(
-    images: int, seed: int, train: float = 0.7, classes: int = CLASSES, side: int = SIDE
-) -> Client:
+def image_client(images: int, seed: int, side: int = SIDE) -> Client:
     """A client whose images are tinted by their class, under noise."""
     rng = np.random.default_rng(seed)
-    labels = rng.integers(0, classes, images)
-    tint = np.random.default_rng(0).integers(40, 216, (classes, 3, 1, 1))
+    labels = rng.integers(0, CLASSES, images)
+    tint = np.random.default_rng(0).integers(40, 216, (CLASSES, 3, 1, 1))
     pixels = np.clip(tint[labels] + rng.normal(0, 25, (images, 3, side, side)), 0, 255).astype(np.uint8)
     places = np.arange(images) / images
-    roles = np.select([places < train, places < train + 0.1], [TRAIN, VALIDATION], TEST).astype(np.int8)
+    roles = np.select([places < 0.7, places < 0.7 + 0.1], [TRAIN, VALIDATION], TEST).astype(np.int8)
     return Client(np.arange(images), labels, rng.permutation(roles), pixels)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from sqlalchemy import select
-from stored_runs import MemoryStore, save
+from stored_runs import MemoryStore, result_of, save
 
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
@@ -34,6 +34,7 @@ EVIL = '<img src=x onerror="window.hacked=1">'
 REASON = "out of luck\u2028</script><script>window.hacked=1</script> & 'so on'"
 BUNDLE = "<b onclick='window.hacked=1'>bundle</b>"
 PARTITION = "abcdef0123456789" * 4
+MADE_ON = {"python": "3.11", "note": EVIL}
 
 TEN = Column("cora", "non-overlapping", 10)
 TWENTY = Column("cora", "non-overlapping", 20)
@@ -113,23 +114,18 @@ def spec(column: Column, method: str, seed: int) -> RunSpec:
 
 
 def done(base: int, clients: int) -> RunResult:
-    """The received model is one worse everywhere; there are 50 validation samples."""
-    test = base + np.arange(clients, dtype=np.int32)[None, :] + np.array([[-1], [0], [-1]], np.int32)
-    val = np.repeat(np.array([[10], [40], [20]], np.int32), clients, axis=1)
-    return RunResult(
-        "done",
-        correct={
-            ("trained", "test"): test,
-            ("received", "test"): test - 1,
-            ("trained", "val"): val,
-            ("received", "val"): val,
-        },
-        samples={"val": np.full(clients, 50, np.int32), "test": np.full(clients, 100, np.int32)},
+    """The received model is one worse everywhere."""
+    test = base + np.arange(clients)[None, :] + np.array([[-1], [0], [-1]])
+    return result_of(
+        test,
+        received=test - 1,
+        validation=np.repeat([[20], [80], [40]], clients, axis=1),
         seconds={"total": 2.5, "client": 1.5},
         peak_memory=3 * 2**20,
         bytes_up=1_500_000,
         bytes_down=500_000,
         partition_hash=PARTITION,
+        environment=MADE_ON,
     )
 
 
@@ -137,16 +133,13 @@ def fill(url: str, bundle_state: str = "unverified", findings: Sequence[str] = (
     """Write the runs of ``BASES``, a diverged FedPer, two failed FedProx; the evil ones are imported. Unless
     their bundle is unverified, ``findings`` are what came of the first ones when they were made again.
     """
-    made_on = {"python": "3.11", "note": EVIL}
     with open_store(url, create=True) as store:
         for (column, method), bases in BASES.items():
             for seed, base in enumerate(bases):
-                save(store, spec(column, method, seed), done(base, column.clients), environment=made_on)
-        diverged = RunResult("diverged", reason="loss is nan in round 2")
-        save(store, spec(TEN, "fedper", 1), diverged, environment=made_on)
+                save(store, spec(column, method, seed), done(base, column.clients))
+        save(store, spec(TEN, "fedper", 1), RunResult("diverged", "loss is nan in round 2"))
         for seed in range(2):
-            failed = RunResult("failed", reason=REASON)
-            save(store, spec(TEN, "fedprox", seed), failed, environment=made_on)
+            save(store, spec(TEN, "fedprox", seed), RunResult("failed", REASON, environment=MADE_ON))
         with store.transaction() as session:
             evil_runs = session.scalars(select(Run).where(Run.method == EVIL)).all()
             found = findings if bundle_state != "unverified" else ()

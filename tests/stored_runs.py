@@ -6,7 +6,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,21 @@ STARTED = datetime(2026, 1, 2, 3, 4, 5, 678901)
 CORA = Protocol(rounds=100, local_epochs=3)
 """Of most papers' runs on Cora."""
 
-ORIGIN = {"method_numerics", "engine_numerics", "source_hash", "started", "environment", "provenance"}
-"""Arguments of ``save`` that say where and by which code a run was made."""
-
 Counts = Sequence[int] | Sequence[Sequence[int]] | NDArray[Any]
 """Correct predictions by client at the only evaluation, or by evaluation and client."""
+
+
+@dataclass
+class FakeFederation:
+    """What a sweep reads of a federation."""
+
+    hash: str = "p"  # of what tests/runner/fake_execute.py makes
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+
+def any_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
+    """Whatever was asked for."""
+    return FakeFederation()
 
 
 def spec_of(clients: int = 2, seed: int = 0, method: str = "local", **protocol: int) -> RunSpec:
@@ -53,21 +63,15 @@ def spec_of(clients: int = 2, seed: int = 0, method: str = "local", **protocol: 
     )
 
 
-def save(
-    store: Store,
-    spec: RunSpec,
-    result: RunResult,
-    method_numerics: int = 1,
-    engine_numerics: int = 2,
-    source_hash: str = "s",
-    started: datetime = STARTED,
-    environment: Mapping[str, Any] = {"python": "3.11", "threads": 1, "name": "é"},
-    provenance: Mapping[str, Any] = {"partition_seed": 123, "sizes": [3, 4]},
-) -> int:
-    """Store a result as made there and then by that code; returns its id."""
-    code = Code(method_numerics, engine_numerics, source_hash)
-    made = replace(result, code=code, started=started, environment=environment)
-    return store.save(spec, made, provenance).id
+def save(store: Store, spec: RunSpec, result: RunResult) -> int:
+    """Store a result, which gets a code, a time and a machine where it has none; returns its id."""
+    made = replace(
+        result,
+        code=result.code or Code(1, 2, "s"),
+        started=result.started or STARTED,
+        environment=result.environment or {"python": "3.11", "threads": 1, "name": "é"},
+    )
+    return store.save(spec, made, {"partition_seed": 123, "sizes": [3, 4]}).id
 
 
 def done(clients: int = 2, shift: int = 0, **values: Any) -> RunResult:
@@ -193,31 +197,23 @@ class MemoryStore(Store):
         bundle: str = "",
         **values: Any,
     ) -> int:
-        """Add a run of a spec that is not stored yet; returns its id. ``correct`` are as of ``result_of``, or
-        None of a run that did not end well; ``values`` are those of the result or of ``save``.
+        """Add a run of a spec that is not stored yet, by the installed code; returns its id. ``correct`` are
+        as of ``result_of``, or None of a run that did not end well; ``values`` are those of the result.
         """
         if self.stored(spec.hash) is not None:
             raise ValueError(f"the spec is stored already: {spec}")
         kind = METHODS.all().get(spec.method)
         made_on = {"processor": "A_CPU", "threads": 1, "python": "3.11.0", "packages": {"torch": "2.13.0"}}
-        origin = {
-            "environment": made_on,
-            "method_numerics": kind.numerics if kind else 1,
-            "engine_numerics": NUMERICS,
-            **{name: values.pop(name) for name in ORIGIN & values.keys()},
-        }
+        code = Code(kind.numerics if kind else 1, NUMERICS, "s")
+        values = {"environment": made_on, "code": code, **values}
         if correct is None:
             result = RunResult(**values)
         else:
             result = result_of(correct, **{"partition_hash": "abcdef0123456789", **values})
-        run = save(self, spec, result, **origin)
-        if bundle:
-            self._import(run, bundle)
-        return run
-
-    def _import(self, run: int, bundle: str) -> None:
-        """Say of a run that it came with a bundle that nobody verified."""
-        with self.transaction() as session:
+        run = save(self, spec, result)
+        if not bundle:
+            return run
+        with self.transaction() as session:  # nobody verified it
             row = session.query(ImportedBundle).filter_by(name=bundle).one_or_none()
             if row is None:
                 row = ImportedBundle(
@@ -226,6 +222,7 @@ class MemoryStore(Store):
                 session.add(row)
                 session.flush()
             session.get_one(Run, run).bundle_id = row.id
+        return run
 
 
 def database(path: Path, runs: list[tuple[RunSpec, RunResult]]) -> str:

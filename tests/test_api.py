@@ -10,7 +10,6 @@ import pytest
 from bench import api, registry
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
-from bench.errors import RequestError
 from bench.methods.fedavg import FedAvg
 from bench.methods.local import Local
 
@@ -63,17 +62,3 @@ def test_data_of_ones_own_need_no_study_for_a_comparison(monkeypatch: pytest.Mon
     assert rows.loc["fedavg", "difference"] == 0
     ahead = rows.loc["mine", "mean"] - rows["mean"]
     assert rows["difference"].to_numpy() == pytest.approx(ahead.where(rows.index != "mine"), nan_ok=True)
-
-
-@pytest.mark.parametrize(
-    ("method", "dataset", "settings", "told"),
-    [
-        ("fedavgg", "cora", {}, "fedavg"),
-        ("fedavg", "coro", {}, "cora"),
-        ("fedavg", "cora", {"protocol.round": 2}, "rounds"),
-        ("fedavg", "cora", {"rounds": 2}, "section"),
-    ],
-)
-def test_a_wrong_request_is_refused(method: str, dataset: str, settings: dict[str, int], told: str) -> None:
-    with pytest.raises(RequestError, match=told):
-        api.run(method, dataset, settings=settings)

@@ -20,12 +20,7 @@ from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.studies.shipped import opened_results
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
-    return tmp_path
-
+pytestmark = pytest.mark.usefixtures("home")
 
 COUNTS = {0: [[10, 30], [70, 80]], 1: [[10, 30], [72, 82]]}
 """Two clients of a hundred test samples each, by seed."""
@@ -105,6 +100,7 @@ def test_a_notebook_reads_them_without_torch(kept: None) -> None:
 
 def test_they_are_collected_anew_once_the_database_or_a_page_s_look_changes(home: Path) -> None:
     before = whole_frames.stamp(None, True)
+    home.mkdir()
     (home / "bench.db").touch()
     with_database = whole_frames.stamp(None, True)
     look = next(path for path in whole_frames._sources() if path.suffix == ".j2")
@@ -126,7 +122,7 @@ def test_frames_that_ship_are_read_where_nothing_is_the_user_s_own(
     )
     shipped.to_parquet(tmp_path / "ranks.parquet")
     assert bench.ranks()["method"].tolist() == ["shipped"]
-    (home / "tuned").mkdir()
+    (home / "tuned").mkdir(parents=True, exist_ok=True)
     (home / "tuned" / "mine.json").touch()
     assert bench.ranks()["method"].tolist() == ["own"]
     (kept_file,) = home.glob("frames/ranks-*")

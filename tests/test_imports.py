@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -16,19 +16,22 @@ PACKAGES = {
 }
 
 
-def modules(packages: Mapping[str, Path]) -> dict[str, Path]:
-    """Module -> its file, of every module in the folders of some packages."""
+def modules() -> dict[str, Path]:
+    """Module -> its file."""
     found = {}
-    for package, folder in packages.items():
+    for package, folder in PACKAGES.items():
         for path in sorted(folder.rglob("*.py")):
             parts = path.relative_to(folder).with_suffix("").parts
             found[".".join([package, *(part for part in parts if part != "__init__")])] = path
     return found
 
 
-def imported(module: str, files: Mapping[str, Path]) -> Iterator[str]:
+FILES = modules()
+
+
+def imported(module: str) -> Iterator[str]:
     """The other known modules that one imports: at its top, in functions, and for types alone."""
-    path = files[module]
+    path = FILES[module]
     package = module.split(".")[: None if path.stem == "__init__" else -1]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -37,17 +40,17 @@ def imported(module: str, files: Mapping[str, Path]) -> Iterator[str]:
             start = package[: len(package) + 1 - node.level] if node.level else []
             source = ".".join([*start, *([node.module] if node.module else [])])
             inner = [f"{source}.{alias.name}" for alias in node.names]
-            names = [name if name in files else source for name in inner]
+            names = [name if name in FILES else source for name in inner]
         else:
             continue
-        yield from (name for name in names if name in files and name != module)
+        yield from (name for name in names if name in FILES and name != module)
+
+
+IMPORTS = {module: set(imported(module)) for module in FILES}
 
 
 def test_no_module_is_in_a_circle() -> None:
-    files = modules(PACKAGES)
-    TopologicalSorter(
-        {name: set(imported(name, files)) for name in files}
-    ).prepare()  # an error has the circle
+    TopologicalSorter(IMPORTS).prepare()  # an error has the circle
 
 
 READERS = ("grids", "studies", "frames", "figures", "report", "site")
@@ -55,13 +58,8 @@ READERS = ("grids", "studies", "frames", "figures", "report", "site")
 
 
 def test_what_reads_results_imports_nothing_that_shows_them() -> None:
-    files = modules(PACKAGES)
     place = {f"bench.{name}": number for number, name in enumerate(READERS)}
-    upward = [
-        f"{name} imports {other}"
-        for name in files
-        for other in imported(name, files)
-        if place.get(".".join(other.split(".")[:2]), -1)
-        > place.get(".".join(name.split(".")[:2]), len(place))
-    ]
-    assert not upward, "\n".join(upward)
+    for module, others in IMPORTS.items():
+        own = place.get(".".join(module.split(".")[:2]), len(place))
+        upward = [other for other in others if place.get(".".join(other.split(".")[:2]), -1) > own]
+        assert not upward, module

@@ -8,11 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.metrics import (
-    balanced_accuracy_score,
-    f1_score,
-    roc_auc_score,
-)
+from sklearn.metrics import balanced_accuracy_score, f1_score, roc_auc_score
 
 from bench.metrics import OF_COUNTS, balanced_accuracy, macro_f1, roc_auc
 
@@ -24,7 +20,11 @@ ORACLES: dict[str, Callable[..., float]] = {
 }
 
 
-def counted(clients: list[tuple[NDArray[np.int64], NDArray[np.int64]]], classes: int) -> NDArray[np.int32]:
+Clients = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
+"""True and predicted classes of each."""
+
+
+def counted(clients: Clients, classes: int) -> NDArray[np.int32]:
     """Counts of clients' true and predicted classes, one item at a time."""
     counts = np.zeros((len(clients), classes, classes), np.int32)
     for client, (true, said) in enumerate(clients):
@@ -34,7 +34,7 @@ def counted(clients: list[tuple[NDArray[np.int64], NDArray[np.int64]]], classes:
 
 
 @pytest.fixture(scope="module")
-def clients() -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def clients() -> Clients:
     """Forty clients of 1 to 30 items, of whom most lack some class on one side or on both."""
     rng = np.random.default_rng(3)
     values = []
@@ -46,9 +46,7 @@ def clients() -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
 
 
 @pytest.mark.parametrize("metric", OF_COUNTS)
-def test_agrees_with_scikit_learn_client_by_client(
-    metric: str, clients: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
-) -> None:
+def test_agrees_with_scikit_learn_client_by_client(metric: str, clients: Clients) -> None:
     result = OF_COUNTS[metric](counted(clients, CLASSES))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes that are predicted and do not occur

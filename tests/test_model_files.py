@@ -19,9 +19,7 @@ from bench.errors import RequestError
 from bench.model_files import MANIFEST, Saving, read_models, write_models
 from bench.spec import RunSpec
 
-needs_safetensors = pytest.mark.skipif(
-    model_files.find_spec("safetensors") is None, reason="the extra 'models' is not installed"
-)
+pytest.importorskip("safetensors", reason="the extra 'models' is not installed")
 
 
 def trained(method: str, rule: str = "best_val") -> tuple[RunSpec, RunResult, KeptModels]:
@@ -30,7 +28,6 @@ def trained(method: str, rule: str = "best_val") -> tuple[RunSpec, RunResult, Ke
     return spec, run(spec, subject.federation, kept=kept), kept
 
 
-@needs_safetensors
 @pytest.mark.parametrize("method", ["fedper", "fggp", "fedcp"])
 def test_every_client_has_a_file_and_the_manifest_says_what_it_scores(method: str, tmp_path: Path) -> None:
     spec, result, kept = trained(method, "client_best_val")
@@ -53,7 +50,6 @@ def test_every_client_has_a_file_and_the_manifest_says_what_it_scores(method: st
     assert {path.name for path in folder.iterdir()} == (named - {None}) | {MANIFEST}
 
 
-@needs_safetensors
 def test_a_model_that_is_not_the_one_that_was_counted_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,7 +62,6 @@ def test_a_model_that_is_not_the_one_that_was_counted_is_found_out(
     assert [client["test_correct"] for client in manifest["clients"]] != counted
 
 
-@needs_safetensors
 def test_an_earlier_folder_stays_where_the_new_one_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,7 +86,6 @@ def test_without_the_extra_the_line_says_how_to_get_it(monkeypatch: pytest.Monke
         Saving(Path())
 
 
-@needs_safetensors
 def test_a_run_with_models_lacks_none(tmp_path: Path) -> None:
     specs = [spec_of(seed=seed) for seed in (0, 1)]
     (tmp_path / specs[0].hash).mkdir()

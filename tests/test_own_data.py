@@ -151,10 +151,11 @@ def test_data_of_another_family_are_refused() -> None:
         made_right(graph(), "hypergraph")
 
 
-def graph_of_five() -> PyGData:
+def graph_of_five(**changes: Any) -> PyGData:
     """A triangle of nodes 0, 1, 2 and an edge of nodes 3, 4, directed."""
     edges = torch.tensor([[0, 1, 2, 3], [1, 2, 0, 4]])
-    return PyGData(x=torch.eye(5, dtype=torch.float64), y=torch.tensor([3, 5, 3, 5, 5]), edge_index=edges)
+    labels = torch.tensor([3, 5, 3, 5, 5])
+    return PyGData(**{"x": torch.eye(5, dtype=torch.float64), "y": labels, "edge_index": edges, **changes})
 
 
 def test_a_graph_of_torch_geometric_is_its_largest_component_or_all_of_it() -> None:
@@ -165,20 +166,13 @@ def test_a_graph_of_torch_geometric_is_its_largest_component_or_all_of_it() -> N
     assert len(of_torch_geometric(graph_of_five(), is_whole=True)[0].labels) == 5
 
 
-def changed(**members: Any) -> PyGData:
-    data = graph_of_five()
-    for name, value in members.items():
-        data[name] = value
-    return data
-
-
 @pytest.mark.parametrize(
     ("data", "word"),
     [
-        (changed(y=None), "labels"),
-        (changed(x=None), "features"),
-        (changed(y=torch.tensor([1])), "a label for every item, got 1 for 5"),
-        (changed(y=torch.ones(5, 3)), r"\(5, 3\)"),
+        (graph_of_five(y=None), "labels"),
+        (graph_of_five(x=None), "features"),
+        (graph_of_five(y=torch.tensor([1])), "a label for every item, got 1 for 5"),
+        (graph_of_five(y=torch.ones(5, 3)), r"\(5, 3\)"),
         (HeteroData(), "kinds of nodes"),
     ],
 )

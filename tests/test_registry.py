@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,12 +26,7 @@ class Own(Method):
 '''
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv(PLUGINS, "")
-    registry.forget()
-    yield
-    registry.forget()
+pytestmark = pytest.mark.usefixtures("plugins")
 
 
 def use(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Path:

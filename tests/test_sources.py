@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import multiprocessing
 import os
-import tarfile
+import shutil
 import threading
 import time
-import zipfile
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -170,26 +168,16 @@ def test_processes_that_want_the_same_file_get_it(
     assert files_below(home) == [home / "data" / "a.bin"]
 
 
-def zip_of(**members: bytes) -> bytes:
+def pack(folder: Path, kind: str = "zip", **members: bytes) -> bytes:
     """An archive with files in its folder ``in``."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(f"in/{name}", content)
-    return buffer.getvalue()
+    for name, content in members.items():
+        put(folder / "packed" / "in" / name, content)
+    return Path(shutil.make_archive(str(folder / "archive"), kind, folder / "packed", "in")).read_bytes()
 
 
-def tar_of(name: str, content: bytes) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        info = tarfile.TarInfo(f"in/{name}")
-        info.size = len(content)
-        archive.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
-
-
-@pytest.mark.parametrize("packed", [zip_of(a=CONTENT), tar_of("a", CONTENT)])
-def test_a_member_is_unpacked_from_an_archive_at_hand(tmp_path: Path, home: Path, packed: bytes) -> None:
+@pytest.mark.parametrize("kind", ["zip", "gztar"])
+def test_a_member_is_unpacked_from_an_archive_at_hand(tmp_path: Path, home: Path, kind: str) -> None:
+    packed = pack(tmp_path, kind, a=CONTENT)
     archive = RawFile("set/all.zip", hashlib.sha256(packed).hexdigest())
     file = RawFile("set/a.bin", SHA256, archive=archive, member="in/a")
     put(tmp_path / "root" / "set" / "all.zip", packed)
@@ -204,7 +192,7 @@ def test_a_member_is_unpacked_from_an_archive_at_hand(tmp_path: Path, home: Path
 def test_an_archive_is_downloaded_once_for_its_members(
     tmp_path: Path, home: Path, server: ThreadingHTTPServer
 ) -> None:
-    packed = zip_of(a=b"a", b=b"b")
+    packed = pack(tmp_path, a=b"a", b=b"b")
     put(tmp_path / "served" / "all.zip", packed)
     archive = RawFile("all.zip", hashlib.sha256(packed).hexdigest(), address(server, "all.zip"))
     files = [RawFile(name, archive=archive, member=f"in/{name}") for name in "ab"]
@@ -213,7 +201,7 @@ def test_an_archive_is_downloaded_once_for_its_members(
 
 
 def test_an_archive_and_its_members_are_checked(tmp_path: Path, home: Path) -> None:
-    packed = zip_of(a=b"other")
+    packed = pack(tmp_path, a=b"other")
     put(tmp_path / "all.zip", packed)
     for digest, message in (
         ("0" * 64, "expected sha256 0000"),

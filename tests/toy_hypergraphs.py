@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -56,14 +56,6 @@ def centralised(data: Hypergraph, layers: int = 2) -> NDArray[np.float64]:
                 result[node] += mean / np.sqrt(degree[node])
         rows = result
     return rows
-
-
-def relative_error(
-    clients: Sequence[Client], parts: Sequence[NDArray[Any]], expected: NDArray[np.float64]
-) -> float:
-    """Frobenius norm of what the clients' rows are off, relative to that of ``expected``."""
-    off = sum(((part - expected[client.ids]) ** 2).sum() for client, part in zip(clients, parts, strict=True))
-    return float(np.sqrt(off / max((expected**2).sum(), 1e-30)))
 
 
 class Recorder(TrafficMeter):

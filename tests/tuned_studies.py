@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.resolve import resolve
-from bench.spec import Protocol, RunSpec
+from bench.spec import RunSpec
 from bench.tune.record import Record, Trial, record, winner_of
 from bench.tune.tuning import Tuning, search_space
 
@@ -17,7 +17,6 @@ def study(
     each: float = 600.0,
     cell: RunSpec = CELL,
     best: int = 1,
-    clients: str = "abcdef0123456789",
 ) -> Record:
     """A study of the default, a smaller learning rate and no dropout, one of which is best. Each trial took
     so many client epochs.
@@ -40,15 +39,9 @@ def study(
     ]
     winner = winner_of(made)
     assert winner is not None
-    return record(tuning, clients, winner, made)
+    return record(tuning, "abcdef0123456789", winner, made)
 
 
-def tuned_run(spec: RunSpec, seed: int = 0, partition: int | None = None) -> RunSpec:
-    """A run at the smaller rate, on another partition where one is named."""
-    protocol = spec.protocol if partition is None else on_partition(spec.protocol, partition)
-    client = spec.client.model_copy(update={"learning_rate": RATE})
-    return spec.model_copy(update={"seed": seed, "client": client, "protocol": protocol})
-
-
-def on_partition(protocol: Protocol, partition: int) -> Protocol:
-    return protocol.model_copy(update={"partition_seed": partition})
+def tuned_run(spec: RunSpec, seed: int = 0) -> RunSpec:
+    """A run at the smaller rate."""
+    return spec.with_seed(seed).with_settings({"client.learning_rate": RATE})

@@ -42,12 +42,6 @@ def test_a_commands_help_is_its_docstring(path: tuple[str, ...], capsys: pytest.
         assert paragraph in shown
 
 
-def test_the_list_of_commands_has_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys).replace("│", "")
-    assert " sweep Run what is not done yet; the same command again goes on" in " ".join(text.split())
-    assert "Exit code 0: all agree" not in text
-
-
 WORK = {
     "jinja2",
     "matplotlib",

@@ -79,18 +79,3 @@ def test_export_and_import(bench: Bench, tmp_path: Path, home: Path) -> None:
     out = bench(f"data import {path}").out
     assert f"hash {federation.hash}" in out
     assert str(home / "partitions" / "imported") in out
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("export clients.npz -d cora -s non-overlapping", "--clients"),
-        ("fetch -d coar", "did you mean 'cora'"),
-        ("stats -d cifar10", "no paper prints statistics of it"),
-    ],
-)
-def test_a_wrong_request_is_one_line(words: str, message: str, bench: Bench, home: Path) -> None:
-    ended = bench(f"data {words}")
-    assert ended.refused
-    assert message in ended.err
-    assert not home.exists()

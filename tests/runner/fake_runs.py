@@ -1,10 +1,9 @@
 """Small grids and stand-ins for federations."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stored_runs import took
+from stored_runs import FakeFederation, took
 
 from bench import engine
 from bench.errors import NoDataError
@@ -15,19 +14,6 @@ from bench.runner import fingerprint
 from bench.runner.workers import LocalPool
 from bench.store import open_store
 from bench.store.store import Stored
-
-
-@dataclass
-class FakeFederation:
-    """What the sweep reads of a federation."""
-
-    hash: str = "p"  # of what fake_execute makes
-    provenance: dict[str, Any] = field(default_factory=lambda: {"made": "up"})
-
-
-def any_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
-    """Whatever was asked for."""
-    return FakeFederation()
 
 
 def no_citeseer(*key: Any, roots: tuple[Path, ...]) -> Any:

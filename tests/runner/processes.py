@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import psutil
 
@@ -21,24 +22,21 @@ def below(pid: int) -> list[psutil.Process]:
         return []
 
 
-def is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE and process.is_running()
-    except psutil.NoSuchProcess:
-        return False
-
-
 def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
-    return [process for process in processes if is_alive(process)]
-
-
-def is_worker(process: psutil.Process) -> bool:
-    try:
-        return "spawn_main" in " ".join(process.cmdline())
-    except psutil.NoSuchProcess:  # a zombie's command is gone, too
-        return False
+    """Those that are there and no zombies."""
+    found = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            if process.status() != psutil.STATUS_ZOMBIE and process.is_running():
+                found.append(process)
+    return found
 
 
 def workers_below(pid: int) -> list[psutil.Process]:
     """The pool's processes below one that can still run something."""
-    return [process for process in below(pid) if is_worker(process)]
+    found = []
+    for process in below(pid):
+        with suppress(psutil.NoSuchProcess):  # a zombie's command is gone, too
+            if "spawn_main" in " ".join(process.cmdline()):
+                found.append(process)
+    return found

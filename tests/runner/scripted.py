@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from fake_execute import scripted
-from fake_runs import any_federation, cpu
+from fake_runs import cpu
 from rich.console import Console
+from stored_runs import any_federation
 
 from bench.grids import Planned
 from bench.runner.display import Display
@@ -81,8 +82,3 @@ class Scripted:
         with open_store(self.url, create=False) as store:
             rows = store.runs().to_dict("records")
         return {f"{row['method']} {row['clients']} {row['seed']}": row for row in rows}
-
-    @property
-    def is_begun(self) -> bool:
-        """Whether there is a database."""
-        return (self.folder / "bench.db").exists()

@@ -156,7 +156,7 @@ def test_sweeps_of_other_machines_are_seen_and_dead_ones_are_not(tmp_path: Path)
         expected = ["0 made, 1 running", "0 made, 2 running", f"run {first.spec.hash[0]}", "run b", "second"]
         assert said() == sorted(expected)
         here.drop(first.spec.hash)
-        save(store, second.spec, outcome(second.spec), started=now())
+        save(store, second.spec, replace(outcome(second.spec), started=now()))
         assert said() == ["0 made, 1 running", "1 made, 0 running", "run b"]
         elsewhere.__exit__()
         assert said() == ["1 made, 0 running"]

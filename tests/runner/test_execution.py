@@ -6,16 +6,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from toy_federations import random_federation, tiny_federation
+from toy_federations import tiny_federation
 
 from bench.engine.checkpoint import Checkpoint
 from bench.engine.result import RunResult
 from bench.engine.states import FAILURES
 from bench.errors import NoDataError, NotApplicableError
 from bench.federation.build import build
-from bench.federation.identity import federation_hash
 from bench.federation.types import Federation
 from bench.resolve import resolve
 from bench.runner import fingerprint
@@ -127,37 +127,26 @@ def test_a_retry_is_made_in_smaller_blocks() -> None:
     assert sizes == [None, 2, 1, 1], "five clients in one block; halves, quarters, and one at least"
 
 
-@pytest.mark.parametrize("built", [random_federation(), tiny_federation()])
-def test_what_a_worker_reads_is_what_was_built(built: Federation, tmp_path: Path) -> None:
-    federations, _ = build_all([LOCAL], (), lambda *_, **__: built, tmp_path)
-    shared = federations[LOCAL.federation_key]
-    read: list[Federation] = []
+def test_every_distinct_federation_is_built_once_and_read_by_workers(tmp_path: Path) -> None:
+    keys, read = [], []
+
+    def build(*key: Any, roots: tuple[Path, ...]) -> Federation:
+        keys.append(key)
+        return tiny_federation()
 
     def run(spec: object, federation: Federation, *_: object) -> RunResult:
         read.append(federation)
         return RunResult("done")
 
-    execute(Order(LOCAL, (), "cpu", 1, federation=shared.file, federation_hash=shared.hash), run=run)
-    assert read[0] is not built
-    assert content_hash(read[0]) == content_hash(built)
-
-
-def content_hash(federation: Federation) -> str:
-    """Over ids, roles, labels and edges, of arrays as they are now."""
-    features = federation.clients[0].features.toarray().tobytes().hex()
-    return federation_hash("toy", "by hand", 2, federation.clients, features)
-
-
-def test_every_distinct_federation_is_built_once(tmp_path: Path) -> None:
-    keys = []
-
-    def counted(*key: Any, roots: tuple[Path, ...]) -> Federation:
-        keys.append(key)
-        return tiny_federation()
-
     specs = [
         resolve("cora", "non-overlapping", clients, "local", seed) for clients in (3, 5) for seed in (0, 1)
     ]
-    federations, missing_data = build_all(specs, (), counted, tmp_path)
+    federations, missing_data = build_all(specs, (), build, tmp_path)
     assert keys == list(federations) == [specs[0].federation_key, specs[2].federation_key]
     assert missing_data == {}
+    shared = federations[specs[0].federation_key]
+    execute(Order(specs[0], (), "cpu", 1, federation=shared.file, federation_hash=shared.hash), run=run)
+    for mine, client in zip(read[0].clients, tiny_federation().clients, strict=True):
+        for name in ("ids", "labels", "roles", "edges"):
+            assert np.array_equal(getattr(mine, name), getattr(client, name))
+        assert np.array_equal(mine.dense(), client.dense())

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_execute import instant, told, told_elsewhere
-from fake_runs import FakeFederation, cpu, grid, no_citeseer
+from fake_execute import told, told_elsewhere
+from fake_runs import cpu, grid, no_citeseer
 from processes import wait_for, workers_below
 from scripted import Scripted
 from sqlalchemy import update
-from stored_runs import done, save
+from stored_runs import FakeFederation, done, save
 
-from bench.engine.methods import METHODS
 from bench.engine.states import FAILURES
 from bench.errors import NoDataError, RequestError
 from bench.grids import Planned, expand
@@ -140,23 +139,11 @@ def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(
 def test_missing_data_is_a_state_unless_there_is_nothing_else(work: Scripted) -> None:
     with pytest.raises(NoDataError, match=r"citeseer\.x"):
         work.sweep(expand(grid(datasets=("citeseer",))), build=no_citeseer)
-    assert not work.is_begun
+    assert not (work.folder / "bench.db").exists()
     both = expand(grid(datasets=("cora", "citeseer")))
     assert work.sweep(both, build=no_citeseer) == Outcome({"done": 4, "no_data": 4}, 4, 0, {})
     # Once the data are there, they are run.
     assert work.sweep(both) == Outcome({"done": 8}, 4, 0, {})
-
-
-def test_nothing_that_says_nothing_replaces_a_result(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No data for an older run that is to be redone: the older one stays, and stays to be redone."""
-    planned = expand(grid(datasets=("cora", "citeseer"), methods=("local",)))
-    assert work.sweep(planned).counts == {"done": 4}
-    method = METHODS.named("local")
-    monkeypatch.setattr(method, "numerics", method.numerics + 1)
-    fingerprint.code.cache_clear()
-    assert work.sweep(planned, build=no_citeseer, execute=instant).counts == {"done": 2, "stale": 2}
-    assert work.sweep(planned, execute=instant).counts == {"done": 4}
-    fingerprint.code.cache_clear()
 
 
 def test_workers_are_told_device_and_threads_and_say_which_code_they_have(
@@ -182,12 +169,12 @@ def test_another_machine_is_told_whole_paths(work: Scripted, monkeypatch: pytest
     assert work.sweep(local_runs(0), pool=slots, execute=told_elsewhere).counts == {"done": 1}
 
 
-def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
-    """What a request makes after a federation was imported, or a data set has changed."""
-    return FakeFederation(hash="another")
-
-
 def test_a_sweep_does_not_mix_clients(work: Scripted) -> None:
+    """A request makes others after a federation was imported, or once a data set has changed."""
+
+    def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
+        return FakeFederation(hash="another")
+
     assert work.sweep(local_runs(0)).counts == {"done": 1}
     for planned in (local_runs(0, 1), local_runs(2), local_runs(0, method="fedavg")):
         words = r"^local .* seed 0 is stored, made on other clients \(p\) .*now \(another\); use another"
@@ -226,7 +213,7 @@ def test_what_follows_a_run_that_another_sweep_was_at_is_run(work: Scripted) -> 
 
         def end() -> None:
             time.sleep(1.5)  # until this sweep has seen the claim
-            store_like_this_code(store, first, 1.0)
+            save(store, first.spec, done(3, partition_hash="p", code=fingerprint.code("local")))
             other.__exit__()
 
         plan = work.plan([first])
@@ -234,12 +221,6 @@ def test_what_follows_a_run_that_another_sweep_was_at_is_run(work: Scripted) -> 
             work.sweep([], plan=plan, follow_up=Following(first, second))
     assert begun(work) == {"local 3 1"}
     assert not saved.exists()
-
-
-def store_like_this_code(store: Store, run: Planned, seconds: float) -> None:
-    code = fingerprint.code("local")
-    numerics = {"method_numerics": code.method_numerics, "engine_numerics": code.engine_numerics}
-    save(store, run.spec, done(3, seconds={"total": seconds}, partition_hash="p"), **numerics)
 
 
 # What stops a sweep ---------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_runs import MemoryStore
 
-from bench.errors import RequestError
 from bench.resolve import parse_overrides, resolve
 from bench.runner.run_details import cell, chosen_runs, command, run_detail, run_list
 from bench.selection import RULES
@@ -81,18 +80,6 @@ def test_areas_under_the_roc_curve_are_no_accuracies() -> None:
     (row,) = run_list(chosen_runs(fake, {}))
     assert row["test"] == 90.0
     assert run_detail(fake, run)["accuracy"]["trained test best_val"] == 0.9
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("cora", "expected a run's id or DATASET/SCENARIO/CLIENTS/METHOD"),
-        ("cora/non-overlapping/11/fedprox", "no run of a cell"),
-    ],
-)
-def test_names_that_are_no_cell(name: str, message: str) -> None:
-    with pytest.raises(RequestError, match=message):
-        cell(merged(database(), []), name)
 
 
 @settings(max_examples=60, deadline=None)

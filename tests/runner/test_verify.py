@@ -1,41 +1,30 @@
-"""``bench verify``: what is drawn from a bundle, made again and found."""
+"""What is drawn from a bundle, made again and found."""
 
 import io
-import json
-import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from fake_execute import faulty, instant
 from fake_execute import outcome as fake_outcome
-from fake_runs import any_federation, cpu, grid
+from fake_runs import cpu, grid
 from rich.console import Console
-from stored_runs import (
-    MemoryStore,
-    bundle_of,
-    done,
-    result_of,
-    save,
-    spec_of,
-)
+from stored_runs import MemoryStore, any_federation, bundle_of, done, result_of, save, spec_of
 
-from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.engine.states import State
 from bench.environment import processor
 from bench.errors import RequestError
-from bench.federation.build import build
 from bench.grids import expand
-from bench.resolve import resolve
 from bench.runner import fingerprint, verify
 from bench.runner.display import Display
 from bench.runner.verify import compare, draw, drawable
+from bench.runner.workers import Execute
 from bench.spec import RunSpec
-from bench.store import open_store
-from bench.store.bundle import Bundle, write_bundle
+from bench.store.bundle import Bundle
 
 
 def test_a_run_of_every_method_is_drawn_as_far_as_the_sample_reaches(tmp_path: Path) -> None:
@@ -51,90 +40,27 @@ def test_a_run_of_every_method_is_drawn_as_far_as_the_sample_reaches(tmp_path: P
     assert min(first_methods[name] for name in counts) > 30, "methods are as likely as each other"
 
 
-@pytest.fixture(scope="module")
-def endings(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """A finished run, and one of every other ending, each of a method of its own."""
+def test_runs_without_numbers_are_drawn_where_running_again_repeats_them(tmp_path: Path) -> None:
     runs = [
         (spec_of(), done()),
         (spec_of(method="fedper"), RunResult("diverged", "loss is nan in round 2", partition_hash="p2")),
         (spec_of(method="fedgcn"), RunResult("not_applicable", "no graph", partition_hash="p2")),
         (spec_of(method="fedavg"), RunResult("oom", "8 GB")),
     ]
-    return Bundle(bundle_of(tmp_path_factory.mktemp("endings") / "endings", runs))
-
-
-def test_runs_without_numbers_are_drawn_where_running_again_repeats_them(endings: Bundle) -> None:
+    endings = Bundle(bundle_of(tmp_path / "endings", runs))
     assert set(drawable(endings, {})["state"]) == {"done", "diverged", "not_applicable"}
     assert drawable(endings, {"method": ["fedper"]})["state"].tolist() == ["diverged"]
     with pytest.raises(RequestError, match="no run that is asked for"):
         drawable(endings, {"method": ["fedavg"]})
 
 
-def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    printed = capsys.readouterr()
-    return int(ended.value.code or 0), printed.out, printed.err
+def by_this_code(spec: RunSpec) -> RunResult:
+    return replace(fake_outcome(spec), code=fingerprint.of(spec))
 
 
-@pytest.mark.slow
-def test_a_true_bundle_is_verified(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    url, out = f"sqlite:///{tmp_path / 'a.db'}", str(tmp_path / "real")
-    asked = ("-d", "cora", "-k", "3", "-m", "local", "--set", "protocol.rounds=2", "--devices", "cpu")
-    for words in (("sweep", *asked, "--db", url), ("export", "--db", url, "--out", out), ("import", out)):
-        assert bench(capsys, *words)[0] == 0
-    code, text, _ = bench(capsys, "verify", out, "--sample", "3")
-    run, last = text.splitlines()
-    assert code == 0
-    assert run.startswith("local cora non-overlapping 3 seed 0 (")
-    assert "): equal: every count is the same" in run
-    assert re.match(
-        r"real: agreed, 1 of 1 run drawn with --draw-seed \d+: 1 equal; marked verified in /", last
-    )
-    with open_store(f"sqlite:///{home / 'bench.db'}", create=False) as store:
-        assert store.runs()["bundle_state"].tolist() == ["verified"]
-        assert json.loads(store.table("bundles")["sample"][0]) == {store.runs()["spec_hash"][0]: "equal"}
-
-
-def test_a_forged_bundle_is_contradicted(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """No look at the bundle alone can tell: the clients are real, the numbers are not."""
-    spec = resolve("cora", "non-overlapping", 3, "local", 0, {"protocol.rounds": 2})
-    forged = done(3, partition_hash=build(*spec.federation_key).hash)
-    with open_store(f"sqlite:///{tmp_path / 'theirs.db'}", create=True) as store:
-        save(store, spec, forged, **numerics_here(spec))
-        write_bundle(store, store.runs(), tmp_path / "forged")
-    assert bench(capsys, "import", str(tmp_path / "forged"))[0] == 0
-    code, text, _ = bench(capsys, "verify", str(tmp_path / "forged"), "--json")
-    told = json.loads(text)
-    assert (code, told["outcome"], told["marked"]) == (1, "contradicted", "contradicted")
-    assert [run["finding"] for run in told["runs"]] == ["differs"]
-
-
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        (RunSpec(dataset="pubmed", scenario="non-overlapping", clients=2, method="local", seed=0), "pubmed"),
-        (spec_of(method="locl"), "unknown method 'locl': did you mean 'local'?"),
-        (spec_of(seed=1), "is by code of other numerics than is here"),
-    ],
-)
-def test_what_cannot_be_made_here_is_refused(
-    spec: RunSpec, words: str, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Nothing is marked, and one line says why."""
-    code = fingerprint.code("local")
-    with open_store(f"sqlite:///{tmp_path / 'a.db'}", create=True) as store:
-        save(store, spec, done(), code.method_numerics + spec.seed, code.engine_numerics)
-        write_bundle(store, store.runs(), tmp_path / "a")
-    url = f"sqlite:///{tmp_path / 'b.db'}"
-    assert bench(capsys, "import", str(tmp_path / "a"), "--db", url)[0] == 0
-    exit_code, text, error = bench(capsys, "verify", str(tmp_path / "a"), "--db", url)
-    assert (exit_code, text) == (2, "")
-    assert words in error
-    with open_store(url, create=False) as store:
-        assert set(store.runs()["bundle_state"]) == {"unverified"}
+def made_again(bundle: Bundle, sample: pd.DataFrame, execute: Execute) -> pd.DataFrame:
+    display = Display(Console(file=io.StringIO()))
+    return verify.make_again(bundle, sample, (), cpu(1), display, execute, any_federation)
 
 
 def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_path: Path) -> None:
@@ -143,16 +69,14 @@ def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_pa
         *expand(grid(("cora", "citeseer", "pubmed", "photo", "computers"), ("local",), seeds=(0,))),
         *expand(grid(("facebook",), ("fedavg",), seeds=(10,))),
     ]
-    with open_store(f"sqlite:///{tmp_path / 'theirs.db'}", create=True) as store:
-        for run in planned:
-            result = fake_outcome(run.spec)
-            partition = result.partition_hash if run.spec.dataset == "facebook" else run.spec.dataset
-            save(store, run.spec, replace(result, partition_hash=partition), **numerics_here(run.spec))
-        write_bundle(store, store.runs(), tmp_path / "theirs")
-    bundle = Bundle(tmp_path / "theirs")
+    runs = []
+    for run in planned:
+        result = by_this_code(run.spec)
+        partition = result.partition_hash if run.spec.dataset == "facebook" else run.spec.dataset
+        runs.append((run.spec, replace(result, partition_hash=partition)))
+    bundle = Bundle(bundle_of(tmp_path / "theirs", runs))
     sample = drawable(bundle, {})
-    reporter = Display(Console(file=io.StringIO()))
-    checks = verify.make_again(bundle, sample, (), cpu(1), reporter, faulty, any_federation)
+    checks = made_again(bundle, sample, faulty)
     assert checks["spec_hash"].tolist() == sample["spec_hash"].tolist(), "every run, in order"
     assert sorted(zip(checks["finding"], checks["detail"], strict=True)) == [
         ("equal", "every count is the same"),
@@ -160,11 +84,6 @@ def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_pa
         *[("not checked", "its method is held back")] * 2,
     ]
     assert verify.outcome(checks) == "incomplete", "neither agreed nor contradicted"
-
-
-def numerics_here(spec: RunSpec) -> dict[str, int]:
-    code = fingerprint.of(spec)
-    return {"method_numerics": code.method_numerics, "engine_numerics": code.engine_numerics}
 
 
 # How a run that was made again agrees ---------------------------------------------------------------
@@ -242,17 +161,14 @@ def test_what_this_machine_cannot_make_says_nothing(state: State) -> None:
 )
 def test_what_differs_on_other_hardware_says_nothing(tmp_path: Path, made_on: str, outcome: str) -> None:
     """Of two environments in the bundle the run's own counts; what is not known is no other."""
-    first, second = expand(grid(("cora",), ("fedavg",), seeds=(0, 1)))
-    with open_store(f"sqlite:///{tmp_path / 'theirs.db'}", create=True) as store:
-        for run, name in ((first, "another"), (second, made_on)):
-            result = fake_outcome(run.spec)
-            result.correct = {key: 5 - counts for key, counts in result.correct.items()}
-            environment = {"processor": name, "threads": 1}
-            save(store, run.spec, result, environment=environment, **numerics_here(run.spec))
-        write_bundle(store, store.runs(), tmp_path / "theirs")
-    bundle = Bundle(tmp_path / "theirs")
-    display = Display(Console(file=io.StringIO()))
-    checks = verify.make_again(bundle, bundle.runs(seed=1), (), cpu(1), display, instant, any_federation)
+    runs = []
+    for run, name in zip(expand(grid(("cora",), ("fedavg",), seeds=(0, 1))), ("other", made_on), strict=True):
+        result = by_this_code(run.spec)
+        correct = {key: 5 - counts for key, counts in result.correct.items()}
+        environment = {"processor": name, "threads": 1}
+        runs.append((run.spec, replace(result, correct=correct, environment=environment)))
+    bundle = Bundle(bundle_of(tmp_path / "theirs", runs))
+    checks = made_again(bundle, bundle.runs(seed=1), instant)
     assert checks["finding"].tolist() == ["differs"]
     assert verify.outcome(checks) == outcome
     assert checks["other_hardware"].tolist() == [outcome == "incomplete"]

@@ -1,7 +1,6 @@
 """Damaged and forged bundles: each is refused in one line that names the file."""
 
 import hashlib
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -93,34 +92,32 @@ def test_counts_that_a_rule_has_not_read_from_the_curve(bundle: Path, rule: str,
     results = pq.read_table(bundle / RESULTS).to_pylist()
     assert pq.read_table(bundle / CURVES).column("correct")[0].as_py() == [0, 1, 2, 0, 1, 2]
     where = {"run": 0, "split": "test", "rule": rule, "metric": "accuracy"}
-    for client, count in enumerate(counts):
-        wanted = where | {"client": client}
-        for row, found in enumerate(results):
-            if found.items() >= wanted.items():
-                change_table(bundle, RESULTS, set_cell("correct", count, row))
+    for row, found in enumerate(results):
+        if found.items() >= where.items():
+            change_table(bundle, RESULTS, set_cell("correct", counts[found["client"]], row))
     refused(bundle, CURVES, "every rule")
 
 
-@pytest.mark.parametrize("change", [lambda tree: tree.update(color="red"), lambda tree: json.dumps(tree)])
-def test_a_wrong_spec_with_its_right_hash(bundle: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    """Of an unknown key, and with spaces."""
-    tree = json.loads(pq.read_table(bundle / RUNS).column("spec")[0].as_py())
-    text = change(tree) or json.dumps(tree, sort_keys=True, separators=(",", ":"))
+@pytest.mark.parametrize("start", ['{"color":"red",', "{ "])
+def test_a_wrong_spec_with_its_right_hash(bundle: Path, start: str) -> None:
+    """Of an unknown key, and with a space."""
+    text = start + pq.read_table(bundle / RUNS).column("spec")[0].as_py()[1:]
     change_table(bundle, RUNS, set_cell("spec", text))
     change_table(bundle, RUNS, set_cell("spec_hash", hashlib.sha256(text.encode()).hexdigest()))
     refused(bundle, RUNS, "spec: ")
 
 
-def test_a_wrong_table(bundle: Path) -> None:
-    cases: list[Callable[[pa.Table], pa.Table]] = [
+@pytest.mark.parametrize(
+    "change",
+    [
         lambda table: table.drop_columns(["run"]),
         lambda table: table.append_column("more", table.column(0)),
         lambda table: table.set_column(0, "run", pa.nulls(len(table), pa.int32())),
-    ]
-    for number, change in enumerate(cases):
-        folder = Path(shutil.copytree(bundle, bundle.with_name(str(number))))
-        change_table(folder, CURVES, change)
-        refused(folder, CURVES, "columns")
+    ],
+)
+def test_a_wrong_table(bundle: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    change_table(bundle, CURVES, change)
+    refused(bundle, CURVES, "columns")
 
 
 def test_a_file_that_is_damaged_or_foreign(bundle: Path) -> None:

@@ -12,18 +12,13 @@ from stored_runs import database, done, spec_of
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.store import Store, migrate, open_store
+from bench.store import migrate, open_store
 from bench.store.connect import Database
 from bench.store.models import Base
 
 
 def url_of(path: Path) -> str:
     return f"sqlite:///{path}"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(url_of(tmp_path / "bench.db"), create=True)
 
 
 def old_database(path: Path) -> None:
@@ -60,13 +55,15 @@ def test_a_database_of_0_2_0_is_brought_up_to_date(tmp_path: Path) -> None:
         assert old.table("artefacts").equals(new.table("artefacts"))
 
 
-def test_the_schema_is_that_of_the_models_however_it_was_made(store: Store, tmp_path: Path) -> None:
+def test_the_schema_is_that_of_the_models_however_it_was_made(tmp_path: Path) -> None:
     old_database(tmp_path / "old.db")
     migrate.upgrade(Database(url_of(tmp_path / "old.db")))
-    with open_store(url_of(tmp_path / "old.db"), create=False) as upgraded:
-        for source in (store, upgraded):
-            with source._engine.connect() as connection:
-                assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+    for name in ("old.db", "new.db"):
+        with (
+            open_store(url_of(tmp_path / name), create=True) as store,
+            store._engine.connect() as connection,
+        ):
+            assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
     chain = ScriptDirectory(str(migrate.MIGRATIONS)).walk_revisions()
     assert [revision.revision for revision in chain][::-1] == migrate.REVISIONS
 

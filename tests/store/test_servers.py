@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
-from servers import away, postgres_server
-from sqlalchemy import inspect, select, text
+from sqlalchemy import inspect, make_url, select, text
 from stored_runs import done, save, spec_of
 
 from bench.cli.main import main
@@ -31,8 +37,47 @@ WRITERS, RUNS_EACH = 32, 5
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Callable[[], str]]:
-    with postgres_server() as new:
+    """Gives URLs of new databases on a PostgreSQL server with its socket in a folder of its own."""
+    pgserver = pytest.importorskip("pgserver", reason="no PostgreSQL server: pip install pgserver")
+    psycopg = pytest.importorskip("psycopg", reason="no PostgreSQL driver: pip install psycopg")
+    folder = Path(mkdtemp(prefix="pg"))  # a socket's path must be short, and open to the server's user
+    try:
+        server = pgserver.get_server(folder, cleanup_mode="stop")
+    except Exception as error:
+        pytest.skip(f"no PostgreSQL server can be started here: {error}")
+
+    numbers = count()
+
+    def new() -> str:
+        name = f"bench{next(numbers)}"
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return f"postgresql+psycopg://postgres@/{name}?host={quote(str(folder))}"
+
+    try:
         yield new
+    finally:
+        postmaster = psutil.Process(server.get_pid())
+        postmaster.send_signal(signal.SIGQUIT)  # at once: a stop in good order first writes what nobody reads
+        postmaster.wait(30)
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def away(url: str) -> Iterator[None]:
+    """The server of a URL takes no connections, and the database has lost those that it had."""
+    import psycopg
+
+    socket = Path(str(make_url(url).query["host"]), ".s.PGSQL.5432")
+    others = "pid <> pg_backend_pid() AND datname = current_database()"
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
+        hidden = socket.rename(socket.with_name("hidden"))
+        connection.execute(f"SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE {others}")
+    try:
+        yield
+    finally:
+        hidden.rename(socket)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from stored_runs import SPLITS, STARTED, done, save, spec_of
 
-from bench.engine.result import RunResult
+from bench.engine.result import Code, RunResult
 from bench.engine.states import State
 from bench.errors import RequestError
 from bench.selection import RULES
@@ -76,9 +76,16 @@ def test_run_row_holds_spec_costs_and_versions(store: Store) -> None:
     spec = spec_of(2, seed=7, rounds=8)
     seconds = {"client": 1.0, "server": 2.0, "evaluation": 3.0, "total": 7.0}
     mixing = np.eye(2, dtype=np.float32)
-    result = done(seconds=seconds, artefacts={"mixing": mixing}, peak_memory=2**40, bytes_up=2**41)
-    origin = {"environment": {"python": "3"}, "provenance": {"metis": 5}}
-    run = save(store, spec, result, source_hash="abc", method_numerics=3, **origin)
+    result = done(
+        seconds=seconds,
+        artefacts={"mixing": mixing},
+        peak_memory=2**40,
+        bytes_up=2**41,
+        code=Code(3, 2, "abc"),
+        started=STARTED,
+        environment={"python": "3"},
+    )
+    run = store.save(spec, result, {"metis": 5}).id
     row = store.runs().iloc[0]
     assert RunSpec.model_validate_json(row["spec"]) == spec
     assert row["spec_hash"] == spec.hash

@@ -12,7 +12,8 @@ from stored_runs import MemoryStore, database, opened, result_of
 from study_cells import cells_of, report_of
 from toy_study import PlannedToy
 
-from bench.engine.result import RunResult
+from bench.engine import NUMERICS
+from bench.engine.result import Code, RunResult
 from bench.errors import RequestError
 from bench.frames.graded_cells import WRITTEN
 from bench.report.report import compose
@@ -64,7 +65,11 @@ SHIPPED_RUNS = (("local", 0, 20), ("local", 1, 30), ("fedavg", 0, 40))
         # Results on other clients or of other numbers are not mixed.
         *(
             ([("local", 7, 10)], {name: value}, [BUNDLE_FEDAVG, OWN_LOCAL])
-            for name, value in (("partition_hash", "others"), ("method_numerics", 2), ("engine_numerics", 2))
+            for name, value in (
+                ("partition_hash", "others"),
+                ("code", Code(2, NUMERICS, "s")),
+                ("code", Code(1, NUMERICS + 1, "s")),
+            )
         ),
         # A run that came to no result takes no place; one that diverged is one, on clients unknown.
         *(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stored_runs import FakeFederation
 
 from bench.errors import RequestError
 from bench.grids import Planned
@@ -83,7 +84,7 @@ def test_a_configuration_of_other_clients_is_not_applied(home: Path, shipped: Pa
     known = configurations(home, shipped)
     plan = make_plan(tuned([planned("local"), planned("fedavg")], known), {}, lambda dataset: "")
     key = plan[0].spec.federation_key
-    refuse_tuned_elsewhere(plan, {key: "fake"})
+    refuse_tuned_elsewhere(plan, {key: FakeFederation().hash})
     text = "--use-tuned: local .* seed 0 was tuned on other clients than there are now"
     with pytest.raises(RequestError, match=text):
         refuse_tuned_elsewhere(plan, {key: "another"})

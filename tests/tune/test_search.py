@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from rich.console import Console
+from stored_runs import any_federation
 
 from bench.engine.result import RunResult
 from bench.errors import NoDataError, NotApplicableError, RequestError
@@ -22,12 +23,13 @@ from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.bundle import write_bundle
 from bench.store.store import stored_runs
+from bench.studies.shipped import opened_results
 from bench.tune.record import Record, winner_of
 from bench.tune.search import Searches, TrialRun, opened_searches, propose
 from bench.tune.tuning import Tuning
 
 from . import toy_tuning as toy
-from .toy_tuning import EPOCHS, PLAIN, ROUNDS, any_federation, best_of, go_on, plain, tuning, warm
+from .toy_tuning import EPOCHS, PLAIN, ROUNDS, best_of, go_on, plain, tuning, warm
 
 SMALL = {"client.learning_rate": (0.001, 0.01), "client.dropout": (0.0, 0.5)}
 
@@ -191,7 +193,7 @@ def test_the_winner_is_the_best_by_validation_and_every_trial_is_runs(tmp_path: 
         assert (trial.state, trial.client_epochs) == (other.state, other.client_epochs)
     assert record.winner.validation == max(trial.validation or 0 for trial in record.trials)
     assert record.budget.model_dump() == {"trials": 9, "client_epochs": 9 * PLAIN}
-    assert (record.clients, record.space, said) == ("fake", search.space, list(range(9)))
+    assert (record.clients, record.space, said) == ("p", search.space, list(range(9)))
 
     runs = stored(tmp_path)
     assert set(runs["state"]) == {"searched"}
@@ -263,7 +265,7 @@ def test_data_that_are_not_to_be_had(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ("method_numerics = method_numerics - 1", "code of other numerics"),
-        ("partition_hash = 'another'", r"other clients \(another\) than there are now \(fake\)"),
+        ("partition_hash = 'another'", r"other clients \(another\) than there are now \(p\)"),
         ("state = 'done' where id = 1", "holds runs that are reported"),
     ],
 )
@@ -280,6 +282,8 @@ def test_a_database_of_searches_serves_no_report(tmp_path: Path) -> None:
     run(tmp_path, [tuning(trials=1)])
     with pytest.raises(RequestError, match="holds those of searches"):
         stored_runs(url(tmp_path))
+    with pytest.raises(RequestError, match="searches"), opened_results(url(tmp_path), own=True):
+        pass
     with (
         pytest.raises(RequestError, match="no run to export"),
         open_store(url(tmp_path), create=False) as store,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from stored_runs import FakeFederation, result_of
 
 from bench.engine.result import RunResult
 from bench.resolve import resolve
@@ -25,18 +25,6 @@ ROUNDS = 6
 EPOCHS = 2
 PLAIN = ROUNDS * EPOCHS * 2
 """Client epochs of a trial on two seeds."""
-
-
-class FakeFederation:
-    """What is read of a federation."""
-
-    hash = "fake"
-    provenance: dict[str, Any] = {}  # noqa: RUF012
-
-
-def any_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
-    """Whatever was asked for."""
-    return FakeFederation()
 
 
 def tuning(method: str = "local", trials: int = 8, space: Space | None = None, **names: Any) -> Tuning:
@@ -97,7 +85,7 @@ def best_of(search: Search) -> Winner:
 def finished(home: Path, search: Tuning, play: Play = plain) -> Record:
     """A finished search; its record lies where the user's own do."""
     where = go_on(search, play=play)
-    result = record(search, FakeFederation.hash, best_of(where), where.trials)
+    result = record(search, FakeFederation().hash, best_of(where), where.trials)
     write(home / "tuned", result)
     return result
 
@@ -106,16 +94,15 @@ def answer(order: Order) -> RunResult:
     """What a worker would hand back of a run like ``plain``."""
     spec = order.spec
     rows = [[round(10_000 * final(spec) * (row + 1) / ROUNDS)] for row in range(spec.protocol.rounds)]
-    return without_test_items(
-        RunResult(
-            "done",
-            correct={("trained", split): np.array(rows, np.int32) for split in ("train", "val", "test")},
-            samples={split: np.array([10_000], np.int32) for split in ("train", "val", "test")},
-            seconds={"total": 0.25},
-            client_epochs=float(spec.protocol.rounds * EPOCHS),
-            partition_hash=FakeFederation.hash,
-        )
+    result = result_of(
+        rows,
+        validation=rows,
+        samples=10_000,
+        seconds={"total": 0.25},
+        client_epochs=float(spec.protocol.rounds * EPOCHS),
+        partition_hash=FakeFederation().hash,
     )
+    return without_test_items(result)
 
 
 @contextmanager
