@@ -22,6 +22,7 @@ from bench.frames.stored_runs import (
     UsualRuns,
     columns_of,
     parts_of,
+    plain_texts,
     runs_frame,
     usual_of,
 )
@@ -74,12 +75,17 @@ class Results(NamedTuple):
     metric: Metric
     clients: dict[tuple[Metric, str, str], pd.DataFrame]
 
+    def done_of(self, cells: pd.DataFrame) -> pd.DataFrame:
+        """The members with numbers of the places of some cells."""
+        return self.members[self.members["is_done"] & self.members["place"].isin(cells["place"])]
+
     def clients_at(self, stage: str, rule: str, metric: Metric | None = None) -> pd.DataFrame:
-        """What the clients of all runs score on the test split, as ``bench.studies.members.client_rows``."""
+        """What the clients of all runs score on the test split: run, client, value (0 to 1), samples."""
         metric = metric or self.metric
         if (metric, stage, rule) not in self.clients:
             runs = self.runs.loc[self.runs["state"] == "done", "run"].tolist()
-            self.clients[metric, stage, rule] = client_rows(self.source, runs, metric, stage, "test", rule)
+            rows = client_rows(self.source, runs, metric, stage, "test", rule)
+            self.clients[metric, stage, rule] = rows[["run", "client", "value", "samples"]]
         return self.clients[metric, stage, rule]
 
 
@@ -137,14 +143,13 @@ def no_rows(columns: Mapping[str, str]) -> pd.DataFrame:
 def measured(results: Results, cells: pd.DataFrame, measures: Sequence[Measure]) -> pd.DataFrame:
     """The values of cells with runs: the columns ``VALUES``. The cells have the numbers of their measures."""
     parts = [no_rows(VALUES)]
-    members = results.members[results.members["is_done"]]
     for (stage, rule, number), part in parts_of(cells, ["stage", "rule", "measure_number"]):
-        rows = members[members["place"].isin(part["place"])]
+        rows = results.done_of(part)
         clients = results.clients_at(stage, rule)
         seen = Members(rows, results.source, results.metric, stage, rule, clients, results.settings)
         values = rows[["place", "run", "seed"]].assign(value=measures[number].of(seen))
         parts.append(values.assign(measure_number=number, stage=stage, rule=rule)[list(VALUES)])
-    return pd.concat(parts).dropna(subset="value").reset_index(drop=True)
+    return plain_texts(pd.concat(parts).dropna(subset="value").reset_index(drop=True))
 
 
 def values_of(results: Results, cells: pd.DataFrame, measure: Measure) -> pd.DataFrame:

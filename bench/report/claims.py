@@ -91,7 +91,8 @@ def _places(study: Study, results: Results, claim: Claim, table: pd.DataFrame) -
     cells = cells[is_measure if is_measure.any() else cells["position"] == 0]
     cells = cells.assign(line_number=cells["line"].map(order.index))
     cells = cells.sort_values(["column_number", "line_number", "inner"])
-    values = cells[VALUE].merge(results.values, on=VALUE)
+    values = results.values[results.values["place"].isin(cells["place"])]
+    values = cells[VALUE].merge(values, on=VALUE)
     if not is_shown:
         values = values_of(results, cells, claim.measure)
     # A place counts where every run with numbers has a value.
@@ -161,7 +162,8 @@ def _differences(claim: Claim, first: Numbers, second: Numbers, is_by_client: bo
         return {seed: _less(claim, first[seed], second.get(seed, nan)) for seed in seeds}, False
     rows = [("first", *unit, value) for unit, value in first.items()]
     rows += [("second", *unit, value) for unit, value in second.items()]
-    table = side_by_side(pd.DataFrame(rows, columns=["method", *CLIENT, "value"]), ["first", "second"])
+    scores = pd.DataFrame(rows, columns=["method", *CLIENT, "value"], dtype=object)
+    table = side_by_side(scores, ["first", "second"])
     is_of_one_run = table.common_runs("first", "second") < LEAST_RUNS_IN_COMMON
     return dict(enumerate(table.differences("first", "second").tolist())), is_of_one_run
 

@@ -104,7 +104,9 @@ class Scores(NamedTuple):
 def side_by_side(rows: pd.DataFrame, methods: Sequence[str]) -> Scores:
     """The scores of these methods, from rows with the columns ``COLUMNS``."""
     method = rows["method"].map(list(methods).index).to_numpy(np.intp)
-    run, runs = pd.factorize(pd.MultiIndex.from_frame(rows[["partition", "seed"]]))
+    partition, hashes = pd.factorize(rows["partition"], sort=True)
+    seed, seeds = pd.factorize(rows["seed"])
+    run, runs = pd.factorize(partition * len(seeds) + seed)
     client, clients = pd.factorize(rows["client"], sort=True)
     parts = np.zeros(len(clients), np.int64)
     parts[client] = rows["part"]
@@ -112,7 +114,7 @@ def side_by_side(rows: pd.DataFrame, methods: Sequence[str]) -> Scores:
     values[method, run, client] = rows["value"]
     weights = np.zeros(values.shape[1:])
     weights[run, client] = rows["weight"]
-    partitions, hashes = pd.factorize(runs.get_level_values(0), sort=True)
+    partitions = runs // len(seeds)
     unit = "partition" if len(hashes) > 1 else "part" if len(np.unique(parts)) < len(parts) else "client"
     return Scores(dict(zip(methods, values, strict=True)), weights, partitions, parts, unit)
 

@@ -100,8 +100,10 @@ class Bundle(Tables):
         rows = filter_runs(self._tables[name], filters)
         if name != "client_results":
             return rows
-        rows = rows.sort_values(["run_id", "client", *TEXTS], ignore_index=True)
-        return rows.astype(dict.fromkeys(TEXTS, "str"))
+        codes = [rows[name].cat.codes for name in reversed(TEXTS)]  # of sorted categories
+        rows = rows.iloc[np.lexsort([*codes, rows["client"], rows["run_id"]])].reset_index(drop=True)
+        # Much faster than ``astype``, which makes every text anew.
+        return rows.assign(**{name: rows[name].cat.categories[rows[name].cat.codes] for name in TEXTS})
 
     def _rows(self, name: str) -> pd.DataFrame:
         """The rows of a file; whole numbers are int64, as those of a database."""

@@ -99,7 +99,8 @@ class Members:
 
     ``rows`` has a row a member, its index: the columns of the runs frame, ``place`` (the cell's number),
     ``point`` (the label of its point), ``baseline`` (the run of Local with the same seed and clients).
-    ``test`` are the rows of clients of all runs, at ``stage`` and by ``rule``, on the test split.
+    ``test`` are the columns run, client, value and samples of the rows of clients of all runs, at ``stage``
+    and by ``rule``, on the test split.
     ``settings`` are those of each place.
     """
 
@@ -124,7 +125,7 @@ class Members:
 
     def _clients_of(self, column: str) -> pd.DataFrame:
         runs = self.rows[column].dropna().rename("run").rename_axis("member").reset_index()
-        return runs.merge(self.test[["run", "client", "value", "samples"]], on="run")
+        return runs.merge(self.test, on="run")
 
     def accuracy(
         self, split: str = "test", metric: Metric | None = None, of: str = "run"
