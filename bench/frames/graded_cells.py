@@ -163,24 +163,27 @@ def _with_evidence(results: Results, studies: Mapping[str, Study], readings: pd.
 
     What runs beside members reach, of the ``baseline`` and the ``control``, is read as the members are.
     """
-    done = results.runs[results.runs["state"] == "done"]
+    done = results.runs.loc[results.runs["state"] == "done", ["run", "family", "partition_hash"]]
     members = results.members[results.members["is_done"]]
     pools = {name: pool_of(study, results.runs) for name, study in studies.items()}
     readings = readings.join(members.groupby("place")["family"].first(), on="place")
     parts = [pd.DataFrame(columns=BESIDE)]
     with_values = readings[readings["n"] > 0]
-    for (stage, rule, kind, name), part in parts_of(with_values, ["stage", "rule", "metric", "study"]):
+    for (stage, rule, kind), same in parts_of(with_values, ["stage", "rule", "metric"]):
         is_accuracy = kind in (results.metric, ROC_AUC)
         clients = results.clients_at(stage, rule, kind if is_accuracy else results.metric)
-        by_run = accuracy_by_run(clients)[studies[name].average]
-        for beside in ("baseline", "control") if is_accuracy else ("baseline",):
-            numbers = members[beside].map(by_run).groupby(members["place"]).agg(["count", "mean", "std"])
-            names = [f"{beside}_n", f"{beside}_mean", f"{beside}_std"]
-            part = part.join(numbers.set_axis(names, axis=1), on="place")
-        if is_accuracy:
-            values = done.assign(value=done["run"].map(by_run)).dropna(subset="value")
-            part = with_spread(part, values, pools[name], results.settings)
-        parts.append(part.reindex(columns=BESIDE))
+        accuracies = accuracy_by_run(clients)
+        for name, part in parts_of(same, "study"):
+            by_run = accuracies[studies[name].average]
+            shown = members[members["place"].isin(part["place"])]
+            for beside in ("baseline", "control") if is_accuracy else ("baseline",):
+                numbers = shown[beside].map(by_run).groupby(shown["place"]).agg(["count", "mean", "std"])
+                names = [f"{beside}_n", f"{beside}_mean", f"{beside}_std"]
+                part = part.join(numbers.set_axis(names, axis=1), on="place")
+            if is_accuracy:
+                values = done.assign(value=done["run"].map(by_run)).dropna(subset="value")
+                part = with_spread(part, values, pools[name], results.settings)
+            parts.append(part.reindex(columns=BESIDE))
     readings = readings.join(pd.concat(parts[1:] or parts))
     is_empty = readings["n"].isna()
     reading = "stage " + readings["stage"] + " and rule " + readings["rule"]

@@ -26,6 +26,8 @@ from bench.studies.experiment import Plans
 from bench.studies.study import Study
 from bench.tune.apply import Configurations
 
+DrawnTable = tuple[DocumentCells, tuple[Figure, ...]]
+
 
 def compose(
     source: Tables,
@@ -58,10 +60,7 @@ def compose(
     shown_studies = [study for study in chosen if (cells["study"] == study.name).any()]
     # Drawings are begun before anything else: what follows takes long enough to draw them.
     tables = [list(_tables(study, request, cells, results, drawings)) for study in shown_studies]
-    parts = [
-        _part(study, request, cells, results, shown)
-        for study, shown in zip(shown_studies, tables, strict=True)
-    ]
+    parts = [_part(*each, request, cells, results) for each in zip(shown_studies, tables, strict=True)]
     # What was measured most comes first: a reader's first screen is not of a study that has just begun.
     shown = sorted((part for part in parts if part.documents), key=_measured_share, reverse=True)
     runs = _runs([document for part in shown for document in part.documents], results)
@@ -75,7 +74,7 @@ def _measured_share(part: Part) -> float:
 
 def _tables(
     study: Study, request: Request, cells: pd.DataFrame, results: Results, drawings: Drawings | None
-) -> Iterator[tuple[DocumentCells, tuple[Figure, ...]]]:
+) -> Iterator[DrawnTable]:
     """A study's tables among the ``cells`` selected, and their figures, whose drawings are begun."""
     cells = cells[cells["study"] == study.name]
     for experiment in study.experiments:
@@ -91,11 +90,7 @@ def _tables(
 
 
 def _part(
-    study: Study,
-    request: Request,
-    cells: pd.DataFrame,
-    results: Results,
-    tables: Sequence[tuple[DocumentCells, tuple[Figure, ...]]],
+    study: Study, tables: Sequence[DrawnTable], request: Request, cells: pd.DataFrame, results: Results
 ) -> Part:
     """A study's documents: of its tables, then statistics over all of the ``cells`` selected, run or not.
 
