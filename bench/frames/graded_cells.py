@@ -22,14 +22,13 @@ from bench.frames.stored_runs import (
     UsualRuns,
     columns_of,
     parts_of,
-    plain_texts,
     runs_frame,
     usual_of,
 )
 from bench.frames.verdicts import agreed, judged
 from bench.metric_names import ACCURACY, ROC_AUC, Metric
 from bench.statistics.summary import with_intervals
-from bench.store.tables import Tables
+from bench.store.tables import Tables, plain_texts
 from bench.studies.experiment import Plans
 from bench.studies.measures import Measure
 from bench.studies.members import Members, accuracy_by_run, check_kept, client_rows
@@ -177,9 +176,9 @@ def _with_evidence(results: Results, studies: Mapping[str, Study], readings: pd.
             by_run = accuracies[studies[name].average]
             shown = members[members["place"].isin(part["place"])]
             for beside in ("baseline", "control") if is_accuracy else ("baseline",):
-                numbers = shown[beside].map(by_run).groupby(shown["place"]).agg(["count", "mean", "std"])
-                names = [f"{beside}_n", f"{beside}_mean", f"{beside}_std"]
-                part = part.join(numbers.set_axis(names, axis=1), on="place")
+                names = {f"{beside}_n": "count", f"{beside}_mean": "mean", f"{beside}_std": "std"}
+                numbers = shown[beside].map(by_run).groupby(shown["place"]).agg(**names)
+                part = part.join(numbers, on="place")
             if is_accuracy:
                 values = done.assign(value=done["run"].map(by_run)).dropna(subset="value")
                 part = with_spread(part, values, pools[name], results.settings)

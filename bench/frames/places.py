@@ -9,8 +9,9 @@ from itertools import product
 
 import pandas as pd
 
-from bench.frames.stored_runs import WHERE, SettingsOf, Usual, UsualRuns, plain_texts, rows_of
+from bench.frames.stored_runs import WHERE, SettingsOf, Usual, UsualRuns, rows_of
 from bench.grids.grid import Line
+from bench.store.tables import plain_texts
 from bench.studies.experiment import Experiment, Place, PlannedCell, Plans
 from bench.studies.settings import Settings, difference_text
 from bench.studies.study import Study
@@ -63,8 +64,7 @@ def places_frame(
             }
             rows.append(place)
             settings.append(planned_cell.settings)
-    places = plain_texts(pd.DataFrame(rows)).rename_axis("place").reset_index()
-    return places, dict(enumerate(settings))
+    return plain_texts(pd.DataFrame(rows)).rename_axis("place").reset_index(), dict(enumerate(settings))
 
 
 def _found_places(

@@ -22,7 +22,7 @@ from bench.errors import RequestError
 from bench.grids import Filters, Grid, expand, load_grid, plan
 from bench.resolve import default_hyper
 from bench.spec import RunSpec
-from bench.store.tables import Tables
+from bench.store.tables import Tables, plain_texts
 from bench.studies.settings import Settings, difference_text, settings_of
 from bench.studies.shipped import OWN
 from bench.tune.apply import Configuration
@@ -63,11 +63,6 @@ def columns_of(frame: str) -> dict[str, str]:
 def rows_of(frame: pd.DataFrame) -> Iterator[Any]:
     """The rows of a frame as named tuples, whose fields are its columns."""
     yield from frame.itertuples()
-
-
-def plain_texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with texts as Python's strings, of which rows are selected three times as fast as Arrow's."""
-    return frame.astype(dict.fromkeys(frame.select_dtypes("str").columns, "object"))
 
 
 def parts_of(frame: pd.DataFrame, columns: str | list[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
@@ -129,8 +124,8 @@ def _with_cells(runs: pd.DataFrame, usual: UsualRuns) -> tuple[pd.DataFrame, Set
     A run draws its own partition if it draws it by its own seed, in a column whose usual runs do so.
     """
     drawn_columns = {where[:3] for where, one in usual.items() if one.per_seed}
-    first_runs = runs.drop_duplicates("cell")  # the others differ in their seed alone
-    specs = dict(zip(first_runs["cell"], map(RunSpec.model_validate_json, first_runs["spec"]), strict=True))
+    one_a_cell = rows_of(runs.drop_duplicates("cell"))  # the others differ in their seed alone
+    specs = {run.cell: RunSpec.model_validate_json(run.spec) for run in one_a_cell}
     families = {cell: spec.cell_on_any_partition for cell, spec in specs.items()}
     cells: list[str] = []
     settings: SettingsOf = {}

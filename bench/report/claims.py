@@ -52,8 +52,7 @@ def answered(study: Study, results: Results, cells: pd.DataFrame, claims: Sequen
     """
     board = cells[(cells["study"] == study.name) & (cells["comparison_number"] == 0)]
     board = board.merge(results.places[["place", "column_number", "inner"]], on="place")
-    members = results.members[results.members["place"].isin(board["place"])]
-    board = board.assign(done=board["place"].map(members.groupby("place")["is_done"].sum()))
+    board = board.assign(done=board["place"].map(results.done_of(board)["place"].value_counts()))
     tables = {str(name): lines for name, lines in board.groupby("document")}
     rows = []
     for number, claim in enumerate(claims):

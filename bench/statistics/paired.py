@@ -105,8 +105,7 @@ def side_by_side(rows: pd.DataFrame, methods: Sequence[str]) -> Scores:
     """The scores of these methods, from rows with the columns ``COLUMNS``."""
     method = rows["method"].map(list(methods).index).to_numpy(np.intp)
     partition, hashes = pd.factorize(rows["partition"], sort=True)
-    seed, seeds = pd.factorize(rows["seed"])
-    run, runs = pd.factorize(partition * len(seeds) + seed)
+    run, runs = pd.factorize(partition + len(hashes) * pd.factorize(rows["seed"])[0])
     client, clients = pd.factorize(rows["client"], sort=True)
     parts = np.zeros(len(clients), np.int64)
     parts[client] = rows["part"]
@@ -114,7 +113,7 @@ def side_by_side(rows: pd.DataFrame, methods: Sequence[str]) -> Scores:
     values[method, run, client] = rows["value"]
     weights = np.zeros(values.shape[1:])
     weights[run, client] = rows["weight"]
-    partitions = runs // len(seeds)
+    partitions = runs % len(hashes)
     unit = "partition" if len(hashes) > 1 else "part" if len(np.unique(parts)) < len(parts) else "client"
     return Scores(dict(zip(methods, values, strict=True)), weights, partitions, parts, unit)
 
