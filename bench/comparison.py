@@ -26,8 +26,7 @@ from bench.report.ranking import task_label
 from bench.resolve import Overrides
 from bench.runner.plan import Step, data_at_hand, make_plan
 from bench.statistics.paired import of_one
-from bench.store.store import Stored
-from bench.store.tables import Tables
+from bench.store.tables import Stored, Tables
 from bench.studies.experiment import usual_cell
 from bench.studies.measures import MEASURES
 from bench.studies.settings import Column

@@ -27,7 +27,7 @@ from bench.store import Store, open_store
 from bench.store.bundle import write_bundle
 from bench.store.connect import Database
 from bench.store.models import Base, ImportedBundle, Run
-from bench.store.store import Stored
+from bench.store.tables import Stored
 
 SPLITS = ("train", "val", "test")
 STARTED = datetime(2026, 1, 2, 3, 4, 5, 678901)
@@ -200,7 +200,7 @@ class MemoryStore(Store):
         """Add a run of a spec that is not stored yet, by the installed code; returns its id. ``correct`` are
         as of ``result_of``, or None of a run that did not end well; ``values`` are those of the result.
         """
-        if self.stored(spec.hash) is not None:
+        if self.states(spec_hash=spec.hash):
             raise ValueError(f"the spec is stored already: {spec}")
         kind = METHODS.all().get(spec.method)
         made_on = {"processor": "A_CPU", "threads": 1, "python": "3.11.0", "packages": {"torch": "2.13.0"}}

@@ -20,7 +20,7 @@ from bench.runner.policy import Level
 if TYPE_CHECKING:
     from bench.runner.plan import Step
     from bench.runner.run import Sweep
-    from bench.store.store import Stored
+    from bench.store.tables import Stored
 
 
 def sweep(

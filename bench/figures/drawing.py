@@ -132,8 +132,8 @@ def _draw_files(figure: Figure, fonts: list[str], stem: Path, kinds: tuple[str, 
         agg = FigureCanvasAgg(canvas)
         agg.draw()  # not savefig, which lays a figure out twice
         # 16 levels of each colour do for edges, and make the file half as large.
-        pixels = np.asarray(agg.buffer_rgba())[..., :3].astype(np.uint16)
-        image = Image.fromarray(((pixels + 8) // 17 * 17).astype(np.uint8))
+        image = Image.fromarray(np.asarray(agg.buffer_rgba())[..., :3])
+        image = image.point([(level + 8) // 17 * 17 for level in range(256)] * 3)
         image.save(stem.with_suffix(".png"), "png", dpi=(DPI, DPI), compress_level=4)
         if ".pdf" in kinds:  # equal ones, equal bytes
             canvas.savefig(stem.with_suffix(".pdf"), format="pdf", metadata={"CreationDate": None})

@@ -126,7 +126,7 @@ def draw_multiples(axes: Axes, figure: Figure, rows: pd.DataFrame) -> None:
     x_ticks = [tick for tick in ticks.tick_values(0, right) if 0 <= tick <= right]
     y_ticks = [tick for tick in ticks.tick_values(bottom, top) if bottom <= tick <= top]
     rulers = [in_cell(np.array([0, right]), np.array([tick, tick])) for tick in y_ticks]
-    write = partial(axes.text, size=6.5, clip_on=True)
+    write = partial(axes.text, size=6.5, clip_on=True, in_layout=False)
     gap = [[np.nan, np.nan]]
     grey = np.concatenate([part for x, y, *_ in curves.values() for part in (in_cell(x, y), gap)])
     behind, lines, bands, grids, frames = [], [], [], [], []

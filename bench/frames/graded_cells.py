@@ -28,7 +28,7 @@ from bench.frames.stored_runs import (
 from bench.frames.verdicts import agreed, judged
 from bench.metric_names import ACCURACY, ROC_AUC, Metric
 from bench.statistics.summary import with_intervals
-from bench.store.tables import Tables
+from bench.store.tables import Tables, plain_texts
 from bench.studies.experiment import Experiment, Plans
 from bench.studies.measures import Measure
 from bench.studies.members import Members, accuracy_by_run, check_kept, client_rows
@@ -74,12 +74,17 @@ class Results(NamedTuple):
     metric: Metric
     clients: dict[tuple[Metric, str, str], pd.DataFrame]
 
+    def done_of(self, cells: pd.DataFrame) -> pd.DataFrame:
+        """The members with numbers of the places of some cells."""
+        return self.members[self.members["is_done"] & self.members["place"].isin(cells["place"])]
+
     def clients_at(self, stage: str, rule: str, metric: Metric | None = None) -> pd.DataFrame:
-        """What the clients of all runs score on the test split, as ``bench.studies.members.client_rows``."""
+        """What the clients of all runs score on the test split: run, client, value (0 to 1), samples."""
         metric = metric or self.metric
         if (metric, stage, rule) not in self.clients:
             runs = self.runs.loc[self.runs["state"] == "done", "run"].tolist()
-            self.clients[metric, stage, rule] = client_rows(self.source, runs, metric, stage, "test", rule)
+            rows = client_rows(self.source, runs, metric, stage, "test", rule)
+            self.clients[metric, stage, rule] = rows[["run", "client", "value", "samples"]]
         return self.clients[metric, stage, rule]
 
 
@@ -137,14 +142,13 @@ def no_rows(columns: Mapping[str, str]) -> pd.DataFrame:
 def measured(results: Results, cells: pd.DataFrame, measures: Sequence[Measure]) -> pd.DataFrame:
     """The values of cells with runs: the columns ``VALUES``. The cells have the numbers of their measures."""
     parts = [no_rows(VALUES)]
-    members = results.members[results.members["is_done"]]
     for (stage, rule, number), part in parts_of(cells, ["stage", "rule", "measure_number"]):
-        rows = members[members["place"].isin(part["place"])]
+        rows = results.done_of(part)
         clients = results.clients_at(stage, rule)
         seen = Members(rows, results.source, results.metric, stage, rule, clients, results.settings)
         values = rows[["place", "run", "seed"]].assign(value=measures[number].of(seen))
         parts.append(values.assign(measure_number=number, stage=stage, rule=rule)[list(VALUES)])
-    return pd.concat(parts).dropna(subset="value").reset_index(drop=True)
+    return plain_texts(pd.concat(parts).dropna(subset="value").reset_index(drop=True))
 
 
 def values_of(results: Results, cells: pd.DataFrame, measure: Measure) -> pd.DataFrame:
@@ -158,24 +162,27 @@ def _with_evidence(results: Results, studies: Mapping[str, Study], readings: pd.
 
     What runs beside members reach, of the ``baseline`` and the ``control``, is read as the members are.
     """
-    done = results.runs[results.runs["state"] == "done"]
+    done = results.runs.loc[results.runs["state"] == "done", ["run", "family", "partition_hash"]]
     members = results.members[results.members["is_done"]]
     pools = {name: pool_of(study, results.runs) for name, study in studies.items()}
     readings = readings.join(members.groupby("place")["family"].first(), on="place")
     parts = [pd.DataFrame(columns=BESIDE)]
     with_values = readings[readings["n"] > 0]
-    for (stage, rule, kind, name), part in parts_of(with_values, ["stage", "rule", "metric", "study"]):
+    for (stage, rule, kind), same in parts_of(with_values, ["stage", "rule", "metric"]):
         is_accuracy = kind in (results.metric, ROC_AUC)
         clients = results.clients_at(stage, rule, kind if is_accuracy else results.metric)
-        by_run = accuracy_by_run(clients)[studies[name].average]
-        for beside in ("baseline", "control") if is_accuracy else ("baseline",):
-            numbers = members[beside].map(by_run).groupby(members["place"]).agg(["count", "mean", "std"])
-            names = [f"{beside}_n", f"{beside}_mean", f"{beside}_std"]
-            part = part.join(numbers.set_axis(names, axis=1), on="place")
-        if is_accuracy:
-            values = done.assign(value=done["run"].map(by_run)).dropna(subset="value")
-            part = with_spread(part, values, pools[name], results.settings)
-        parts.append(part.reindex(columns=BESIDE))
+        accuracies = accuracy_by_run(clients)
+        for name, part in parts_of(same, "study"):
+            by_run = accuracies[studies[name].average]
+            shown = members[members["place"].isin(part["place"])]
+            for beside in ("baseline", "control") if is_accuracy else ("baseline",):
+                names = {f"{beside}_n": "count", f"{beside}_mean": "mean", f"{beside}_std": "std"}
+                numbers = shown[beside].map(by_run).groupby(shown["place"]).agg(**names)
+                part = part.join(numbers, on="place")
+            if is_accuracy:
+                values = done.assign(value=done["run"].map(by_run)).dropna(subset="value")
+                part = with_spread(part, values, pools[name], results.settings)
+            parts.append(part.reindex(columns=BESIDE))
     readings = readings.join(pd.concat(parts[1:] or parts))
     is_empty = readings["n"].isna()
     reading = "stage " + readings["stage"] + " and rule " + readings["rule"]

@@ -11,6 +11,7 @@ import pandas as pd
 
 from bench.frames.stored_runs import WHERE, SettingsOf, UsualRuns, rows_of
 from bench.grids.grid import Line
+from bench.store.tables import plain_texts
 from bench.studies.experiment import Experiment, Place, PlannedCell, Plans
 from bench.studies.settings import Settings, difference_text
 from bench.studies.study import Study
@@ -61,7 +62,7 @@ def places_frame(
             }
             rows.append(place)
             settings.append(planned.settings)
-    return pd.DataFrame(rows).rename_axis("place").reset_index(), dict(enumerate(settings))
+    return plain_texts(pd.DataFrame(rows)).rename_axis("place").reset_index(), dict(enumerate(settings))
 
 
 def _found_places(

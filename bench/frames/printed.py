@@ -57,6 +57,7 @@ def asked_cells(
         if all(measure.is_extra for measure in known) or (study.name, experiment.name) not in tables:
             continue
         rows = []
+        places_here = list(rows_of(tables[study.name, experiment.name]))
         comparisons = enumerate(experiment.comparisons.items())
         for (number, (label, targets)), (position, measure) in product(comparisons, enumerate(known)):
             reading, kind = measure.reading or study.primary, measure.metric or measure.name
@@ -72,7 +73,7 @@ def asked_cells(
                 "rule": reading.rule,
             }
             bar = experiment.reduced or measure.not_comparable_reason
-            for place in rows_of(tables[study.name, experiment.name]):
+            for place in places_here:
                 # A line of one stage stands where that stage is asked for, and in place of the primary one.
                 stage = place.stage or reading.stage
                 if reading.stage not in (stage, study.primary.stage):

@@ -151,12 +151,12 @@ def scores_of(results: Results, cells: pd.DataFrame, average: str) -> pd.DataFra
 
     Runs whose partition is not known cannot be paired and are left out.
     """
-    done = results.members[results.members["is_done"] & (results.members["partition_hash"] != "")]
-    done = done[["place", "run", "seed", "partition_hash", "scenario"]]
+    done = results.members[["place", "run", "seed", "partition_hash", "scenario", "is_done"]]
+    done = done[done["place"].isin(cells["place"]) & done["is_done"] & (done["partition_hash"] != "")]
     parts = [pd.DataFrame(columns=["place", *COLUMNS, "run", "samples", "scenario"])]
     for (stage, rule), part in parts_of(cells, ["stage", "rule"]):
-        clients = results.clients_at(stage, rule)[["run", "client", "value", "samples"]]
-        parts.append(part[["place", "method"]].merge(done, on="place").merge(clients, on="run"))
+        runs, clients = part[["place", "method"]].merge(done, on="place"), results.clients_at(stage, rule)
+        parts.append(runs.merge(clients[clients["run"].isin(runs["run"])], on="run"))
     rows = pd.concat(parts[1:] or parts).rename(columns={"partition_hash": "partition"})
     samples = {name: parse(name).samples for name in rows["scenario"].unique()}
     rows = rows.assign(

@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bench.dataset import DATASETS
@@ -21,7 +22,7 @@ from bench.errors import RequestError
 from bench.grids import Filters, expand, load_grid, plan
 from bench.resolve import default_hyper
 from bench.spec import RunSpec
-from bench.store.tables import Tables
+from bench.store.tables import Tables, plain_texts
 from bench.studies.experiment import PlannedCell, usual_cell
 from bench.studies.settings import Settings, difference_text, settings_of
 from bench.studies.shipped import OWN
@@ -80,10 +81,8 @@ def runs_frame(
     if runs.empty:
         raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
     runs["origin"] = runs.get("origin", OWN)
-    # Of text as Python's strings rows are selected in a third of the time that Arrow's take.
-    runs = runs.astype(dict.fromkeys(runs.select_dtypes("str").columns, "object"))
-    runs = runs.sort_values([*WHERE, "method", "seed", "run"], ignore_index=True)
-    runs[["cell", "family"]], settings = _cells_and_settings(runs, usual)
+    runs = plain_texts(runs).sort_values([*WHERE, "method", "seed", "run"], ignore_index=True)
+    runs, settings = _with_cells(runs, usual)
     cell_settings = runs["cell"].map(settings)
     runs["newcomers"] = cell_settings.map(lambda one: any(key.startswith("newcomers.") for key in one))
     is_attacked = cell_settings.map(lambda one: any(key.startswith("attack.") for key in one))
@@ -106,26 +105,26 @@ def runs_frame(
     return runs, settings
 
 
-def _cells_and_settings(runs: pd.DataFrame, usual: UsualRuns) -> tuple[list[tuple[str, str]], SettingsOf]:
-    """Cell and family of every run, and the settings of every cell.
+def _with_cells(runs: pd.DataFrame, usual: UsualRuns) -> tuple[pd.DataFrame, SettingsOf]:
+    """The runs with their cell and family, and the settings of every cell.
 
     A run draws its own partition if it draws it by its own seed, in a column whose usual runs do so.
     """
     drawn_columns = {where[:3] for where, one in usual.items() if one.per_seed}
-    cells: list[tuple[str, str]] = []
-    families: dict[str, str] = {}
+    one_a_cell = rows_of(runs.drop_duplicates("cell"))  # the others differ in their seed alone
+    specs = {run.cell: RunSpec.model_validate_json(run.spec) for run in one_a_cell}
+    families = {cell: spec.cell_on_any_partition for cell, spec in specs.items()}
+    cells: list[str] = []
     settings: SettingsOf = {}
-    for run in rows_of(runs):
-        spec = RunSpec.model_validate_json(run.spec)
+    for run in rows_of(runs[[*WHERE, "cell", "seed"]]):
+        spec = specs[run.cell]
         has_column = (run.dataset, run.scenario, run.clients) in drawn_columns
         is_drawn = has_column and spec.protocol.partition_seed == run.seed
-        if run.cell not in families:
-            families[run.cell] = spec.cell_on_any_partition
         cell = families[run.cell] if is_drawn else run.cell
         if cell not in settings:
-            settings[cell] = settings_of(spec, is_drawn)
-        cells.append((cell, families[run.cell]))
-    return cells, settings
+            settings[cell] = settings_of(spec.with_seed(run.seed), is_drawn)
+        cells.append(cell)
+    return runs.assign(family=runs["cell"].map(families), cell=np.array(cells, object)), settings
 
 
 def _reference_settings(runs: pd.DataFrame, settings: SettingsOf, usual: UsualRuns) -> SettingsOf:

@@ -62,7 +62,7 @@ def with_runs(document: Document, results: Results) -> Document:
     """
     study = document.study
     places = document.cells[["place", "usual"]].drop_duplicates("place")
-    runs = places.merge(results.members[results.members["is_done"]], on="place")
+    runs = places.merge(results.done_of(places), on="place")
     if runs.empty:
         return replace(document, caption=(*document.caption, "Nothing of this table has been run yet."))
     settings = runs["place"].map(results.settings)

@@ -51,8 +51,7 @@ def answered(study: Study, results: Results, cells: pd.DataFrame, claims: Sequen
     """
     board = cells[(cells["study"] == study.name) & (cells["comparison_number"] == 0)]
     board = board.merge(results.places[["place", "column_number", "inner"]], on="place")
-    members = results.members[results.members["place"].isin(board["place"])]
-    board = board.assign(done=board["place"].map(members.groupby("place")["is_done"].sum()))
+    board = board.assign(done=board["place"].map(results.done_of(board)["place"].value_counts()))
     tables = {str(name): lines for name, lines in board.groupby("document")}
     rows = []
     for number, claim in enumerate(claims):
@@ -90,7 +89,8 @@ def _places(study: Study, results: Results, claim: Claim, table: pd.DataFrame) -
     cells = cells[is_measure if is_measure.any() else cells["position"] == 0]
     cells = cells.assign(line_number=cells["line"].map(order.index))
     cells = cells.sort_values(["column_number", "line_number", "inner"])
-    values = cells[VALUE].merge(results.values, on=VALUE)
+    values = results.values[results.values["place"].isin(cells["place"])]
+    values = cells[VALUE].merge(values, on=VALUE)
     if not is_shown:
         values = values_of(results, cells, claim.measure)
     # A place counts where every run with numbers has a value.
@@ -160,7 +160,7 @@ def _differences(claim: Claim, first: Numbers, second: Numbers, is_by_client: bo
         return {seed: _less(claim, first[seed], second.get(seed, nan)) for seed in seeds}, False
     rows = [("first", *unit, value) for unit, value in first.items()]
     rows += [("second", *unit, value) for unit, value in second.items()]
-    scores = pd.DataFrame(rows, columns=["method", *CLIENT, "value"])
+    scores = pd.DataFrame(rows, columns=["method", *CLIENT, "value"], dtype=object)
     ((_, differences, _, runs),) = paired(scores, ["first", "second"])
     return dict(enumerate(differences.tolist())), runs < LEAST_RUNS_IN_COMMON
 

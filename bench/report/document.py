@@ -141,8 +141,12 @@ class Table:
     @property
     def rows(self) -> list[tuple[str, list[Value]]]:
         """The values by label; an empty one where a row has no place in a column."""
-        rows = self.body.astype(object).where(self.body.notna(), None).itertuples(name=None)
-        return [(str(label), [value or Value("") for value in values]) for label, *values in rows]
+        empty = Value("")
+        rows = zip(self.body.index, self.body.to_numpy(object), strict=True)
+        return [
+            (str(label), [value if isinstance(value, Value) else empty for value in values])
+            for label, values in rows
+        ]
 
     def by_group(self, width: int = 1000) -> list[Table]:
         """A table for each heading, a wide one in equal parts of at most ``width`` columns; each without the

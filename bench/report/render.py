@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-import pandas as pd
-
 from bench.figures.panels import Figure
 from bench.report.document import MARKS, Document, Table
 
@@ -78,17 +76,18 @@ def _caption(document: Document) -> tuple[str, ...]:
 
 
 def latex_table(table: Table, caption: str, label: str) -> str:
-    """A table by pandas; best bold, second best underlined."""
-    columns = [tuple(map(escape_latex, head)) for head in (("", table.stub), *table.body.columns)]
+    """A table for ``booktabs``; best bold, second best underlined."""
+    heads = [[escape_latex(name) for name in (table.stub, *table.columns)]]
+    if table.groups[0][0]:
+        spans = [(escape_latex(heading), span) for heading, span in table.groups]
+        wide = [rf"\multicolumn{{{span}}}{{c}}{{{text}}}" if span > 1 else text for text, span in spans]
+        heads.insert(0, ["", *wide])
     lines = _lines(table, escape_latex, r"\textbf{{{}}}", r"\underline{{{}}}")
-    body = pd.DataFrame(lines, columns=pd.MultiIndex.from_tuples(columns))
-    return (body if table.groups[0][0] else body.droplevel(0, axis=1)).to_latex(
-        index=False,
-        escape=False,
-        caption=escape_latex(caption),
-        label=label,
-        column_format="l" + "r" * table.body.shape[1],
-        multicolumn_format="c",
+    head, body = ("".join(" & ".join(line) + " \\\\\n" for line in part) for part in (heads, lines))
+    return (
+        f"\\begin{{table}}\n\\caption{{{escape_latex(caption)}}}\n\\label{{{label}}}\n"
+        f"\\begin{{tabular}}{{l{'r' * len(table.columns)}}}\n\\toprule\n{head}\\midrule\n{body}\\bottomrule\n"
+        "\\end{tabular}\n\\end{table}\n"
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import pandas as pd
 
 from bench.errors import unknown
 from bench.figures import charts
 from bench.figures.drawing import Drawings
-from bench.frames.graded_cells import Results, collect
+from bench.figures.panels import Figure
+from bench.frames.graded_cells import DocumentCells, Results, collect
 from bench.frames.ranking import rank
 from bench.frames.stored_runs import UsualRuns
 from bench.metric_names import ACCURACY, TITLES
@@ -21,6 +24,8 @@ from bench.report.tables import document_of
 from bench.store.tables import Tables
 from bench.studies.experiment import Plans
 from bench.studies.study import Study
+
+DrawnTable = tuple[DocumentCells, tuple[Figure, ...]]
 
 
 def compose(
@@ -51,7 +56,9 @@ def compose(
     if has_runs.any() and not request.studies:
         cells = cells[has_runs]
     shown_studies = [study for study in chosen if (cells["study"] == study.name).any()]
-    parts = [_part(study, request, cells, results, drawings) for study in shown_studies]
+    # Drawings are begun before anything else: what follows takes long enough to draw them.
+    tables = [list(_tables(study, request, cells, results, drawings)) for study in shown_studies]
+    parts = [_part(*each, request, cells, results) for each in zip(shown_studies, tables, strict=True)]
     # What was measured most comes first: a reader's first screen is not of a study that has just begun.
     return sorted((part for part in parts if part.documents), key=_measured_share, reverse=True)
 
@@ -61,30 +68,35 @@ def _measured_share(part: Part) -> float:
     return float(part.counts[MEASURED].to_numpy().sum() / max(1, part.counts.to_numpy().sum()))
 
 
-def _part(
+def _tables(
     study: Study, request: Request, cells: pd.DataFrame, results: Results, drawings: Drawings | None
-) -> Part:
-    """A study's documents: of its tables among the ``cells`` selected, then statistics over all of these, run
-    or not.
-
-    No statistics where no methods are compared; by another metric than accuracy tables and the ranking alone,
-    as nothing is published or claimed of it.
-    """
+) -> Iterator[DrawnTable]:
+    """A study's tables among the ``cells`` selected, and their figures, whose drawings are begun."""
     cells = cells[cells["study"] == study.name]
-    by_accuracy, is_whole, is_compared = results.metric == ACCURACY, not request.filters, False
-    documents: list[Document | None] = []
     for experiment in study.experiments:
         table = document_cells(study, experiment, cells, results)
         is_run = table.cells["is_run_column"].any() and not request.only_main
         if table.cells.empty or not (experiment.main or is_run):
             continue
-        # Drawings are begun before anything else: what follows takes long enough to draw many.
-        figures = tuple(charts.figures(table)) if by_accuracy else ()
-        if drawings:
-            for figure in figures:
-                drawings.begin(figure)
-        documents.append(document_of(table, figures))
-        is_compared |= experiment.competes
+        is_drawn = results.metric == ACCURACY
+        figures = tuple(charts.figures(table)) if is_drawn else ()
+        for figure in figures if drawings else ():
+            drawings.begin(figure)
+        yield table, figures
+
+
+def _part(
+    study: Study, tables: Sequence[DrawnTable], request: Request, cells: pd.DataFrame, results: Results
+) -> Part:
+    """A study's documents: of its tables, then statistics over all of the ``cells`` selected, run or not.
+
+    No statistics where no methods are compared; by another metric than accuracy tables and the ranking alone,
+    as nothing is published or claimed of it.
+    """
+    cells = cells[cells["study"] == study.name]
+    by_accuracy, is_whole = results.metric == ACCURACY, not request.filters
+    is_compared = any(table.experiment.competes for table, _ in tables)
+    documents: list[Document | None] = [document_of(*table) for table in tables]
     ranks = rank(study, results, cells) if is_compared else None
     judged = judged_once(study, cells)
     counts = verdict_counts(study, judged, is_whole)

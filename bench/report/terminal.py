@@ -69,10 +69,10 @@ def rich_table(table: Table) -> RichTable:
     rendered = RichTable(title=escape(title), title_justify="left", title_style="bold", padding=(0, 1))
     rendered.add_column(table.stub, overflow="fold")
     for column in table.columns:
-        rendered.add_column(escape(column), justify="right", overflow="fold")
+        rendered.add_column(Text(column), justify="right", overflow="fold")
     for label, values in table.rows:
         style = "dim" if label in table.references else None
-        rendered.add_row(escape(label), *map(_styled, values), style=style)
+        rendered.add_row(Text(label), *map(_styled, values), style=style)
     return rendered
 
 

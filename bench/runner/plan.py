@@ -17,7 +17,7 @@ from bench.runner import fingerprint
 from bench.runner.policy import Level
 from bench.sources import Sources
 from bench.spec import RunSpec, run_name
-from bench.store.store import Stored
+from bench.store.tables import Stored
 
 Kind = tuple[str, str, int, str]
 """Data set, scenario, clients and method: runs of one kind take alike."""

@@ -50,20 +50,20 @@ def write(report: list[Part], out: Path, drawings: Drawings, stamp: str = "") ->
         for document in documents:
             _write_files(document, new_folder / document.folder)
             stems |= {figure: new_folder / document.stem(figure) for figure in document.figures}
-        drawings.save(stems)
         cells = pd.concat([document.cells for document in documents if not document.is_statistic])
         write_csv(new_folder / "cells.csv", cells.loc[cells["primary"], WRITTEN])
         links = {"cells.csv": "All cells as CSV"}
         pages = Pages(new_folder, site="report", links=links, files=list(links), wordy=_wordy)
         pages.write(folder.INDEX, "report.html.j2", sections=report, legend=LEGEND)
+        brief = terminal.text_of(terminal.brief(report), colours=True)
+        texts = [brief, terminal.remarks(report), terminal.beside(report)]
+        drawings.save(stems)  # which waits for them
         for part in report:
             for document in part.documents:
                 kinds = [list(figures) for _, figures in groupby(document.figures, lambda one: one.caption)]
                 images = {figure: _image(stems[figure]) for figure in document.figures}
                 address, names = f"{document.folder}/{folder.INDEX}", {"kinds": kinds, "images": images}
                 pages.write(address, "document.html.j2", part=part, document=document, **names)
-        brief = terminal.text_of(terminal.brief(report), colours=True)
-        texts = [brief, terminal.remarks(report), terminal.beside(report)]
         folder.seal(new_folder, stamp, texts)
     return texts
 

@@ -76,7 +76,8 @@ def paired(
     weighted average over clients, then the mean over the seeds of that partition.
     """
     method = rows["method"].map(list(methods).index).to_numpy(np.intp)
-    run, runs = pd.factorize(pd.MultiIndex.from_frame(rows[["partition", "seed"]]))
+    partition, hashes = pd.factorize(rows["partition"], sort=True)
+    run, runs = pd.factorize(partition + len(hashes) * pd.factorize(rows["seed"])[0])
     client, clients = pd.factorize(rows["client"], sort=True)
     parts = np.zeros(len(clients), np.int64)
     parts[client] = rows["part"]
@@ -84,7 +85,7 @@ def paired(
     values[method, run, client] = rows["value"]
     weights = np.zeros(values.shape[1:])
     weights[run, client] = rows["weight"]
-    partitions, hashes = pd.factorize(runs.get_level_values(0), sort=True)
+    partitions = runs % len(hashes)
     unit = "partition" if len(hashes) > 1 else "part" if len(np.unique(parts)) < len(parts) else "client"
 
     for (first, first_values), (second, second_values) in combinations(zip(methods, values, strict=True), 2):

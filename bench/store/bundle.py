@@ -19,9 +19,7 @@ from bench.errors import RequestError, first_problem
 from bench.replacement import replacing_folder
 from bench.spec import canonical_json, cell_of, sha256
 from bench.store.bundle_check import CURVE_SPLIT, MANIFEST, SCHEMAS, check_rows, refuse
-from bench.store.models import AXES
-from bench.store.store import RUN_VALUES, Stored
-from bench.store.tables import Tables, filter_runs
+from bench.store.tables import AXES, Stored, Tables, filter_runs
 
 FILES = {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS)}
 
@@ -81,41 +79,41 @@ class Bundle(Tables):
             tables = {table: self._rows(table) for table in SCHEMAS}
             check_rows(folder, {**tables, "environments": environments, "partitions": partitions})
         environments.insert(0, "id", range(1, len(environments) + 1))
-        runs = self._rows("runs")
-        runs = runs.assign(
-            id=np.arange(1, len(runs) + 1),
-            cell=runs["spec"].map(cell_of).astype("str"),
-            traceback="",
-            bundle="",
-            bundle_state="",
-            bundle_sampled=False,
-            environment_id=runs["environment"].map(environments.set_index("hash")["id"]).astype(np.int64),
-        )[list(RUN_VALUES)]
+        runs = self._rows("runs")  # the columns come in the order of the database's
+        numbers = runs["environment"].map(environments.set_index("hash")["id"]).astype(np.int64)
+        runs = runs.assign(environment=numbers).rename(columns={"environment": "environment_id"})
+        runs.insert(0, "id", np.arange(1, len(runs) + 1))
+        runs.insert(3, "cell", runs["spec"].map(cell_of).astype("str"))
+        runs.insert(12, "traceback", "")
+        runs = runs.assign(bundle="", bundle_state="", bundle_sampled=False)
         self._tables = {"runs": runs, "environments": environments, "partitions": partitions}
 
     def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
         """As ``Tables.table``; values are bit by bit those of the database."""
         if name not in self._tables:
-            self._tables[name] = _from_file(name, self._rows(name))
+            self._tables[name] = _from_file(name, self._rows(name, TEXTS if name == "client_results" else ()))
         rows = filter_runs(self._tables[name], filters)
         if name != "client_results":
             return rows
-        rows = rows.sort_values(["run_id", "client", *TEXTS], ignore_index=True)
-        return rows.astype(dict.fromkeys(TEXTS, "str"))
+        codes = [rows[name].cat.codes for name in reversed(TEXTS)]  # of sorted categories
+        rows = rows.iloc[np.lexsort([*codes, rows["client"], rows["run_id"]])].reset_index(drop=True)
+        # Much faster than ``astype``, which makes every text anew.
+        return rows.assign(**{name: rows[name].cat.categories[rows[name].cat.codes] for name in TEXTS})
 
-    def _rows(self, name: str) -> pd.DataFrame:
-        """The rows of a file; whole numbers are int64, as those of a database."""
+    def _rows(self, name: str, categories: Sequence[str] = ()) -> pd.DataFrame:
+        """The rows of a file, some texts as ``categories``; whole numbers are int64, as in a database."""
         file = f"{name}.parquet"
         data = (self.folder / file).read_bytes()
         if sha256(data) != self._files[file].get("sha256"):
             refuse(self.folder, file, f"damaged: its SHA-256 is not that of {MANIFEST}")
-        columns = [
-            field.with_type(pa.int64()) if pa.types.is_integer(field.type) else field
-            for field in SCHEMAS[name]
-        ]
+        columns = []
+        for field in SCHEMAS[name]:
+            kind = pa.int64() if pa.types.is_integer(field.type) else field.type
+            is_category = field.name in categories
+            columns.append(field.with_type(pa.dictionary(pa.int32(), kind) if is_category else kind))
         try:
-            table = pq.ParquetFile(pa.BufferReader(data)).read().cast(pa.schema(columns))
-            return pd.DataFrame(table.to_pandas())
+            parquet = pq.ParquetFile(pa.BufferReader(data), read_dictionary=list(categories))
+            return pd.DataFrame(parquet.read().cast(pa.schema(columns)).to_pandas())
         except (pa.ArrowException, OSError, ValueError) as error:
             refuse(self.folder, file, f"no Parquet file with the columns of the format: {error}")
 
@@ -155,8 +153,9 @@ def _from_file(name: str, rows: pd.DataFrame) -> pd.DataFrame:
     if name == "client_results":
         shares = rows["correct"] / rows["samples"]
         rows["value"] = shares.where(rows["correct"].notna(), rows["value"]).astype(np.float64)
-        order = ["run_id", "client", *TEXTS, "value", "samples"]
-        return rows[order].astype(dict.fromkeys(TEXTS, "category"))
+        for text in TEXTS:
+            rows[text] = rows[text].cat.set_categories(sorted(rows[text].cat.categories))
+        return rows[["run_id", "client", *TEXTS, "value", "samples"]]
     if name == "curves":  # client by client: the counts of one client change little from row to row
         counts = zip(rows.pop("correct"), rows["clients"], strict=True)
         rows["counts"] = [each.reshape(clients, -1).T.astype(np.int32) for each, clients in counts]

@@ -7,17 +7,11 @@ alone. A run with a ``bundle_id`` was made by somebody else and imported.
 
 from __future__ import annotations
 
-import io
-import zlib
 from datetime import datetime
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import BigInteger, Column, Double, ForeignKey, Integer, LargeBinary, MetaData, String, Table
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-
-from bench.spec import RunSpec
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_name)s",
@@ -159,41 +153,3 @@ _table_of_runs("confusions", "stage rule", "clients classes data")
 
 _table_of_runs("artefacts", "name", "data")
 """An array that a run keeps beside its numbers, such as a collaboration matrix (NPY bytes)."""
-
-
-def spec_columns(spec: RunSpec) -> dict[str, Any]:
-    """The columns of ``runs`` that follow from the spec."""
-    return {
-        "spec_hash": spec.hash,
-        "spec": spec.canonical(),
-        "cell": spec.cell,
-        "rounds": spec.protocol.rounds,
-        **{name: getattr(spec, name) for name in ("dataset", "scenario", "clients", "method", "seed")},
-    }
-
-
-AXES = {"curves": ("rows", "clients"), "confusions": ("clients", "classes", "classes")}
-"""Tables with an array of counts in the column ``data``, and the columns that say its shape."""
-
-
-def pack_counts(counts: NDArray[np.int32]) -> bytes:
-    """The bytes of an array of counts, row by row."""
-    return zlib.compress(np.ascontiguousarray(counts, dtype="<i4").tobytes(), 6)
-
-
-def unpack_counts(data: bytes, shape: tuple[int, ...]) -> NDArray[np.int32]:
-    """The array that ``pack_counts`` wrote."""
-    return np.frombuffer(zlib.decompress(data), dtype="<i4").reshape(shape).astype(np.int32)
-
-
-def pack_array(array: NDArray[Any]) -> bytes:
-    """NPY bytes of an array of numbers."""
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
-
-
-def unpack_array(data: bytes) -> NDArray[Any]:
-    """The array that ``pack_array`` wrote."""
-    array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
-    return array

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,19 +23,17 @@ from bench.selection import RULES
 from bench.spec import FederationKey, RunSpec, canonical_json, run_name, sha256
 from bench.store import migrate
 from bench.store.connect import Database, writing
-from bench.store.models import (
+from bench.store.models import Base, Environment, ImportedBundle, Partition, Run
+from bench.store.tables import (
     AXES,
-    Base,
-    Environment,
-    ImportedBundle,
-    Partition,
-    Run,
+    Stored,
+    Tables,
     pack_array,
     pack_counts,
     spec_columns,
     unpack_counts,
+    wanted_values,
 )
-from bench.store.tables import Tables, wanted_values
 
 COLUMNS = Run.__table__.columns
 
@@ -53,22 +51,6 @@ CLOCKS = {
     "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
     "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
 }
-
-
-class Stored(NamedTuple):
-    """What a sweep needs to know of a stored run."""
-
-    spec_hash: str
-    id: int
-    state: str
-    reason: str
-    method_numerics: int
-    engine_numerics: int
-    source_hash: str
-    started: datetime
-    spec: str
-    seconds_total: float
-    device: str
 
 
 def now() -> datetime:
@@ -132,10 +114,6 @@ class Store(Tables):
         """What is stored of the runs that match the filters, by spec hash."""
         rows = self.runs(**filters)[list(Stored._fields)]
         return {row[0]: Stored(*row) for row in rows.itertuples(index=False, name=None)}
-
-    def stored(self, spec_hash: str) -> Stored | None:
-        """What is stored of one spec; None where nothing is."""
-        return self.states(spec_hash=spec_hash).get(spec_hash)
 
     def refuse_other_clients(self, hashes: Mapping[FederationKey, str], redone: Collection[str]) -> None:
         """Refuse a database with one's own settled runs on other clients than those of ``hashes``: a report

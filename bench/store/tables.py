@@ -15,16 +15,35 @@ partitions       hash, dataset, scenario, clients, provenance (JSON)
 
 from __future__ import annotations
 
+import io
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from bench.errors import unknown
-from bench.store.models import unpack_array
+from bench.spec import RunSpec
+
+
+class Stored(NamedTuple):
+    """What a sweep needs to know of a stored run."""
+
+    spec_hash: str
+    id: int
+    state: str
+    reason: str
+    method_numerics: int
+    engine_numerics: int
+    source_hash: str
+    started: datetime
+    spec: str
+    seconds_total: float
+    device: str
 
 
 class Tables(ABC):
@@ -81,3 +100,46 @@ def filter_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
         is_wanted = runs[name] == values[0] if len(values) == 1 else runs[name].isin(values)
         keep &= is_wanted.to_numpy(bool)
     return runs[keep].reset_index(drop=True)
+
+
+def plain_texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with texts as Python's strings, of which rows are selected three times as fast as Arrow's."""
+    return frame.astype(dict.fromkeys(frame.select_dtypes("str").columns, "object"))
+
+
+def spec_columns(spec: RunSpec) -> dict[str, Any]:
+    """The columns of ``runs`` that follow from the spec."""
+    return {
+        "spec_hash": spec.hash,
+        "spec": spec.canonical(),
+        "cell": spec.cell,
+        "rounds": spec.protocol.rounds,
+        **{name: getattr(spec, name) for name in ("dataset", "scenario", "clients", "method", "seed")},
+    }
+
+
+AXES = {"curves": ("rows", "clients"), "confusions": ("clients", "classes", "classes")}
+"""Tables with an array of counts in the column ``data``, and the columns that say its shape."""
+
+
+def pack_counts(counts: NDArray[np.int32]) -> bytes:
+    """The bytes of an array of counts, row by row."""
+    return zlib.compress(np.ascontiguousarray(counts, dtype="<i4").tobytes(), 6)
+
+
+def unpack_counts(data: bytes, shape: tuple[int, ...]) -> NDArray[np.int32]:
+    """The array that ``pack_counts`` wrote."""
+    return np.frombuffer(zlib.decompress(data), dtype="<i4").reshape(shape).astype(np.int32)
+
+
+def pack_array(array: NDArray[Any]) -> bytes:
+    """NPY bytes of an array of numbers."""
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def unpack_array(data: bytes) -> NDArray[Any]:
+    """The array that ``pack_array`` wrote."""
+    array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
+    return array

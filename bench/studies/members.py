@@ -5,7 +5,7 @@ A member is a run in a cell: a run that several tables show is a member of each.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,6 @@ from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC, TITLES, Metric
 from bench.metrics import OF_COUNTS
 from bench.store.tables import Tables
-from bench.studies.settings import Settings
 
 CLIENTS = ["run", "client", "stage", "split", "rule", "value", "samples"]
 """Columns of ``client_rows``."""
@@ -99,7 +98,7 @@ class Members:
 
     ``rows`` has a row a member, its index: the columns of the runs frame, ``place`` (the cell's number),
     ``point`` (the label of its point), ``baseline`` (the run of Local with the same seed and clients).
-    ``test`` are the rows of clients of all runs, at ``stage`` and by ``rule``, on the test split.
+    ``test`` has run, client, value and samples of all runs on the test split, at ``stage`` and by ``rule``.
     ``settings`` are those of each place.
     """
 
@@ -109,7 +108,7 @@ class Members:
     stage: str
     rule: str
     test: pd.DataFrame
-    settings: dict[int, Settings]
+    settings: dict[int, Mapping[str, Any]]
 
     @cached_property
     def clients(self) -> pd.DataFrame:
@@ -124,7 +123,7 @@ class Members:
 
     def _clients_of(self, column: str) -> pd.DataFrame:
         runs = self.rows[column].dropna().rename("run").rename_axis("member").reset_index()
-        return runs.merge(self.test[["run", "client", "value", "samples"]], on="run")
+        return runs.merge(self.test[self.test["run"].isin(runs["run"])], on="run")
 
     def accuracy(
         self, split: str = "test", metric: Metric | None = None, of: str = "run"

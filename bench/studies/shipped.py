@@ -11,10 +11,8 @@ import pandas as pd
 
 from bench import paths
 from bench.errors import RequestError
-from bench.store import open_store
 from bench.store.bundle import SHIPPED, trusted_bundles
-from bench.store.connect import Database
-from bench.store.tables import Tables, filter_runs
+from bench.store.tables import Tables, filter_runs, plain_texts
 
 OWN = ""
 """``origin`` of the runs of the user's own database."""
@@ -43,11 +41,9 @@ class SeveralTables(Tables):
         hashes = hash_of.loc[pd.MultiIndex.from_frame(runs[["place", "environment_id"]])]
         environment_ids = hashes.map(environments.set_index("hash")["id"]).to_numpy()
         runs = runs.drop(columns="place").assign(id=ids, environment_id=environment_ids)
-        # Reports take many small parts of this frame: of plain objects that takes a third of the time.
-        texts: list[str] = runs.select_dtypes("string").columns.tolist()
         partitions = pd.concat([source.table("partitions") for source in sources])
         self._tables: dict[str, pd.DataFrame] = {
-            "runs": runs.astype(dict.fromkeys(texts, object)).reset_index(drop=True),
+            "runs": runs.reset_index(drop=True),
             "environments": environments,
             "partitions": partitions.drop_duplicates("hash", ignore_index=True),
         }
@@ -79,7 +75,7 @@ def merged(own_source: Tables | None, bundles: Sequence[tuple[str, Tables]]) -> 
     """
     parts = [*bundles] if own_source is None else [(OWN, own_source), *bundles]
     frames = [source.runs().assign(origin=name, place=place) for place, (name, source) in enumerate(parts)]
-    runs = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
+    runs = plain_texts(pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True))
     return SeveralTables([source for _, source in parts], runs[_is_shown(runs)])
 
 
@@ -119,11 +115,21 @@ def opened_results(
         raise RequestError("--shipped shows what comes with the suite alone: leave --own and --db away")
     named = [] if own else [(bundle.name, bundle) for bundle in trusted_bundles(folder)]
     address = url or paths.default_database()
-    database = Database(address)
-    if named and (shipped or (url is None and database.empty())):
+    if named and (shipped or (url is None and _is_missing(address))):
         yield merged(None, named)
         return
-    with open_store(url or paths.default_database(), create=False) as store:
+    from bench.store import open_store
+
+    with open_store(address, create=False) as store:
         if not store.runs(state="searched").empty:
-            raise RequestError(f"{database.name} is a database of searches, which read no test item")
+            raise RequestError(f"{store.name} is a database of searches, which read no test item")
         yield merged(store, named)
+
+
+def _is_missing(url: str) -> bool:
+    """Whether there is no database yet, or an empty one. Bundles are read without importing SQLAlchemy."""
+    if not Path(url.removeprefix("sqlite:///")).exists():
+        return True
+    from bench.store.connect import Database
+
+    return Database(url).empty()

@@ -23,7 +23,8 @@ from bench.metric_names import ACCURACY
 from bench.runner.plan import Step
 from bench.spec import RunSpec
 from bench.store import Store, open_store
-from bench.store.store import Stored, stored_runs
+from bench.store.store import stored_runs
+from bench.store.tables import Stored
 from bench.tune.record import Record, State, Trial, record, winner_of, write
 from bench.tune.trial import CLIENT_EPOCHS
 from bench.tune.tuning import STAGE, Tuning, numerics

@@ -19,7 +19,7 @@ from bench.runner import fingerprint
 from bench.runner.plan import Step, to_run
 from bench.runner.run import Outcome, Sweep
 from bench.spec import RunSpec
-from bench.store.store import Stored
+from bench.store.tables import Stored
 from bench.studies.study import Study
 
 from .conftest import Bench

@@ -13,7 +13,7 @@ from bench.resolve import resolve
 from bench.runner import fingerprint
 from bench.runner.workers import LocalPool
 from bench.store import open_store
-from bench.store.store import Stored
+from bench.store.tables import Stored
 
 
 def no_citeseer(*key: Any, roots: tuple[Path, ...]) -> Any:
