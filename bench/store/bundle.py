@@ -98,7 +98,7 @@ class Bundle(Tables):
         codes = [rows[name].cat.codes for name in reversed(TEXTS)]  # of sorted categories
         rows = rows.iloc[np.lexsort([*codes, rows["client"], rows["run_id"]])].reset_index(drop=True)
         # Much faster than ``astype``, which makes every text anew.
-        return rows.assign(**{name: rows[name].cat.categories[rows[name].cat.codes] for name in TEXTS})
+        return rows.assign(**{name: rows[name].cat.categories[rows[name].cat.codes.array] for name in TEXTS})
 
     def _rows(self, name: str, categories: Sequence[str] = ()) -> pd.DataFrame:
         """The rows of a file, some texts as ``categories``; whole numbers are int64, as in a database."""
