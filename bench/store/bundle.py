@@ -96,10 +96,10 @@ class Bundle(Tables):
         if name != "client_results":
             return rows
         codes = [rows[text].cat.codes.to_numpy() for text in TEXTS]  # of sorted categories
-        order = np.lexsort([*codes[::-1], rows["client"], rows["run_id"]])
+        keys = [*codes[::-1], rows["client"].to_numpy(), rows["run_id"].to_numpy()]
         # Much faster than ``astype``, which makes every text anew.
         texts = {text: rows[text].cat.categories[code] for text, code in zip(TEXTS, codes, strict=True)}
-        return rows.assign(**texts).iloc[order].reset_index(drop=True)
+        return rows.assign(**texts).iloc[np.lexsort(keys)].reset_index(drop=True)
 
     def _rows(self, name: str, categories: Sequence[str] = ()) -> pd.DataFrame:
         """The rows of a file, some texts as ``categories``; whole numbers are int64, as in a database."""
