@@ -176,9 +176,9 @@ def _with_evidence(results: Results, studies: Mapping[str, Study], readings: pd.
             by_run = accuracies[studies[name].average]
             shown = members[members["place"].isin(part["place"])]
             for beside in ("baseline", "control") if is_accuracy else ("baseline",):
-                names = {f"{beside}_n": "count", f"{beside}_mean": "mean", f"{beside}_std": "std"}
-                numbers = shown[beside].map(by_run).groupby(shown["place"]).agg(**names)
-                part = part.join(numbers, on="place")
+                numbers = shown[beside].map(by_run).groupby(shown["place"]).agg(["count", "mean", "std"])
+                names = [f"{beside}_n", f"{beside}_mean", f"{beside}_std"]
+                part = part.join(numbers.set_axis(names, axis=1), on="place")
             if is_accuracy:
                 values = done.assign(value=done["run"].map(by_run)).dropna(subset="value")
                 part = with_spread(part, values, pools[name], results.settings)

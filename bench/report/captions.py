@@ -62,15 +62,17 @@ def with_runs(document: Document, results: Results) -> Document:
     """
     study = document.study
     places = document.cells[["place", "usual"]].drop_duplicates("place")
+    settings = places["place"].map(results.settings)
+    places = places.assign(
+        protocol=settings.map(protocol_text),
+        split=settings.map(lambda each: tuple(each.get("protocol.split", ()))),
+        draw=settings.map(lambda each: each.get(PARTITION_SEED)),
+    )
     runs = places.merge(results.done_of(places), on="place")
     if runs.empty:
         return replace(document, caption=(*document.caption, "Nothing of this table has been run yet."))
-    settings = runs["place"].map(results.settings)
-    draws = settings.map(lambda each: each.get(PARTITION_SEED))
     runs = runs.assign(
-        protocol=settings.map(protocol_text),
-        split=settings.map(lambda each: tuple(each.get("protocol.split", ()))),
-        draw=draws.mask(draws == PER_SEED, runs["seed"]).astype(str),
+        draw=runs["draw"].mask(runs["draw"] == PER_SEED, runs["seed"]).astype(str),
         title=runs["method"].map(study.title_of),
         data_title=runs["dataset"].map(study.title_of),
     )

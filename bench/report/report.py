@@ -80,8 +80,9 @@ def _tables(
             continue
         is_drawn = results.metric == ACCURACY
         figures = tuple(charts.figures(table)) if is_drawn else ()
-        for figure in figures if drawings else ():
-            drawings.begin(figure)
+        if drawings:
+            for figure in figures:
+                drawings.begin(figure)
         yield table, figures
 
 

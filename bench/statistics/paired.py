@@ -161,9 +161,7 @@ def with_verdicts(tests: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_one(method: str, tests: pd.DataFrame) -> pd.DataFrame:
-    """The tests of one method, itself first, with Holm's correction over these alone: how two of the others
-    compare is not asked.
-    """
+    """The tests of one method, itself first, with Holm's correction over these alone."""
     as_second = tests[tests["second"] == method]
     turned = as_second.assign(
         first=as_second["second"],

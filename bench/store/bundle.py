@@ -95,10 +95,11 @@ class Bundle(Tables):
         rows = filter_runs(self._tables[name], filters)
         if name != "client_results":
             return rows
-        codes = [rows[name].cat.codes for name in reversed(TEXTS)]  # of sorted categories
-        rows = rows.iloc[np.lexsort([*codes, rows["client"], rows["run_id"]])].reset_index(drop=True)
+        codes = [rows[text].cat.codes.to_numpy() for text in TEXTS]  # of sorted categories
+        keys = [*codes[::-1], rows["client"].to_numpy(), rows["run_id"].to_numpy()]
         # Much faster than ``astype``, which makes every text anew.
-        return rows.assign(**{name: rows[name].cat.categories[rows[name].cat.codes] for name in TEXTS})
+        texts = {text: rows[text].cat.categories[code] for text, code in zip(TEXTS, codes, strict=True)}
+        return rows.assign(**texts).iloc[np.lexsort(keys)].reset_index(drop=True)
 
     def _rows(self, name: str, categories: Sequence[str] = ()) -> pd.DataFrame:
         """The rows of a file, some texts as ``categories``; whole numbers are int64, as in a database."""
