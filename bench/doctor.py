@@ -15,8 +15,7 @@ from bench.errors import RequestError
 from bench.federation.scenario import SCENARIOS
 from bench.registry import Kind
 from bench.sources import Sources
-from bench.store import migrate
-from bench.store.connect import Database
+from bench.store.connect import HEAD, Database, opened
 
 
 def software() -> Iterator[str]:
@@ -48,8 +47,8 @@ def database() -> Iterator[str]:
     if found.empty():
         yield "none yet: the first sweep makes it"
     else:
-        migrate.opened(found, create=False).dispose()
-        yield f"{found.name}, schema {migrate.HEAD}"
+        opened(found, create=False).dispose()
+        yield f"{found.name}, schema {HEAD}"
 
 
 def plugins() -> Iterator[str]:

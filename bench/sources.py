@@ -19,7 +19,7 @@ from filelock import FileLock
 
 from bench import paths
 from bench.errors import NoDataError, RequestError
-from bench.replacement import replacing_file
+from bench.paths import replacing_file
 
 WAIT = 8.0
 """Seconds for which a host may send nothing."""

@@ -49,11 +49,10 @@ def import_bundle(bundle: Path, /, *, db: options.Database = None) -> None:
     Args:
         bundle: The bundle's folder (docs/results-format.md).
     """
-    from bench.store import bundle_import
-    from bench.store.bundle import Bundle
+    from bench.store import bundle as bundles
 
-    source = Bundle(bundle)
-    counts = bundle_import.import_bundle(db or paths.default_database(), source)
+    source = bundles.Bundle(bundle)
+    counts = bundles.import_bundle(db or paths.default_database(), source)
     text = "{added:,} runs added, {replaced:,} in place of failed ones, {skipped:,} skipped"
     print(f"{source.name}: {text.format(**counts)}: stored already")
 
@@ -143,7 +142,7 @@ def verify(
 def _mark(url: str, source: Bundle, checks: pd.DataFrame) -> str | None:
     """Let a database say of an imported bundle what came of its runs; returned is the bundle's state."""
     from bench.store import open_store
-    from bench.store.bundle_import import mark
+    from bench.store.bundle import mark
 
     findings = {}
     for check in checks.to_dict("records"):
@@ -160,9 +159,9 @@ database = App(name="db", help="Bring the result database's schema up to date.")
 @database.command
 def upgrade(*, db: options.Database = None) -> None:
     """Bring an existing database to this version's schema."""
-    from bench.store import connect, migrate
+    from bench.store import connect
 
     place = connect.Database(db or paths.default_database())
-    before = migrate.upgrade(place)
-    change = f"{before}, nothing to do" if before == migrate.HEAD else f"{before} to {migrate.HEAD}"
+    before = connect.upgrade(place)
+    change = f"{before}, nothing to do" if before == connect.HEAD else f"{before} to {connect.HEAD}"
     print(f"{place.name}: schema {change}")

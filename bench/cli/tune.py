@@ -16,7 +16,10 @@ from bench.cli.output import console, say
 
 if TYPE_CHECKING:
     from bench.grids import Planned
-    from bench.tune.search import Searches
+    from bench.runner.plan import Estimator
+    from bench.tune.record import Record, Trial
+    from bench.tune.search import Search, Searches
+    from bench.tune.tuning import Value
 
 
 def tune(
@@ -48,9 +51,9 @@ def tune(
 
     from bench.runner import plan
     from bench.runner.display import Display
+    from bench.runner.execution import execute_trial
     from bench.runner.run import Sweep, opened_pool
     from bench.store.store import stored_runs
-    from bench.tune import show, trial
     from bench.tune.search import Searches, opened_searches
     from bench.tune.tuning import search_seeds, tunings
 
@@ -65,13 +68,13 @@ def tune(
     estimator = plan.Estimator([*history, *timings], pool.devices[0])
     if dry_run:
         data_gap = plan.data_at_hand(roots)
-        rows = [show.standing(one, estimator, data_gap(one.tuning.spec.dataset)) for one in searches]
+        rows = [standing(one, estimator, data_gap(one.tuning.spec.dataset)) for one in searches]
         _print_searches(rows, reasons, notes, as_json)
         return 0
-    result = Searches(searches, home, lambda *ended: say(show.line(*ended), notes))
+    result = Searches(searches, home, lambda *ended: say(_line(*ended), notes))
     display = Display(notes, only_notes=True)  # trials have lines of their own
     steps = result.next_steps(searches)
-    sweep = Sweep(steps, database, roots, pool, display, trial.execute, home=home, follow_up=result.follow)
+    sweep = Sweep(steps, database, roots, pool, display, execute_trial, home=home, follow_up=result.follow)
     result.give_up(sweep.run().left)
     return _print_results(result, notes, as_json)
 
@@ -96,26 +99,86 @@ def _print_searches(
     if as_json:
         print(json.dumps({"searches": rows, "skipped": reasons}, indent=1))
         return
-    from bench.tune import show
-
     for row in rows:
-        say(show.standing_line(row), notes)
+        say(standing_line(row), notes)
     for name, reason in reasons.items():
         say(f"left out: {name}: {reason}", notes)
 
 
 def _print_results(result: Searches, notes: Console, as_json: bool) -> int:
     """Say what came of the searches; returned is 1 where one has no winner."""
-    from bench.tune import show
-
     finished = []
     for record, path in result.records:
         shown = record.model_dump(include={"winner", "default_validation", "budget", "used"})
         finished.append({"search": record.study, "file": str(path), **shown})
         if not as_json:
-            say(show.result(record), notes)
+            say(_result(record), notes)
     if as_json:
         print(json.dumps({"finished": finished, "failed": result.failed}, indent=1))
     for title, reason in result.failed.items():
         say(f"{title}: no winner: {reason}", notes)
     return 1 if result.failed else 0
+
+
+# In one line -------------------------------------------------------------------------------------
+
+
+def standing(search: Search, estimator: Estimator, data_gap: str) -> dict[str, Any]:
+    """How far a search is by its stored runs.
+
+    ``seconds`` is what its unused client epochs take, one run after the other, by runs like its default
+    configuration; None where no such run is known. ``lacking`` says why its data are not at hand.
+    """
+    from bench.tune.record import winner_of
+
+    tuning, best = search.tuning, winner_of(search.trials)
+    used = sum(trial.client_epochs for trial in search.trials)
+    seconds = 0.0 if search.ended else estimator.seconds(tuning.spec)
+    if seconds is not None:
+        seconds *= len(tuning.seeds) * (tuning.budget - used) / tuning.run_epochs
+    return {
+        "search": tuning.title,
+        "trials": len(search.trials),
+        "trials_asked": tuning.trials,
+        "client_epochs": used,
+        "client_epochs_asked": tuning.budget,
+        "best_validation": best.validation if best else None,
+        "seconds": seconds,
+        "ended": search.ended,
+        "lacking": data_gap,
+    }
+
+
+def standing_line(row: Mapping[str, Any]) -> str:
+    """One line on a ``standing``."""
+    from bench.runner.display import duration
+
+    time = "time unknown" if row["seconds"] is None else duration(row["seconds"])
+    state = row["lacking"] or (f"done: {row['ended']} used up" if row["ended"] else f"to do, {time}")
+    trials = f"{row['trials']} of {row['trials_asked']} trials"
+    epochs = f"{row['client_epochs']:,.0f} of {row['client_epochs_asked']:,.0f} client epochs"
+    return f"{row['search']}: {trials}, {epochs}, best {_percent(row['best_validation'])}: {state}"
+
+
+def _percent(accuracy: float | None) -> str:
+    """An accuracy as people read it; ``-`` where there is none."""
+    return "-" if accuracy is None else f"{100 * accuracy:.2f}"
+
+
+def _settings(parameters: Mapping[str, Value]) -> str:
+    """A configuration in one phrase."""
+    return " ".join(f"{key}={value}" for key, value in parameters.items())
+
+
+def _line(search: Search, trial: Trial) -> str:
+    """One line on a trial that has ended."""
+    score = trial.reason or f"validation {_percent(trial.validation)}"
+    number = f"trial {trial.number + 1} of {search.tuning.trials}, {search.tuning.title}"
+    return f"{number}: {trial.state}, {score}, {trial.seconds:.1f} s: {_settings(trial.parameters)}"
+
+
+def _result(record: Record) -> str:
+    """One line on a finished search."""
+    winner, used = record.winner, f"after {record.used.trials} of {record.budget.trials} trials"
+    scores = f"validation {_percent(winner.validation)}, default {_percent(record.default_validation)}"
+    return f"{record.tuning.title}: {scores}, {used}: {_settings(winner.overrides)}"

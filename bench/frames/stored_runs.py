@@ -24,7 +24,7 @@ from bench.spec import RunSpec
 from bench.store.tables import Tables
 from bench.studies.settings import Settings, difference_text, settings_of
 from bench.studies.shipped import OWN
-from bench.tune.apply import Configuration
+from bench.tune.record import Configuration
 
 WHERE = ["dataset", "scenario", "clients"]
 """Columns that say where a method is measured."""

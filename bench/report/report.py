@@ -21,7 +21,7 @@ from bench.report.tables import document_of
 from bench.store.tables import Tables
 from bench.studies.experiment import Plans
 from bench.studies.study import Study
-from bench.tune.apply import Configurations
+from bench.tune.record import Configurations
 
 
 def compose(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
@@ -12,11 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from bench import process
 from bench.engine.result import RunResult
 from bench.runner.plan import Estimator, Step, to_run
-from bench.store import open_store
-from bench.store.connect import Database
 from bench.store.store import accuracies
 
 
@@ -147,25 +143,3 @@ class Display:
         if not self._only_notes:
             number = str(self._done).rjust(len(str(self._total)))
             self.note(f"[{number}/{self._total}] {line(step, result)}")
-
-
-def status(url: str) -> str:
-    """What the sweeps into a database are at, on whatever hosts: how many runs they made, and what runs
-    where. Raises as ``open_store``.
-    """
-    if Database(url).empty():
-        return "no sweep is running"
-    with open_store(url, create=False) as store:
-        claims, stored = store.table("claims"), store.states()
-    sweeps: dict[str, list[dict[Any, Any]]] = {}
-    for claim in claims[claims["until"] > time.time()].sort_values("since").to_dict("records"):
-        if process.runs(claim["owner"]) is not False:
-            sweeps.setdefault(claim["owner"], []).append(claim)
-    lines = []
-    for owner, its in sweeps.items():
-        host, pid = owner.split(":")[:2]
-        rows = [(claim, stored.get(claim["spec_hash"])) for claim in its]
-        running = [claim for claim, row in rows if row is None or row.started < claim["since"]]
-        lines.append(f"sweep {pid} on {host}: {len(its) - len(running):,} made, {len(running):,} running")
-        lines += [f"  {claim['device']}: {claim['run']}" for claim in running]
-    return "\n".join(lines) or "no sweep is running"

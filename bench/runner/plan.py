@@ -13,8 +13,7 @@ from statistics import median
 from bench.dataset import DATASETS
 from bench.engine.states import COMPLETE, FAILURES, SETTLED
 from bench.grids import Planned
-from bench.runner import fingerprint
-from bench.runner.policy import Level
+from bench.runner import Level, fingerprint
 from bench.sources import Sources
 from bench.spec import RunSpec, run_name
 from bench.store.store import Stored

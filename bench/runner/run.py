@@ -21,12 +21,11 @@ from bench.engine.result import RunResult
 from bench.engine.states import FAILURES, SETTLED
 from bench.errors import RequestError
 from bench.federation.build import build as build_federation
-from bench.runner import fingerprint
+from bench.runner import Placement, fingerprint
 from bench.runner.claims import Claims
 from bench.runner.display import Display
 from bench.runner.execution import Build, build_all, execute
 from bench.runner.plan import Kind, Step, kind_of, to_run
-from bench.runner.policy import Placement
 from bench.runner.workers import Execute, Lost, Order, Pool, choose, thread_variables
 from bench.spec import FederationKey, RunSpec
 from bench.store import Store, open_store

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,11 +20,12 @@ from unittest.mock import patch
 from bench.engine.result import RunResult
 from bench.environment import describe
 from bench.errors import NoDataError, NotApplicableError, unknown
-from bench.process import end_with_parent
-from bench.runner.policy import PER_GPU
 from bench.spec import RunSpec
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+PER_GPU = 4
+"""Runs that share a GPU unless somebody says otherwise."""
 
 OUT_OF_MEMORY = (  # torch raises plain errors for these
     "DefaultCPUAllocator: can't allocate memory",
@@ -197,6 +199,20 @@ def prepare() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.dup2(2, 1)
     end_with_parent()
+
+
+def end_with_parent() -> None:
+    """Let this process, which another one of Python's has started, end when that one does, however it ends:
+    killed, it tells nobody.
+    """
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_after(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)
 
 
 class LocalPool(Pool):

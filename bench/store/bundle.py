@@ -13,14 +13,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from sqlalchemy import select
 
-from bench.engine.states import COMPLETE, OUTCOMES
+from bench.engine.states import COMPLETE, OUTCOMES, SETTLED
 from bench.errors import RequestError, first_problem
-from bench.replacement import replacing_folder
+from bench.paths import replacing_folder
 from bench.spec import canonical_json, cell_of, sha256
 from bench.store.bundle_check import CURVE_SPLIT, MANIFEST, SCHEMAS, check_rows, refuse
-from bench.store.models import AXES
-from bench.store.store import RUN_VALUES, Stored
+from bench.store.models import AXES, Environment, ImportedBundle, Partition, Run
+from bench.store.store import RUN_VALUES, Store, Stored, id_of, now, open_store, replace_run, write_rows
 from bench.store.tables import Tables, filter_runs
 
 FILES = {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS)}
@@ -34,6 +35,12 @@ ENTRIES = {
     "partitions": ["hash", "dataset", "scenario", "clients", "provenance"],
 }
 """Columns of the tables that are lists of ``bundle.json``; the last one is JSON."""
+
+COPIED = {column.name for column in Run.__table__.columns} - {"id", "environment_id", "bundle_id", "started"}
+"""Columns of a run that are imported as the bundle has them."""
+
+RUNS_AT_A_TIME = 200
+"""Runs of which an import holds the rows in memory."""
 
 SHIPPED = Path(str(files("bench.results"))) / "measured"
 """Where the bundles are that come with the suite."""
@@ -237,3 +244,66 @@ def _write_table(file: Path, rows: pd.DataFrame, schema: pa.Schema) -> None:
         column_encoding=dict.fromkeys(numbers, "BYTE_STREAM_SPLIT"),
         store_schema=False,
     )
+
+
+# Imported ----------------------------------------------------------------------------------------
+
+
+def import_bundle(url: str, bundle: Bundle) -> dict[str, int]:
+    """Write a bundle's runs in one transaction, by the rules of ``docs/results-format.md``.
+
+    Returned are the numbers of those ``added``, those ``replaced`` (they had failed), and those ``skipped``.
+    The database at ``url`` is made where it is missing. A bundle of which no run is written leaves nothing.
+    """
+    runs = bundle.runs()
+    with open_store(url, create=True) as store, store.transaction() as session:
+        stored = store.runs().set_index("spec_hash")
+        old_ids, states = stored["id"].to_dict(), runs["spec_hash"].map(stored["state"])
+        is_new = states.isna()
+        gives_way = ~is_new & ~states.isin(SETTLED) & runs["state"].isin(SETTLED)
+        counts = {"added": int(is_new.sum()), "replaced": int(gives_way.sum())}
+        counts["skipped"] = len(runs) - sum(counts.values())
+        runs = runs[is_new | gives_way]
+        if runs.empty:
+            return counts
+        origin = {"hash": bundle.hash, "name": bundle.name, "source": bundle.source, "imported": now()}
+        bundle_id = id_of(session, ImportedBundle(**origin, state="unverified", sample="{}"))
+        environments = {
+            number: id_of(session, Environment(hash=digest, description=text))
+            for number, digest, text in bundle.table("environments").itertuples(index=False)
+        }
+        for partition in bundle.table("partitions").to_dict("records"):
+            if session.get(Partition, partition["hash"]) is None:
+                session.add(Partition(**{str(name): value for name, value in partition.items()}))
+        ids: dict[int, int] = {}
+        for run in runs.to_dict("records"):
+            values = {str(name): value for name, value in run.items() if name in COPIED}
+            values |= {"started": run["started"].to_pydatetime(), "bundle_id": bundle_id}
+            values |= {"environment_id": environments[run["environment_id"]]}
+            ids[run["id"]] = replace_run(session, old_ids.get(run["spec_hash"]), values).id
+        for start in range(0, len(runs), RUNS_AT_A_TIME):
+            numbers = runs["id"].iloc[start : start + RUNS_AT_A_TIME].tolist()
+            for name in ("client_results", "curves", "confusions", "artefacts"):
+                rows = bundle.table(name, run_id=numbers)
+                rows = rows.assign(run_id=rows["run_id"].map(ids))
+                write_rows(session, name, rows.to_dict("records"))
+        return counts
+
+
+Finding = Literal["equal", "close", "differs"]
+"""What came of a run made again: equal counts, accuracies within the tolerance, or neither."""
+
+
+def mark(store: Store, digest: str, findings: Mapping[str, Finding]) -> str | None:
+    """Store the findings (by spec hash) of the imported bundle with this hash; returns the bundle's state,
+    ``contradicted`` if the latest finding of a run differs, else ``verified``; None where there is no such.
+    """
+    with store.transaction() as session:
+        row = session.scalar(select(ImportedBundle).where(ImportedBundle.hash == digest))
+        if row is None:
+            return None
+        sample: dict[str, str] = json.loads(row.sample) | findings
+        row.sample = json.dumps(sample, sort_keys=True)
+        row.checked = now()
+        row.state = "contradicted" if "differs" in sample.values() else "verified"
+        return row.state

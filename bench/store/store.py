@@ -21,8 +21,7 @@ from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
 from bench.spec import FederationKey, RunSpec, canonical_json, run_name, sha256
-from bench.store import migrate
-from bench.store.connect import Database, writing
+from bench.store.connect import Database, opened, writing
 from bench.store.models import (
     AXES,
     Base,
@@ -281,7 +280,7 @@ def open_store(url: str, create: bool) -> Store:
     With ``create`` it is opened for writing and made where it is missing; without, it is only read.
     """
     database = Database(url)
-    return Store(database, migrate.opened(database, create))
+    return Store(database, opened(database, create))
 
 
 def stored_runs(url: str, searches: bool = False) -> dict[str, Stored]:

@@ -20,12 +20,12 @@ from bench import streams
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.metric_names import ACCURACY
+from bench.runner.execution import CLIENT_EPOCHS
 from bench.runner.plan import Step
 from bench.spec import RunSpec
 from bench.store import Store, open_store
 from bench.store.store import Stored, stored_runs
 from bench.tune.record import Record, State, Trial, record, winner_of, write
-from bench.tune.trial import CLIENT_EPOCHS
 from bench.tune.tuning import STAGE, Tuning, numerics
 
 EPSILON = 1e-6

@@ -9,7 +9,7 @@ from bench.errors import RequestError
 from bench.grids import Filters, expand, requested_grid
 from bench.resolve import parse_overrides
 from bench.studies.shipped import opened_results
-from bench.tune.apply import configurations, tuned
+from bench.tune.record import configurations, tuned
 
 from .conftest import Bench
 

@@ -14,10 +14,9 @@ from bench import engine
 from bench.engine.result import RunResult
 from bench.grids import expand
 from bench.resolve import resolve
-from bench.runner import display, fingerprint
+from bench.runner import Level, display, fingerprint
 from bench.runner.display import line
 from bench.runner.plan import Estimator, Step, make_plan, to_run
-from bench.runner.policy import Level
 from bench.spec import RunSpec
 
 pytestmark = pytest.mark.usefixtures("older_code_exists")

@@ -16,8 +16,7 @@ from processes import wait_for, workers_below
 from bench.environment import describe
 from bench.errors import RequestError
 from bench.grids import expand
-from bench.runner import workers
-from bench.runner.policy import Placement
+from bench.runner import Placement, workers
 from bench.runner.run import opened_pool
 from bench.runner.workers import Execute, LocalPool, Lost, Order, choose, cores
 

@@ -12,9 +12,8 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.spec import RunSpec
 from bench.store import open_store
-from bench.store.bundle import SHIPPED, Bundle, shipped_runs, write_bundle
+from bench.store.bundle import SHIPPED, Bundle, import_bundle, shipped_runs, write_bundle
 from bench.store.bundle_check import SCHEMAS
-from bench.store.bundle_import import import_bundle
 from bench.store.tables import Tables
 
 FILES = {"bundle.json", *(f"{name}.parquet" for name in SCHEMAS)}

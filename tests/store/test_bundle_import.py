@@ -9,8 +9,7 @@ from stored_runs import bundle_of, change_manifest, database, done, dump, save, 
 
 from bench.engine.result import RunResult
 from bench.store import open_store
-from bench.store.bundle import Bundle
-from bench.store.bundle_import import import_bundle, mark
+from bench.store.bundle import Bundle, import_bundle, mark
 
 
 def take(target: Path, folder: Path) -> tuple[int, ...]:

@@ -13,8 +13,7 @@ from bench.grids import Planned
 from bench.resolve import resolve
 from bench.runner.plan import make_plan
 from bench.runner.run import refuse_tuned_elsewhere
-from bench.tune.apply import configurations, tuned
-from bench.tune.record import Record
+from bench.tune.record import Record, configurations, tuned
 
 from .toy_tuning import EPOCHS, ROUNDS, finished, tuning
 

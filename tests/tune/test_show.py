@@ -1,8 +1,8 @@
 """What searches look like in a dry run."""
 
+from bench.cli.tune import standing, standing_line
 from bench.runner.plan import Estimator
 from bench.tune.search import Search
-from bench.tune.show import standing, standing_line
 
 from .toy_tuning import go_on, tuning
 
