@@ -22,7 +22,7 @@ from bench.hyper import HyperParameters, tunable
 from bench.site.leaderboard import build
 from bench.spec import Protocol, RunSpec
 from bench.store import open_store
-from bench.store.models import ImportedBundle, Run
+from bench.store.tables import ImportedBundle, Run
 from bench.studies.experiment import Comparison, Experiment, Line, Target
 from bench.studies.settings import Column, Reading
 from bench.studies.shipped import merged

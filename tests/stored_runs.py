@@ -26,8 +26,8 @@ from bench.spec import STAGES, Protocol, RunSpec
 from bench.store import Store, open_store
 from bench.store.bundle import write_bundle
 from bench.store.connect import Database
-from bench.store.models import Base, ImportedBundle, Run
 from bench.store.store import Stored
+from bench.store.tables import Base, ImportedBundle, Run
 
 SPLITS = ("train", "val", "test")
 STARTED = datetime(2026, 1, 2, 3, 4, 5, 678901)

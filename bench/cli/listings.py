@@ -149,7 +149,7 @@ def fetch(*, dataset: options.OneDataset, data_root: options.DataRoot = None) ->
 
 
 @data.command
-def stats(*, dataset: options.OneDataset | None = None, as_json: options.AsJson = False) -> None:
+def stats(*, dataset: options.OneDataset | None = None) -> None:
     """Print the statistics of data sets that papers print, beside those measured, which come with the suite.
 
     Graphs: counts are means over clients (edges in both directions), clustering is the mean local
@@ -169,9 +169,6 @@ def stats(*, dataset: options.OneDataset | None = None, as_json: options.AsJson 
         rows = rows[rows["dataset"] == kind.name]
         if rows.empty:
             raise RequestError(f"{kind.name}: no paper prints statistics of it")
-    if as_json:
-        print(rows.to_json(orient="records", indent=1))
-        return
     for name, part in rows.groupby("dataset", sort=False):
         shown, words = texts(part), {"clients", "quantity"}
         title = f"{DATASETS.named(str(name)).title} ({name})"

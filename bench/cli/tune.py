@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cyclopts.types import PositiveInt
-from rich.console import Console
 
 from bench import paths
 from bench.cli import options
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
     from bench.grids import Planned
     from bench.runner.plan import Estimator
     from bench.tune.record import Record, Trial
-    from bench.tune.search import Search, Searches
+    from bench.tune.search import Search
     from bench.tune.tuning import Value
 
 
@@ -32,7 +30,6 @@ def tune(
     data_root: options.DataRoot = None,
     machines: options.Machines = options.LOCAL,
     dry_run: options.Flag = False,
-    as_json: options.AsJson = False,
 ) -> int:
     """Tune methods by validation accuracy; the same command again goes on where it stopped.
 
@@ -63,20 +60,25 @@ def tune(
     database = db or f"sqlite:///{home / 'tuning.db'}"
     searches, timings = opened_searches(database, requests)
     history = stored_runs(paths.default_database()).values()
-    notes = console(errors=as_json)
     pool = opened_pool(machines, len(requests) * trials * len(seeds), home)
     estimator = plan.Estimator([*history, *timings], pool.devices[0])
     if dry_run:
         data_gap = plan.data_at_hand(roots)
-        rows = [standing(one, estimator, data_gap(one.tuning.spec.dataset)) for one in searches]
-        _print_searches(rows, reasons, notes, as_json)
+        for search in searches:
+            say(standing(search, estimator, data_gap(search.tuning.spec.dataset)))
+        for name, reason in reasons.items():
+            say(f"left out: {name}: {reason}")
         return 0
-    result = Searches(searches, home, lambda *ended: say(_line(*ended), notes))
-    display = Display(notes, only_notes=True)  # trials have lines of their own
+    result = Searches(searches, home, lambda *ended: say(_line(*ended)))
+    display = Display(console(), only_notes=True)  # trials have lines of their own
     steps = result.next_steps(searches)
     sweep = Sweep(steps, database, roots, pool, display, execute_trial, home=home, follow_up=result.follow)
     result.give_up(sweep.run().left)
-    return _print_results(result, notes, as_json)
+    for record in result.records:
+        say(_result(record))
+    for title, reason in result.failed.items():
+        say(f"{title}: no winner: {reason}")
+    return 1 if result.failed else 0
 
 
 def _cells(
@@ -92,72 +94,27 @@ def _cells(
     return expand(base, replace(choice, seeds=()), parse_overrides(settings))
 
 
-def _print_searches(
-    rows: Sequence[dict[str, Any]], reasons: Mapping[str, str], notes: Console, as_json: bool
-) -> None:
-    """Print how far searches are, and which cells have none."""
-    if as_json:
-        print(json.dumps({"searches": rows, "skipped": reasons}, indent=1))
-        return
-    for row in rows:
-        say(standing_line(row), notes)
-    for name, reason in reasons.items():
-        say(f"left out: {name}: {reason}", notes)
+# In one line --------------------------------------------------------------------------------------
 
 
-def _print_results(result: Searches, notes: Console, as_json: bool) -> int:
-    """Say what came of the searches; returned is 1 where one has no winner."""
-    finished = []
-    for record, path in result.records:
-        shown = record.model_dump(include={"winner", "default_validation", "budget", "used"})
-        finished.append({"search": record.study, "file": str(path), **shown})
-        if not as_json:
-            say(_result(record), notes)
-    if as_json:
-        print(json.dumps({"finished": finished, "failed": result.failed}, indent=1))
-    for title, reason in result.failed.items():
-        say(f"{title}: no winner: {reason}", notes)
-    return 1 if result.failed else 0
-
-
-# In one line -------------------------------------------------------------------------------------
-
-
-def standing(search: Search, estimator: Estimator, data_gap: str) -> dict[str, Any]:
-    """How far a search is by its stored runs.
-
-    ``seconds`` is what its unused client epochs take, one run after the other, by runs like its default
-    configuration; None where no such run is known. ``lacking`` says why its data are not at hand.
+def standing(search: Search, estimator: Estimator, data_gap: str) -> str:
+    """How far a search is by its stored runs, and what its unused client epochs take, one run after the
+    other, by runs like its default configuration; or why its data are not at hand.
     """
+    from bench.runner.display import duration
     from bench.tune.record import winner_of
 
     tuning, best = search.tuning, winner_of(search.trials)
     used = sum(trial.client_epochs for trial in search.trials)
-    seconds = 0.0 if search.ended else estimator.seconds(tuning.spec)
+    seconds = estimator.seconds(tuning.spec)
+    time = "time unknown"
     if seconds is not None:
-        seconds *= len(tuning.seeds) * (tuning.budget - used) / tuning.run_epochs
-    return {
-        "search": tuning.title,
-        "trials": len(search.trials),
-        "trials_asked": tuning.trials,
-        "client_epochs": used,
-        "client_epochs_asked": tuning.budget,
-        "best_validation": best.validation if best else None,
-        "seconds": seconds,
-        "ended": search.ended,
-        "lacking": data_gap,
-    }
-
-
-def standing_line(row: Mapping[str, Any]) -> str:
-    """One line on a ``standing``."""
-    from bench.runner.display import duration
-
-    time = "time unknown" if row["seconds"] is None else duration(row["seconds"])
-    state = row["lacking"] or (f"done: {row['ended']} used up" if row["ended"] else f"to do, {time}")
-    trials = f"{row['trials']} of {row['trials_asked']} trials"
-    epochs = f"{row['client_epochs']:,.0f} of {row['client_epochs_asked']:,.0f} client epochs"
-    return f"{row['search']}: {trials}, {epochs}, best {_percent(row['best_validation'])}: {state}"
+        time = duration(seconds * len(tuning.seeds) * (tuning.budget - used) / tuning.run_epochs)
+    state = data_gap or (f"done: {search.ended} used up" if search.ended else f"to do, {time}")
+    trials = f"{len(search.trials)} of {tuning.trials} trials"
+    epochs = f"{used:,.0f} of {tuning.budget:,.0f} client epochs"
+    score = _percent(best.validation if best else None)
+    return f"{tuning.title}: {trials}, {epochs}, best {score}: {state}"
 
 
 def _percent(accuracy: float | None) -> str:

@@ -80,7 +80,7 @@ def asked_cells(
                 values = []
                 for target, base in product(comparison.targets, place.line_object.printed):
                     setting = ";".join(filter(None, (base, place.point_object.printed, measure.printed)))
-                    method = place.row.published_name
+                    method = place.row.published or place.row.method
                     what = study.name, target.paper, target.table, method, setting, kind
                     values.append(printed[what])
                 beside = _beside(study, place, values, settings[place.place], bar)

@@ -18,8 +18,8 @@ from sqlalchemy.orm import Session
 from bench.errors import BusyError, RequestError
 from bench.store import Store, open_store
 from bench.store.connect import Database
-from bench.store.models import Claim
 from bench.store.store import clock, now
+from bench.store.tables import Claim
 
 BUSY_PAUSE = 1.0
 """Seconds after which a database that is busy is asked again."""

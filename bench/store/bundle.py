@@ -20,9 +20,8 @@ from bench.errors import RequestError, first_problem
 from bench.paths import replacing_folder
 from bench.spec import canonical_json, cell_of, sha256
 from bench.store.bundle_check import CURVE_SPLIT, MANIFEST, SCHEMAS, check_rows, refuse
-from bench.store.models import AXES, Environment, ImportedBundle, Partition, Run
 from bench.store.store import RUN_VALUES, Store, Stored, id_of, now, open_store, replace_run, write_rows
-from bench.store.tables import Tables, filter_runs
+from bench.store.tables import AXES, Environment, ImportedBundle, Partition, Run, Tables, filter_runs
 
 FILES = {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS)}
 

@@ -16,7 +16,7 @@ from bench.errors import RequestError, first_problem
 from bench.metric_names import ACCURACY
 from bench.selection import RULES
 from bench.spec import STAGES, RunSpec
-from bench.store.models import spec_columns
+from bench.store.tables import spec_columns
 
 CURVE_SPLIT = "test"
 

@@ -15,7 +15,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from bench.errors import BusyError, RequestError
-from bench.store.models import Base
+from bench.store.tables import Base
 
 WRITES = "bench_writes"
 """Execution option: the transaction will write, and waits for other writers when it begins."""
@@ -38,7 +38,7 @@ REVISIONS = sorted(path.name[:4] for path in (MIGRATIONS / "versions").glob("0*.
 """Every revision that is brought up to date, oldest first: the first one is that of version 0.2.0."""
 
 HEAD = REVISIONS[-1]
-"""What ``bench.store.models`` describes."""
+"""What ``bench.store.tables`` describes."""
 
 
 class Database:

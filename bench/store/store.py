@@ -22,19 +22,20 @@ from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
 from bench.spec import FederationKey, RunSpec, canonical_json, run_name, sha256
 from bench.store.connect import Database, opened, writing
-from bench.store.models import (
+from bench.store.tables import (
     AXES,
     Base,
     Environment,
     ImportedBundle,
     Partition,
     Run,
+    Tables,
     pack_array,
     pack_counts,
     spec_columns,
     unpack_counts,
+    wanted_values,
 )
-from bench.store.tables import Tables, wanted_values
 
 COLUMNS = Run.__table__.columns
 

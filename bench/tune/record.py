@@ -119,14 +119,13 @@ def record(tuning: Tuning, clients: str, winner: Winner, trials: Sequence[Trial]
     )
 
 
-def write(folder: Path, result: Record) -> Path:
+def write(folder: Path, result: Record) -> None:
     """Write a record; the file is there in full or not at all. Raises ``OSError`` where it cannot be."""
     spec = result.spec
     path = folder / f"{spec.method}-{spec.dataset}-{spec.scenario}-{spec.clients}.json"
     folder.mkdir(parents=True, exist_ok=True)
     with paths.replacing_file(path) as temporary:
         temporary.write_text(json.dumps(result.model_dump(mode="json"), indent=1) + "\n")
-    return path
 
 
 # Applied -----------------------------------------------------------------------------------------

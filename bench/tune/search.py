@@ -195,14 +195,15 @@ def opened_searches(database: str, tunings: Sequence[Tuning]) -> tuple[list[Sear
 
 @dataclass
 class Searches:
-    """The searches that go on, the records of those that have a winner with their files, and why others have
-    none. ``on_trial`` hears of every trial that has ended.
+    """The searches that go on, the records of those that have a winner, and why others have none.
+
+    ``on_trial`` hears of every trial that has ended.
     """
 
     going: list[Search]
     home: Path
     on_trial: Callable[[Search, Trial], None]
-    records: list[tuple[Record, Path]] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
 
     def follow(self, store: Store, states: Mapping[str, str]) -> list[Step]:
@@ -233,8 +234,8 @@ class Searches:
             elif winner is None:
                 self.failed[title] = f"none of {len(trials)} trials gave a number: {trials[-1].reason}"
             else:
-                result = record(search.tuning, search.clients, winner, trials)
-                self.records.append((result, write(self.home / "tuned", result)))
+                self.records.append(record(search.tuning, search.clients, winner, trials))
+                write(self.home / "tuned", self.records[-1])
         return steps
 
     def give_up(self, reasons: Iterable[str]) -> None:

@@ -29,7 +29,7 @@ from bench.runner.plan import Step
 from bench.runner.run import Outcome
 from bench.runner.workers import LocalPool
 from bench.store import Store, open_store
-from bench.store.models import Run
+from bench.store.tables import Run
 
 
 @pytest.fixture

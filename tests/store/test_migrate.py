@@ -14,7 +14,7 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.store import Store, connect, open_store
 from bench.store.connect import Database
-from bench.store.models import Base
+from bench.store.tables import Base
 
 
 def url_of(path: Path) -> str:

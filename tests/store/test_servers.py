@@ -23,8 +23,8 @@ from bench.errors import BusyError, RequestError
 from bench.runner.claims import Claims
 from bench.store import Store, connect, open_store
 from bench.store.connect import Database, writing
-from bench.store.models import Claim
 from bench.store.store import stored_runs
+from bench.store.tables import Claim
 
 WRITERS, RUNS_EACH = 32, 5
 
