@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections import Counter
 from pathlib import Path
@@ -86,7 +85,6 @@ def verify(
     draw_seed: NonNegativeInt | None = None,
     filters: options.CellFilters = options.ALL_CELLS,
     db: options.Database = None,
-    as_json: options.AsJson = False,
 ) -> int:
     """Make a random sample of a bundle's runs again and compare.
 
@@ -121,16 +119,10 @@ def verify(
     checks = make_again(source, runs, roots, slots, display.Display(console(errors=True)))
     result = outcome(checks)
     state = None if result == "incomplete" or database.empty() else _mark(url, source, checks)
-    missed_methods = sorted({*all_runs["method"]} - {*runs["method"]})
-    if as_json:
-        told = {"bundle": source.name, "draw_seed": seed, "outcome": result, "marked": state}
-        rows = checks.to_dict("records")
-        print(json.dumps({**told, "methods_not_drawn": missed_methods, "runs": rows}))
-        return 0 if result == "agreed" else 1
     for check in checks.to_dict("records"):
         suffix = "; made on other hardware" if check["other_hardware"] else ""
         print(f"{check['run']}: {check['finding']}: {check['detail']}{suffix}")
-    if missed_methods:
+    if missed_methods := sorted({*all_runs["method"]} - {*runs["method"]}):
         print(f"not drawn: any run of {', '.join(missed_methods)}: a larger --sample reaches every method")
     share_text = f"{len(runs)} of {display.runs(len(all_runs))} drawn with --draw-seed {seed}"
     mark_text = f"marked {state} in {database.name}" if state else "nothing marked"

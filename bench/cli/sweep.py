@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cyclopts.types import PositiveFloat
 from rich.console import Console
+from rich.table import Table
 
 from bench import paths
 from bench.cli import options
-from bench.cli.output import console, say
+from bench.cli.output import console, say, table
 from bench.errors import RequestError
 from bench.runner import Level
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from bench.comparison import Asked
     from bench.grids import Filters
     from bench.metric_names import Metric
-    from bench.runner.plan import Step
+    from bench.runner.plan import Estimator, Step
     from bench.runner.run import Sweep
     from bench.store.store import Stored
 
@@ -101,9 +103,27 @@ def _print_plan(
     if as_json:
         print(json.dumps(tree, indent=1))
         return
-    console(110).print(display.table(steps, estimator))
+    console(110).print(plan_table(steps, estimator))
     suffix = f"; {tree['shipped']:,} of these come with the suite" if tree["shipped"] else ""
     say(f"{display.summary(steps, estimator, len(devices))}{suffix}")
+
+
+def plan_table(plan: Sequence[Step], estimator: Estimator) -> Table:
+    """One row a cell: where its runs stand, how long the rest takes, and the first reason."""
+    from bench.runner import display
+
+    cells: dict[tuple[str, str, int, str], list[Step]] = {}
+    for step in plan:
+        cells.setdefault(step.planned.names[:4], []).append(step)
+    rows = []
+    for names, steps in cells.items():
+        times = [estimator.seconds(step.spec) or 0.0 for step in steps if step.to_run]
+        time_left = "" if not times else display.duration(sum(times)) if all(times) else "unknown"
+        reason = next((step.reason for step in steps if step.reason), "")
+        counts = Counter("changed" if step.changed else step.status for step in steps)
+        rows.append((*names, display.states(counts), time_left, reason))
+    headings = ("dataset", "scenario", "clients", "method", "runs", "time", "reason")
+    return table(headings, rows, right={"clients", "time"})
 
 
 def make(sweep: Sweep, rows: Mapping[str, Stored], notes: Console, as_json: bool = False) -> int:
@@ -200,7 +220,7 @@ def compare(
     plan = comparison.plan(asked, rows, roots)
     pool = opened_pool(machines, len(to_run(plan)), paths.home())
     if any(step.planned.method != method for step in to_run(plan)):
-        screen.print(display.table(plan, Estimator(rows.values(), pool.devices[0])))
+        screen.print(plan_table(plan, Estimator(rows.values(), pool.devices[0])))
     sweep = Sweep(plan, database, roots, pool, display.Display(screen), home=paths.home())
     if make(sweep, rows, screen):
         return 1
@@ -225,8 +245,8 @@ def _report(asked: Asked, choice: Filters, metric: Metric, database: str, out: P
     with opened_results(database, own=False) as source:
         ranking, rows = comparison.compare(source, asked, metric)
         build(source, request, studies, out, usual_runs=comparison.usual_runs(asked))
-    for table in comparison.tables(rows):
-        screen.print(rich_table(table))
+    for standing in comparison.tables(rows):
+        screen.print(rich_table(standing))
     for line in comparison.sentences(asked.method, ranking, rows):
         screen.print(line, markup=False)
     screen.print(f"Report: {out / folder.INDEX}", markup=False)

@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
 from bench.engine.result import RunResult
 from bench.runner.plan import Estimator, Step, to_run
@@ -71,23 +69,6 @@ def summary(plan: Sequence[Step], estimator: Estimator, slots: int) -> str:
     others = count - tree["to_run"] + tree["unknown_times"] if tree["seconds"] else 0
     text += f"; {count:,} to run, time {time}"
     return f"{text}, without {runs(others)} whose time is unknown" if others else text
-
-
-def table(plan: Sequence[Step], estimator: Estimator) -> Table:
-    """One row a cell: where its runs stand, how long the rest takes, and the first reason."""
-    grid = Table(box=SIMPLE_HEAD, padding=(0, 1))
-    for title in ("dataset", "scenario", "clients", "method", "runs", "time", "reason"):
-        grid.add_column(title, justify="right" if title in ("clients", "time") else "left", overflow="fold")
-    cells: dict[tuple[str, str, int, str], list[Step]] = {}
-    for step in plan:
-        cells.setdefault(step.planned.names[:4], []).append(step)
-    for names, steps in cells.items():
-        times = [estimator.seconds(step.spec) or 0.0 for step in steps if step.to_run]
-        time_left = "" if not times else duration(sum(times)) if all(times) else "unknown"
-        reason = next((step.reason for step in steps if step.reason), "")
-        counts = Counter("changed" if step.changed else step.status for step in steps)
-        grid.add_row(*map(str, names), states(counts), time_left, reason)
-    return grid
 
 
 def line(step: Step, result: RunResult) -> str:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from bench.engine.result import RunResult
-from bench.environment import describe
 from bench.errors import NoDataError, NotApplicableError, unknown
 from bench.spec import RunSpec
 
@@ -31,6 +34,19 @@ OUT_OF_MEMORY = (  # torch raises plain errors for these
     "DefaultCPUAllocator: can't allocate memory",
     "CUDA error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
+)
+
+
+PACKAGES = (  # whose versions are kept with a run
+    "alembic",
+    "numpy",
+    "pandas",
+    "pydantic",
+    "pymetis",
+    "scipy",
+    "sqlalchemy",
+    "torch",
+    "torch-geometric",
 )
 
 
@@ -159,6 +175,43 @@ def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int
     default = cores() if names == ["cpu"] else min(PER_GPU * len(names), max(cores(), len(names)))
     count = max(1, min(jobs or default, runs))
     return LocalPool(tuple(names[index % len(names)] for index in range(count)), threads or 1)
+
+
+def processor() -> str:
+    """Model name of the processor, as the operating system gives it."""
+    info = Path("/proc/cpuinfo")
+    names = re.findall(r"^model name\s*: *(.+)$", info.read_text(), re.MULTILINE) if info.exists() else []
+    return names[0].strip() if names else platform.processor() or platform.machine()
+
+
+def accelerator(device: str) -> str:
+    """Name of the accelerator behind a device such as ``cuda:0``; empty for ``cpu``."""
+    if device == "cpu":
+        return ""
+    import torch
+
+    return str(torch.cuda.get_device_name(device))
+
+
+@cache
+def describe(device: str, threads: int) -> Mapping[str, Any]:
+    """Versions, processor, memory in bytes, device and threads of a run on this machine; asked once."""
+    import psutil
+
+    return {
+        "python": platform.python_version(),
+        "packages": {package: version(package) for package in PACKAGES},
+        "system": platform.system(),
+        "release": ".".join(platform.release().split(".")[:2]),
+        "machine": platform.machine(),
+        "libc": " ".join(platform.libc_ver()).strip(),
+        "processor": processor(),
+        "cores": psutil.cpu_count(logical=False) or psutil.cpu_count(),
+        "logical_cores": psutil.cpu_count(),
+        "memory": psutil.virtual_memory().total,
+        "accelerator": accelerator(device),
+        "threads": threads,
+    }
 
 
 class Worker:

@@ -13,11 +13,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from bench import __version__, paths
 from bench.errors import RequestError, first_problem
 from bench.grids import Planned
+from bench.grids.grid import Part
 from bench.spec import RunSpec
 from bench.tune.tuning import STAGE, Tuning, Value, configured, no_search, numerics
 
@@ -25,11 +26,7 @@ State = Literal["complete", "pruned", "cut", "diverged", "oom", "failed"]
 """``cut``: fewer client epochs were left than it used. ``pruned`` is in records of version 0.2.0 alone."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Trial(_Part):
+class Trial(Part):
     """A trial that counts. ``validation`` is the best mean validation accuracy that it reached, mean over
     the seeds; None where it gave no number.
     """
@@ -43,14 +40,14 @@ class Trial(_Part):
     reason: str = ""
 
 
-class Budget(_Part):
+class Budget(Part):
     """Trials and client epochs."""
 
     trials: int
     client_epochs: float
 
 
-class Winner(_Part):
+class Winner(Part):
     """The configuration of best validation accuracy; the earliest of equal ones."""
 
     number: int
@@ -58,7 +55,7 @@ class Winner(_Part):
     validation: float
 
 
-class Record(_Part):
+class Record(Part):
     """A finished search. ``study`` is its name, ``cell`` the default configuration's spec without its seed,
     ``clients`` the hash of the federation that the trials were made on.
     """

@@ -11,6 +11,7 @@ from fake_runs import grid, have, stored, took
 from rich.console import Console
 
 from bench import engine
+from bench.cli.sweep import plan_table
 from bench.engine.result import RunResult
 from bench.grids import expand
 from bench.resolve import resolve
@@ -162,7 +163,7 @@ def test_a_dry_run_says_what_is_stored_and_what_the_rest_costs() -> None:
     plan = make_plan(planned, states, have)
     estimator = Estimator([took(planned[0].spec, 120.0)], "cpu")
     out = io.StringIO()
-    Console(file=out, width=120).print(display.table(plan, estimator))
+    Console(file=out, width=120).print(plan_table(plan, estimator))
     text = " ".join(out.getvalue().split())
     assert "local 1 done, 1 failed, 1 stale 4 min" in text
     assert "fedavg 1 changed, 1 diverged, 1 missing unknown" in text
