@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from bench import __version__, paths
 from bench.errors import RequestError, first_problem
@@ -57,7 +57,8 @@ class Winner(Part):
 
 class Record(Part):
     """A finished search. ``study`` is its name, ``cell`` the default configuration's spec without its seed,
-    ``clients`` the hash of the federation that the trials were made on.
+    ``clients`` the hash of the federation that the trials were made on. ``own``, which is in no file: it is
+    the user's, not one that comes with the suite.
     """
 
     format: Literal[1] = 1
@@ -74,6 +75,7 @@ class Record(Part):
     winner: Winner
     default_validation: float | None
     trials: tuple[Trial, ...]
+    own: bool = Field(False, exclude=True)
 
     @property
     def spec(self) -> RunSpec:
@@ -84,6 +86,15 @@ class Record(Part):
     def tuning(self) -> Tuning:
         """What was searched."""
         return Tuning(self.spec, self.space, self.seeds, self.budget.trials)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the search was made by code of the numerics that are installed; its method is at hand."""
+        return self.numerics == numerics(self.spec.method)
+
+    def apply(self, spec: RunSpec) -> RunSpec:
+        """The spec in the winner's configuration."""
+        return configured(spec, self.winner.overrides)
 
 
 def winner_of(trials: Sequence[Trial]) -> Winner | None:
@@ -128,25 +139,8 @@ def write(folder: Path, result: Record) -> None:
 # Applied -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Configuration:
-    """The finished search of a cell. ``own``: by the user, not one that comes with the suite."""
-
-    record: Record
-    own: bool
-
-    @property
-    def current(self) -> bool:
-        """Whether the search was made by code of the numerics that are installed; its method is at hand."""
-        return self.record.numerics == numerics(self.record.spec.method)
-
-    def apply(self, spec: RunSpec) -> RunSpec:
-        """The spec in the winner's configuration."""
-        return configured(spec, self.record.winner.overrides)
-
-
-Configurations = dict[str, list[Configuration]]
-"""Tuned configurations by the cell on any partition that was tuned, the user's own before the suite's."""
+Configurations = dict[str, list[Record]]
+"""Finished searches by the cell on any partition that was tuned, the user's own before the suite's."""
 
 
 def configurations(home: Path | None = None, shipped: Path | None = None) -> Configurations:
@@ -162,7 +156,7 @@ def configurations(home: Path | None = None, shipped: Path | None = None) -> Con
             cell = record.spec.cell_on_any_partition
         except ValidationError as error:
             raise RequestError(f"tuned configuration {path.name}: {first_problem(error)}") from None
-        by_cell.setdefault(cell, []).append(Configuration(record, path.parent == own))
+        by_cell.setdefault(cell, []).append(record.model_copy(update={"own": path.parent == own}))
     return by_cell
 
 
@@ -181,16 +175,15 @@ def tuned(planned_runs: Iterable[Planned], winners: Configurations | None = None
             runs.append(run)
             continue
         found = by_cell.get(run.spec.cell_on_any_partition, [])
-        winner = next((each for each in found if each.current), None)
+        winner = next((each for each in found if each.is_current), None)
         if winner is None:
             note = "tuned by code of other numerics" if found else run.variant
             cell = f"{run.cell_title} ({note})" if note else run.cell_title
             problem = f"no tuned configuration with these settings for {cell}"
             raise RequestError(f"--use-tuned: {problem}: run bench tune for it, or leave it out")
-        record = winner.record
-        if run.spec.seed in record.seeds:
+        if run.spec.seed in winner.seeds:
             problem = f"seed {run.spec.seed} was used to tune {run.method} on {run.spec.dataset}"
             raise RequestError(f"--use-tuned: {problem}: name seeds that the search has not seen")
-        is_same = record.spec.federation_key == run.spec.federation_key
-        runs.append(replace(run, spec=winner.apply(run.spec), tuned_on=record.clients if is_same else ""))
+        is_same = winner.spec.federation_key == run.spec.federation_key
+        runs.append(replace(run, spec=winner.apply(run.spec), tuned_on=winner.clients if is_same else ""))
     return runs

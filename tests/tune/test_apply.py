@@ -120,5 +120,5 @@ def test_ones_own_configuration_comes_before_the_suites(home: Path, shipped: Pat
         if search is not None:
             finished(tmp_path, search)
         winner = configurations(tmp_path, shipped)[planned("local").spec.cell_on_any_partition][0]
-        found.append((winner.own, winner.record.budget.trials))
+        found.append((winner.own, winner.budget.trials))
     assert found == [(False, 5), (True, 7), (False, 5)]
