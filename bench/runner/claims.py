@@ -114,9 +114,7 @@ class Claims:
 
 
 def status(url: str) -> str:
-    """What the sweeps into a database are at, on whatever hosts: how many runs they made, and what runs
-    where. Raises as ``open_store``.
-    """
+    """How many runs each sweep into a database has made, and what runs where; raises as ``open_store``."""
     if Database(url).empty():
         return "no sweep is running"
     with open_store(url, create=False) as store:

@@ -49,9 +49,7 @@ class Shared(NamedTuple):
 def build_all(
     specs: Iterable[RunSpec], roots: tuple[Path, ...], build: Build, folder: Path
 ) -> tuple[dict[FederationKey, Shared], dict[str, NoDataError]]:
-    """Build every distinct federation, and write it into a folder for workers. Returned are the federations,
-    and why data sets are not to be had. Raises as ``build``.
-    """
+    """Build every distinct federation and write it for workers; say why data sets are missing."""
     federations: dict[FederationKey, Shared] = {}
     missing_data: dict[str, NoDataError] = {}
     for key in dict.fromkeys(spec.federation_key for spec in specs):

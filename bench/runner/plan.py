@@ -55,9 +55,7 @@ class Step:
         return self.stored is None or row.started != self.stored.started
 
     def ended_elsewhere(self, row: Stored | None) -> str:
-        """The state in which another sweep has stored the run since the plan was made, which spares making
-        it; empty where it has not, or by code of older numerics.
-        """
+        """The state in which another sweep has since stored the run, by today's code; empty if none has."""
         if row is None or not self.is_new(row) or _is_stale(self.spec, row):
             return ""
         return row.state if row.state in (*SETTLED, *FAILURES) else ""

@@ -290,9 +290,7 @@ def refuse_tuned_elsewhere(plan: Sequence[Step], hashes: Mapping[FederationKey, 
 
 
 def opened_pool(placement: Placement, runs: int, home: Path) -> Pool:
-    """A pool for ``runs`` runs, which ``Sweep`` opens and closes. Raises ``RequestError`` where an extra,
-    devices or a cluster are not there.
-    """
+    """A pool for so many runs. Raises ``RequestError`` where an extra, devices or a cluster are not there."""
     try:
         if placement.backend == "ray":
             from bench.runner.ray_workers import RayPool
@@ -310,9 +308,7 @@ def opened_pool(placement: Placement, runs: int, home: Path) -> Pool:
 
 @contextmanager
 def heard_signals() -> Iterator[list[int]]:
-    """The interrupts and requests to terminate that have come so far; none outside of the main thread, nor
-    signals that the process was started to ignore.
-    """
+    """Collect interrupts and requests to terminate, in the main thread, unless they are ignored already."""
     heard: list[int] = []
     is_main = threading.current_thread() is threading.main_thread()
     numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()

@@ -246,18 +246,14 @@ class Worker:
 
 
 def prepare() -> None:
-    """Set up a worker to end with the sweep, and not by an interrupt, which the parent alone handles. What it
-    prints goes to standard error.
-    """
+    """Set up a worker: it ends with the sweep, ignores interrupts, and prints on standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.dup2(2, 1)
     end_with_parent()
 
 
 def end_with_parent() -> None:
-    """Let this process, which another one of Python's has started, end when that one does, however it ends:
-    killed, it tells nobody.
-    """
+    """End this process, which another Python process has started, when that one ends or is killed."""
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()

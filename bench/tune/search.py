@@ -35,11 +35,9 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 class TrialRun(NamedTuple):
-    """A stored run, with the mean validation accuracy over clients of the trained model at its best round.
-    Ids tell the order in which runs were stored.
-    """
+    """A stored run, with the trained model's mean validation accuracy over clients at its best round."""
 
-    id: int
+    id: int  # in the order in which runs were stored
     state: str
     reason: str
     validation: float | None
@@ -177,9 +175,7 @@ def read(store: Store, searches: Sequence[Search], **filters: Any) -> None:
 
 
 def opened_searches(database: str, tunings: Sequence[Tuning]) -> tuple[list[Search], list[Stored]]:
-    """The searches as they are stored, and every stored run. More trials than are asked for, or runs that are
-    reported, are a ``RequestError``.
-    """
+    """The searches as they are stored, and every stored run. More trials than asked for are refused."""
     searches = [Search(tuning) for tuning in tunings]
     history = list(stored_runs(database, searches=True).values())
     if history:
