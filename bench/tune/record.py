@@ -75,7 +75,7 @@ class Record(Part):
     winner: Winner
     default_validation: float | None
     trials: tuple[Trial, ...]
-    own: bool = Field(False, exclude=True)
+    own: bool = Field(default=False, exclude=True)
 
     @property
     def spec(self) -> RunSpec:
