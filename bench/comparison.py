@@ -80,8 +80,11 @@ def _grid_on(study: Study, dataset: str, method: str) -> Grid | None:
     """
     for name in dict.fromkeys(table.grid for table in study.experiments if table.competes):
         grid = load_grid(name)
-        settings = grid.settings_beside(study.baseline, method, {})
-        settings = tuple(setting for setting in settings if dataset in setting.datasets)
+        settings = tuple(
+            setting.model_copy(update={"methods": (method,)})
+            for setting in grid.settings
+            if study.baseline in (setting.methods or grid.methods) and dataset in setting.datasets
+        )
         if settings:
             return grid.model_copy(update={"settings": settings})
     return None

@@ -1,14 +1,21 @@
-"""What a data set is once it is read: plain arrays, the same whatever the source."""
+"""What a data set is once it is read: plain arrays, the same whatever the source.
+
+Data as people have them are made into that where their meaning is plain.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from bench.errors import RequestError
 
 Family = Literal["graph", "hypergraph", "images"]
 FAMILIES: tuple[Family, ...] = ("graph", "hypergraph", "images")
@@ -111,3 +118,184 @@ class Images:
 
 
 Data = Graph | Hypergraph | Images
+
+
+# One's own data ------------------------------------------------------------------------------------
+
+CHANNELS = (1, 3)
+"""Channels that pictures have."""
+
+SORTS: dict[Family, type[Data]] = {"graph": Graph, "hypergraph": Hypergraph, "images": Images}
+"""What the data sets of a family are read as."""
+
+
+def made_right(data: Data, family: Family) -> tuple[Data, list[str]]:
+    """Data whose arrays are as the classes above promise, and what was done to them in sentences.
+
+    Arrays may be NumPy's, SciPy's or torch's. Features may be of any number type, dense or sparse. Labels may
+    be any whole numbers or words. Edges may be ``[2, m]``, ``[m, 2]`` or a sparse matrix, in one direction or
+    both, in any order, repeated and with loops. Pixels may have their channels first or last.
+
+    Raises:
+        RequestError: what the arrays mean is not plain, with the first item that says so.
+    """
+    if not isinstance(data, SORTS[family]):
+        raise RequestError(f"expected {SORTS[family].__name__}, got {type(data).__name__}")
+    done: list[str] = []
+    arrays: dict[str, Any] = {}
+    if isinstance(data, Images):
+        arrays["pixels"] = items = _pixels(data.pixels, done)
+    else:
+        arrays["features"] = items = _features(data.features, done)
+    arrays["labels"], arrays["classes"] = _labels(data.labels, data.classes, items.shape[0], done)
+    if not isinstance(data, Images) and data.hyperedges is not None:
+        _check_members(data.hyperedges, items.shape[0])
+    if isinstance(data, Graph):
+        arrays["edges"] = _edges(data.edges, items.shape[0], done)
+    return replace(data, **arrays), done
+
+
+def of_torch_geometric(data: Any, is_whole: bool = False) -> tuple[Graph, list[str]]:
+    """The graph of a ``torch_geometric.data.Data`` with ``x``, ``y`` and ``edge_index``, without its masks.
+
+    It is the largest component unless ``is_whole``.
+
+    Raises:
+        RequestError: it is no graph with one kind of nodes and one label a node, or as ``made_right``.
+    """
+    if hasattr(data, "node_types"):
+        raise RequestError("it has several kinds of nodes or edges: expected one of each")
+    graph, done = made_right(Graph(data.x, data.y, data.edge_index, 0), "graph")
+    assert isinstance(graph, Graph)
+    part = graph if is_whole else largest_component(graph)
+    if count := len(graph.labels) - len(part.labels):
+        done.append(f"{count} of {len(graph.labels)} nodes are outside the largest component: left out")
+    return part, done
+
+
+def say(name: str, done: Sequence[str]) -> None:
+    """Say on standard error what was done to a data set."""
+    if done:
+        print(f"bench: {name}: {'; '.join(done)}", file=sys.stderr)
+
+
+def _array(values: Any) -> Any:
+    """A NumPy array, or a SciPy CSR matrix of what is sparse."""
+    if sparse.issparse(values):
+        return sparse.csr_matrix(values)
+    if hasattr(values, "detach"):  # torch is not imported for this
+        values = values.detach().cpu()
+        if values.layout.__repr__() != "torch.strided":
+            entries = values.to_sparse_coo().coalesce()
+            shape = tuple(values.shape)
+            return sparse.csr_matrix((entries.values().numpy(), entries.indices().numpy()), shape)
+        return values.numpy()
+    return np.asarray(values)
+
+
+def _features(values: Any, done: list[str]) -> Any:
+    matrix = _array(values)
+    if len(matrix.shape) != 2:
+        raise RequestError(f"expected features [nodes, width], got the shape {tuple(matrix.shape)}")
+    if matrix.dtype != np.float32:
+        done.append(f"features were {matrix.dtype} and are float32")
+        matrix = matrix.astype(np.float32)
+    numbers = matrix.data if sparse.issparse(matrix) else matrix
+    if not np.isfinite(numbers).all():
+        dense = matrix.toarray() if sparse.issparse(matrix) else matrix
+        row, column = np.argwhere(~np.isfinite(dense))[0]
+        raise RequestError(f"feature {column} of node {row} is {dense[row, column]}")
+    return matrix
+
+
+def _pixels(values: Any, done: list[str]) -> NDArray[np.uint8]:
+    pixels: NDArray[np.uint8] = _array(values)
+    if pixels.ndim != 4 or pixels.dtype != np.uint8:
+        raise RequestError(
+            f"expected pixels [items, channels, height, width] of 0 to 255 as uint8, got {pixels.dtype} in "
+            f"the shape {tuple(pixels.shape)}"
+        )
+    if pixels.shape[3] in CHANNELS and pixels.shape[1] not in CHANNELS:
+        done.append("pixels have their channels first now")
+        return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
+    return pixels
+
+
+def _check_members(hyperedges: Ragged, nodes: int) -> None:
+    strays = np.flatnonzero((hyperedges.values < 0) | (hyperedges.values >= nodes))
+    if len(strays):
+        number = np.searchsorted(hyperedges.offsets, strays[0], side="right") - 1
+        raise RequestError(f"hyperedge {number} has a member outside 0 to {nodes - 1}")
+
+
+def _labels(values: Any, classes: int, count: int, done: list[str]) -> tuple[NDArray[np.int64], int]:
+    """Labels 0 to ``classes`` - 1. Labels that are so already stay, also where a class has no item."""
+    labels = _array(values)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise RequestError(f"expected one label an item, got labels of the shape {tuple(labels.shape)}")
+    if len(labels) != count:
+        raise RequestError(f"expected a label for every item, got {len(labels):,} for {count:,}")
+    if labels.dtype.kind == "f":
+        strays = np.flatnonzero(~(labels == np.floor(labels)))
+        if len(strays):
+            raise RequestError(f"the label of item {strays[0]} is {labels[strays[0]]}: expected a class")
+        labels = labels.astype(np.int64)
+    if labels.dtype.kind in "iu" and len(labels) and labels.min() >= 0 and labels.max() < classes:
+        return labels.astype(np.int64), classes
+    names, numbers = np.unique(labels, return_inverse=True)
+    if 0 < classes < len(names):
+        raise RequestError(f"expected labels of 0 to {classes - 1}, got {names[0]} to {names[-1]}")
+    if len(names) < 2:
+        raise RequestError(f"all {len(labels)} items have one label: there is nothing to learn")
+    if labels.dtype.kind not in "iu" or not np.array_equal(names, np.arange(len(names))):
+        done.append(f"labels {names[0]} to {names[-1]} are classes 0 to {len(names) - 1}")
+    return numbers.astype(np.int64), len(names)
+
+
+def _edges(values: Any, nodes: int, done: list[str]) -> NDArray[np.int64]:
+    """Both directions of every edge once, without loops, sorted by source and target."""
+    pairs = _array(values)
+    if sparse.issparse(pairs):
+        pairs = np.stack(pairs.nonzero())
+    if pairs.ndim != 2 or 2 not in pairs.shape:
+        raise RequestError(f"expected edges [2, m] or [m, 2], got the shape {tuple(pairs.shape)}")
+    pairs = pairs if pairs.shape[0] == 2 else pairs.T
+    strays = np.flatnonzero(((pairs < 0) | (pairs >= nodes) | (pairs != np.floor(pairs))).any(axis=0))
+    if len(strays):
+        source, target = pairs[:, strays[0]].tolist()
+        raise RequestError(f"edge {strays[0]} joins {source} and {target}, but nodes are 0 to {nodes - 1}")
+    edges = undirected(pairs, nodes)
+    if edges.shape != pairs.shape:
+        counts = f"{pairs.shape[1]} edges became {edges.shape[1]}"
+        done.append(f"{counts}: both directions of each, without loops and repeats")
+    return edges
+
+
+def undirected(pairs: NDArray[Any], nodes: int) -> NDArray[np.int64]:
+    """Both directions of every pair ``[2, m]``, without self-loops or repeats, sorted by (source, target)."""
+    source, target = pairs.astype(np.int64)
+    mask = source != target
+    source, target = source[mask], target[mask]
+    keys = np.unique(np.concatenate([source * nodes + target, target * nodes + source]))
+    return np.stack(np.divmod(keys, nodes))
+
+
+def largest_component(graph: Graph) -> Graph:
+    """The subgraph of the connected component with most nodes; the order of nodes is kept.
+
+    The first such component, by its lowest node, where several are equally large. ``classes``
+    stays that of the whole graph.
+    """
+    nodes = len(graph.labels)
+    links = sparse.coo_matrix((np.ones(graph.edges.shape[1], np.int8), graph.edges), shape=(nodes, nodes))
+    _, component = connected_components(links, directed=False)
+    mask = component == np.bincount(component).argmax()
+    position = np.cumsum(mask) - 1
+    return Graph(
+        features=graph.features[mask],
+        labels=graph.labels[mask],
+        edges=position[graph.edges[:, mask[graph.edges[0]]]],
+        classes=graph.classes,
+    )

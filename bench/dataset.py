@@ -8,8 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from bench.data import Data, Family
-from bench.own_data import of_torch_geometric, say
+from bench.data import Data, Family, of_torch_geometric, say
 from bench.registry import Kind
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
@@ -63,7 +62,7 @@ class Dataset(ABC):
 
         Raises:
             RequestError: it is no graph with one kind of nodes and one label a node, or its numbers are not
-                plain (``bench.own_data``).
+                plain (``bench.data``).
         """
         graph, done = of_torch_geometric(data, whole)
 

@@ -18,7 +18,7 @@ from bench.engine.kept_models import KeptModels, refuse
 from bench.engine.result import RunResult
 from bench.errors import NotApplicableError, RequestError
 from bench.federation.types import TEST
-from bench.replacement import replacing_folder
+from bench.paths import replacing_folder
 from bench.runner.execution import execute
 from bench.runner.workers import Order
 from bench.spec import RunSpec

@@ -7,6 +7,7 @@ by a class that extends the base and has a ``name`` of its own.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import os
@@ -22,11 +23,15 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from bench.errors import RequestError, unknown
+from bench.spec import sha256
 
 T = TypeVar("T")
 
 PLUGINS = "BENCH_PLUGINS"
 """Environment variable: Python files with such classes, separated as in ``PATH``."""
+
+INSTALLED = ("site-packages", "dist-packages")
+"""Folders of installed packages, whose files are no part of a plug-in."""
 
 _KINDS: list[Kind[Any]] = []
 """Those that have been declared so far."""
@@ -148,3 +153,51 @@ class Kind(Generic[T]):
         if name not in classes:
             raise unknown(self.word, name, classes)
         return classes[name]
+
+
+# The files of a plug-in ---------------------------------------------------------------------------
+
+
+@cache
+def own_sources(kind: type) -> frozenset[str]:
+    """A hash over name and content of every file that a plug-in's class is made of; none for the suite's own.
+
+    These are the file of the class and the files that it imports, directly or through others, at its top or
+    inside a function. Modules of Python, of ``bench`` and of installed packages do not count.
+    """
+    package = kind.__module__.partition(".")[0]
+    if package == "bench":
+        return frozenset()
+    if package == "__main__":  # of a notebook's cell, whose code no file holds
+        return frozenset({package})
+    python = Path(os.__file__).parent
+    folders = [folder for folder in map(Path, sys.path) if not folder.is_relative_to(python)]
+    own_folders = [folder for folder in folders if folder.name not in INSTALLED]
+    hashes: dict[Path, str] = {}
+    queue = [Path(str(sys.modules[kind.__module__].__file__))]
+    while queue:
+        file = queue.pop()
+        if file in hashes:
+            continue
+        content = file.read_bytes()
+        hashes[file] = sha256(file.name.encode() + b"\0" + content)
+        for node in ast.walk(ast.parse(content)):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    queue += _files(alias.name, own_folders)
+            elif isinstance(node, ast.ImportFrom):
+                places = [file.parents[node.level - 1]] if node.level else own_folders
+                for alias in node.names:
+                    queue += _files(f"{node.module}.{alias.name}" if node.module else alias.name, places)
+    return frozenset(hashes.values())
+
+
+def _files(name: str, folders: list[Path]) -> Iterator[Path]:
+    """Files of a module, and of the packages that it is in, below some folders."""
+    parts = name.split(".")
+    if parts[0] == "bench":
+        return
+    for folder in folders:
+        for count in range(1, len(parts) + 1):
+            place = folder.joinpath(*parts[:count])
+            yield from filter(Path.is_file, (place.with_name(f"{place.name}.py"), place / "__init__.py"))

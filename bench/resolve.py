@@ -1,4 +1,4 @@
-"""From a request (names and overrides) to a complete, valid ``RunSpec``.
+"""From a request (names and overrides) to a complete, valid ``RunSpec``, and back to a command line.
 
 Defaults come from the data set, then from the method, whose hyper-parameters have their own where the
 data set has none for them; the grid's settings and ``--set`` replace them.
@@ -6,8 +6,11 @@ data set has none for them; the grid's settings and ``--set`` replace them.
 
 from __future__ import annotations
 
+import json
+import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -133,3 +136,21 @@ def resolve(
         share = f"{protocol.participation:g} of {trained_clients} clients"
         raise RequestError(f"protocol.participation: {share} is not one client")
     return spec
+
+
+def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
+    """A ``bench sweep`` line with whatever differs from the defaults written out; with every setting where
+    the method or the data set is not loaded here.
+
+    ``seeds`` makes the same runs with these seeds, in place of the spec's own.
+    """
+    words = ["bench", "sweep", "-d", spec.dataset, "-s", spec.scenario, "-k", str(spec.clients)]
+    words += ["-m", spec.method, "--seed", ",".join(map(str, seeds or (spec.seed,)))]
+    settings = spec.settings()
+    with suppress(RequestError):
+        usual = resolve(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed).settings()
+        settings = {key: value for key, value in settings.items() if value != usual.get(key)}
+    for key, value in settings.items():
+        # JSON writes numbers, truth values, lists and quoted texts as TOML does.
+        words += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
+    return shlex.join(words)

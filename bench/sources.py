@@ -9,7 +9,7 @@ import tarfile
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from http.client import HTTPException
 from pathlib import Path
 from urllib.error import URLError
@@ -19,7 +19,7 @@ from filelock import FileLock
 
 from bench import paths
 from bench.errors import NoDataError, RequestError
-from bench.replacement import replacing_file
+from bench.paths import replacing_file
 
 WAIT = 8.0
 """Seconds for which a host may send nothing."""
@@ -42,18 +42,12 @@ class RawFile:
     archive: RawFile | None = None
     member: str = ""
 
-    @property
-    def checksum(self) -> tuple[str, str] | None:
-        """Name of the hash and the expected sum, hexadecimal."""
-        if self.sha256:
-            return "sha256", self.sha256
-        return ("md5", self.md5) if self.md5 else None
-
     def mismatch(self, path: Path) -> str:
         """What is wrong with the checksum of ``path`` as this raw file; empty if nothing is."""
-        if self.checksum is None:
+        expected = self.sha256 or self.md5
+        if not expected:
             return ""
-        algorithm, expected = self.checksum
+        algorithm = "sha256" if self.sha256 else "md5"
         status = path.stat()
         found = _digest(path.absolute(), algorithm, status.st_size, status.st_mtime_ns)
         return "" if found == expected else f"expected {algorithm} {expected}, found {found}"
@@ -72,9 +66,7 @@ class RawFile:
 def _digest(path: Path, algorithm: str, *_: int) -> str:
     """A file's hash, computed once as long as its size and time stay the same."""
     with open(path, "rb") as content:
-        return hashlib.file_digest(
-            content, partial(hashlib.new, algorithm, usedforsecurity=False)
-        ).hexdigest()
+        return hashlib.file_digest(content, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
 
 class Sources:

@@ -17,8 +17,7 @@ from PIL import Image, UnidentifiedImageError, features
 from PIL import __version__ as pillow
 
 from bench.errors import NoDataError, RequestError
-from bench.paths import home
-from bench.replacement import replacing_file
+from bench.paths import home, replacing_file
 
 FORMAT = 1
 """Of the cached arrays; another number makes all of them again."""

@@ -13,10 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bench.data import Graph
+from bench.data import Graph, of_torch_geometric, say
 from bench.dataset import PYG, Dataset
 from bench.errors import NoDataError, RequestError, unknown
-from bench.own_data import of_torch_geometric, say
 from bench.sources import Sources
 from bench.spec import ClientSettings, Protocol
 

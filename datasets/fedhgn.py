@@ -24,9 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bench.data import Graph, Hypergraph
+from bench.data import Graph, Hypergraph, undirected
 from bench.dataset import Dataset
-from bench.own_data import undirected
 from bench.sources import Sources
 from bench.spec import ClientSettings, Protocol
 

@@ -11,9 +11,8 @@ from abc import ABC
 
 import numpy as np
 
-from bench.data import Graph
+from bench.data import Graph, largest_component, undirected
 from bench.dataset import Dataset
-from bench.own_data import largest_component, undirected
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
 

@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.data import Graph, PublishedClients, PublishedKey
+from bench.data import Graph, PublishedClients, PublishedKey, largest_component, undirected
 from bench.dataset import Dataset
 from bench.errors import RequestError
-from bench.own_data import largest_component, undirected
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
 

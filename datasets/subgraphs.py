@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bench.data import Graph, PublishedClients, PublishedKey
+from bench.data import Graph, PublishedClients, PublishedKey, largest_component, undirected
 from bench.dataset import Dataset
-from bench.own_data import largest_component, undirected
 from bench.sources import Sources
 from bench.spec import ClientSettings, Protocol
 

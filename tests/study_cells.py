@@ -24,7 +24,7 @@ from bench.studies.experiment import Experiment
 from bench.studies.published import Published, published
 from bench.studies.settings import Column
 from bench.studies.study import Study
-from bench.tune.apply import Configurations
+from bench.tune.record import Configurations
 
 NON = "non-overlapping"
 CORA_20 = Column("cora", NON, 20)

@@ -28,7 +28,7 @@ def test_every_data_set_is_completely_described(name: str) -> None:
     assert kind.scenarios
     assert kind.embedded == (not kind.files)
     for file in kind.files:
-        assert file.checksum or (file.archive and file.archive.sha256)
+        assert file.sha256 or file.md5 or (file.archive and file.archive.sha256)
 
 
 # Final FedSheafHN paper, facts 2.1 and 2.2.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import RequestError
-from bench.replacement import check_replaceable, replacing_file, replacing_folder, unfinished_files
+from bench.paths import check_replaceable, replacing_file, replacing_folder, unfinished_files
 
 
 def _write_half(place: Path) -> None:

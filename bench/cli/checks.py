@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import shutil
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bench import paths
 from bench.cli import options
 from bench.cli.output import Screen, console, say, table
 from bench.errors import NotApplicableError, RequestError
+
+if TYPE_CHECKING:
+    from bench.registry import Kind
 
 
 def check_method(file: Path) -> int:
@@ -69,16 +77,85 @@ def check_gpu() -> int:
 
 def doctor() -> int:
     """Report the environment, devices, storage, database, plug-ins and data, and say what to fix."""
-    from bench.doctor import examine
-
-    signs = list(examine())
     grid = Table.grid(padding=(0, 2))
-    for sign in signs:
-        grid.add_row(*sign)
+    count = 0
+    for topic in (_software, _storage, _database, _plugins, _data):
+        name = topic.__name__.strip("_")
+        try:
+            for text in topic():
+                grid.add_row("ok", name, text)
+        except Exception as error:
+            kind = "" if isinstance(error, RequestError) else f"{type(error).__name__}: "
+            grid.add_row("fix", name, kind + " ".join(str(error).split()))
+            count += 1
     Screen(markup=False, highlight=False).print(grid)
-    count = sum(state == "fix" for state, _, _ in signs)
     print(f"{count} to fix" if count else "nothing to fix")
     return 1 if count else 0
+
+
+def _software() -> Iterator[str]:
+    """Python and the libraries that numbers depend on; processor, memory and accelerators."""
+    import torch
+
+    from bench.runner import workers
+
+    found = workers.describe("cpu", 1)
+    packages = " ".join(f"{name} {version}" for name, version in found["packages"].items())
+    yield f"Python {found['python']}, {packages}"
+    yield f"{found['processor']}, {found['logical_cores']} cores, {found['memory'] / 2**30:.0f} GiB"
+    for index in range(torch.cuda.device_count()):
+        yield f"cuda:{index} is {workers.accelerator(f'cuda:{index}')}"
+    if shutil.which("nvidia-smi") and not torch.cuda.is_available():
+        yield f"a GPU driver is installed, but torch {torch.__version__} sees no GPU: install a CUDA build"
+
+
+def _storage() -> Iterator[str]:
+    """``BENCH_HOME``: whether it can be written, and how much room there is."""
+    home = paths.home()
+    folder = next(folder for folder in (home, *home.parents) if folder.exists())
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise RequestError(f"{home} cannot be written: set BENCH_HOME to a folder that can")
+    yield f"{home}, {shutil.disk_usage(folder).free / 2**30:.0f} GiB free"
+
+
+def _database() -> Iterator[str]:
+    """The default database and its schema."""
+    from bench.store.connect import HEAD, Database, opened
+
+    found = Database(paths.default_database())
+    if found.empty():
+        yield "none yet: the first sweep makes it"
+    else:
+        opened(found, create=False).dispose()
+        yield f"{found.name}, schema {HEAD}"
+
+
+def _plugins() -> Iterator[str]:
+    """How much of every kind is found, and what of it is not the suite's own, with its file."""
+    from bench.dataset import DATASETS
+    from bench.engine.methods import METHODS
+    from bench.federation.scenario import SCENARIOS
+    from bench.nn.base import CLIENT_MODELS
+    from bench.studies.study import STUDIES
+
+    kinds: tuple[Kind[Any], ...] = (METHODS, DATASETS, SCENARIOS, CLIENT_MODELS, STUDIES)
+    yield ", ".join(f"{kind.word}: {len(kind.all())}" for kind in kinds)
+    for kind in kinds:
+        for name, member in kind.all().items():
+            if not member.__module__.startswith("bench."):
+                yield f"{kind.word} {name} from {inspect.getfile(member)}"
+
+
+def _data() -> Iterator[str]:
+    """Which data sets are at hand."""
+    from bench.dataset import DATASETS
+    from bench.sources import Sources
+
+    sources = Sources(paths.data_roots(), download=False)
+    places: dict[str, list[str]] = {}
+    for name, dataset in DATASETS.all().items():
+        places.setdefault(dataset.whereabouts(sources), []).append(name)
+    yield from (f"{place}: {', '.join(names)}" for place, names in places.items())
 
 
 def speed(
@@ -98,14 +175,13 @@ def speed(
         devices: cpu, on all cores, or a GPU such as cuda or cuda:1.
     """
     from bench.dataset import DATASETS
-    from bench.paths import data_roots
     from bench.runner.workers import choose
     from bench.timing.speed import apart, cases, measure
 
     data = DATASETS.named(dataset)
     scenario, threads = data.scenarios[0], os.cpu_count() or 1
     (device,) = choose(devices, 1, threads, 1).devices
-    work = partial(measure, rounds=rounds, roots=data_roots(), device=device, threads=threads)
+    work = partial(measure, rounds=rounds, roots=paths.data_roots(), device=device, threads=threads)
     try:
         rows = [asdict(apart(work, case)) for case in cases(dataset, scenario, clients, method)]
     except NotApplicableError as error:

@@ -1,6 +1,6 @@
 """How ``bench`` starts and ends: every end has its exit code, and a wrong request is one line.
 
-Commands are imported within ``main``, since an interrupt while they are is one like any other.
+The commands are imported within ``main``, since an interrupt while they are is one like any other.
 """
 
 from __future__ import annotations
@@ -8,16 +8,20 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from functools import cache
+from typing import TYPE_CHECKING
 
+from bench import __version__
 from bench.errors import RequestError
+
+if TYPE_CHECKING:
+    from cyclopts import App
 
 
 def main(words: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 something failed, 2 wrong request, 130 interrupted."""
     try:
-        from bench.cli.commands import run
-
-        code = run(sys.argv[1:] if words is None else words)
+        code = _run(sys.argv[1:] if words is None else words)
         sys.stdout.flush()
     except RequestError as error:
         print("bench: " + " ".join(str(error).split()), file=sys.stderr)
@@ -38,3 +42,56 @@ def main(words: list[str] | None = None) -> None:
 def _drop_output() -> None:
     """Leave out the rest of the output: Python would try to write it at the end, and fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run(words: list[str]) -> int:
+    """Run a command line; its exit code, 0 or 1. A wrong one is a ``RequestError``."""
+    from cyclopts import CycloptsError
+
+    try:
+        outcome = commands()(words, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        raise RequestError(str(error)) from None
+    return outcome if isinstance(outcome, int) else 0
+
+
+@cache
+def commands() -> App:
+    """The commands of ``bench``."""
+    from cyclopts import App, Parameter
+
+    from bench.cli import checks, listings, report, results, runs, sweep, tune
+    from bench.cli.output import Screen
+
+    app = App(
+        name="bench",
+        version=__version__,
+        help="Benchmark personalised federated learning: published against measured, cell by cell.",
+        default_parameter=Parameter(negative=()),
+        console=Screen(),
+        suppress_keyboard_interrupt=False,  # main says what an interrupt means
+    )
+    for command in (
+        sweep.quickstart,
+        sweep.sweep,
+        tune.tune,
+        report.report,
+        report.leaderboard,
+        sweep.compare,
+        listings.methods,
+        listings.datasets,
+        listings.grids,
+        listings.data,
+        runs.app,
+        results.export,
+        results.verify,
+        results.results,
+        results.database,
+        checks.check_method,
+        checks.check_gpu,
+        checks.doctor,
+        checks.speed,
+    ):
+        app.command(command)
+    app.command(results.import_bundle, name="import")
+    return app

@@ -13,7 +13,7 @@ from cyclopts.types import PositiveInt
 from cyclopts.validators import Number
 
 from bench.metric_names import Metric
-from bench.runner.policy import Backend, Placement
+from bench.runner import Backend, Placement
 
 if TYPE_CHECKING:
     from bench.grids import Filters

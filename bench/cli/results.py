@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections import Counter
 from pathlib import Path
@@ -87,7 +86,6 @@ def verify(
     draw_seed: NonNegativeInt | None = None,
     filters: options.CellFilters = options.ALL_CELLS,
     db: options.Database = None,
-    as_json: options.AsJson = False,
 ) -> int:
     """Make a random sample of a bundle's runs again and compare.
 
@@ -122,16 +120,10 @@ def verify(
     checks = make_again(source, runs, roots, slots, display.Display(console(errors=True)))
     result = outcome(checks)
     state = None if result == "incomplete" or database.empty() else _mark(url, source, checks)
-    missed_methods = sorted({*all_runs["method"]} - {*runs["method"]})
-    if as_json:
-        told = {"bundle": source.name, "draw_seed": seed, "outcome": result, "marked": state}
-        rows = checks.to_dict("records")
-        print(json.dumps({**told, "methods_not_drawn": missed_methods, "runs": rows}))
-        return 0 if result == "agreed" else 1
     for check in checks.to_dict("records"):
         suffix = "; made on other hardware" if check["other_hardware"] else ""
         print(f"{check['run']}: {check['finding']}: {check['detail']}{suffix}")
-    if missed_methods:
+    if missed_methods := sorted({*all_runs["method"]} - {*runs["method"]}):
         print(f"not drawn: any run of {', '.join(missed_methods)}: a larger --sample reaches every method")
     share_text = f"{len(runs)} of {display.runs(len(all_runs))} drawn with --draw-seed {seed}"
     mark_text = f"marked {state} in {database.name}" if state else "nothing marked"
@@ -160,9 +152,9 @@ database = App(name="db", help="Bring the result database's schema up to date.")
 @database.command
 def upgrade(*, db: options.Database = None) -> None:
     """Bring an existing database to this version's schema."""
-    from bench.store import connect, migrate
+    from bench.store import connect
 
     place = connect.Database(db or paths.default_database())
-    before = migrate.upgrade(place)
-    change = f"{before}, nothing to do" if before == migrate.HEAD else f"{before} to {migrate.HEAD}"
+    before = connect.upgrade(place)
+    change = f"{before}, nothing to do" if before == connect.HEAD else f"{before} to {connect.HEAD}"
     print(f"{place.name}: schema {change}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -14,10 +15,19 @@ from bench.cli.output import console, say, table
 from bench.engine.states import State
 from bench.errors import RequestError
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench.resolve import Overrides
+    from bench.store import Store
+    from bench.store.tables import Tables
+
 app = App(name="runs", help="List stored runs, show or delete them, and say what runs now.")
 
 HASH = 12
 """Digits of a hash that a table shows."""
+
+CELL = ["dataset", "scenario", "clients", "method"]
 
 States = Annotated[tuple[State, ...], Parameter(show_default=False, help="Only this state, or several.")]
 SETTINGS_HELP = "Only runs with this setting, such as method.mu=0.1; may be given several times."
@@ -36,7 +46,6 @@ def list_runs(
     """List stored runs, oldest first."""
     from bench.resolve import parse_overrides
     from bench.runner import display
-    from bench.runner.run_details import chosen_runs, run_list
     from bench.store import open_store
 
     with open_store(db or paths.default_database(), create=False) as store:
@@ -83,7 +92,6 @@ def delete_runs(
 
     from bench.resolve import parse_overrides
     from bench.runner import display
-    from bench.runner.run_details import chosen_runs, run_list
     from bench.store import open_store
 
     database = db or paths.default_database()
@@ -111,7 +119,6 @@ def show_run(run: str, *, db: options.Database = None, as_json: options.AsJson =
     Args:
         run: The run's id, as 'bench runs list' prints it, or a cell: DATASET/SCENARIO/CLIENTS/METHOD.
     """
-    from bench.runner.run_details import cell, run_detail
     from bench.store import open_store
     from bench.studies.shipped import opened_results
 
@@ -153,6 +160,92 @@ def _print_cell(parts: list[dict[str, Any]]) -> None:
 @app.command
 def status(*, db: options.Database = None) -> None:
     """Say what the sweeps into a database are at: how far they are, and what runs where."""
-    from bench.runner import display
+    from bench.runner import claims
 
-    say(display.status(db or paths.default_database()))
+    say(claims.status(db or paths.default_database()))
+
+
+# What people and programs see of stored runs and cells ----------------------------------------------
+
+
+def _records(frame: pd.DataFrame, **options: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(frame.to_json(orient="records", **options))
+    return rows
+
+
+def chosen_runs(
+    store: Store, filters: Mapping[str, Any], states: Sequence[str] = (), settings: Overrides | None = None
+) -> pd.DataFrame:
+    """Rows of ``bench.runs``, oldest first, that all filters leave; ``settings`` are dictionaries."""
+    from bench.frames.whole_frames import whole_frame
+
+    runs = whole_frame("runs", store, filters=filters)
+    runs["settings"] = runs["settings"].map(json.loads)
+    for key, value in (settings or {}).items():
+        runs = runs[[own.get(key) == value for own in runs["settings"]]]
+    return runs[runs["state"].isin(states)] if states else runs
+
+
+def run_list(runs: pd.DataFrame) -> list[dict[str, Any]]:
+    """Names, settings, state, seconds and test accuracy of some of ``chosen_runs``. ``apart`` says in which
+    settings a run differs from others of its cell and seed.
+    """
+    import pandas as pd
+
+    runs = runs.assign(apart="")
+    has_others = runs.duplicated([*CELL, "seed"], keep=False)
+    for _, alike in runs[has_others].groupby([*CELL, "seed"]):
+        settings = pd.DataFrame(alike["settings"].tolist(), index=alike.index).map(json.dumps)
+        differing = settings.loc[:, settings.nunique() > 1]
+        for index, values in differing.iterrows():
+            runs.loc[index, "apart"] = " ".join(f"{key}={value}" for key, value in values.items())
+    runs = runs.rename(columns={"run": "id", "seconds_total": "seconds"}).round({"seconds": 2, "test": 2})
+    names = ["id", *CELL, "seed", "settings", "apart", "rounds", "state", "reason", "seconds", "test"]
+    return _records(runs[names])
+
+
+def run_detail(store: Store, run_id: int) -> dict[str, Any]:
+    """Everything stored of a run but its arrays, and the command that makes it again. Accuracies are means
+    over clients. An id of no run is a ``RequestError``.
+    """
+    from bench.metric_names import ACCURACY
+    from bench.resolve import command
+    from bench.spec import RunSpec
+
+    runs = store.runs(id=run_id)
+    if runs.empty:
+        raise RequestError(f"no run {run_id} in {store.name}: 'bench runs list' prints the ids")
+    (row,) = _records(runs, date_format="iso")
+    (description,) = store.table("environments", id=row.pop("environment_id"))["description"]
+    results = store.client_results([run_id], metric=ACCURACY)
+    readings = results["stage"] + " " + results["split"] + " " + results["rule"]
+    return row | {
+        "spec": json.loads(row["spec"]),
+        "environment": json.loads(description),
+        "accuracy": results["value"].groupby(readings).mean().round(6).to_dict(),
+        "command": command(RunSpec.model_validate_json(row["spec"])),
+    }
+
+
+def cell(source: Tables, name: str) -> list[dict[str, Any]]:
+    """The runs of a cell (DATASET/SCENARIO/CLIENTS/METHOD) in a report's source, by the command that makes
+    them, most runs first; runs that differ in more than their seed are made by different commands. A cell
+    without runs is a ``RequestError``.
+    """
+    from bench.frames.whole_frames import whole_frame
+    from bench.resolve import command
+    from bench.spec import RunSpec
+
+    rows = whole_frame("runs", source).round({"test": 2})
+    rows = rows[rows[CELL].astype(str).agg("/".join, axis=1) == name]
+    if rows.empty:
+        form = "a run's id or DATASET/SCENARIO/CLIENTS/METHOD such as cora/non-overlapping/10/fedavg"
+        raise RequestError(f"no run of a cell '{name}': expected {form}")
+    columns = ["seed", "state", "test", "origin", "device", "partition_hash", "spec_hash"]
+    parts = []
+    for _, runs in rows.sort_values("seed", kind="stable").groupby("cell"):
+        spec = RunSpec.model_validate_json(runs["spec"].iloc[0])
+        parts.append(
+            {"command": command(spec, runs["seed"].unique().tolist()), "runs": _records(runs[columns])}
+        )
+    return sorted(parts, key=lambda part: (-len(part["runs"]), part["command"]))

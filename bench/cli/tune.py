@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cyclopts.types import PositiveInt
-from rich.console import Console
 
 from bench import paths
 from bench.cli import options
@@ -16,7 +14,10 @@ from bench.cli.output import console, say
 
 if TYPE_CHECKING:
     from bench.grids import Planned
-    from bench.tune.search import Searches
+    from bench.runner.plan import Estimator
+    from bench.tune.record import Record, Trial
+    from bench.tune.search import Search
+    from bench.tune.tuning import Value
 
 
 def tune(
@@ -29,7 +30,6 @@ def tune(
     data_root: options.DataRoot = None,
     machines: options.Machines = options.LOCAL,
     dry_run: options.Flag = False,
-    as_json: options.AsJson = False,
 ) -> int:
     """Tune methods by validation accuracy; the same command again goes on where it stopped.
 
@@ -48,9 +48,9 @@ def tune(
 
     from bench.runner import plan
     from bench.runner.display import Display
+    from bench.runner.execution import execute_trial
     from bench.runner.run import Sweep, opened_pool
     from bench.store.store import stored_runs
-    from bench.tune import show, trial
     from bench.tune.search import Searches, opened_searches
     from bench.tune.tuning import search_seeds, tunings
 
@@ -60,20 +60,25 @@ def tune(
     database = db or f"sqlite:///{home / 'tuning.db'}"
     searches, timings = opened_searches(database, requests)
     history = stored_runs(paths.default_database()).values()
-    notes = console(errors=as_json)
     pool = opened_pool(machines, len(requests) * trials * len(seeds), home)
     estimator = plan.Estimator([*history, *timings], pool.devices[0])
     if dry_run:
         data_gap = plan.data_at_hand(roots)
-        rows = [show.standing(one, estimator, data_gap(one.tuning.spec.dataset)) for one in searches]
-        _print_searches(rows, reasons, notes, as_json)
+        for search in searches:
+            say(standing(search, estimator, data_gap(search.tuning.spec.dataset)))
+        for name, reason in reasons.items():
+            say(f"left out: {name}: {reason}")
         return 0
-    result = Searches(searches, home, lambda *ended: say(show.line(*ended), notes))
-    display = Display(notes, only_notes=True)  # trials have lines of their own
+    result = Searches(searches, home, lambda *ended: say(_line(*ended)))
+    display = Display(console(), only_notes=True)  # trials have lines of their own
     steps = result.next_steps(searches)
-    sweep = Sweep(steps, database, roots, pool, display, trial.execute, home=home, follow_up=result.follow)
+    sweep = Sweep(steps, database, roots, pool, display, execute_trial, home=home, follow_up=result.follow)
     result.give_up(sweep.run().left)
-    return _print_results(result, notes, as_json)
+    for record in result.records:
+        say(_result(record))
+    for title, reason in result.failed.items():
+        say(f"{title}: no winner: {reason}")
+    return 1 if result.failed else 0
 
 
 def _cells(
@@ -89,33 +94,48 @@ def _cells(
     return expand(base, replace(choice, seeds=()), parse_overrides(settings))
 
 
-def _print_searches(
-    rows: Sequence[dict[str, Any]], reasons: Mapping[str, str], notes: Console, as_json: bool
-) -> None:
-    """Print how far searches are, and which cells have none."""
-    if as_json:
-        print(json.dumps({"searches": rows, "skipped": reasons}, indent=1))
-        return
-    from bench.tune import show
-
-    for row in rows:
-        say(show.standing_line(row), notes)
-    for name, reason in reasons.items():
-        say(f"left out: {name}: {reason}", notes)
+# In one line --------------------------------------------------------------------------------------
 
 
-def _print_results(result: Searches, notes: Console, as_json: bool) -> int:
-    """Say what came of the searches; returned is 1 where one has no winner."""
-    from bench.tune import show
+def standing(search: Search, estimator: Estimator, data_gap: str) -> str:
+    """How far a search is by its stored runs, and what its unused client epochs take, one run after the
+    other, by runs like its default configuration; or why its data are not at hand.
+    """
+    from bench.runner.display import duration
+    from bench.tune.record import winner_of
 
-    finished = []
-    for record, path in result.records:
-        shown = record.model_dump(include={"winner", "default_validation", "budget", "used"})
-        finished.append({"search": record.study, "file": str(path), **shown})
-        if not as_json:
-            say(show.result(record), notes)
-    if as_json:
-        print(json.dumps({"finished": finished, "failed": result.failed}, indent=1))
-    for title, reason in result.failed.items():
-        say(f"{title}: no winner: {reason}", notes)
-    return 1 if result.failed else 0
+    tuning, best = search.tuning, winner_of(search.trials)
+    used = sum(trial.client_epochs for trial in search.trials)
+    seconds = estimator.seconds(tuning.spec)
+    time = "time unknown"
+    if seconds is not None:
+        time = duration(seconds * len(tuning.seeds) * (tuning.budget - used) / tuning.run_epochs)
+    state = data_gap or (f"done: {search.ended} used up" if search.ended else f"to do, {time}")
+    trials = f"{len(search.trials)} of {tuning.trials} trials"
+    epochs = f"{used:,.0f} of {tuning.budget:,.0f} client epochs"
+    score = _percent(best.validation if best else None)
+    return f"{tuning.title}: {trials}, {epochs}, best {score}: {state}"
+
+
+def _percent(accuracy: float | None) -> str:
+    """An accuracy as people read it; ``-`` where there is none."""
+    return "-" if accuracy is None else f"{100 * accuracy:.2f}"
+
+
+def _settings(parameters: Mapping[str, Value]) -> str:
+    """A configuration in one phrase."""
+    return " ".join(f"{key}={value}" for key, value in parameters.items())
+
+
+def _line(search: Search, trial: Trial) -> str:
+    """One line on a trial that has ended."""
+    score = trial.reason or f"validation {_percent(trial.validation)}"
+    number = f"trial {trial.number + 1} of {search.tuning.trials}, {search.tuning.title}"
+    return f"{number}: {trial.state}, {score}, {trial.seconds:.1f} s: {_settings(trial.parameters)}"
+
+
+def _result(record: Record) -> str:
+    """One line on a finished search."""
+    winner, used = record.winner, f"after {record.used.trials} of {record.budget.trials} trials"
+    scores = f"validation {_percent(winner.validation)}, default {_percent(record.default_validation)}"
+    return f"{record.tuning.title}: {scores}, {used}: {_settings(winner.overrides)}"

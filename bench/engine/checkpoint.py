@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from bench.engine.method import Message, Method
 from bench.engine.run import Run
-from bench.replacement import replacing_file, unfinished_files
+from bench.paths import replacing_file, unfinished_files
 
 MINUTES = 10.0
 """How often a run is saved. The largest runs of the suite take about a second to write."""

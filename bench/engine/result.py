@@ -41,7 +41,7 @@ class RunResult:
         seconds: of ``client``, ``server``, ``evaluation`` and ``total``.
         bytes_up, bytes_down: summed over clients and rounds.
         code: the code that the process had loaded.
-        environment: the machine that made the run (``bench.environment.describe``); empty where it was lost.
+        environment: the machine that made the run (``runner.workers.describe``); empty where it was lost.
         started: when the run was begun, UTC without a zone.
         client_epochs: the passes over a client's training items, as a mean over clients, also of a run
             that diverged.

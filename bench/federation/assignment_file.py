@@ -18,7 +18,7 @@ from bench.data import Ragged
 from bench.errors import RequestError
 from bench.federation.scenario import Assignment
 from bench.federation.types import ROLE_NAMES, TEST, TRAIN, UNUSED, VALIDATION, Federation
-from bench.replacement import replacing_file
+from bench.paths import replacing_file
 
 FORMAT = 1
 MASKS = {"train_mask": TRAIN, "val_mask": VALIDATION, "test_mask": TEST}

@@ -7,11 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from bench import paths
-from bench.data import Data, Images
+from bench.data import Data, Images, made_right, say
 from bench.dataset import DATASETS, Dataset
 from bench.errors import RequestError
 from bench.federation.identity import data_checksum, features_checksum
-from bench.own_data import made_right, say
 from bench.sources import Sources
 
 

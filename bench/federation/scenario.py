@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.data import Data, Family
-from bench.own_sources import sources
-from bench.registry import Kind
+from bench.registry import Kind, own_sources
 
 D = TypeVar("D", bound=Data)
 
@@ -73,7 +72,7 @@ class Scenario(ABC, Generic[D]):
         Stored draws are found by them. Default: the files of a scenario from outside the suite; nothing
         for its own.
         """
-        files = sources(type(self))
+        files = own_sources(type(self))
         return {"sources": sorted(files)} if files else {}
 
     @abstractmethod

@@ -20,9 +20,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 from PIL import Image
 
-from bench.csv_files import write_csv
 from bench.figures import style
 from bench.figures.panels import KINDS, Figure
+from bench.paths import write_csv
 
 DPI = 150
 

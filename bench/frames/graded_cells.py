@@ -34,7 +34,7 @@ from bench.studies.measures import Measure
 from bench.studies.members import Members, accuracy_by_run, check_kept, client_rows
 from bench.studies.settings import Settings
 from bench.studies.study import Study
-from bench.tune.apply import Configurations, configurations
+from bench.tune.record import Configurations, configurations
 
 COLUMNS = columns_of("cells")
 """Columns of the cells frame and their types. Key: study, document, table, dataset, scenario, clients, line,

@@ -81,7 +81,7 @@ def asked_cells(
                 values = []
                 for (paper, table), base in product(targets, place.line_object.printed):
                     setting = ";".join(filter(None, (base, place.point_object.printed, measure.printed)))
-                    method = place.row.published_name
+                    method = place.row.published or place.row.method
                     what = study.name, paper, table, method, setting, kind
                     values.append(printed[what])
                 beside = _beside(study, place, values, settings[place.place], bar)

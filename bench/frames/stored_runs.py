@@ -26,7 +26,7 @@ from bench.store.tables import Tables, plain_texts
 from bench.studies.experiment import PlannedCell, usual_cell
 from bench.studies.settings import Settings, difference_text, settings_of
 from bench.studies.shipped import OWN
-from bench.tune.apply import Configuration
+from bench.tune.record import Record
 
 WHERE = ["dataset", "scenario", "clients"]
 """Columns that say where a method is measured."""
@@ -71,7 +71,7 @@ def usual_of(grids: Iterable[str]) -> UsualRuns:
 
 
 def runs_frame(
-    source: Tables, usual: UsualRuns, experiment_hashes: Collection[str], searches: Sequence[Configuration]
+    source: Tables, usual: UsualRuns, experiment_hashes: Collection[str], searches: Sequence[Record]
 ) -> tuple[pd.DataFrame, SettingsOf]:
     """The runs frame, and the settings of every cell in it.
 
@@ -155,29 +155,27 @@ def _reference_settings(runs: pd.DataFrame, settings: SettingsOf, usual: UsualRu
 
 
 def _marks_of_searches(
-    runs: pd.DataFrame, settings: SettingsOf, references: SettingsOf, searches: Sequence[Configuration]
+    runs: pd.DataFrame, settings: SettingsOf, references: SettingsOf, searches: Sequence[Record]
 ) -> dict[str, str]:
     """Cell -> the mark of the search that found its settings, where these are not the usual ones.
 
     The search was made by the installed code, has seen none of the cell's seeds, and all that it did not
     vary is usual.
     """
-    by_family: dict[str, list[Configuration]] = defaultdict(list)
+    by_family: dict[str, list[Record]] = defaultdict(list)
     for search in searches:
-        spec = search.record.spec
-        if spec.method in METHODS.all() and search.current:
-            by_family[search.apply(spec).cell_on_any_partition].append(search)
+        if search.spec.method in METHODS.all() and search.is_current:
+            by_family[search.apply(search.spec).cell_on_any_partition].append(search)
     candidates = runs[runs["counted"] & ~runs["special"] & (runs["setting"] != "")]
     candidates = candidates[candidates["family"].isin(by_family.keys())]
     marks: dict[str, str] = {}
     for (cell, family), part in parts_of(candidates, ["cell", "family"]):
         for search in by_family[family]:
-            record = search.record
             own, usual = settings[cell], references[cell]
-            fixed = {*own, *usual}.difference(record.space)
+            fixed = {*own, *usual}.difference(search.space)
             is_usual = all(key in own and key in usual and own[key] == usual[key] for key in fixed)
-            if is_usual and not part["seed"].isin(record.seeds).any():
-                used, granted = record.used.trials, record.budget.trials
+            if is_usual and not part["seed"].isin(search.seeds).any():
+                used, granted = search.used.trials, search.budget.trials
                 count = f"{granted}" if used == granted else f"{used} of {granted}"
                 marks.setdefault(cell, f"tuned{' here' if search.own else ''}, {count} trials")
     return marks

@@ -20,7 +20,7 @@ import pandas as pd
 
 from bench import paths
 from bench.metric_names import ACCURACY, Metric
-from bench.replacement import replacing_file
+from bench.paths import replacing_file
 
 if TYPE_CHECKING:
     from bench.store.tables import Tables

@@ -124,11 +124,6 @@ class Line:
         return self.reads or self.method
 
     @property
-    def published_name(self) -> str:
-        """The method's name in the published numbers."""
-        return self.published or self.method
-
-    @property
     def competes(self) -> bool:
         """Whether the line can be best or second best, as it can have a rank."""
         return self.is_own and self.ranked and not self.setting
@@ -202,17 +197,6 @@ class Grid(Part):
                                 methods=(line.runs,),
                                 variants=variants,
                             )
-
-    def settings_beside(self, host: str, method: str, values: Mapping[str, Any]) -> tuple[Setting, ...]:
-        """The settings in which the grid runs ``host``, for a method that it does not name, which has
-        these dotted keys and values everywhere.
-        """
-        settings = []
-        for setting in self.settings:
-            if host in (setting.methods or self.methods):
-                variants = tuple({**variant, **values} for variant in setting.variants)
-                settings.append(setting.model_copy(update={"methods": (method,), "variants": variants}))
-        return tuple(settings)
 
 
 Combination = tuple[str, str, int, str, dict[str, Any]]

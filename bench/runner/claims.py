@@ -1,20 +1,23 @@
-"""Claims on runs, by which several sweeps share a database."""
+"""Claims on runs, by which several sweeps share a database, and what they tell of these sweeps."""
 
 from __future__ import annotations
 
+import os
 import secrets
+import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
+import psutil
 from sqlalchemy import delete, or_, update
 from sqlalchemy.orm import Session
 
-from bench import process
 from bench.errors import BusyError, RequestError
-from bench.store import Store
+from bench.store import Store, open_store
+from bench.store.connect import Database
 from bench.store.models import Claim
 from bench.store.store import clock, now
 
@@ -49,7 +52,7 @@ class Claims:
     patience: float = PATIENCE
 
     def __post_init__(self) -> None:
-        self.owner = f"{process.name()}:{secrets.token_hex(4)}"
+        self.owner = f"{this_process()}:{secrets.token_hex(4)}"
         self._renewed = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -89,7 +92,7 @@ class Claims:
         def take(session: Session, moment: float) -> bool:
             claim = session.get(Claim, spec_hash)
             is_held = claim is not None and claim.until > moment and claim.owner != self.owner
-            if claim is not None and is_held and process.runs(claim.owner) is not False:
+            if claim is not None and is_held and still_runs(claim.owner) is not False:
                 return False
             names = {"spec_hash": spec_hash, "run": run, "device": device, "owner": self.owner}
             session.merge(Claim(**names, until=moment + self.lease, since=now()))
@@ -108,3 +111,50 @@ class Claims:
         """Give up the claim on a run, which another sweep has made."""
         mine = delete(Claim).where(Claim.spec_hash == spec_hash, Claim.owner == self.owner)
         self._write(lambda session, moment: session.execute(mine))
+
+
+def status(url: str) -> str:
+    """How many runs each sweep into a database has made, and what runs where; raises as ``open_store``."""
+    if Database(url).empty():
+        return "no sweep is running"
+    with open_store(url, create=False) as store:
+        claims, stored = store.table("claims"), store.states()
+    sweeps: dict[str, list[dict[Any, Any]]] = {}
+    for claim in claims[claims["until"] > time.time()].sort_values("since").to_dict("records"):
+        if still_runs(claim["owner"]) is not False:
+            sweeps.setdefault(claim["owner"], []).append(claim)
+    lines = []
+    for owner, its in sweeps.items():
+        host, pid = owner.split(":")[:2]
+        rows = [(claim, stored.get(claim["spec_hash"])) for claim in its]
+        running = [claim for claim, row in rows if row is None or row.started < claim["since"]]
+        lines.append(f"sweep {pid} on {host}: {len(its) - len(running):,} made, {len(running):,} running")
+        lines += [f"  {claim['device']}: {claim['run']}" for claim in running]
+    return "\n".join(lines) or "no sweep is running"
+
+
+# Processes ----------------------------------------------------------------------------------------
+
+
+def this_process() -> str:
+    """A name by which others tell whether this process still runs: ``HOST:PID:STARTED``."""
+    return f"{socket.gethostname()}:{os.getpid()}:{_start_time(os.getpid()):.2f}"
+
+
+def still_runs(name: str) -> bool | None:
+    """Whether the process whose name begins so runs; None where only another host or user can tell."""
+    host, pid, started = name.split(":")[:3]
+    if host != socket.gethostname():
+        return None
+    try:
+        is_there = psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE  # nobody asked how it ended
+        return is_there and abs(_start_time(int(pid)) - float(started)) < 1
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:
+        return None
+
+
+def _start_time(pid: int) -> float:
+    """Seconds from the boot to a process's start: on Linux a clock that is set moves both of the times."""
+    return float(psutil.Process(pid).create_time() - psutil.boot_time())

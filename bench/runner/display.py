@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
-from bench import process
 from bench.engine.result import RunResult
 from bench.runner.plan import Estimator, Step, to_run
-from bench.store import open_store
-from bench.store.connect import Database
 from bench.store.store import accuracies
 
 
@@ -77,23 +71,6 @@ def summary(plan: Sequence[Step], estimator: Estimator, slots: int) -> str:
     return f"{text}, without {runs(others)} whose time is unknown" if others else text
 
 
-def table(plan: Sequence[Step], estimator: Estimator) -> Table:
-    """One row a cell: where its runs stand, how long the rest takes, and the first reason."""
-    grid = Table(box=SIMPLE_HEAD, padding=(0, 1))
-    for title in ("dataset", "scenario", "clients", "method", "runs", "time", "reason"):
-        grid.add_column(title, justify="right" if title in ("clients", "time") else "left", overflow="fold")
-    cells: dict[tuple[str, str, int, str], list[Step]] = {}
-    for step in plan:
-        cells.setdefault(step.planned.names[:4], []).append(step)
-    for names, steps in cells.items():
-        times = [estimator.seconds(step.spec) or 0.0 for step in steps if step.to_run]
-        time_left = "" if not times else duration(sum(times)) if all(times) else "unknown"
-        reason = next((step.reason for step in steps if step.reason), "")
-        counts = Counter("changed" if step.changed else step.status for step in steps)
-        grid.add_row(*map(str, names), states(counts), time_left, reason)
-    return grid
-
-
 def line(step: Step, result: RunResult) -> str:
     """One line on a finished run, with its test accuracy as ``bench runs list`` has it."""
     if result.state != "done":
@@ -147,25 +124,3 @@ class Display:
         if not self._only_notes:
             number = str(self._done).rjust(len(str(self._total)))
             self.note(f"[{number}/{self._total}] {line(step, result)}")
-
-
-def status(url: str) -> str:
-    """What the sweeps into a database are at, on whatever hosts: how many runs they made, and what runs
-    where. Raises as ``open_store``.
-    """
-    if Database(url).empty():
-        return "no sweep is running"
-    with open_store(url, create=False) as store:
-        claims, stored = store.table("claims"), store.states()
-    sweeps: dict[str, list[dict[Any, Any]]] = {}
-    for claim in claims[claims["until"] > time.time()].sort_values("since").to_dict("records"):
-        if process.runs(claim["owner"]) is not False:
-            sweeps.setdefault(claim["owner"], []).append(claim)
-    lines = []
-    for owner, its in sweeps.items():
-        host, pid = owner.split(":")[:2]
-        rows = [(claim, stored.get(claim["spec_hash"])) for claim in its]
-        running = [claim for claim, row in rows if row is None or row.started < claim["since"]]
-        lines.append(f"sweep {pid} on {host}: {len(its) - len(running):,} made, {len(running):,} running")
-        lines += [f"  {claim['device']}: {claim['run']}" for claim in running]
-    return "\n".join(lines) or "no sweep is running"

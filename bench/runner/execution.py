@@ -1,4 +1,7 @@
-"""Executes orders, on federations that the sweep has built. Whoever is handed ``execute`` has torch."""
+"""Executes orders, on federations that the sweep has built. Whoever is handed ``execute`` has torch.
+
+A run of a search sees no label of a test item.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ import gc
 import pickle
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from bench.engine.checkpoint import Checkpoint
@@ -20,13 +24,16 @@ from bench.engine.result import RunResult
 from bench.engine.run import default_block_size
 from bench.errors import NoDataError, RequestError
 from bench.federation.build import build
-from bench.federation.types import Federation
+from bench.federation.types import TEST, Federation, hide_held_out
 from bench.nn.models import build_model
 from bench.runner import fingerprint
 from bench.runner.workers import Order
 from bench.spec import FederationKey, RunSpec
 
 Build = Callable[..., Federation]
+
+CLIENT_EPOCHS = "client_epochs"
+"""Array kept with a search's run: the passes over a client's training items, on average over clients."""
 
 fingerprint.read()  # with what it loads: what is edited later is not what this process runs
 
@@ -42,9 +49,7 @@ class Shared(NamedTuple):
 def build_all(
     specs: Iterable[RunSpec], roots: tuple[Path, ...], build: Build, folder: Path
 ) -> tuple[dict[FederationKey, Shared], dict[str, NoDataError]]:
-    """Build every distinct federation, and write it into a folder for workers. Returned are the federations,
-    and why data sets are not to be had. Raises as ``build``.
-    """
+    """Build every distinct federation and write it for workers; say why data sets are missing."""
     federations: dict[FederationKey, Shared] = {}
     missing_data: dict[str, NoDataError] = {}
     for key in dict.fromkeys(spec.federation_key for spec in specs):
@@ -113,3 +118,25 @@ def _set_aside() -> None:
     """Exempt what is imported from garbage collection, which took half the time of a run of one round."""
     gc.collect()
     gc.freeze()
+
+
+# Runs of searches ---------------------------------------------------------------------------------
+
+
+def execute_trial(order: Order, make_run: Callable[..., RunResult] = execute) -> RunResult:
+    """Execute an order of a search as ``execute``, which makes the run."""
+    return without_test_items(make_run(order, partial(hide_held_out, roles=(TEST,))))
+
+
+def without_test_items(result: RunResult) -> RunResult:
+    """The outcome as a search's: no test item is in it, and what it used is kept with it."""
+    if result.state == "done":
+        result.state = "searched"
+        result.samples["test"] = np.zeros_like(result.samples["test"])
+        for stage, split in result.correct:
+            if split == "test":
+                result.correct[stage, split] = np.zeros_like(result.correct[stage, split])
+    result.artefacts = {}
+    if result.state in ("searched", "diverged"):
+        result.artefacts[CLIENT_EPOCHS] = np.array(result.client_epochs)
+    return result

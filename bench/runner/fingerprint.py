@@ -18,7 +18,7 @@ from bench.engine.result import Code
 from bench.errors import RequestError
 from bench.federation.scenario import SCENARIOS
 from bench.federation.scenarios import parse
-from bench.own_sources import sources
+from bench.registry import own_sources
 from bench.spec import RunSpec, sha256
 
 SHARED = ("engine", "federation", "nn", "streams.py", "data.py", "selection.py")
@@ -42,7 +42,7 @@ def code(method: str, model: str = "", dataset: str = "", scenario: str = "") ->
     parts: list[type | None] = [kind, models.get(model), DATASETS.all().get(dataset)]
     with suppress(RequestError):  # a federation made by hand has a scenario that nothing draws
         parts.append(type(parse(scenario)))
-    files = {file for part in parts if part for file in sources(part)}
+    files = {file for part in parts if part for file in own_sources(part)}
     return Code(kind.numerics, engine.NUMERICS, sha256("".join((_suite_hash(), *sorted(files)))))
 
 
@@ -53,7 +53,7 @@ def read() -> dict[str, type]:
     models: dict[str, type] = {**CLIENT_MODELS.all()}
     for members in (METHODS.all(), models, DATASETS.all(), SCENARIOS.all()):
         for member in members.values():
-            sources(member)
+            own_sources(member)
     _suite_hash()
     return models
 

@@ -13,8 +13,7 @@ from statistics import median
 from bench.dataset import DATASETS
 from bench.engine.states import COMPLETE, FAILURES, SETTLED
 from bench.grids import Planned
-from bench.runner import fingerprint
-from bench.runner.policy import Level
+from bench.runner import Level, fingerprint
 from bench.sources import Sources
 from bench.spec import RunSpec, run_name
 from bench.store.tables import Stored
@@ -56,9 +55,7 @@ class Step:
         return self.stored is None or row.started != self.stored.started
 
     def ended_elsewhere(self, row: Stored | None) -> str:
-        """The state in which another sweep has stored the run since the plan was made, which spares making
-        it; empty where it has not, or by code of older numerics.
-        """
+        """The state in which another sweep has since stored the run, by today's code; empty if none has."""
         if row is None or not self.is_new(row) or _is_stale(self.spec, row):
             return ""
         return row.state if row.state in (*SETTLED, *FAILURES) else ""

@@ -13,8 +13,8 @@ from ray.exceptions import RayError, RayTaskError
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.runner.policy import PER_GPU, Placement
-from bench.runner.workers import Lost, Order, Pool, attempt_on_node
+from bench.runner import Placement
+from bench.runner.workers import PER_GPU, Lost, Order, Pool, attempt_on_node
 
 
 class RayPool(Pool):

@@ -21,12 +21,11 @@ from bench.engine.result import RunResult
 from bench.engine.states import FAILURES, SETTLED
 from bench.errors import RequestError
 from bench.federation.build import build as build_federation
-from bench.runner import fingerprint
+from bench.runner import Placement, fingerprint
 from bench.runner.claims import Claims
 from bench.runner.display import Display
 from bench.runner.execution import Build, build_all, execute
 from bench.runner.plan import Kind, Step, kind_of, to_run
-from bench.runner.policy import Placement
 from bench.runner.workers import Execute, Lost, Order, Pool, choose, thread_variables
 from bench.spec import FederationKey, RunSpec
 from bench.store import Store, open_store
@@ -291,9 +290,7 @@ def refuse_tuned_elsewhere(plan: Sequence[Step], hashes: Mapping[FederationKey, 
 
 
 def opened_pool(placement: Placement, runs: int, home: Path) -> Pool:
-    """A pool for ``runs`` runs, which ``Sweep`` opens and closes. Raises ``RequestError`` where an extra,
-    devices or a cluster are not there.
-    """
+    """A pool for so many runs. Raises ``RequestError`` where an extra, devices or a cluster are not there."""
     try:
         if placement.backend == "ray":
             from bench.runner.ray_workers import RayPool
@@ -311,9 +308,7 @@ def opened_pool(placement: Placement, runs: int, home: Path) -> Pool:
 
 @contextmanager
 def heard_signals() -> Iterator[list[int]]:
-    """The interrupts and requests to terminate that have come so far; none outside of the main thread, nor
-    signals that the process was started to ignore.
-    """
+    """Collect interrupts and requests to terminate, in the main thread, unless they are ignored already."""
     heard: list[int] = []
     is_main = threading.current_thread() is threading.main_thread()
     numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()

@@ -13,7 +13,7 @@ from submitit.core.utils import FailedJobError
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.runner.policy import Placement
+from bench.runner import Placement
 from bench.runner.workers import Execute, Lost, Order, Pool, attempt_on_node
 
 JOBS = 32

@@ -46,9 +46,7 @@ def name_of(run: Mapping[Any, Any]) -> str:
 
 
 def drawable(bundle: Bundle, filters: Mapping[str, Any]) -> pd.DataFrame:
-    """The bundle's runs, by spec hash, that the filters leave and that running again has to end alike; none
-    is a ``RequestError``.
-    """
+    """The settled runs of a bundle that the filters leave, by spec hash; none is a ``RequestError``."""
     runs = bundle.runs(**filters, state=SETTLED).sort_values("spec_hash", ignore_index=True)
     if runs.empty:
         problem = "no run that is asked for is done, diverged or not_applicable: nothing to verify"

@@ -3,32 +3,50 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import signal
+import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
-from multiprocessing import get_context
+from functools import cache
+from importlib.metadata import version
+from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from bench.engine.result import RunResult
-from bench.environment import describe
 from bench.errors import NoDataError, NotApplicableError, unknown
-from bench.process import end_with_parent
-from bench.runner.policy import PER_GPU
 from bench.spec import RunSpec
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+PER_GPU = 4
+"""Runs that share a GPU unless somebody says otherwise."""
 
 OUT_OF_MEMORY = (  # torch raises plain errors for these
     "DefaultCPUAllocator: can't allocate memory",
     "CUDA error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
+)
+
+
+PACKAGES = (  # whose versions are kept with a run
+    "alembic",
+    "numpy",
+    "pandas",
+    "pydantic",
+    "pymetis",
+    "scipy",
+    "sqlalchemy",
+    "torch",
+    "torch-geometric",
 )
 
 
@@ -159,6 +177,43 @@ def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int
     return LocalPool(tuple(names[index % len(names)] for index in range(count)), threads or 1)
 
 
+def processor() -> str:
+    """Model name of the processor, as the operating system gives it."""
+    info = Path("/proc/cpuinfo")
+    names = re.findall(r"^model name\s*: *(.+)$", info.read_text(), re.MULTILINE) if info.exists() else []
+    return names[0].strip() if names else platform.processor() or platform.machine()
+
+
+def accelerator(device: str) -> str:
+    """Name of the accelerator behind a device such as ``cuda:0``; empty for ``cpu``."""
+    if device == "cpu":
+        return ""
+    import torch
+
+    return str(torch.cuda.get_device_name(device))
+
+
+@cache
+def describe(device: str, threads: int) -> Mapping[str, Any]:
+    """Versions, processor, memory in bytes, device and threads of a run on this machine; asked once."""
+    import psutil
+
+    return {
+        "python": platform.python_version(),
+        "packages": {package: version(package) for package in PACKAGES},
+        "system": platform.system(),
+        "release": ".".join(platform.release().split(".")[:2]),
+        "machine": platform.machine(),
+        "libc": " ".join(platform.libc_ver()).strip(),
+        "processor": processor(),
+        "cores": psutil.cpu_count(logical=False) or psutil.cpu_count(),
+        "logical_cores": psutil.cpu_count(),
+        "memory": psutil.virtual_memory().total,
+        "accelerator": accelerator(device),
+        "threads": threads,
+    }
+
+
 class Worker:
     """A process that executes orders with a function, one at a time, and loads it before there are any."""
 
@@ -191,12 +246,22 @@ class Worker:
 
 
 def prepare() -> None:
-    """Set up a worker to end with the sweep, and not by an interrupt, which the parent alone handles. What it
-    prints goes to standard error.
-    """
+    """Set up a worker: it ends with the sweep, ignores interrupts, and prints on standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.dup2(2, 1)
     end_with_parent()
+
+
+def end_with_parent() -> None:
+    """End this process, which another Python process has started, when that one ends or is killed."""
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_after(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)
 
 
 class LocalPool(Pool):

@@ -9,12 +9,11 @@ from typing import Any
 import pandas as pd
 from PIL import Image
 
-from bench.csv_files import write_csv
 from bench.figures.drawing import DPI, Drawings
 from bench.figures.panels import Figure
 from bench.frames.graded_cells import WRITTEN
 from bench.frames.stored_runs import UsualRuns
-from bench.replacement import replacing_folder
+from bench.paths import replacing_folder, write_csv
 from bench.report import render, terminal
 from bench.report.captions import LEGEND
 from bench.report.document import Document, Part, Table

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import RequestError
-from bench.replacement import check_replaceable
+from bench.paths import check_replaceable
 
 INDEX = "index.html"
 """The page that everything else is reached from."""

@@ -16,7 +16,6 @@ import pandas as pd
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from bench.csv_files import write_csv
 from bench.dataset import DATASETS
 from bench.engine.method import Method
 from bench.frames.graded_cells import WRITTEN, Results, collect
@@ -25,7 +24,7 @@ from bench.frames.stored_runs import DEFAULT, TUNED, parts_of
 from bench.frames.verdicts import STATES
 from bench.hyper import hyper_parameters
 from bench.metric_names import ACCURACY
-from bench.replacement import replacing_folder
+from bench.paths import replacing_folder, write_csv
 from bench.report import score
 from bench.site import folder, run_shards
 from bench.site.folder import board_page, dataset_page, method_page

@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.frames.stored_runs import rows_of
 from bench.metric_names import ACCURACY
-from bench.runner.run_details import command
+from bench.resolve import command
 from bench.site.folder import dataset_page, method_page
 from bench.spec import RunSpec
 from bench.store.tables import Tables

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from bench.engine.states import COMPLETE, OUTCOMES
 from bench.errors import RequestError, first_problem
-from bench.replacement import replacing_folder
+from bench.paths import replacing_folder
 from bench.spec import canonical_json, cell_of, sha256
 from bench.store.bundle_check import CURVE_SPLIT, MANIFEST, SCHEMAS, check_rows, refuse
 from bench.store.tables import AXES, Stored, Tables, filter_runs

@@ -43,21 +43,6 @@ class Claim(Base):
     since: Mapped[datetime | None]
 
 
-class RunningSweep(Base):
-    """What a sweep was at. Nothing writes or reads it any more; databases of this schema have it."""
-
-    __tablename__ = "sweeps"
-    owner: Mapped[str] = mapped_column(primary_key=True)
-    started: Mapped[datetime]
-    jobs: Mapped[int]
-    total: Mapped[int]
-    counts: Mapped[str]
-    left: Mapped[int]
-    ends: Mapped[datetime | None]
-    unknown_times: Mapped[int] = mapped_column(default=0)
-    until: Mapped[float]
-
-
 class Environment(Base):
     """Where runs were made: versions, processor, accelerator, threads (JSON), by its SHA-256."""
 

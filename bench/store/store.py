@@ -21,8 +21,7 @@ from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
 from bench.spec import FederationKey, RunSpec, canonical_json, run_name, sha256
-from bench.store import migrate
-from bench.store.connect import Database, writing
+from bench.store.connect import Database, opened, writing
 from bench.store.models import Base, Environment, ImportedBundle, Partition, Run
 from bench.store.tables import (
     AXES,
@@ -114,6 +113,10 @@ class Store(Tables):
         """What is stored of the runs that match the filters, by spec hash."""
         rows = self.runs(**filters)[list(Stored._fields)]
         return {row[0]: Stored(*row) for row in rows.itertuples(index=False, name=None)}
+
+    def stored(self, spec_hash: str) -> Stored | None:
+        """What is stored of one spec; None where nothing is."""
+        return self.states(spec_hash=spec_hash).get(spec_hash)
 
     def refuse_other_clients(self, hashes: Mapping[FederationKey, str], redone: Collection[str]) -> None:
         """Refuse a database with one's own settled runs on other clients than those of ``hashes``: a report
@@ -259,7 +262,7 @@ def open_store(url: str, create: bool) -> Store:
     With ``create`` it is opened for writing and made where it is missing; without, it is only read.
     """
     database = Database(url)
-    return Store(database, migrate.opened(database, create))
+    return Store(database, opened(database, create))
 
 
 def stored_runs(url: str, searches: bool = False) -> dict[str, Stored]:

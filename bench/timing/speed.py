@@ -23,8 +23,8 @@ from bench.engine.methods import METHODS
 from bench.engine.run import Run
 from bench.errors import NotApplicableError, RequestError
 from bench.federation.build import build
-from bench.process import end_with_parent
 from bench.resolve import resolve
+from bench.runner.workers import end_with_parent
 from bench.timing.reference import SequentialClients
 
 WARM_UP_ROUNDS = 2

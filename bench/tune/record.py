@@ -1,29 +1,32 @@
-"""The file of a finished search: what was asked, what was used, every trial, and the winner."""
+"""The file of a finished search: what was asked, what was used, every trial, and the winner.
+
+Sweeps and reports read it: planned runs get their cell's tuned configuration.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field, ValidationError
 
-from bench import __version__
-from bench.replacement import replacing_file
+from bench import __version__, paths
+from bench.errors import RequestError, first_problem
+from bench.grids import Planned
+from bench.grids.grid import Part
 from bench.spec import RunSpec
-from bench.tune.tuning import STAGE, Tuning, Value, numerics
+from bench.tune.tuning import STAGE, Tuning, Value, configured, no_search, numerics
 
 State = Literal["complete", "pruned", "cut", "diverged", "oom", "failed"]
 """``cut``: fewer client epochs were left than it used. ``pruned`` is in records of version 0.2.0 alone."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Trial(_Part):
+class Trial(Part):
     """A trial that counts. ``validation`` is the best mean validation accuracy that it reached, mean over
     the seeds; None where it gave no number.
     """
@@ -37,14 +40,14 @@ class Trial(_Part):
     reason: str = ""
 
 
-class Budget(_Part):
+class Budget(Part):
     """Trials and client epochs."""
 
     trials: int
     client_epochs: float
 
 
-class Winner(_Part):
+class Winner(Part):
     """The configuration of best validation accuracy; the earliest of equal ones."""
 
     number: int
@@ -52,9 +55,10 @@ class Winner(_Part):
     validation: float
 
 
-class Record(_Part):
+class Record(Part):
     """A finished search. ``study`` is its name, ``cell`` the default configuration's spec without its seed,
-    ``clients`` the hash of the federation that the trials were made on.
+    ``clients`` the hash of the federation that the trials were made on. ``own``, which is in no file: it is
+    the user's, not one that comes with the suite.
     """
 
     format: Literal[1] = 1
@@ -71,6 +75,7 @@ class Record(_Part):
     winner: Winner
     default_validation: float | None
     trials: tuple[Trial, ...]
+    own: bool = Field(default=False, exclude=True)
 
     @property
     def spec(self) -> RunSpec:
@@ -81,6 +86,15 @@ class Record(_Part):
     def tuning(self) -> Tuning:
         """What was searched."""
         return Tuning(self.spec, self.space, self.seeds, self.budget.trials)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the search was made by code of the numerics that are installed; its method is at hand."""
+        return self.numerics == numerics(self.spec.method)
+
+    def apply(self, spec: RunSpec) -> RunSpec:
+        """The spec in the winner's configuration."""
+        return configured(spec, self.winner.overrides)
 
 
 def winner_of(trials: Sequence[Trial]) -> Winner | None:
@@ -113,11 +127,63 @@ def record(tuning: Tuning, clients: str, winner: Winner, trials: Sequence[Trial]
     )
 
 
-def write(folder: Path, result: Record) -> Path:
+def write(folder: Path, result: Record) -> None:
     """Write a record; the file is there in full or not at all. Raises ``OSError`` where it cannot be."""
     spec = result.spec
     path = folder / f"{spec.method}-{spec.dataset}-{spec.scenario}-{spec.clients}.json"
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing_file(path) as temporary:
+    with paths.replacing_file(path) as temporary:
         temporary.write_text(json.dumps(result.model_dump(mode="json"), indent=1) + "\n")
-    return path
+
+
+# Applied -----------------------------------------------------------------------------------------
+
+
+Configurations = dict[str, list[Record]]
+"""Finished searches by the cell on any partition that was tuned, the user's own before the suite's."""
+
+
+def configurations(home: Path | None = None, shipped: Path | None = None) -> Configurations:
+    """The files of ``BENCH_HOME/tuned`` and those that come with the suite, or of such a home and folder; a
+    damaged one is a ``RequestError``.
+    """
+    by_cell: Configurations = {}
+    own = (home or paths.home()) / "tuned"
+    suite = shipped or Path(str(files("bench.results"))) / "tuned"
+    for path in (*sorted(own.glob("*.json")), *sorted(suite.glob("*.json"))):
+        try:
+            record = Record.model_validate_json(path.read_bytes())
+            cell = record.spec.cell_on_any_partition
+        except ValidationError as error:
+            raise RequestError(f"tuned configuration {path.name}: {first_problem(error)}") from None
+        by_cell.setdefault(cell, []).append(record.model_copy(update={"own": path.parent == own}))
+    return by_cell
+
+
+def tuned(planned_runs: Iterable[Planned], winners: Configurations | None = None) -> list[Planned]:
+    """The planned runs in their cells' tuned configurations, with the clients of the search. The partition's
+    seed may differ. Runs of methods that do not train, or that do not run on the data set, need none.
+
+    Raises:
+        RequestError: a cell has no configuration, or one by code of other numerics; a run's seed was used in
+            the search.
+    """
+    by_cell = configurations() if winners is None else winners
+    runs = []
+    for run in planned_runs:
+        if no_search(run):
+            runs.append(run)
+            continue
+        found = by_cell.get(run.spec.cell_on_any_partition, [])
+        winner = next((each for each in found if each.is_current), None)
+        if winner is None:
+            note = "tuned by code of other numerics" if found else run.variant
+            cell = f"{run.cell_title} ({note})" if note else run.cell_title
+            problem = f"no tuned configuration with these settings for {cell}"
+            raise RequestError(f"--use-tuned: {problem}: run bench tune for it, or leave it out")
+        if run.spec.seed in winner.seeds:
+            problem = f"seed {run.spec.seed} was used to tune {run.method} on {run.spec.dataset}"
+            raise RequestError(f"--use-tuned: {problem}: name seeds that the search has not seen")
+        is_same = winner.spec.federation_key == run.spec.federation_key
+        runs.append(replace(run, spec=winner.apply(run.spec), tuned_on=winner.clients if is_same else ""))
+    return runs

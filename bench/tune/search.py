@@ -20,13 +20,13 @@ from bench import streams
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.metric_names import ACCURACY
+from bench.runner.execution import CLIENT_EPOCHS
 from bench.runner.plan import Step
 from bench.spec import RunSpec
 from bench.store import Store, open_store
 from bench.store.store import stored_runs
 from bench.store.tables import Stored
 from bench.tune.record import Record, State, Trial, record, winner_of, write
-from bench.tune.trial import CLIENT_EPOCHS
 from bench.tune.tuning import STAGE, Tuning, numerics
 
 EPSILON = 1e-6
@@ -36,11 +36,9 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 class TrialRun(NamedTuple):
-    """A stored run, with the mean validation accuracy over clients of the trained model at its best round.
-    Ids tell the order in which runs were stored.
-    """
+    """A stored run, with the trained model's mean validation accuracy over clients at its best round."""
 
-    id: int
+    id: int  # in the order in which runs were stored
     state: str
     reason: str
     validation: float | None
@@ -178,9 +176,7 @@ def read(store: Store, searches: Sequence[Search], **filters: Any) -> None:
 
 
 def opened_searches(database: str, tunings: Sequence[Tuning]) -> tuple[list[Search], list[Stored]]:
-    """The searches as they are stored, and every stored run. More trials than are asked for, or runs that are
-    reported, are a ``RequestError``.
-    """
+    """The searches as they are stored, and every stored run. More trials than asked for are refused."""
     searches = [Search(tuning) for tuning in tunings]
     history = list(stored_runs(database, searches=True).values())
     if history:
@@ -196,14 +192,15 @@ def opened_searches(database: str, tunings: Sequence[Tuning]) -> tuple[list[Sear
 
 @dataclass
 class Searches:
-    """The searches that go on, the records of those that have a winner with their files, and why others have
-    none. ``on_trial`` hears of every trial that has ended.
+    """The searches that go on, the records of those that have a winner, and why others have none.
+
+    ``on_trial`` hears of every trial that has ended.
     """
 
     going: list[Search]
     home: Path
     on_trial: Callable[[Search, Trial], None]
-    records: list[tuple[Record, Path]] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
 
     def follow(self, store: Store, states: Mapping[str, str]) -> list[Step]:
@@ -234,8 +231,8 @@ class Searches:
             elif winner is None:
                 self.failed[title] = f"none of {len(trials)} trials gave a number: {trials[-1].reason}"
             else:
-                result = record(search.tuning, search.clients, winner, trials)
-                self.records.append((result, write(self.home / "tuned", result)))
+                self.records.append(record(search.tuning, search.clients, winner, trials))
+                write(self.home / "tuned", self.records[-1])
         return steps
 
     def give_up(self, reasons: Iterable[str]) -> None:

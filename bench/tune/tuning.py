@@ -124,9 +124,7 @@ def search_space(spec: RunSpec) -> Space:
 
 
 def configured(spec: RunSpec, overrides: Mapping[str, Value]) -> RunSpec:
-    """The spec with other values for some dotted keys of its client settings and its method; ones that are
-    not allowed are a ``RequestError``.
-    """
+    """The spec with other client settings and hyper-parameters; forbidden ones are a ``RequestError``."""
     try:
         tuned_spec = spec.with_settings(overrides)
         hyper = METHODS.named(spec.method).Hyper.model_validate(tuned_spec.hyper).model_dump()

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 import cyclopts
 import pytest
 
-from bench.cli.commands import app
+from bench.cli import main as program
 from bench.cli.main import main
+
+APP = program.commands()
 
 
 def commands(parent: cyclopts.App, *path: str) -> Iterator[tuple[str, ...]]:
@@ -29,9 +31,9 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("path", list(commands(app)), ids=" ".join)
+@pytest.mark.parametrize("path", list(commands(APP)), ids=" ".join)
 def test_a_commands_help_is_its_docstring(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    command = app
+    command = APP
     for name in path:
         command = command[name]
     paragraphs = (inspect.getdoc(command.default_command) or "").split("\n\n")
@@ -71,7 +73,7 @@ for words in json.loads(sys.argv[1]):
 
 
 def test_help_imports_nothing_that_does_work() -> None:
-    paths = [(), *commands(app)]
+    paths = [(), *commands(APP)]
     assert ("runs", "list") in paths
     call = [sys.executable, "-c", CALLS, json.dumps(paths)]
     process = subprocess.run(call, capture_output=True, text=True, check=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -51,18 +49,12 @@ def test_fetch_prints_the_paths_or_says_what_is_missing_or_wrong(root: Path, ben
 
 
 def test_stats_are_those_that_ship_beside_published_ones(bench: Bench) -> None:
-    rows: list[dict[str, Any]] = json.loads(bench("data stats --json -d cora").out)
-    measures = {
-        (row["scenario"], row["clients"], row["quantity"]): (row["measured"], row["published"])
-        for row in rows
-    }
-    assert len(measures) == len(rows) == 5 * 4
-    assert measures["global", 1, "nodes"] == (2485, 2485)
-    assert measures["published", 10, "nodes"] == (248.5, 249)
-    assert measures["published-overlapping", 50, "heterogeneity"][1] == 0.613
     lines = [" ".join(line.split()) for line in bench("data stats").out.splitlines()]
     assert {
         "Cora (cora)",
+        "whole nodes 2,485 2,485",
+        "published 10 nodes 248.5 249",
+        "published-overlapping 50 heterogeneity 0.609 0.613",
         "whole edges 5,278 10,858",
         "label-dirichlet 8 border hyperedges 2,524.3 2,528",
     } <= {*lines}

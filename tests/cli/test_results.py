@@ -100,10 +100,9 @@ def test_a_forged_bundle_is_contradicted(tmp_path: Path, bench: Bench) -> None:
         tmp_path / "forged", [(spec, done(3, partition_hash=clients, code=fingerprint.of(spec)))]
     )
     assert bench(f"import {forged}").code == 0
-    code, text, _ = bench(f"verify {forged} --json")
-    told = json.loads(text)
-    assert (code, told["outcome"], told["marked"]) == (1, "contradicted", "contradicted")
-    assert [run["finding"] for run in told["runs"]] == ["differs"]
+    code, text, _ = bench(f"verify {forged}")
+    run, last = text.splitlines()
+    assert (code, "differs" in run, "contradicted" in last) == (1, True, True)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,10 @@
 """``bench tune``: what it prints, returns, writes and draws."""
 
-import json
 from pathlib import Path
 
 from bench.grids import Filters, expand, requested_grid
 from bench.resolve import parse_overrides
-from bench.tune.apply import configurations, tuned
+from bench.tune.record import Record, configurations, tuned
 
 from .conftest import Bench
 
@@ -23,23 +22,18 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
     assert "trial 1 of 2, local cora non-overlapping 3: complete, validation " in out
     assert "after 2 of 2 trials: " in out
 
-    outcome = json.loads(bench(LOCAL, "--json").out)
-    (search,) = outcome["finished"]
-    assert Path(search["file"]) == home / "tuned" / "local-cora-non-overlapping-3.json"
-    assert search["winner"]["validation"] >= search["default_validation"] > 0
-    assert outcome["failed"] == {}
+    (file,) = (home / "tuned").iterdir()
+    record = Record.model_validate_json(file.read_bytes())
+    assert record.winner.validation >= (record.default_validation or 0.0) > 0
 
-    (row,) = json.loads(bench(LOCAL, "--dry-run --json").out)["searches"]
-    assert (row["trials"], row["trials_asked"]) == (2, 2)
-    assert (row["client_epochs"], row["client_epochs_asked"]) == (24.0, 24)
-    assert row["ended"] == "trials"
-    assert "2 of 2 trials, 24 of 24 client epochs, " in bench(LOCAL, "--dry-run").out
-    (row,) = json.loads(bench(SEARCH, "--trials 6 --dry-run --json").out)["searches"]
-    assert row["seconds"] > 0, "by the runs of the search itself"
+    ended = "2 of 2 trials, 24 of 24 client epochs, best "
+    assert ended in bench(LOCAL, "--dry-run").out
+    assert ": to do, " in bench(SEARCH, "--trials 6 --dry-run").out
+    assert "unknown" not in bench(SEARCH, "--trials 6 --dry-run").out, "by the runs of the search itself"
 
     grid = requested_grid(None, Filters(("cora",), (), (3,), ("local",)))
     planned = expand(grid, overrides=parse_overrides(SETTINGS))
     (run,) = tuned(planned, configurations(home))
-    assert run.spec.client.learning_rate == search["winner"]["overrides"]["client.learning_rate"]
+    assert run.spec.client.learning_rate == record.winner.overrides["client.learning_rate"]
     assert run.spec.client.hidden == 8
     assert run.spec.seed == 0

@@ -12,14 +12,13 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import NormalizeFeatures
 from torch_geometric.utils import remove_self_loops, to_undirected
 
-from bench.data import Graph, Ragged
+from bench.data import Graph, Ragged, largest_component, undirected
 from bench.datasets._prepare import (
     clean,
     closed_neighbourhoods,
     normalise_rows,
     row_lists,
 )
-from bench.own_data import largest_component, undirected
 
 NODES = 8
 PAIRS = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)), max_size=12)

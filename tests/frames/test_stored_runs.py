@@ -12,8 +12,7 @@ from toy_study import PlannedToy
 from tuned_studies import CELL, study, tuned_run
 
 from bench.frames.graded_cells import DocumentCells
-from bench.tune.apply import configurations
-from bench.tune.record import Record, write
+from bench.tune.record import Record, configurations, write
 
 RATE = "client.learning_rate=0.003"
 SHORT = study(granted=3, each=700.0)

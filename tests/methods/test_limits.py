@@ -44,8 +44,8 @@ def test_at_its_limit_a_method_is_a_simpler_one(
     """Models and counts, from one model for all; by the hyper-parameters that nobody sets the two differ."""
 
     def played(name: str, values: dict[str, Any]) -> Run:
-        client = dict(METHODS.named(method).client)
-        return play(make_spec(name, federation, initial="common", client=client, hyper=values), federation)
+        spec = make_spec(name, federation, hyper=values).with_settings(METHODS.named(method).settings)
+        return play(spec.with_settings({"protocol.initial": "common"}), federation)
 
     limit, expected = played(method, hyper), played(simpler, simpler_hyper)
     assert furthest({name: limit.own[name] for name in expected.own}, expected.own) < 1e-5

@@ -12,10 +12,10 @@ from rich.console import Console
 from stored_runs import any_federation
 
 from bench.grids import Planned
+from bench.runner import Level
 from bench.runner.display import Display
 from bench.runner.execution import Build
 from bench.runner.plan import Step, make_plan
-from bench.runner.policy import Level
 from bench.runner.run import Outcome, Sweep
 from bench.runner.workers import Execute, Pool
 from bench.store import open_store

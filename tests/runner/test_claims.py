@@ -22,8 +22,7 @@ from bench.engine.states import State
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
 from bench.runner import claims, fingerprint, run
-from bench.runner.claims import LEASE, Claims
-from bench.runner.display import status
+from bench.runner.claims import LEASE, Claims, status
 from bench.store import Store, connect, open_store
 from bench.store.store import now
 

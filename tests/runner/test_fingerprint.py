@@ -11,7 +11,7 @@ from fake_runs import stored
 
 from bench import registry
 from bench.grids import Planned
-from bench.own_sources import sources
+from bench.registry import own_sources
 from bench.runner import fingerprint
 from bench.runner.plan import make_plan
 from bench.spec import ClientSettings, RunSpec
@@ -53,7 +53,7 @@ def test_a_file_that_is_edited_later_is_not_what_runs(
     fingerprint.code("local")  # whichever is asked for first
     file.write_text(text + "    numerics = 5\n")
     late = fingerprint.code("mine")
-    for function in (fingerprint.code, sources):
+    for function in (fingerprint.code, own_sources):
         function.cache_clear()
     assert fingerprint.code("mine").source != late.source
 

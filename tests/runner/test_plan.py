@@ -11,13 +11,13 @@ from fake_runs import grid, have, stored, took
 from rich.console import Console
 
 from bench import engine
+from bench.cli.sweep import plan_table
 from bench.engine.result import RunResult
 from bench.grids import expand
 from bench.resolve import resolve
-from bench.runner import display, fingerprint
+from bench.runner import Level, display, fingerprint
 from bench.runner.display import line
 from bench.runner.plan import Estimator, make_plan, to_run
-from bench.runner.policy import Level
 from bench.spec import RunSpec
 
 pytestmark = pytest.mark.usefixtures("older_code_exists")
@@ -162,7 +162,7 @@ def test_a_dry_run_says_what_is_stored_and_what_the_rest_costs() -> None:
     plan = make_plan(planned, rows, have)
     estimator = Estimator([took(planned[0].spec, 120.0)], "cpu")
     out = io.StringIO()
-    Console(file=out, width=120).print(display.table(plan, estimator))
+    Console(file=out, width=120).print(plan_table(plan, estimator))
     text = " ".join(out.getvalue().split())
     assert "local 1 done, 1 failed, 1 stale 4 min" in text
     assert "fedavg 1 changed, 1 diverged, 1 missing unknown" in text

@@ -13,7 +13,7 @@ from processes import alive, below, wait_for
 from scripted import Scripted
 
 from bench.grids import expand
-from bench.runner.policy import Placement
+from bench.runner import Placement
 
 pytest.importorskip("ray", reason="needs the extra 'ray'")
 

@@ -23,8 +23,7 @@ from bench.engine.states import FAILURES
 from bench.errors import NoDataError, RequestError
 from bench.grids import Planned, expand
 from bench.runner import fingerprint
-from bench.runner.claims import Claims
-from bench.runner.display import status
+from bench.runner.claims import Claims, status
 from bench.runner.plan import Step
 from bench.runner.run import Outcome
 from bench.runner.workers import LocalPool

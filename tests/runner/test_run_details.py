@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_runs import MemoryStore
 
-from bench.resolve import parse_overrides, resolve
-from bench.runner.run_details import cell, chosen_runs, command, run_detail, run_list
+from bench.cli.runs import cell, chosen_runs, run_detail, run_list
+from bench.resolve import command, parse_overrides, resolve
 from bench.selection import RULES
 from bench.studies.shipped import merged
 

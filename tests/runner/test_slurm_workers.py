@@ -17,8 +17,8 @@ from scripted import Scripted
 
 from bench.errors import RequestError
 from bench.grids import expand
+from bench.runner import Placement
 from bench.runner.execution import execute
-from bench.runner.policy import Placement
 from bench.runner.workers import Order
 
 pytest.importorskip("submitit", reason="needs the extra 'slurm'")

@@ -16,13 +16,12 @@ from stored_runs import MemoryStore, any_federation, bundle_of, done, result_of,
 
 from bench.engine.result import RunResult
 from bench.engine.states import State
-from bench.environment import processor
 from bench.errors import RequestError
 from bench.grids import expand
 from bench.runner import fingerprint, verify
 from bench.runner.display import Display
 from bench.runner.verify import compare, draw, drawable
-from bench.runner.workers import Execute
+from bench.runner.workers import Execute, processor
 from bench.spec import RunSpec
 from bench.store.bundle import Bundle
 

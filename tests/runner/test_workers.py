@@ -14,13 +14,11 @@ from fake_execute import Loaded, faulty, instant
 from fake_runs import grid
 from processes import wait_for, workers_below
 
-from bench.environment import describe
 from bench.errors import RequestError
 from bench.grids import expand
-from bench.runner import workers
-from bench.runner.policy import Placement
+from bench.runner import Placement, workers
 from bench.runner.run import opened_pool
-from bench.runner.workers import Execute, LocalPool, Lost, Order, choose, cores
+from bench.runner.workers import Execute, LocalPool, Lost, Order, choose, cores, describe
 
 PLANNED = expand(grid(methods=("local",), seeds=(0, 1, 2)))
 ORDER = Order(PLANNED[0].spec, (), "cpu", 1)

@@ -27,7 +27,7 @@ from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.errors import BusyError, RequestError
 from bench.runner.claims import Claims
-from bench.store import Store, migrate, open_store
+from bench.store import Store, connect, open_store
 from bench.store.connect import Database, writing
 from bench.store.models import Claim
 from bench.store.store import stored_runs
@@ -118,7 +118,6 @@ def test_text_that_no_database_holds_is_stored_with_escapes(url: str) -> None:
 
 
 OLDER = (
-    "DROP TABLE sweeps",
     *(f"ALTER TABLE claims DROP COLUMN {name}" for name in ("run", "device", "since")),
     "DROP TABLE confusions",
     "UPDATE alembic_version SET version_num = '0005'",
@@ -132,17 +131,17 @@ def test_an_upgrade_that_breaks_at_its_last_step_changes_nothing_and_runs_stay(u
         for spec in specs:
             save(store, spec, done(3))
         with store.transaction() as session:
-            for statement in (*OLDER, "CREATE TABLE sweeps (mine INTEGER)"):
+            for statement in (*OLDER, "ALTER TABLE claims ADD COLUMN since INTEGER"):
                 session.execute(text(statement))
-    with pytest.raises(RequestError, match="sweeps"):
-        migrate.upgrade(Database(url))
+    with pytest.raises(RequestError, match="since"):
+        connect.upgrade(Database(url))
     engine = Database(url).engine(write=True)
     with writing(engine).begin() as connection:
-        assert migrate.current(connection) == "0005"
+        assert connect.current(connection) == "0005"
         assert "confusions" not in inspect(connection).get_table_names()
-        connection.execute(text("DROP TABLE sweeps"))
+        connection.execute(text("ALTER TABLE claims DROP COLUMN since"))
     engine.dispose()
-    assert migrate.upgrade(Database(url)) == "0005"
+    assert connect.upgrade(Database(url)) == "0005"
     with open_store(url, create=True) as store:
         stored = store.runs()
         assert stored["spec_hash"].tolist() == [spec.hash for spec in specs]
@@ -225,7 +224,7 @@ def test_commands_name_the_database_without_its_password(
     with open_store(url, create=True) as store:
         save(store, spec_of(3), done(3))
     for command, expected in (
-        (["db", "upgrade"], f"{Database(url).name}: schema {migrate.HEAD}, nothing to do\n"),
+        (["db", "upgrade"], f"{Database(url).name}: schema {connect.HEAD}, nothing to do\n"),
         (["runs", "show", "7"], "no run 7 in "),
     ):
         with pytest.raises(SystemExit):

@@ -11,8 +11,7 @@ import pytest
 from bench.errors import NoDataError
 from bench.federation.build import build
 from bench.grids import Filters, expand, load_grid
-from bench.tune.apply import configurations, tuned
-from bench.tune.record import Record, winner_of
+from bench.tune.record import Record, configurations, tuned, winner_of
 from bench.tune.tuning import numerics
 
 FOLDER = Path(__file__).parents[2] / "results" / "tuned"

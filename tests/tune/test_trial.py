@@ -14,9 +14,9 @@ from bench.engine.execute import run as engine_run
 from bench.engine.result import RunResult
 from bench.federation.types import TEST, VALIDATION, Federation
 from bench.runner import execution
+from bench.runner.execution import CLIENT_EPOCHS, execute_trial
 from bench.runner.workers import Order
 from bench.spec import RunSpec
-from bench.tune.trial import CLIENT_EPOCHS, execute
 
 FEDERATION = random_federation()
 ROUNDS = 4
@@ -33,7 +33,7 @@ def run(spec: RunSpec, federation: Federation = FEDERATION, **options: Any) -> R
         return federation
 
     make_run = partial(execution.execute, build=build, **options)
-    return execute(Order(spec, (), "cpu", 1), make_run)
+    return execute_trial(Order(spec, (), "cpu", 1), make_run)
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedpub"])

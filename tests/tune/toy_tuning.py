@@ -14,11 +14,11 @@ from stored_runs import FakeFederation, result_of
 
 from bench.engine.result import RunResult
 from bench.resolve import resolve
+from bench.runner.execution import without_test_items
 from bench.runner.workers import Order
 from bench.spec import RunSpec
 from bench.tune.record import Record, Winner, record, winner_of, write
 from bench.tune.search import Search, TrialRun
-from bench.tune.trial import without_test_items
 from bench.tune.tuning import Space, Tuning, search_space
 
 ROUNDS = 6

@@ -1,4 +1,4 @@
-"""The schema of version 0.2.0, where the chain begins; a new database is made from ``bench.store.models``."""
+"""The schema of version 0.2.0, where the chain begins; a new database is made from ``bench.store.tables``."""
 
 revision = "0005"
 down_revision = None

@@ -1,4 +1,4 @@
-"""Test items by true and predicted class, and what running sweeps are at."""
+"""Test items by true and predicted class, and what a claim is of."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Add the tables ``confusions`` and ``sweeps``, and what a claim is of."""
+    """Add the table ``confusions``, and what a claim is of."""
     op.create_table(
         "confusions",
         sa.Column("run_id", sa.Integer(), nullable=False),
@@ -25,16 +25,3 @@ def upgrade() -> None:
     op.add_column("claims", sa.Column("run", sa.String(), nullable=False, server_default=""))
     op.add_column("claims", sa.Column("device", sa.String(), nullable=False, server_default=""))
     op.add_column("claims", sa.Column("since", sa.DateTime(), nullable=True))
-    op.create_table(
-        "sweeps",
-        sa.Column("owner", sa.String(), nullable=False),
-        sa.Column("started", sa.DateTime(), nullable=False),
-        sa.Column("jobs", sa.Integer(), nullable=False),
-        sa.Column("total", sa.Integer(), nullable=False),
-        sa.Column("counts", sa.String(), nullable=False),
-        sa.Column("left", sa.Integer(), nullable=False),
-        sa.Column("ends", sa.DateTime(), nullable=True),
-        sa.Column("unknown_times", sa.Integer(), nullable=False),
-        sa.Column("until", sa.Double(), nullable=False),
-        sa.PrimaryKeyConstraint("owner", name="pk_sweeps"),
-    )

@@ -14,8 +14,7 @@ from bench.grids import Planned
 from bench.resolve import resolve
 from bench.runner.plan import make_plan
 from bench.runner.run import refuse_tuned_elsewhere
-from bench.tune.apply import configurations, tuned
-from bench.tune.record import Record
+from bench.tune.record import Record, configurations, tuned
 
 from .toy_tuning import EPOCHS, ROUNDS, finished, tuning
 
@@ -122,5 +121,5 @@ def test_ones_own_configuration_comes_before_the_suites(home: Path, shipped: Pat
         if search is not None:
             finished(tmp_path, search)
         winner = configurations(tmp_path, shipped)[planned("local").spec.cell_on_any_partition][0]
-        found.append((winner.own, winner.record.budget.trials))
+        found.append((winner.own, winner.budget.trials))
     assert found == [(False, 5), (True, 7), (False, 5)]

@@ -13,9 +13,8 @@ from scipy import sparse
 from torch_geometric.data import Data as PyGData
 from torch_geometric.data import HeteroData
 
-from bench.data import Data, Graph, Hypergraph, Images, Ragged
+from bench.data import Data, Graph, Hypergraph, Images, Ragged, made_right, of_torch_geometric
 from bench.errors import RequestError
-from bench.own_data import made_right, of_torch_geometric
 
 X = np.array([[1, 0], [0, 2], [3, 1], [0, 0]], np.float32)
 PATH = np.array([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])

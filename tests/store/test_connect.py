@@ -12,7 +12,7 @@ from stored_runs import database, done, spec_of
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.store import migrate, open_store
+from bench.store import connect, open_store
 from bench.store.connect import Database
 from bench.store.models import Base
 
@@ -43,7 +43,7 @@ def test_a_database_of_0_2_0_is_brought_up_to_date(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"0005.*db upgrade"):
         open_store(url, create=False)
     assert path.read_bytes() == before
-    assert migrate.upgrade(Database(url)) == "0005"
+    assert connect.upgrade(Database(url)) == "0005"
     with open_store(url, create=False) as old, open_store(new_url, create=False) as new:
         assert old.runs().equals(new.runs())
         assert old.runs()["cell"].tolist() == [spec_of().cell] * 2 + [spec_of(3).cell]  # two seeds of one
@@ -57,15 +57,15 @@ def test_a_database_of_0_2_0_is_brought_up_to_date(tmp_path: Path) -> None:
 
 def test_the_schema_is_that_of_the_models_however_it_was_made(tmp_path: Path) -> None:
     old_database(tmp_path / "old.db")
-    migrate.upgrade(Database(url_of(tmp_path / "old.db")))
+    connect.upgrade(Database(url_of(tmp_path / "old.db")))
     for name in ("old.db", "new.db"):
         with (
             open_store(url_of(tmp_path / name), create=True) as store,
             store._engine.connect() as connection,
         ):
             assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
-    chain = ScriptDirectory(str(migrate.MIGRATIONS)).walk_revisions()
-    assert [revision.revision for revision in chain][::-1] == migrate.REVISIONS
+    chain = ScriptDirectory(str(connect.MIGRATIONS)).walk_revisions()
+    assert [revision.revision for revision in chain][::-1] == connect.REVISIONS
 
 
 @pytest.mark.parametrize("revision", ["0004", "9999"])
@@ -77,7 +77,7 @@ def test_a_schema_before_the_chain_or_after_it_is_refused(tmp_path: Path, revisi
     raw.close()
     before = path.read_bytes()
     for attempt in (
-        lambda url: migrate.upgrade(Database(url)),
+        lambda url: connect.upgrade(Database(url)),
         lambda url: open_store(url, create=True),
         lambda url: open_store(url, create=False),
     ):

@@ -1,1 +1,0 @@
-"""One file a schema version, by whose names ``bench.store.migrate`` knows them."""
