@@ -83,7 +83,7 @@ class Drawings:
         self._begun: dict[Figure, Path] = {}
         self._queue: list[tuple[Figure, list[str], Path, tuple[str, ...]]] = []
         self._pool: ProcessPoolExecutor | None = None
-        self._jobs: list[Future[None]] = []
+        self._jobs: dict[Figure, Future[None]] = {}
 
     def __enter__(self) -> Drawings:
         return self
@@ -103,7 +103,7 @@ class Drawings:
             self._pool = self._pool or ProcessPoolExecutor(
                 self._workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
             )
-            self._jobs += [self._pool.submit(_draw_files, *job) for job in self._queue]
+            self._jobs |= {job[0]: self._pool.submit(_draw_files, *job) for job in self._queue}
             self._queue.clear()
 
     def save(self, stems: Mapping[Figure, Path]) -> None:
@@ -115,9 +115,9 @@ class Drawings:
         for job in self._queue:
             _draw_files(*job)
         self._queue.clear()
-        for running in self._jobs:
-            running.result()
         for figure, stem in stems.items():
+            if figure in self._jobs:
+                self._jobs[figure].result()
             stem.parent.mkdir(parents=True, exist_ok=True)
             for kind in self._kinds:
                 shutil.move(self._begun[figure].with_suffix(kind), f"{stem}{kind}")

@@ -56,9 +56,9 @@ def write(report: list[Part], out: Path, drawings: Drawings, stamp: str = "") ->
         pages.write(folder.INDEX, "report.html.j2", sections=report, legend=LEGEND)
         brief = terminal.text_of(terminal.brief(report), colours=True)
         texts = [brief, terminal.remarks(report), terminal.beside(report)]
-        drawings.save(stems)  # which waits for them
         for part in report:
             for document in part.documents:
+                drawings.save({figure: stems[figure] for figure in document.figures})  # which waits for them
                 kinds = [list(figures) for _, figures in groupby(document.figures, lambda one: one.caption)]
                 images = {figure: _image(stems[figure]) for figure in document.figures}
                 address, names = f"{document.folder}/{folder.INDEX}", {"kinds": kinds, "images": images}
