@@ -69,8 +69,7 @@ def make_plan(
     lacks_models: Callable[[RunSpec], bool] | None = None,
 ) -> list[Step]:
     """Compare a grid's runs with a database's rows. A run is to run if it is not settled, is stale, or is
-    done and ``lacks_models``; with ``rerun``, only if it is of that level. ``data_gap``: why data are
-    missing.
+    done and ``lacks_models``; with ``rerun``, only if of that level. ``data_gap``: why data are missing.
     """
     steps = []
     for run in runs:
