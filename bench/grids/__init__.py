@@ -1,4 +1,4 @@
-"""Named grids, one TOML file each, and how a grid becomes runs."""
+"""Named grids, one TOML file per grid, and their expansion to runs."""
 
 from bench.grids.expand import Filters, Planned, expand, plan, requested_grid
 from bench.grids.grid import Grid, grid_names, load_grid

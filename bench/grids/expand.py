@@ -1,4 +1,4 @@
-"""From a grid to its runs: every combination with its complete spec."""
+"""Expand a grid to its runs: every combination with its complete spec."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.spec import RunSpec, run_name
 
 @dataclass(frozen=True)
 class Filters:
-    """Which runs of a grid are wanted: all of an empty filter. ``seeds`` take the place of the grid's own."""
+    """Selects runs of a grid; an empty filter selects all. ``seeds`` replace the grid's own seeds."""
 
     datasets: tuple[str, ...] = ()
     scenarios: tuple[str, ...] = ()
@@ -27,10 +27,10 @@ class Filters:
 class Planned:
     """One run of a grid.
 
-    ``method`` is the grid's name for it, which may differ from ``spec.method`` where one method reports
-    another one's run. ``variant`` says what the grid varies (``method.stalk=2``); empty for the plain run.
-    ``tuned_on`` is the hash of the clients that the spec's configuration was searched on; empty where it was
-    not, or on another partition.
+    ``method`` is the method's name in the grid; ``spec.method`` differs if the method reports another
+    method's run. ``variant`` says what the grid varies (``method.stalk=2``); empty for the plain run.
+    ``tuned_on`` is the hash of the clients on which the spec's configuration was searched; empty if the
+    configuration was not searched, or was searched on another partition.
     """
 
     spec: RunSpec
@@ -40,7 +40,7 @@ class Planned:
 
     @property
     def cell_title(self) -> str:
-        """The cell in words."""
+        """The cell's name for people."""
         return run_name(*self.names[:4])
 
     @property
@@ -50,8 +50,8 @@ class Planned:
 
 
 def requested_grid(name_or_path: str | None, filters: Filters) -> Grid:
-    """The grid of that name or file; without one, the grid that the filters alone describe by data sets and
-    methods. The rest has defaults: the first scenario of each data set, 10 clients, seed 0.
+    """Return the grid of that name or file. Without one, return the grid of the filters' data sets and
+    methods; defaults: the first scenario of each data set, 10 clients, seed 0.
     """
     if name_or_path:
         return load_grid(name_or_path)
@@ -66,10 +66,10 @@ def requested_grid(name_or_path: str | None, filters: Filters) -> Grid:
 
 
 def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | None = None) -> list[Planned]:
-    """The runs of a grid: all of the first seed, then all of the second one, and so on.
+    """Return the runs of a grid: all runs of the first seed, then all of the second seed, and so on.
 
-    ``overrides`` come after the grid's own. One of ``method.*`` goes to those methods that have such a
-    hyper-parameter; at least one must. A filter that matches nothing in the grid is a ``RequestError``.
+    ``overrides`` come after the grid's own. A key ``method.*`` applies to methods with this hyper-parameter;
+    at least one must have it. A filter that matches nothing is a ``RequestError``.
     """
     filters, overrides = filters or Filters(), overrides or {}
     chosen = all_combinations = list(combinations(grid))
@@ -100,7 +100,7 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
 
 
 def _hyper_keys(method: str) -> set[str]:
-    """A method's hyper-parameters as keys; none of one that does not exist, which ``resolve`` refuses."""
+    """Return a method's hyper-parameters as keys; none for an unknown method, which ``resolve`` refuses."""
     kind = METHODS.all().get(method)
     return {f"method.{name}" for name in kind.Hyper.model_fields} if kind else set()
 
@@ -115,7 +115,7 @@ def plan(
     seed: int,
     overrides: Overrides | None = None,
 ) -> Planned:
-    """One run as the grid would make it: with its protocol, its override blocks, and this variant."""
+    """Plan one run as the grid would make it: with its protocol, its override blocks, and this variant."""
     values = {
         **{f"protocol.{key}": value for key, value in grid.protocol.items()},
         **{f"client.{key}": value for key, value in grid.client.items()},
@@ -135,6 +135,6 @@ def plan(
     try:
         return Planned(resolve(dataset, scenario, clients, method, seed, values), method, variant_text)
     except RequestError as error:
-        if not grid.title:  # of options alone
+        if not grid.title:  # a grid of options only
             raise
         raise RequestError(f"grid '{grid.title}', {method} on {dataset} {variant_text}: {error}") from None

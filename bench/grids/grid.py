@@ -1,6 +1,6 @@
 """A grid: a product of data sets, scenarios, client counts, methods and seeds, from a TOML file.
 
-In place of methods and settings a file may have lines in columns at points, which tables show.
+Instead of methods and settings, a file may have lines, columns and points; tables show them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from bench.errors import RequestError, unknown
 from bench.spec import Count, Seed
 
 MODEL = "client.model"
-"""The setting that ``Match.model`` is about."""
+"""The setting that ``Match.model`` matches."""
 
 PARTITION_SEED = "protocol.partition_seed"
-"""The setting by which runs draw different clients."""
+"""The setting that makes runs draw different clients."""
 
 
 def _as_tuple(value: Any) -> Any:
-    """A single value stands for a list of one."""
+    """Convert a value to a tuple; a single value becomes a tuple of one."""
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
@@ -38,13 +38,13 @@ Seeds = Annotated[tuple[Seed, ...], Field(min_length=1), BeforeValidator(_as_tup
 
 
 class Part(BaseModel):
-    """A part of a file: nothing but what is declared, and of the declared types."""
+    """A part of a file: it allows only the declared keys, with values of the declared types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Columns(Part):
-    """The federations on which lines or methods are run: data sets by client counts in a scenario."""
+    """The federations of lines or methods: data sets by client counts in a scenario."""
 
     datasets: Names
     scenario: str
@@ -54,8 +54,8 @@ class Columns(Part):
 class Setting(Columns):
     """One product of data sets and client counts in a scenario; ``methods`` replaces the grid's.
 
-    Every run is made once for each of ``variants``: dotted keys and their values, as in an
-    override's ``set``; an empty one is the plain run.
+    Every run is made once for each of ``variants``: dotted keys and their values, as in an override's
+    ``set``; an empty variant is the plain run.
     """
 
     methods: Names | None = None
@@ -63,20 +63,20 @@ class Setting(Columns):
 
 
 class ColumnMatch(Part):
-    """Which columns are meant; what is left out means all."""
+    """Selects columns; a field that is left out selects all."""
 
     dataset: Names | None = None
     scenario: Names | None = None
     clients: Counts | None = None
 
     def has(self, *names: str | int) -> bool:
-        """Whether what has these names, in the order of the fields, is among what is meant."""
+        """Return whether these names, in the order of the fields, are selected."""
         choices = (getattr(self, field) for field in type(self).model_fields)
         return all(choice is None or name in choice for choice, name in zip(choices, names, strict=True))
 
 
 class Match(ColumnMatch):
-    """Which runs an override is for. ``model`` is the client model."""
+    """Selects the runs of an override. ``model`` is the client model."""
 
     method: Names | None = None
     model: Names | None = None
@@ -91,17 +91,17 @@ class Override(Part):
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
 class Line:
-    """A row: a method with settings as in ``--set``. Without a title it is named by method and settings.
+    """A row: a method with settings as in ``--set``. Without a title, method and settings name it.
 
-    reads           the method whose runs it shows, where that is not ``method`` itself
+    reads           the method whose runs the line shows, if it is not ``method`` itself
     stage           replaces the stage of every measure
-    published       the method's name in the published numbers, where that differs
-    printed         the settings under which they have it (any of them)
-    printed_stages  the stages of which the paper may have printed any, where it does not say which
-    ranked          False keeps a reference that is no competitor out of best and second best
-    only, points    the columns and labels of points where it stands; without them in all
-    setting         what runs that were found in the database have other than the usual ones; in no file
-    is_own          False if the line's method was found there, too; in no file
+    published       the method's name in the published numbers, if it differs
+    printed         the settings (any of them) that the published numbers give for the line
+    printed_stages  the stages that the paper may have printed, if it does not name one
+    ranked          False: the line is a reference and cannot be best or second best
+    only, points    the columns, and the labels of points, that have the line; default: all
+    setting         for runs found in the database: their settings that are not the usual ones; in no file
+    is_own          False: the line's method was found in the database, too; in no file
     """
 
     method: str
@@ -125,16 +125,16 @@ class Line:
 
     @property
     def competes(self) -> bool:
-        """Whether the line can be best or second best, as it can have a rank."""
+        """Whether the line can be best or second best and have a rank."""
         return self.is_own and self.ranked and not self.setting
 
 
 class Point(Part):
-    """A column within each federation: settings added to every line's, and their place ``x`` on an axis; it
-    stands in the columns ``only``. Points are told apart by what they are, not by what they say.
+    """A column within each federation: settings that are added to every line's, and a position ``x`` on an
+    axis. The columns ``only`` have it. Points are compared by identity, not by value.
 
-    ``printed`` is the setting, and ``datasets`` are data sets' names, under which published tables have it
-    where those are others.
+    ``printed`` is the setting of the point in published tables, and ``datasets`` gives the names of data sets
+    there, if these differ.
     """
 
     label: str = ""
@@ -149,15 +149,15 @@ class Point(Part):
 
 
 class Grid(Part):
-    """What a sweep runs.
+    """The runs of a sweep.
 
     Every method of every setting is run with every seed. ``protocol`` and ``client`` replace the data sets'
     defaults; ``override`` blocks come after them, in order. With ``partition_per_seed`` a run's partition and
     split are drawn from the run's own seed.
 
-    In place of methods and settings a file may have ``columns``, ``lines`` and ``points``: every line is run
-    in every column at every point. A line that is a name is the study's. ``tables`` are for the report: see
-    ``bench.studies.experiment.read``.
+    Instead of methods and settings, a file may have ``columns``, ``lines`` and ``points``: every line is run
+    in every column at every point. A line that is only a name is a line of the study. ``tables`` are for the
+    report: see ``bench.studies.experiment.read``.
     """
 
     title: str
@@ -180,7 +180,7 @@ class Grid(Part):
         return self
 
     def line_settings(self) -> Iterator[Setting]:
-        """The settings in which the lines are run."""
+        """Yield the settings in which the lines are run."""
         for columns in self.columns:
             for line in (Line(line) if isinstance(line, str) else line for line in self.lines):
                 points = [point for point in self.points if line.points is None or point.label in line.points]
@@ -203,7 +203,7 @@ Combination = tuple[str, str, int, str, dict[str, Any]]
 
 
 def combinations(grid: Grid) -> Iterator[Combination]:
-    """Data set, scenario, clients, method and variant of every run of a grid, without its seeds."""
+    """Yield data set, scenario, clients, method and variant of every run of a grid, without its seeds."""
     for setting in grid.settings:
         for dataset in setting.datasets:
             for clients in setting.clients:
@@ -216,23 +216,23 @@ def combinations(grid: Grid) -> Iterator[Combination]:
 
 
 def _files_by_name() -> dict[str, Path]:
-    """The files of the suite's studies."""
+    """Return the files of the suite's studies by name."""
     return {file.stem: file for file in Path(str(files("bench.reports"))).glob("*/experiments/*.toml")}
 
 
 def grid_names() -> list[str]:
-    """Names of the grids that come with the suite."""
+    """Return the names of the grids that come with the suite."""
     return sorted(_files_by_name())
 
 
 def grid_name(file: object) -> str:
-    """What ``--grid`` calls a file: its name if it comes with the suite, else its path."""
+    """Return a file's name for ``--grid``: its grid's name if it comes with the suite, else its path."""
     names = {str(path): name for name, path in _files_by_name().items()}
     return names.get(str(file), str(file))
 
 
 def grid_text(name_or_path: str) -> str:
-    """The text of a grid's file, by the grid's name or the file's path."""
+    """Return the text of a grid's file, by the grid's name or the file's path."""
     grids = _files_by_name()
     path = Path(name_or_path)
     if name_or_path not in grids and path.suffix != ".toml" and len(path.parts) == 1:
@@ -241,16 +241,16 @@ def grid_text(name_or_path: str) -> str:
 
 
 def load_grid(name_or_path: str) -> Grid:
-    """A grid by its name, or from a TOML file. An unknown key or a wrong value is a ``RequestError``."""
+    """Load a grid by name or from a TOML file. An unknown key or a wrong value is a ``RequestError``."""
     return parse_grid(grid_text(name_or_path), name_or_path)
 
 
 def parse_grid(text: str, name: str) -> Grid:
-    """A grid from TOML text, its lines as settings, too; ``name`` is for messages."""
+    """Parse a grid from TOML text; its lines also become settings. ``name`` is for messages."""
     try:
-        # By way of JSON, whose lists and tables a strict model takes for tuples and data classes.
+        # JSON first: a strict model takes its lists and tables for tuples and data classes.
         grid = Grid.model_validate_json(json.dumps(tomllib.loads(text), default=str))
-    except ValidationError as error:  # of several ways to read a part the deepest error says most
+    except ValidationError as error:  # if a part can be read in several ways, the deepest error says most
         detail = max(error.errors(), key=lambda detail: len(detail["loc"]))
         place = ".".join(map(str, detail["loc"]))
         raise RequestError(f"grid {name}: {place}: {detail['msg']}") from None

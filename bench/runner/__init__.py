@@ -1,6 +1,6 @@
-"""Making runs: the plan of a sweep, its loop, workers, claims, and what is said of them.
+"""Make runs: the plan of a sweep, its loop, workers, claims and display.
 
-Here is what may be asked of a sweep; light to import, as the command line has it.
+This module holds the options of a sweep. It is light to import, since the command line imports it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 Backend = Literal["local", "ray", "slurm"]
-"""Where runs are made: here, on a Ray cluster, or as Slurm jobs."""
+"""Where runs are made: on this machine, on a Ray cluster, or as Slurm jobs."""
 
 Level = Literal["stale", "failed", "changed"]
-"""Stored runs that a person may want to have redone, and nothing else."""
+"""The stored runs that ``rerun`` selects: a sweep makes these again, and no other runs."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """What the command line says of where runs go (``bench sweep --help``)."""
+    """Where the command line places runs (see ``bench sweep --help``)."""
 
     jobs: int | None = None
     threads: int | None = None

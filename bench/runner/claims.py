@@ -1,4 +1,4 @@
-"""Claims on runs, by which several sweeps share a database, and what they tell of these sweeps."""
+"""Claims on runs: several sweeps share a database by them, and ``status`` lists these sweeps."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from bench.store.models import Claim
 from bench.store.store import clock, now
 
 BUSY_PAUSE = 1.0
-"""Seconds after which a database that is busy is asked again."""
+"""Seconds until a busy database is asked again."""
 
 RENEW = 15.0
-"""Seconds after which claims are renewed."""
+"""Seconds between renewals of the claims."""
 
 PATIENCE = 300.0
-"""Seconds for which a sweep goes on asking a database that is busy."""
+"""Seconds for which a sweep keeps asking a busy database."""
 
 LEASE = PATIENCE + 60.0
-"""Seconds that a claim lasts unless it is renewed: longer than its sweep may have to wait to renew it."""
+"""Seconds that a claim lasts without renewal; longer than a sweep may have to wait to renew it."""
 
 T = TypeVar("T")
 
 
 @dataclass(eq=False)
 class Claims:
-    """The claims of one sweep on a database; used as a context manager around it.
+    """The claims of one sweep on a database; a context manager around the sweep.
 
-    A claim ends when it is released, when its owner is seen to run no more, or by itself when nobody renews
-    it. Time is the database's own, since the clocks of several hosts differ. A busy database is waited for,
-    at most ``patience`` seconds, unless the sweep is ``stopping``, which raises ``KeyboardInterrupt``.
+    A claim ends when it is released, when its owner is seen to have ended, or when it is not renewed in time.
+    Times are the database's, since the clocks of hosts differ. A sweep waits for a busy database at most
+    ``patience`` seconds; if the sweep is ``stopping``, waiting ends with ``KeyboardInterrupt``.
     """
 
     store: Store
@@ -59,13 +59,13 @@ class Claims:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give up all claims of this sweep, and remove those that have run out."""
-        with suppress(RequestError), self.store.transaction() as session:  # they run out by themselves
+        """Release all claims of this sweep, and remove expired claims."""
+        with suppress(RequestError), self.store.transaction() as session:  # claims also expire by themselves
             is_over = or_(Claim.owner == self.owner, Claim.until <= clock(session))
             session.execute(delete(Claim).where(is_over))
 
     def ask(self, question: Callable[[], T]) -> T:
-        """The database's answer, waited for while it is locked or its server is away."""
+        """Return the database's answer; wait while the database is locked or its server is away."""
         end = time.monotonic() + self.patience
         while True:
             try:
@@ -78,7 +78,7 @@ class Claims:
                 time.sleep(BUSY_PAUSE)
 
     def _write(self, change: Callable[[Session, float], T]) -> T:
-        """Make a change, given the database's time, in a transaction."""
+        """Make a change in a transaction; the change receives the database's time."""
 
         def write() -> T:
             with self.store.transaction() as session:
@@ -87,7 +87,7 @@ class Claims:
         return self.ask(write)
 
     def take(self, spec_hash: str, run: str = "", device: str = "") -> bool:
-        """Claim a run, which is to be made on a device; False where another sweep holds it."""
+        """Claim a run that is to be made on a device; return False if another sweep holds it."""
 
         def take(session: Session, moment: float) -> bool:
             claim = session.get(Claim, spec_hash)
@@ -101,20 +101,20 @@ class Claims:
         return self._write(take)
 
     def renew(self) -> None:
-        """Let all claims last another lease from now, if it is time to."""
+        """Extend all claims to another lease from now, if ``renew_seconds`` have passed."""
         if time.monotonic() - self._renewed >= self.renew_seconds:
             mine = update(Claim).where(Claim.owner == self.owner)
             self._write(lambda session, moment: session.execute(mine.values(until=moment + self.lease)))
             self._renewed = time.monotonic()
 
     def drop(self, spec_hash: str) -> None:
-        """Give up the claim on a run, which another sweep has made."""
+        """Release the claim on a run that another sweep has made."""
         mine = delete(Claim).where(Claim.spec_hash == spec_hash, Claim.owner == self.owner)
         self._write(lambda session, moment: session.execute(mine))
 
 
 def status(url: str) -> str:
-    """How many runs each sweep into a database has made, and what runs where; raises as ``open_store``."""
+    """Say how many runs each sweep into a database has made and what runs where; raises as ``open_store``."""
     if Database(url).empty():
         return "no sweep is running"
     with open_store(url, create=False) as store:
@@ -137,17 +137,17 @@ def status(url: str) -> str:
 
 
 def this_process() -> str:
-    """A name by which others tell whether this process still runs: ``HOST:PID:STARTED``."""
+    """Return a name by which others tell whether this process still runs: ``HOST:PID:STARTED``."""
     return f"{socket.gethostname()}:{os.getpid()}:{_start_time(os.getpid()):.2f}"
 
 
 def still_runs(name: str) -> bool | None:
-    """Whether the process whose name begins so runs; None where only another host or user can tell."""
+    """Return whether the process in ``name`` runs; None if only another host or user can tell."""
     host, pid, started = name.split(":")[:3]
     if host != socket.gethostname():
         return None
     try:
-        is_there = psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE  # nobody asked how it ended
+        is_there = psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE  # a zombie has ended, too
         return is_there and abs(_start_time(int(pid)) - float(started)) < 1
     except psutil.NoSuchProcess:
         return False
@@ -156,5 +156,5 @@ def still_runs(name: str) -> bool | None:
 
 
 def _start_time(pid: int) -> float:
-    """Seconds from the boot to a process's start: on Linux a clock that is set moves both of the times."""
+    """Return seconds from the boot to a process's start: on Linux, setting the clock moves both times."""
     return float(psutil.Process(pid).create_time() - psutil.boot_time())

@@ -1,4 +1,4 @@
-"""What people and programs see of plans and of sweeps."""
+"""Show plans and sweeps, to people as text and to programs as JSON."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from bench.store.store import accuracies
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them; a tenth counts below ten."""
+    """Format seconds for people; below ten with one decimal."""
     if seconds < 59.5:
         return f"{seconds:.1f} s" if 0 < seconds < 9.95 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5370 else f"{seconds / 3600:.1f} h"
 
 
 def runs(number: int) -> str:
-    """``1 run``, ``1,440 runs``."""
+    """Format a number of runs: ``1 run``, ``1,440 runs``."""
     return f"{number:,} run{'' if number == 1 else 's'}"
 
 
 def states(counts: Mapping[str, int]) -> str:
-    """Counts by state in one phrase, the most frequent first."""
+    """Format counts by state as one phrase, the most frequent first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{count:,} {state.replace('_', ' ')}" for state, count in ordered if count)
 
@@ -35,9 +35,9 @@ def states(counts: Mapping[str, int]) -> str:
 def as_json(
     plan: Sequence[Step], estimator: Estimator, slots: int, shipped: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The plan with every run. ``to_run`` counts those to make whose data are at hand; ``seconds`` is what
-    those of known times take on so many slots: spread over the slots, and no less than the longest. None:
-    no time is known. ``shipped`` are the spec hashes that come with the suite.
+    """Return the plan with every run. ``to_run``: how many runs are to make and have their data at hand.
+    ``seconds``: the time of runs of known times: their sum divided by ``slots``, but at least the longest;
+    None if no time is known. ``shipped``: the spec hashes that come with the suite.
     """
     ready = [step for step in to_run(plan) if step.status != "no_data"]
     times = [seconds for step in ready if (seconds := estimator.seconds(step.spec)) is not None]
@@ -60,7 +60,7 @@ def as_json(
 
 
 def summary(plan: Sequence[Step], estimator: Estimator, slots: int) -> str:
-    """The runs of a plan by status; how many are to be made, and how long they take on so many slots."""
+    """Count a plan's runs by status; say how many are to run, and their time on ``slots`` slots."""
     tree, count = as_json(plan, estimator, slots), len(to_run(plan))
     text = f"{runs(len(plan))}: {states(tree['counts'])}"
     if not count:
@@ -72,7 +72,7 @@ def summary(plan: Sequence[Step], estimator: Estimator, slots: int) -> str:
 
 
 def line(step: Step, result: RunResult) -> str:
-    """One line on a finished run, with its test accuracy as ``bench runs list`` has it."""
+    """Return one line on a finished run, with its test accuracy as ``bench runs list`` shows it."""
     if result.state != "done":
         return f"{step.name}: {result.state.replace('_', ' ')}: {result.reason}"
     reading = ("trained", "test", "best_val")
@@ -82,8 +82,8 @@ def line(step: Step, result: RunResult) -> str:
 
 
 class Display:
-    """Prints what a sweep says; used as a context manager around it. Unless ``only_notes``, a run has one
-    numbered line and, in a terminal, a progress bar with the time left stands below the lines.
+    """Prints the messages of a sweep; a context manager around the sweep. Unless ``only_notes``, each run has
+    a numbered line, and a terminal shows a progress bar with the time left below the lines.
     """
 
     def __init__(self, console: Console, only_notes: bool = False) -> None:
@@ -113,7 +113,7 @@ class Display:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def started(self, total: int) -> None:
-        """Take how many runs are to be made."""
+        """Set how many runs are to be made."""
         self._total = total
         self._bar.update(self._task, total=total)
 

@@ -1,4 +1,4 @@
-"""Executes orders, on federations that the sweep has built. Whoever is handed ``execute`` has torch.
+"""Execute orders, on federations that the sweep has built. Importing this module loads torch.
 
 A run of a search sees no label of a test item.
 """
@@ -33,13 +33,13 @@ from bench.spec import FederationKey, RunSpec
 Build = Callable[..., Federation]
 
 CLIENT_EPOCHS = "client_epochs"
-"""Array kept with a search's run: the passes over a client's training items, on average over clients."""
+"""Array stored with a search's run: passes over a client's training items, the mean over clients."""
 
-fingerprint.read()  # with what it loads: what is edited later is not what this process runs
+fingerprint.read()  # at import: this process does not run what is edited later
 
 
 class Shared(NamedTuple):
-    """A federation's hash, how it was made, and the file where workers find it."""
+    """A federation's hash, its provenance, and the file from which workers read it."""
 
     hash: str
     provenance: Mapping[str, Any]
@@ -49,7 +49,7 @@ class Shared(NamedTuple):
 def build_all(
     specs: Iterable[RunSpec], roots: tuple[Path, ...], build: Build, folder: Path
 ) -> tuple[dict[FederationKey, Shared], dict[str, NoDataError]]:
-    """Build every distinct federation and write it for workers; say why data sets are missing."""
+    """Build every distinct federation and write it for workers; return also why data sets are missing."""
     federations: dict[FederationKey, Shared] = {}
     missing_data: dict[str, NoDataError] = {}
     for key in dict.fromkeys(spec.federation_key for spec in specs):
@@ -61,7 +61,7 @@ def build_all(
             missing_data[key.dataset] = error
             continue
         file = folder / f"{len(federations)}.pickle"
-        with suppress(OSError):  # a worker that cannot read it builds
+        with suppress(OSError):  # a worker that cannot read the file builds the federation
             file.write_bytes(pickle.dumps(federation, protocol=5))
         federations[key] = Shared(federation.hash, federation.provenance, file)
     return federations, missing_data
@@ -69,7 +69,7 @@ def build_all(
 
 @lru_cache(maxsize=2)  # a sweep runs many methods on the same clients in a row
 def _federation(key: FederationKey, roots: tuple[str, ...], file: Path | None, build: Build) -> Federation:
-    """The federation that the sweep has built; built here where it cannot be read."""
+    """Read the federation that the sweep has built; build it here if it cannot be read."""
     if file is not None:
         with suppress(OSError):
             federation: Federation = pickle.loads(file.read_bytes())
@@ -84,17 +84,17 @@ def execute(
     run: Callable[..., RunResult] = run,
     build: Build = build,
 ) -> RunResult:
-    """Execute an order's spec on a ``view`` of its federation, which is kept for the next ones.
+    """Execute an order's spec on a ``view`` of its federation. The federation is cached for the next orders.
 
-    ``kept`` is given the run's trained models. Raises ``RequestError`` if the data make other clients here
+    ``kept`` receives the run's trained models. Raises ``RequestError`` if the data here make other clients
     than the order says, and whatever ``build`` and ``run`` raise.
     """
     spec, device = order.spec, torch.device(order.device)
-    if parent_process() is not None:  # elsewhere the process is not the worker's own
+    if parent_process() is not None:  # a process without a parent is not a worker's own
         _set_aside()
     torch.set_num_threads(order.threads)
     if device.type != "cpu":
-        torch.cuda.init()  # a run begins by resetting the device's peak memory, which has none before
+        torch.cuda.init()  # a run first resets the device's peak memory, which fails without this
         torch.backends.cudnn.allow_tf32 = False  # convolutions in float32, as all other products are
     code = fingerprint.of(spec)
     federation = view(_federation(spec.federation_key, order.roots, order.federation, build))
@@ -105,7 +105,7 @@ def execute(
         size = default_block_size(build_model(spec.client, federation), federation.clients, device)
         block_size = max(1, size // order.shrink)
     checkpoint = None
-    if order.checkpoint is not None:  # what was saved otherwise differs in the last digits
+    if order.checkpoint is not None:  # a checkpoint that was made otherwise differs in the last digits
         made_by = (federation.hash, code.source, torch.__version__, device.type, str(order.threads))
         checkpoint = Checkpoint(order.checkpoint, " ".join(made_by), order.minutes)
     result = run(spec, federation, order.device, block_size, checkpoint, kept)
@@ -115,7 +115,7 @@ def execute(
 
 @cache
 def _set_aside() -> None:
-    """Exempt what is imported from garbage collection, which took half the time of a run of one round."""
+    """Exempt imported objects from garbage collection, which took half the time of a run of one round."""
     gc.collect()
     gc.freeze()
 
@@ -124,12 +124,12 @@ def _set_aside() -> None:
 
 
 def execute_trial(order: Order, make_run: Callable[..., RunResult] = execute) -> RunResult:
-    """Execute an order of a search as ``execute``, which makes the run."""
+    """Execute an order of a search, with test items hidden; ``make_run`` is called as ``execute``."""
     return without_test_items(make_run(order, partial(hide_held_out, roles=(TEST,))))
 
 
 def without_test_items(result: RunResult) -> RunResult:
-    """The outcome as a search's: no test item is in it, and what it used is kept with it."""
+    """Turn a result into a search's: no count of test items, and ``CLIENT_EPOCHS`` as its only array."""
     if result.state == "done":
         result.state = "searched"
         result.samples["test"] = np.zeros_like(result.samples["test"])

@@ -1,7 +1,7 @@
-"""Which code makes a run: declared versions of its numbers, and a hash over its sources.
+"""Identify the code of a run: declared versions of its numerics, and a hash over its sources.
 
-All files are read once, as soon as a process asks for the code of any run: what is edited after that is not
-what the process runs.
+All files are read once, when a process first asks for the code of a run: the process does not run later
+edits.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from bench.registry import own_sources
 from bench.spec import RunSpec, sha256
 
 SHARED = ("engine", "federation", "nn", "streams.py", "data.py", "selection.py")
-"""Parts of ``bench`` that every run goes through, beside the methods."""
+"""Parts of ``bench`` that every run uses, in addition to the methods."""
 
 
 def of(spec: RunSpec) -> Code:
-    """The code of a run's method, client model, data set and scenario, as ``code``."""
+    """Return the code of a run's method, client model, data set and scenario; see ``code``."""
     return code(spec.method, spec.client.model, spec.dataset, spec.scenario)
 
 
 @cache
 def code(method: str, model: str = "", dataset: str = "", scenario: str = "") -> Code:
-    """The code that this process has loaded; an unknown method is a ``RequestError``.
+    """Return the code that this process has loaded; ``RequestError`` for an unknown method.
 
-    ``source`` covers the engine, client models, federations and methods of the suite, and all files of
-    whatever is a plug-in among the method, the client model, the data set and the scenario.
+    ``source`` covers the engine, client models, federations and methods of the suite. If the method, the
+    client model, the data set or the scenario is a plug-in, it also covers all files of the plug-in.
     """
     models = read()
     kind = METHODS.named(method)
     parts: list[type | None] = [kind, models.get(model), DATASETS.all().get(dataset)]
-    with suppress(RequestError):  # a federation made by hand has a scenario that nothing draws
+    with suppress(RequestError):  # no registered scenario draws a federation made by hand
         parts.append(type(parse(scenario)))
     files = {file for part in parts if part for file in own_sources(part)}
     return Code(kind.numerics, engine.NUMERICS, sha256("".join((_suite_hash(), *sorted(files)))))
 
 
 def read() -> dict[str, type]:
-    """Load all that can be part of a run and read its files, for ``code``; returns the client models."""
+    """Load everything that a run can use and read its files, for ``code``; return the client models."""
     from bench.nn.base import CLIENT_MODELS  # torch
 
     models: dict[str, type] = {**CLIENT_MODELS.all()}

@@ -1,4 +1,4 @@
-"""What of a grid is done, what is missing and why, and how long the rest takes."""
+"""Compare a grid with a database: what is done, what is missing and why, and how long the rest takes."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from bench.spec import RunSpec, run_name
 from bench.store.tables import Stored
 
 Kind = tuple[str, str, int, str]
-"""Data set, scenario, clients and method: runs of one kind take alike."""
+"""Data set, scenario, clients and method: runs of one kind take a similar time."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A planned run and where it stands.
+    """A planned run and its status.
 
-    status   the state in which it has ended, ``missing``, or ``stale``: its numbers are of older code
-    stored   what the database had of it when the plan was made
-    changed  it is settled, but its sources have changed since, without a new numerics version
-    to_run   a sweep makes it
+    status   the state in which the run has ended, ``missing``, or ``stale``: its numbers are of older code
+    stored   the run's row in the database when the plan was made; None if there was none
+    changed  the run is settled, but its sources have changed since, without a new numerics version
+    to_run   a sweep makes the run
     """
 
     planned: Planned
@@ -46,16 +46,16 @@ class Step:
 
     @property
     def name(self) -> str:
-        """The run in words, and its variant."""
+        """The name of the run, followed by its variant if it has one."""
         name = run_name(*self.planned.names)
         return f"{name} ({self.planned.variant})" if self.planned.variant else name
 
     def is_new(self, row: Stored) -> bool:
-        """Whether the stored run is another one than when the plan was made."""
+        """Return whether the row was stored after the plan was made."""
         return self.stored is None or row.started != self.stored.started
 
     def ended_elsewhere(self, row: Stored | None) -> str:
-        """The state in which another sweep has since stored the run, by today's code; empty if none has."""
+        """Return the state that another sweep has stored since, by today's code; empty if there is none."""
         if row is None or not self.is_new(row) or _is_stale(self.spec, row):
             return ""
         return row.state if row.state in (*SETTLED, *FAILURES) else ""
@@ -68,8 +68,8 @@ def make_plan(
     rerun: Level | None = None,
     lacks_models: Callable[[RunSpec], bool] | None = None,
 ) -> list[Step]:
-    """Compare a grid's runs with what a database holds. To run is what is not settled or is stale, and what
-    is done and ``lacks_models``; with ``rerun`` exactly that level. ``data_gap``: why data are not at hand.
+    """Compare a grid's runs with a database's rows. A run is to run if it is not settled, is stale, or is
+    done and ``lacks_models``; with ``rerun``, only if of that level. ``data_gap``: why data are missing.
     """
     steps = []
     for run in runs:
@@ -84,7 +84,7 @@ def make_plan(
 
 
 def _status(spec: RunSpec, row: Stored | None, data_gap: Callable[[str], str]) -> tuple[str, str]:
-    """A run's status and the reason for it."""
+    """Return a run's status and its reason."""
     is_settled = row is not None and row.state in SETTLED
     if row and is_settled and not _is_stale(spec, row):
         return row.state, row.reason
@@ -96,13 +96,13 @@ def _status(spec: RunSpec, row: Stored | None, data_gap: Callable[[str], str]) -
 
 
 def _is_stale(spec: RunSpec, row: Stored) -> bool:
-    """Whether the numbers of a stored run are of older code."""
+    """Return whether the numbers of a stored run are of older code."""
     code = fingerprint.of(spec)
     return row.method_numerics < code.method_numerics or row.engine_numerics < code.engine_numerics
 
 
 def data_at_hand(roots: tuple[Path, ...]) -> Callable[[str], str]:
-    """A function from a data set to why its raw files are not at hand; empty where they are."""
+    """Return a function that says why a data set's raw files are not at hand; empty if they are."""
     sources = Sources(roots, download=False)
 
     @cache
@@ -124,13 +124,13 @@ def to_run(steps: Sequence[Step]) -> list[Step]:
 
 
 class Estimator:
-    """How many seconds a run takes on the sort of a device (``cpu``, ``cuda:0``): the median of runs of its
-    kind there, by local epoch, of those whose number of epochs is nearest. Runs of ``elsewhere``, another
-    machine, count where ``history`` has none of a kind.
+    """Estimates the seconds of a run on a type of device (``cpu``, ``cuda:0``). Of the runs of the same kind
+    there, take those with the nearest number of local epochs; the estimate is their median time per epoch,
+    times epochs. Runs of another machine (``elsewhere``) count if ``history`` has none of the kind.
     """
 
     def __init__(self, history: Iterable[Stored], device: str, elsewhere: Iterable[Stored] = ()) -> None:
-        self._rates: dict[Kind, list[tuple[int, float]]] = {}  # local epochs, and seconds of each
+        self._rates: dict[Kind, list[tuple[int, float]]] = {}  # local epochs, and seconds per epoch
         for runs in (history, elsewhere):
             known = set(self._rates)
             for run in runs:
@@ -143,7 +143,7 @@ class Estimator:
                     self._rates.setdefault(kind, []).append((epochs, run.seconds_total / epochs))
 
     def seconds(self, spec: RunSpec) -> float | None:
-        """Expected seconds; None where no like run is known on such a device."""
+        """Expected seconds; None if no run of this kind is known on such a device."""
         rates, epochs = self._rates.get(kind_of(spec)), spec.protocol.rounds * spec.protocol.local_epochs
         if rates is None:
             return None
@@ -152,7 +152,7 @@ class Estimator:
 
 
 def sort_of(device: str) -> str:
-    """``cuda`` of ``cuda:0``."""
+    """Return the type of a device: ``cuda`` for ``cuda:0``."""
     return device.partition(":")[0]
 
 

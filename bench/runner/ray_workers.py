@@ -1,4 +1,4 @@
-"""Runs on a Ray cluster: one task a run, on the cores and the part of a GPU that it needs."""
+"""Makes runs on a Ray cluster: one task per run, with the cores and the part of a GPU that the run needs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from bench.runner.workers import PER_GPU, Lost, Order, Pool, attempt_on_node
 
 
 class RayPool(Pool):
-    """Gives runs to the Ray cluster of this machine or of ``RAY_ADDRESS``, as many at a time as it has room
-    for unless ``jobs`` says otherwise: on GPUs where it has any, unless ``devices`` is ``cpu``.
+    """Gives runs to the Ray cluster of this machine or of ``RAY_ADDRESS``. ``jobs`` run at a time; by default
+    as many as the cluster has room for. Runs use GPUs if there are any, unless ``devices`` is ``cpu``.
     """
 
     elsewhere = True
@@ -49,7 +49,7 @@ class RayPool(Pool):
         task = ray.remote(attempt_on_node).options(
             num_cpus=order.threads,
             num_gpus=0 if order.device == "cpu" else 1 / PER_GPU,
-            max_retries=0,  # a lost run is the sweep's to try again: it counts
+            max_retries=0,  # the sweep retries a lost run, and counts the tries
         )
         self._tasks[slot] = task.remote(self._execute, order, self._timeout)
         future: Future[RunResult] = Future()
@@ -57,7 +57,7 @@ class RayPool(Pool):
         return future
 
     def close(self) -> None:
-        """Cancel what runs or waits, and leave the cluster."""
+        """Cancel running and waiting tasks, and leave the cluster."""
         for task in self._tasks.values():
             ray.cancel(task, force=True)
         self._tasks.clear()
@@ -65,7 +65,7 @@ class RayPool(Pool):
 
 
 def _hand_on(future: Future[RunResult], task: Future[RunResult]) -> None:
-    """Give a future what came of a task."""
+    """Set the result of a future from an ended task; an error becomes a failed or lost run."""
     try:
         result = task.result()
     except RayTaskError as error:  # the node cannot make runs

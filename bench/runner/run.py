@@ -1,4 +1,4 @@
-"""Makes the runs of a plan, with one writer: what starts when and where, and what is tried again."""
+"""Make the runs of a plan, with one writer: start runs in slots, store their results, retry some."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ from bench.store import Store, open_store
 from bench.store.store import now
 
 BLOCKS = (1, 1, 2, 4)
-"""How many times smaller than usual the blocks of clients are in each try of a run whose worker was lost or
-that ran out of memory. No number depends on blocks."""
+"""Factor by which blocks of clients are smaller than usual, for each try of a run. A run is retried if its
+worker was lost or it ran out of memory. No number depends on blocks."""
 
 HELD_BACK = 3
-"""Runs of a method that fail before any succeeds, after which the rest of its runs is held back."""
+"""If so many runs of a method fail before any succeeds, the rest of its runs is held back."""
 
 TICK = 0.2
 CLAIM_PAUSE = 1.0
-"""Seconds after which signals are looked at, and a run that another sweep was at is asked for again."""
+"""Seconds between looks at signals, and until a run that another sweep holds is asked for again."""
 
 FollowUp = Callable[[Store, Mapping[str, str]], Sequence[Step]]
-"""Says, whenever a run has ended, what else is to run, given the states of ended runs by spec hash. Its runs
-are on federations of the plan."""
+"""Returns the steps to run after a run that has ended, given the states of ended runs by spec hash. The
+plan must have their federations."""
 
 
 class Outcome(NamedTuple):
-    """What came of a sweep."""
+    """The result of a sweep."""
 
     counts: dict[str, int]  # planned runs by state
     ran: int
     failed: int
-    left: dict[str, int]  # runs that were held back by reason
+    left: dict[str, int]  # held-back runs by reason
 
 
 @dataclass(eq=False)
@@ -61,7 +61,7 @@ class Job:
     """A step that waits for a try, or that runs in a slot."""
 
     step: Step
-    number: int = 1  # of the try
+    number: int = 1  # the number of the try, from 1
     held_until: float = 0.0  # on the monotonic clock
     slot: int = -1
     started: datetime | None = None
@@ -69,11 +69,11 @@ class Job:
 
 @dataclass(eq=False)
 class Sweep:
-    """Makes the runs of a plan that are to make, one in each slot of a pool at a time, and stores each one as
-    it ends; closes the pool. A run that fails, that takes longer than ``timeout`` seconds or whose process
-    dies, is stored as failed, and the rest goes on.
+    """Makes the runs of a plan that are to run, one in each slot of a pool at a time, and stores each run
+    when it ends; closes the pool. A run is stored as failed if it fails, takes longer than ``timeout``
+    seconds or its process dies; the sweep goes on.
 
-    Under ``home`` the sweep keeps a checkpoint of every run each so many ``minutes`` (``checkpoints/``).
+    Under ``home`` (``checkpoints/``) the sweep saves a checkpoint of every run each ``minutes`` minutes.
     """
 
     plan: Sequence[Step]
@@ -91,21 +91,21 @@ class Sweep:
     def __post_init__(self) -> None:
         self._waiting: list[Job] = []
         self._running: dict[Future[RunResult], Job] = {}
-        self._states: dict[str, str] = {}  # of every run that has ended, here or in another sweep
+        self._states: dict[str, str] = {}  # of every ended run, here or in another sweep, by spec hash
         self._ended: Counter[str] = Counter()  # results of this sweep by state
-        self._left: Counter[str] = Counter()  # runs that were held back by reason
+        self._left: Counter[str] = Counter()  # held-back runs by reason
         self._failures: Counter[str] = Counter()  # by method
-        self._large_kinds: set[Kind] = set()  # those of which a run has run out of memory
-        self._sound_methods: set[str] = set()  # those of which a run has succeeded
+        self._large_kinds: set[Kind] = set()  # kinds with a run that ran out of memory
+        self._sound_methods: set[str] = set()  # methods with a run that succeeded
 
     def run(self) -> Outcome:
-        """Make the runs. The database is made only after every federation has been built.
+        """Make the runs. The database is created only after all federations have been built.
 
         Raises:
-            RequestError: a federation cannot be what was asked for, stored runs are of other clients, no data
-                set is to be had, or the database cannot be written.
-            KeyboardInterrupt: after one interrupt when what ran is stored, after two, or a request to
-                terminate, when the workers are stopped; what had not ended leaves nothing.
+            RequestError: a federation cannot be built as asked, stored runs have other clients, every
+                data set is missing, or the database cannot be written.
+            KeyboardInterrupt: after one interrupt, once the running runs are stored; after two, or a
+                request to terminate, once the workers are stopped: unfinished runs are not stored.
         """
         if steps := to_run(self.plan):
             folder = TemporaryDirectory(prefix="bench-")
@@ -119,7 +119,7 @@ class Sweep:
         return Outcome(dict(counts), self._ended.total(), failed, dict(self._left))
 
     def _build(self, steps: Sequence[Step], folder: Path) -> None:
-        """Build every federation, and refuse what does not fit them."""
+        """Build every federation. Raise if runs were tuned on other clients, or if no data set is at hand."""
         specs = [step.spec for step in steps]
         self._federations, self._missing_data = build_all(specs, self.roots, self.build, folder)
         self._hashes = {key: shared.hash for key, shared in self._federations.items()}
@@ -128,13 +128,13 @@ class Sweep:
             raise next(iter(self._missing_data.values()))
 
     def _make(self, steps: Sequence[Step]) -> None:
-        """Make the runs, and those that follow them."""
+        """Make the runs, and the runs that follow them."""
         self._store.refuse_other_clients(self._hashes, {step.spec.hash for step in steps})
         with (
             self.display,
             heard_signals() as self._signals,
             Claims(self._store, self._stops_now) as self._claims,
-            closing(self.pool),  # before the claims end
+            closing(self.pool),  # the pool closes before the claims end
         ):
             self.display.started(len(steps))
             for step in steps:
@@ -153,7 +153,7 @@ class Sweep:
         while self._running or (self._waiting and not self._signals):
             self._fill()
             if not self._running:
-                time.sleep(TICK)  # other sweeps are at all that is left
+                time.sleep(TICK)  # other sweeps hold all runs that are left
             for future in wait(self._running, TICK, FIRST_COMPLETED).done:
                 self._end(self._running.pop(future), future.result())
             self._claims.renew()
@@ -165,13 +165,13 @@ class Sweep:
                 self.display.note(f"interrupted: {runs}; Ctrl-C again stops now")
 
     def _stops_now(self) -> bool:
-        """Whether what runs is not waited for either."""
+        """Return whether the sweep stops without waiting for running runs."""
         return len(self._signals) > 1 or signal.SIGTERM in self._signals
 
     # What starts --------------------------------------------------------------------------------
 
     def _fill(self) -> None:
-        """Start what can start, the first first, and leave out what another sweep has done."""
+        """Start waiting jobs in their order while slots are free; drop jobs that another sweep has done."""
         for job in [job for job in self._waiting if job.held_until <= time.monotonic()]:
             slot = self._free_slot(job)
             if slot is None or self._signals:
@@ -192,9 +192,9 @@ class Sweep:
                 job.held_until = time.monotonic() + CLAIM_PAUSE
 
     def _free_slot(self, job: Job) -> int | None:
-        """A free slot on the device with the fewest runs. From its second try on a job is alone on a device,
-        as is every run of a kind that has run out of memory; what else runs on the machines of a cluster is
-        not known.
+        """Return a free slot on the device with the fewest runs; None if there is none. A job is alone on its
+        device from its second try on, or if a run of its kind has run out of memory. This does not hold on a
+        cluster: what else runs on its machines is not known.
         """
         devices = self.pool.devices
         loads = Counter(devices[other.slot] for other in self._running.values())
@@ -231,7 +231,7 @@ class Sweep:
     # What ends ------------------------------------------------------------------------------------
 
     def _end(self, job: Job, result: RunResult) -> None:
-        """Store what came of a job, or have it tried again."""
+        """Store the result of a job, or queue the job for a retry."""
         step = job.step
         result.device, result.started = self.pool.devices[job.slot], job.started
         if result.state == "oom":
@@ -250,7 +250,7 @@ class Sweep:
         self._follow(step, result.state)
 
     def _hold_back(self, method: str, result: RunResult) -> None:
-        """Leave the rest of a method's runs whose first ones have all failed."""
+        """Drop a method's waiting runs if its first runs have all failed."""
         if result.state in SETTLED:
             self._sound_methods.add(method)
         self._failures[method] += result.state == "failed" and not isinstance(result, Lost)
@@ -262,7 +262,7 @@ class Sweep:
             self._waiting = others
 
     def _save(self, step: Step, result: RunResult) -> None:
-        """Store a result by the rule of ``Store.save``, and say so."""
+        """Store a result by the rule of ``Store.save``, and display it."""
         shared = self._federations.get(step.spec.federation_key)
         result.code = result.code or fingerprint.of(step.spec)
         provenance = shared.provenance if shared else {}
@@ -271,17 +271,17 @@ class Sweep:
         self.display.finished(step, result)
 
     def _follow(self, step: Step, state: str) -> None:
-        """Ask what follows a run that has ended, here or elsewhere; remove a settled one's checkpoint."""
+        """Queue the steps that follow an ended run (of any sweep); remove a settled run's checkpoint."""
         checkpoint = self._checkpoint(step.spec)
         if checkpoint is not None and state in SETTLED:
-            with suppress(OSError):  # what stays there costs room alone
+            with suppress(OSError):  # a file that stays costs only space
                 checkpoint.unlink(missing_ok=True)
         if not self._signals:
             self._waiting += map(Job, self.follow_up(self._store, self._states))
 
 
 def refuse_tuned_elsewhere(plan: Sequence[Step], hashes: Mapping[FederationKey, str]) -> None:
-    """Refuse configurations tuned on other clients: they may have been trained on items that test now."""
+    """Refuse configurations tuned on other clients: their training items may be test items now."""
     for step in plan:
         tuned_on = step.planned.tuned_on
         if tuned_on and hashes.get(step.spec.federation_key, tuned_on) != tuned_on:
@@ -290,7 +290,7 @@ def refuse_tuned_elsewhere(plan: Sequence[Step], hashes: Mapping[FederationKey, 
 
 
 def opened_pool(placement: Placement, runs: int, home: Path) -> Pool:
-    """A pool for so many runs. Raises ``RequestError`` where an extra, devices or a cluster are not there."""
+    """Return a pool for ``runs`` runs. Raises ``RequestError`` if an extra, device or cluster is missing."""
     try:
         if placement.backend == "ray":
             from bench.runner.ray_workers import RayPool
@@ -308,7 +308,7 @@ def opened_pool(placement: Placement, runs: int, home: Path) -> Pool:
 
 @contextmanager
 def heard_signals() -> Iterator[list[int]]:
-    """Collect interrupts and requests to terminate, in the main thread, unless they are ignored already."""
+    """Collect interrupts and requests to terminate, in the main thread; ignored signals stay ignored."""
     heard: list[int] = []
     is_main = threading.current_thread() is threading.main_thread()
     numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()

@@ -1,4 +1,4 @@
-"""Runs as Slurm jobs, one each, through submitit."""
+"""Makes runs as Slurm jobs, one job per run, through submitit."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from bench.runner import Placement
 from bench.runner.workers import Execute, Lost, Order, Pool, attempt_on_node
 
 JOBS = 32
-"""Jobs at a time unless ``--jobs`` says otherwise."""
+"""Jobs at a time; ``--jobs`` overrides it."""
 
 TICK = 0.5
-"""Seconds between two looks at what has ended."""
+"""Seconds between two checks for ended jobs."""
 
 MINUTES = 24 * 60
-"""Time that Slurm gives a job unless ``--slurm timeout_min=...`` says otherwise."""
+"""Minutes that Slurm gives a job; ``--slurm timeout_min=...`` overrides it."""
 
 
 class SlurmPool(Pool):
-    """Submits runs as jobs, and looks for what came of them in a thread of its own. Jobs leave their files in
-    a folder that all machines must share; settings are submitit's (``mem_gb``) or Slurm's (``partition``).
+    """Submits runs as jobs; a thread checks which jobs have ended. Jobs leave their files in a folder that
+    all machines must share. Settings are submitit's (``mem_gb``) or Slurm's (``partition``).
     """
 
     elsewhere = True
@@ -53,7 +53,7 @@ class SlurmPool(Pool):
         self._closed = threading.Event()
 
     def open(self, execute: Execute, timeout: float | None) -> None:
-        """Begin to look for what has ended."""
+        """Start to check for ended jobs."""
         super().open(execute, timeout)
         threading.Thread(target=self._look, daemon=True).start()
 
@@ -62,32 +62,32 @@ class SlurmPool(Pool):
         future: Future[RunResult] = Future()
         try:
             self._jobs[future] = self.executor.submit(attempt_on_node, self._execute, order, self._timeout)
-        except (FailedJobError, OSError) as error:  # Slurm refuses it, or the disk its files
+        except (FailedJobError, OSError) as error:  # Slurm refuses the job, or the disk its files
             future.set_result(Lost("failed", f"the Slurm job could not be submitted: {_words(error)}"))
         return future
 
     def _look(self) -> None:
         while not self._closed.wait(TICK):
             for future, job in list(self._jobs.items()):
-                with suppress(OSError):  # the disk cannot say now whether the job has ended
+                with suppress(OSError):  # the disk cannot be read now; check again later
                     if job.done():
                         del self._jobs[future]
                         future.set_result(_outcome(job))
 
     def close(self) -> None:
-        """Cancel what runs or waits."""
+        """Cancel running and waiting jobs."""
         self._closed.set()
         for job in list(self._jobs.values()):
             job.cancel(check=False)
 
 
 def _outcome(job: Any) -> RunResult:
-    """What came of a job that has ended: without a result it was killed, Slurm's time for it was over, or the
-    disk that machines share failed. What it wrote stays in its folder then.
+    """Return the result of an ended job. A job without a result was killed, ran out of Slurm's time, or could
+    not use the shared disk; then its files stay in its folder.
     """
     try:
         result: RunResult = job.result()
-    except Exception as error:  # half a file raises whatever it looks like
+    except Exception as error:  # an incomplete file can raise any error
         reason = f"Slurm job {job.job_id} ended without a result ({job.state}): {_words(error)}"
         return Lost("failed", reason)
     with suppress(OSError):
@@ -97,6 +97,6 @@ def _outcome(job: Any) -> RunResult:
 
 
 def _words(error: Exception) -> str:
-    """The last line of what was raised, which may stand above a rule and a list of files."""
+    """Return an error's type and the last line of its text, without the rule and list of files below it."""
     text = str(error).rpartition("\n-----")[0] or str(error)
     return f"{type(error).__name__}: {text.strip().rpartition(chr(10))[2]}"

@@ -1,4 +1,4 @@
-"""Making a sample of a bundle's runs again: what is drawn, and what comes out."""
+"""Repeat a sample of a bundle's runs: draw the sample, make its runs again, compare the results."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from bench.store.bundle_check import CURVE_SPLIT
 from bench.store.tables import Tables
 
 TOLERANCE, LOOSE = 0.5, 1.0
-"""Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which
-scatter more. Other machines sum in another order, and a hundred rounds carry the last digit far."""
+"""Largest difference of the pooled test accuracy in points: for rule ``best_val``, and for other rules, which
+scatter more. Other machines sum in another order; a hundred rounds enlarge differences in the last digit."""
 
 PREDICTIONS = 2
-"""So many test predictions may always differ: on a small test split each is worth a point or more."""
+"""So many test predictions may always differ: on a small test split one prediction is a point or more."""
 
 ROUNDING = 1e-9
 
 
 def name_of(run: Mapping[Any, Any]) -> str:
-    """The name of a run, from a row of ``runs()``; the start of its hash tells variants apart."""
+    """Return the name of a run from a row of ``runs()``. The start of its spec hash tells variants apart."""
     names = (run[name] for name in ("dataset", "scenario", "clients", "method", "seed"))
     return f"{run_name(*names)} ({run['spec_hash'][:8]})"
 
 
 def drawable(bundle: Bundle, filters: Mapping[str, Any]) -> pd.DataFrame:
-    """The settled runs of a bundle that the filters leave, by spec hash; none is a ``RequestError``."""
+    """Return a bundle's settled runs that pass the filters, by spec hash; ``RequestError`` if none does."""
     runs = bundle.runs(**filters, state=SETTLED).sort_values("spec_hash", ignore_index=True)
     if runs.empty:
         problem = "no run that is asked for is done, diverged or not_applicable: nothing to verify"
@@ -55,8 +55,8 @@ def drawable(bundle: Bundle, filters: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def draw(runs: pd.DataFrame, bundle: Bundle, count: int, seed: int) -> pd.DataFrame:
-    """A sample without replacement of the runs of ``drawable``: one of every method, as far as it reaches,
-    then any. Methods are as likely as each other, and so are the runs of one.
+    """Draw ``count`` runs of ``drawable`` without replacement: one run of each method, as far as ``count``
+    allows, then any runs. All methods are equally likely, and so are all runs of a method.
     """
     generator = streams.generator(seed, "verify", bundle.hash)
     shuffled = runs.sample(frac=1, random_state=generator)
@@ -74,13 +74,13 @@ def make_again(
     execute: Execute = execute,
     build: Build = build_federation,
 ) -> pd.DataFrame:
-    """Run a sample as a sweep does, into a database that is thrown away, and compare.
+    """Run a sample as a sweep does, into a temporary database, and compare.
 
-    Returned is a row a run: the ``finding`` of ``compare`` with its ``detail``, and whether the run was made
-    on ``other_hardware``: another processor or accelerator, or other threads, which round sums otherwise.
+    Returns one row per run: ``finding`` and ``detail`` of ``compare``, and ``other_hardware``: whether the
+    processor, the accelerator or the number of threads differs, since they change how sums are rounded.
 
     Raises:
-        RequestError: as ``Sweep``; a run is by code of other numerics than is here.
+        RequestError: as ``Sweep``; the numerics versions of a run are not those of the code here.
     """
     runs = sample.to_dict("records")
     for run in runs:
@@ -107,7 +107,7 @@ def make_again(
 
 
 def _hardware(tables: Tables, run: Mapping[Any, Any]) -> dict[str, Any]:
-    """What is known of a run that decides how its sums are rounded."""
+    """Return the known properties of a run's machine that decide how sums are rounded."""
     (description,) = tables.table("environments", id=run["environment_id"])["description"]
     sort = sort_of(run["device"])
     names = ("accelerator",) if sort == "cuda" else ("processor", "threads")
@@ -118,12 +118,12 @@ def _hardware(tables: Tables, run: Mapping[Any, Any]) -> dict[str, Any]:
 def compare(
     tables: Tables, stated: Mapping[Any, Any], here: Tables, new: Mapping[Any, Any]
 ) -> tuple[str, str]:
-    """How a run that was made again here compares with what is stated of it, given the rows of both.
+    """Compare a run that was made again here with the stated run, given the rows of both.
 
-    ``equal``: every count is the same, those by class and areas, too, where both have them, and so is the
-    traffic. ``close``: for every stage and rule the pooled test accuracy is within ``TOLERANCE`` (``LOOSE``
-    but for ``best_val``) or within ``PREDICTIONS`` of each other. Else, and where the clients are others or
-    the run ended otherwise, it ``differs``. A run that this machine cannot make is ``not checked``.
+    ``equal``: every count is the same, and so is the traffic; counts by class and areas, if both runs have
+    them. ``close``: for every stage and rule the pooled test accuracies differ by at most ``TOLERANCE``
+    (``LOOSE`` for rules other than ``best_val``) or by at most ``PREDICTIONS``. ``differs``: all else, also
+    other clients or another end. ``not checked``: this machine cannot make the run.
     """
     ending = f"it ended here as {new['state']}: {new['reason']}"
     if new["state"] not in SETTLED:
@@ -133,7 +133,7 @@ def compare(
     if new["state"] != "done":
         return "equal", ending
     first, second = _numbers(tables, stated), _numbers(here, new)
-    shared = first.keys() & second.keys()  # older runs have accuracies alone, and no counts by class
+    shared = first.keys() & second.keys()  # older runs have only accuracies, no counts by class
     is_equal = all(first[key].equals(second[key]) for key in shared)
     if is_equal and all(stated[name] == new[name] for name in ("bytes_up", "bytes_down")):
         return "equal", "every count is the same"
@@ -150,7 +150,7 @@ def compare(
 
 
 def _numbers(tables: Tables, run: Mapping[Any, Any]) -> dict[str, pd.DataFrame]:
-    """The numbers of a run that there are: client results by metric, test curves, and counts by class."""
+    """Return a run's numbers: client results by metric; test curves and counts by class if it has them."""
     numbers = {str(metric): rows for metric, rows in tables.client_results([run["id"]]).groupby("metric")}
     for name, filters in (("curves", {"split": CURVE_SPLIT}), ("confusions", {})):
         rows = tables.table(name, run_id=run["id"], **filters)
@@ -172,7 +172,7 @@ def _pooled(accuracies: pd.DataFrame) -> pd.DataFrame:
 
 
 def outcome(checks: pd.DataFrame) -> str:
-    """``contradicted`` if a run differs that was made on the same hardware, ``agreed`` if every one was made
+    """Return ``contradicted`` if a run made on the same hardware differs, ``agreed`` if all runs were made
     and none differs, else ``incomplete``.
     """
     findings = checks["finding"]

@@ -1,4 +1,4 @@
-"""Orders to make runs, and worker processes: one for each slot, so that the death of one touches one run."""
+"""Orders to make runs, and worker processes: one per slot, so that the death of a process ends one run."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from bench.spec import RunSpec
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 PER_GPU = 4
-"""Runs that share a GPU unless somebody says otherwise."""
+"""Runs that share a GPU by default."""
 
-OUT_OF_MEMORY = (  # torch raises plain errors for these
+OUT_OF_MEMORY = (  # torch raises plain errors with these texts
     "DefaultCPUAllocator: can't allocate memory",
     "CUDA error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
 )
 
 
-PACKAGES = (  # whose versions are kept with a run
+PACKAGES = (  # their versions are stored with a run
     "alembic",
     "numpy",
     "pandas",
@@ -52,12 +52,12 @@ PACKAGES = (  # whose versions are kept with a run
 
 @dataclass(frozen=True)
 class Order:
-    """What a worker is to run: a spec, with folders of raw files, on a device, with so many threads.
+    """An order to a worker: run a spec, with folders of raw files, on a device, with a number of threads.
 
-    shrink           how many times smaller than usual the blocks of clients are
-    checkpoint       the file in which the run is saved every so many ``minutes``, if it is
-    federation_hash  of the federation that the run is to be made on, where that is known
-    federation       the file that holds the federation, if there is one
+    shrink           factor by which blocks of clients are smaller than usual
+    checkpoint       file in which the run is saved every ``minutes`` minutes; None: the run is not saved
+    federation_hash  hash of the federation on which the run must be made; empty if it is not known
+    federation       file that holds the federation; None if there is none
     """
 
     spec: RunSpec
@@ -75,20 +75,20 @@ Execute = Callable[[Order], RunResult]
 
 
 def attempt(execute: Execute, order: Order) -> RunResult:
-    """Execute an order and return its outcome; no exception leaves."""
+    """Execute an order and return its result; ``outcome`` turns an exception into a result."""
     try:
         return execute(order)
     except (Exception, SystemExit) as error:
         return outcome(error)
     finally:
-        if order.device.startswith("cuda"):  # other runs share the GPU's memory
+        if order.device.startswith("cuda"):  # other runs use the GPU's memory
             import torch
 
             torch.cuda.empty_cache()
 
 
 def outcome(error: BaseException) -> RunResult:
-    """The state that an exception, the one being handled, stands for."""
+    """Return the result that an exception stands for; call this while the exception is handled."""
     if isinstance(error, NoDataError):
         return RunResult("no_data", str(error))
     if isinstance(error, NotApplicableError):
@@ -104,13 +104,13 @@ def outcome(error: BaseException) -> RunResult:
 
 
 class Lost(RunResult):
-    """What came of a run whose worker was killed or could not be reached: another try may end otherwise."""
+    """The result of a run whose worker was killed or could not be reached: a retry may end differently."""
 
 
 class Pool:
-    """What makes the runs, one at a time in each slot: processes here, or machines of a cluster.
+    """Makes runs, one at a time in each slot: in processes here, or on machines of a cluster.
 
-    ``devices`` has the device (``cpu``, ``cuda:0``) of each slot; a run has so many ``threads``.
+    ``devices``: the device (``cpu``, ``cuda:0``) of each slot. ``threads``: the number of threads of a run.
     ``elsewhere``: a cluster chooses the machine of each run and sees that there is room.
     """
 
@@ -120,19 +120,19 @@ class Pool:
         self.devices, self.threads = devices, threads
 
     def open(self, execute: Execute, timeout: float | None) -> None:
-        """Get ready to execute orders with a function, each within so many seconds."""
+        """Prepare to execute orders with a function, each within ``timeout`` seconds (None: no limit)."""
         self._execute, self._timeout = execute, timeout
 
     def start(self, slot: int, order: Order) -> Future[RunResult]:
-        """Begin a run; nothing of the slot's last run may reach it."""
+        """Begin a run. The slot's last run must not affect it."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """End everything, also in the middle of a run, and also if it has ended before."""
+        """End everything, also in the middle of a run. A second call does nothing more."""
 
 
 def thread_variables(threads: int) -> AbstractContextManager[Any]:
-    """Processes started meanwhile load their numerical libraries with so many threads."""
+    """Return a context in which new processes load their numerical libraries with ``threads`` threads."""
     return patch.dict(os.environ, dict.fromkeys(THREAD_VARIABLES, str(threads)))
 
 
@@ -152,18 +152,18 @@ def cores() -> int:
 
 
 def visible_gpus() -> list[str]:
-    """Every visible GPU, by name."""
+    """Names of the visible GPUs, such as ``cuda:0``."""
     import torch
 
     return [f"cuda:{index}" for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0)]
 
 
 def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int) -> LocalPool:
-    """A pool on this machine for ``runs`` runs. Raises ``RequestError`` where there is no such device.
+    """Return a pool on this machine for ``runs`` runs. Raises ``RequestError`` if a device does not exist.
 
-    Without ``devices``: every visible GPU, else the CPU. Without ``jobs``, the number of slots: one a core on
-    the CPU, and on GPUs as many as there are cores, at most ``PER_GPU`` and at least one on each. Threads
-    change the last bits of sums, so their number must not follow from how many runs there are.
+    Default of ``devices``: every visible GPU, else the CPU. Default of ``jobs``, the number of slots: one per
+    core on the CPU; on GPUs the number of cores, but from one to ``PER_GPU`` per GPU. Threads change the last
+    bits of sums, so their number must not depend on the number of runs.
     """
     gpus = [] if devices == "cpu" else visible_gpus()
     here = gpus or ["cpu"]
@@ -195,7 +195,7 @@ def accelerator(device: str) -> str:
 
 @cache
 def describe(device: str, threads: int) -> Mapping[str, Any]:
-    """Versions, processor, memory in bytes, device and threads of a run on this machine; asked once."""
+    """Return versions, processor, memory in bytes, device and threads of a run on this machine; cached."""
     import psutil
 
     return {
@@ -215,33 +215,33 @@ def describe(device: str, threads: int) -> Mapping[str, Any]:
 
 
 class Worker:
-    """A process that executes orders with a function, one at a time, and loads it before there are any."""
+    """A process that executes orders, one at a time. It loads the function before the first order."""
 
     def __init__(self, execute: Execute) -> None:
         self._execute = execute
         self._executor = ProcessPoolExecutor(1, get_context("spawn"), prepare)
         can_hold = hasattr(signal, "pthread_sigmask")
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if can_hold else set()
-        try:  # a process that starts now hears no interrupt
-            self._loaded = self._executor.submit(callable, execute)  # to unpickle it loads what runs need
+        try:  # the new process inherits that interrupts are blocked
+            self._loaded = self._executor.submit(callable, execute)  # unpickling loads what runs need
         finally:
             if can_hold:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
         (self._process,) = (self._executor._processes or {}).values()
 
     def make(self, order: Order, timeout: float | None) -> RunResult:
-        """Execute an order, within so many seconds from when everything is loaded."""
+        """Execute an order. The ``timeout`` in seconds starts when everything is loaded."""
         self._loaded.result()
         return self._executor.submit(attempt, self._execute, order).result(timeout)
 
     def end(self, grace: float = 0.0) -> int:
-        """Kill the process, unless it ends by itself within some seconds; returns its exit code."""
+        """Kill the process, unless it ends by itself within ``grace`` seconds; return its exit code."""
         self._process.join(grace)
         self._process.kill()
         self._executor.shutdown(wait=False, cancel_futures=True)
         end = time.monotonic() + 5.0
         while self._process.exitcode is None and time.monotonic() < end:
-            time.sleep(0.01)  # the executor has asked first, and is about to be told
+            time.sleep(0.01)  # the executor's thread may have asked first; the code follows soon
         return self._process.exitcode or 0
 
 
@@ -253,7 +253,7 @@ def prepare() -> None:
 
 
 def end_with_parent() -> None:
-    """End this process, which another Python process has started, when that one ends or is killed."""
+    """End this process when the Python process that started it ends or is killed."""
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
@@ -265,7 +265,7 @@ def _end_after(sentinel: int) -> None:
 
 
 class LocalPool(Pool):
-    """A worker for each slot, and a thread that waits for it."""
+    """Makes runs on this machine: each slot has a worker, and a thread that waits for the worker."""
 
     def __init__(self, devices: tuple[str, ...], threads: int) -> None:
         super().__init__(devices, threads)
@@ -274,7 +274,7 @@ class LocalPool(Pool):
         self._is_closed = False
 
     def open(self, execute: Execute, timeout: float | None) -> None:
-        """Start the workers, which load what runs need while the sweep prepares."""
+        """Start the workers. They load what runs need while the sweep prepares."""
         super().open(execute, timeout)
         self._workers = [Worker(execute) for _ in self.devices]
 
@@ -283,14 +283,14 @@ class LocalPool(Pool):
         return self._waiting.submit(self._make, slot, order)
 
     def _make(self, slot: int, order: Order) -> RunResult:
-        """What comes of an order. The next run of a slot whose worker has ended starts a new one."""
+        """Return the result of an order. If the slot's worker has ended, start a new worker first."""
         try:
             worker = self._workers[slot] = self._workers[slot] or Worker(self._execute)
-            if self._is_closed:  # before it was among the workers, so that ``close`` has not seen it
+            if self._is_closed:  # ``close`` came before this worker was in the list
                 worker.end()
             result = worker.make(order, self._timeout)
             if result.state == "oom" or (result.state == "failed" and order.device != "cpu"):
-                self._end(slot)  # some errors of a device stay
+                self._end(slot)  # some errors of a device persist in its process
         except TimeoutError:
             self._end(slot)
             result = RunResult("failed", f"timed out after {self._timeout:g} s")
@@ -300,14 +300,14 @@ class LocalPool(Pool):
             result = RunResult("failed", f"the worker process died (exit code {code})")
             if code < 0 or self._is_closed:
                 result = Lost("failed", f"the worker process died (killed by signal {-code})")
-        except Exception as error:  # no process to be had, or one that cannot take the function or the order
+        except Exception as error:  # no process starts, or the process cannot load the function or the order
             self._end(slot)
             result = outcome(error)
         result.environment = describe(order.device, self.threads)
         return result
 
     def _end(self, slot: int, grace: float = 0.0) -> int:
-        """End a slot's worker; returns its exit code."""
+        """End a slot's worker and return its exit code."""
         worker, self._workers[slot] = self._workers[slot], None
         return 0 if worker is None else worker.end(grace)
 
@@ -320,10 +320,10 @@ class LocalPool(Pool):
 
 
 class OwnProcess(Pool):
-    """Makes runs in this process, one after the other: of methods that no other process can import."""
+    """Makes runs in this process, one after the other, for methods that no other process can import."""
 
     def start(self, slot: int, order: Order) -> Future[RunResult]:
-        """Make a run, to its end."""
+        """Make the whole run before returning."""
         future: Future[RunResult] = Future()
         result = attempt(self._execute, order)
         result.environment = describe(order.device, self.threads)

@@ -1,4 +1,4 @@
-"""The result database: runs, what every client got, curves, environments and partitions."""
+"""The result database: runs, results of every client, curves, environments and partitions."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -10,5 +10,5 @@ __all__ = ["Store", "open_store"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imported with the first that is asked for: bundles are read without SQLAlchemy."""
+    """Import a name when it is first asked for: bundles can be read without SQLAlchemy."""
     return getattr(import_module("bench.store.store"), name)

@@ -25,16 +25,16 @@ FILES = {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS)}
 
 TEXTS = ("stage", "split", "rule", "metric")
 ORDER = ("run", *TEXTS, "client", "name")
-"""Columns by which the rows of a file are ordered, as far as it has them."""
+"""Sort keys of the rows of a file; a file uses the columns that it has."""
 
 ENTRIES = {
     "environments": ["hash", "description"],
     "partitions": ["hash", "dataset", "scenario", "clients", "provenance"],
 }
-"""Columns of the tables that are lists of ``bundle.json``; the last one is JSON."""
+"""Columns of the tables that ``bundle.json`` holds as lists; the last column is JSON."""
 
 SHIPPED = Path(str(files("bench.results"))) / "measured"
-"""Where the bundles are that come with the suite."""
+"""Folder of the bundles that come with the suite."""
 
 
 class Manifest(BaseModel):
@@ -50,11 +50,11 @@ class Manifest(BaseModel):
 
 
 class Bundle(Tables):
-    """A bundle, checked whole when it is opened; of a ``trusted`` one only the SHA-256 of each file is, when
-    the file is read. A damaged one is a ``RequestError`` that names the file and the problem.
+    """A bundle that is checked in full when it is opened. If it is ``trusted``, only the SHA-256 of each file
+    is checked, when the file is read. Damage is a ``RequestError`` that names the file and the problem.
 
-    Run ids are 1, 2, ... in the order of the file. A bundle has no tracebacks and no curves but those of the
-    test split. ``hash`` is the SHA-256 of ``bundle.json``, which holds those of the other files.
+    Run ids are 1, 2, ... in the order of the file. A bundle has no tracebacks, and curves of the test split
+    only. ``hash`` is the SHA-256 of ``bundle.json``, which holds the SHA-256 of each other file.
     """
 
     def __init__(self, folder: Path, *, name: str = "", trusted: bool = False) -> None:
@@ -89,20 +89,20 @@ class Bundle(Tables):
         self._tables = {"runs": runs, "environments": environments, "partitions": partitions}
 
     def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
-        """As ``Tables.table``; values are bit by bit those of the database."""
+        """As ``Tables.table``; values are bit by bit equal to the database's."""
         if name not in self._tables:
             self._tables[name] = _from_file(name, self._rows(name, TEXTS if name == "client_results" else ()))
         rows = filter_runs(self._tables[name], filters)
         if name != "client_results":
             return rows
-        codes = [rows[text].cat.codes.to_numpy() for text in TEXTS]  # of sorted categories
+        codes = [rows[text].cat.codes.to_numpy() for text in TEXTS]  # the categories are sorted
         keys = [*codes[::-1], rows["client"].to_numpy(), rows["run_id"].to_numpy()]
         # Much faster than ``astype``, which makes every text anew.
         texts = {text: rows[text].cat.categories[code] for text, code in zip(TEXTS, codes, strict=True)}
         return rows.assign(**texts).iloc[np.lexsort(keys)].reset_index(drop=True)
 
     def _rows(self, name: str, categories: Sequence[str] = ()) -> pd.DataFrame:
-        """The rows of a file, some texts as ``categories``; whole numbers are int64, as in a database."""
+        """Read the rows of a file, some texts as ``categories``; whole numbers are int64 as in a database."""
         file = f"{name}.parquet"
         data = (self.folder / file).read_bytes()
         if sha256(data) != self._files[file].get("sha256"):
@@ -120,13 +120,13 @@ class Bundle(Tables):
 
 
 def trusted_bundles(folder: Path) -> list[Bundle]:
-    """The bundles below a folder, named by their paths within it."""
+    """Return the bundles below a folder; each is named by its path within the folder."""
     folders = sorted(path.parent for path in folder.rglob(MANIFEST))
     return [Bundle(path, name=path.relative_to(folder).as_posix(), trusted=True) for path in folders]
 
 
 def shipped_runs() -> dict[str, Stored]:
-    """The finished runs that come with the suite, by spec hash."""
+    """Return the finished runs that come with the suite, by spec hash."""
     runs: dict[str, Stored] = {}
     for bundle in trusted_bundles(SHIPPED):
         rows = bundle.runs(state=COMPLETE)[list(Stored._fields)]
@@ -135,21 +135,21 @@ def shipped_runs() -> dict[str, Stored]:
 
 
 def _entries(entries: Sequence[Mapping[str, JsonValue]], name: str) -> pd.DataFrame:
-    """A list of ``bundle.json`` as a table, whose last column is JSON."""
+    """Convert a list of ``bundle.json`` to a table; its last column is JSON."""
     *_, text = columns = ENTRIES[name]
     table = pd.DataFrame(entries, columns=columns)
     return table.assign(**{text: table[text].map(canonical_json).astype("str")})
 
 
 def _listed(table: pd.DataFrame, name: str) -> list[dict[Any, Any]]:
-    """A table as a list of ``bundle.json``: the reverse of ``_entries``."""
+    """Convert a table to a list of ``bundle.json``: the reverse of ``_entries``."""
     *_, text = columns = ENTRIES[name]
     rows = table[columns].sort_values("hash").to_dict("records")
     return [row | {text: json.loads(row[text])} for row in rows]
 
 
 def _from_file(name: str, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a file with the columns of ``Tables``; texts of client results are categories."""
+    """Convert rows of a file to the columns of ``Tables``; texts of client results become categories."""
     rows = rows.assign(run_id=rows.pop("run") + 1)
     if name == "client_results":
         shares = rows["correct"] / rows["samples"]
@@ -167,8 +167,8 @@ def _from_file(name: str, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _to_file(name: str, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table with the columns of its file."""
-    if name == "client_results":  # counts stand for the value wherever they give it exactly
+    """Convert rows of a table to the columns of its file."""
+    if name == "client_results":  # counts replace the value where they give it exactly
         value, samples = rows["value"], rows["samples"]
         correct = (value * samples).round()
         is_exact = correct / samples == value
@@ -181,10 +181,10 @@ def _to_file(name: str, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_bundle(tables: Tables, runs: pd.DataFrame, folder: Path) -> int:
-    """Write those of the ``runs`` that have an outcome as the bundle ``folder``; returns how many they are.
+    """Write the ``runs`` that have an outcome as the bundle ``folder``; return how many were written.
 
-    The same runs give the same bytes, whatever their ids. A bundle that stands there is replaced in one step,
-    after the new one was read back whole; a folder of anything else is a ``RequestError``.
+    The same runs give the same bytes, whatever their ids. A bundle in ``folder`` is replaced in one step,
+    after the new one was read back in full. If ``folder`` holds anything else, raise ``RequestError``.
     """
     folder = folder.resolve()
     runs = runs[runs["state"].isin(OUTCOMES)].sort_values("spec_hash", ignore_index=True)
@@ -220,7 +220,7 @@ def write_bundle(tables: Tables, runs: pd.DataFrame, folder: Path) -> int:
             "partitions": _listed(partitions[partitions["hash"].isin(runs["partition_hash"])], "partitions"),
         }
         (new_folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        Bundle(new_folder)  # what would be refused on reading is refused before it is in place
+        Bundle(new_folder)  # refuse here what reading would refuse, before the bundle is in place
     return len(runs)
 
 

@@ -1,4 +1,4 @@
-"""What the tables of a bundle are: their columns, and the rules that their rows keep."""
+"""The format of a bundle's tables: their columns, and the rules for their rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNTS = pa.list_(pa.field("element", COUNT, nullable=False))
 
 
 def _columns(*groups: tuple[str, pa.DataType]) -> pa.Schema:
-    """Columns in groups of one type, none of which may lack a value."""
+    """Return columns, given in groups of one type; no column may lack a value."""
     fields = [pa.field(name, kind, nullable=False) for names, kind in groups for name in names.split()]
     return pa.schema(fields)
 
@@ -53,7 +53,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ("run", COUNT), ("stage rule", TEXT), ("clients classes", COUNT), ("counts", COUNTS)
     ),
 }
-"""Table -> its columns. ``run`` is a row of ``runs``, from 0."""
+"""Columns by table. ``run`` is a row number of ``runs``, from 0."""
 
 MANIFEST = "bundle.json"
 
@@ -64,7 +64,7 @@ def refuse(folder: Path, file: str, problem: str) -> NoReturn:
 
 
 def check_rows(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
-    """Check the rows of every table; the first that breaks a rule is named in a ``RequestError``."""
+    """Check the rows of every table; raise ``RequestError`` for the first row that breaks a rule."""
     for row, run in enumerate(tables["runs"].to_dict("records")):
         try:
             columns = spec_columns(RunSpec.model_validate_json(run["spec"], strict=True))
@@ -83,7 +83,7 @@ def check_rows(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
 
 
 def _rules(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, Any, str]]:
-    """A table, whether each of its rows keeps a rule, and what the rule expects."""
+    """Yield a table's name, whether each of its rows keeps a rule, and what the rule expects."""
     runs, results, curves = tables["runs"], tables["client_results"], tables["curves"]
     numbers, is_done = runs.select_dtypes("number"), runs["state"] == "done"
     yield "runs", runs["state"].isin(OUTCOMES), f"a state of {', '.join(OUTCOMES)}"
@@ -111,8 +111,8 @@ def _rules(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, Any, str]]
 
 
 def _fits(curve: Any, reading: pd.DataFrame) -> bool:
-    """Whether a curve has counts of 0 to the samples, and holds what every rule has read: the last row, or
-    some row, of all clients or of each.
+    """Return whether a curve fits: its counts are from 0 to the samples, and it holds the counts that every
+    rule has read. A rule reads the last row or some row, of all clients at once or of each client.
     """
     by_rule = reading["correct"].to_numpy(np.int64).reshape(len(RULES), -1)  # every rule has the same clients
     tested = reading["client"].to_numpy()[: by_rule.shape[1]]

@@ -1,4 +1,4 @@
-"""Writes a bundle's runs into a result database, and keeps what came of making them again."""
+"""Write a bundle's runs into a result database, and store the findings of making them again."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bench.store.store import Store, id_of, now, open_store, replace_run, write_
 RUNS_AT_A_TIME = 200
 
 COPIED = {column.name for column in Run.__table__.columns} - {"id", "environment_id", "bundle_id", "started"}
-"""Columns of a run that are stored as the bundle has them."""
+"""Columns of a run that are copied from the bundle unchanged."""
 
 
 def import_bundle(url: str, bundle: Bundle) -> dict[str, int]:
     """Write a bundle's runs in one transaction, by the rules of ``docs/results-format.md``.
 
-    Returned are the numbers of those ``added``, those ``replaced`` (they had failed), and those ``skipped``.
-    The database at ``url`` is made where it is missing. A bundle of which no run is written leaves nothing.
+    Returns the numbers of runs ``added``, ``replaced`` (the stored runs had failed) and ``skipped``. The
+    database at ``url`` is created if it is missing. If no run is written, nothing is stored of the bundle.
     """
     runs = bundle.runs()
     with open_store(url, create=True) as store, store.transaction() as session:
@@ -61,12 +61,12 @@ def import_bundle(url: str, bundle: Bundle) -> dict[str, int]:
 
 
 Finding = Literal["equal", "close", "differs"]
-"""What came of a run made again: equal counts, accuracies within the tolerance, or neither."""
+"""Result of making a run again: equal counts, accuracies within the tolerance, or neither."""
 
 
 def mark(store: Store, digest: str, findings: Mapping[str, Finding]) -> str | None:
-    """Store the findings (by spec hash) of the imported bundle with this hash; returns the bundle's state,
-    ``contradicted`` if the latest finding of a run differs, else ``verified``; None where there is no such.
+    """Store findings (by spec hash) of the imported bundle with this hash. Return the bundle's state:
+    ``contradicted`` if the latest finding of a run differs, else ``verified``; None if there is none.
     """
     with store.transaction() as session:
         row = session.scalar(select(ImportedBundle).where(ImportedBundle.hash == digest))

@@ -1,4 +1,4 @@
-"""Where results lie, a file or a server, how they are reached, and the version of their schema."""
+"""Connect to a result database, a file or a server, and manage the version of its schema."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from bench.errors import BusyError, RequestError
 from bench.store.models import Base
 
 WRITES = "bench_writes"
-"""Execution option: the transaction will write, and waits for other writers when it begins."""
+"""Execution option: the transaction will write, and first waits for other writers."""
 
 BUSY_SECONDS = 30
-"""How long a transaction waits for a lock before it ends with a ``BusyError``."""
+"""Seconds that a transaction waits for a lock before it ends with a ``BusyError``."""
 
 AWAY = (None, "55P03")
-"""SQLSTATEs of what may pass by itself: no server answers, or a statement has waited too long for a lock."""
+"""SQLSTATEs of errors that may pass: no server answers, or a statement waited too long for a lock."""
 
 CONNECT_SECONDS = 10
 LOCK = 0x62656E6368
-"""Key of the advisory lock that writers hold one after the other, as SQLite's have to."""
+"""Key of the advisory lock that lets one writer in at a time, as SQLite does."""
 
 DRIVER = "postgresql+psycopg"
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 REVISIONS = sorted(path.name[:4] for path in (MIGRATIONS / "versions").glob("0*.py"))
-"""Every revision that is brought up to date, oldest first: the first one is that of version 0.2.0."""
+"""The revisions that can be brought up to date, oldest first; the first is that of version 0.2.0."""
 
 HEAD = REVISIONS[-1]
-"""What ``bench.store.tables`` describes."""
+"""The revision that ``bench.store.tables`` describes."""
 
 
 class Database:
-    """Where a result database is: an SQLite file (``path``), or a database on a PostgreSQL server.
+    """The address of a result database: an SQLite file (``path``), or a database on a PostgreSQL server.
 
-    ``name`` is how messages call it; it holds no password. Another kind of URL is a ``RequestError``.
+    ``name`` stands in messages and holds no password. Another kind of URL is a ``RequestError``.
     """
 
     def __init__(self, url: str) -> None:
@@ -57,9 +57,9 @@ class Database:
         try:
             self._server = make_url(url)
             is_ours = self._server.drivername == DRIVER
-        except (ArgumentError, ValueError):  # the latter is of a port that is no number
+        except (ArgumentError, ValueError):  # ValueError: the port is not a number
             is_ours = False
-        if not is_ours or "@" in (self._server.host or ""):  # the rest of a password, which is not printed
+        if not is_ours or "@" in (self._server.host or ""):  # this @ is part of a password: do not print it
             expected = f"sqlite:///PATH or {DRIVER}://USER@HOST/DATABASE, with %40 for an @ in a password"
             raise RequestError(f"--db expects {expected}")
         if find_spec("psycopg") is None:
@@ -68,7 +68,7 @@ class Database:
 
     @contextmanager
     def explained(self, action: str) -> Iterator[None]:
-        """Turn what the database refuses into a ``RequestError``, or a ``BusyError`` if it may pass."""
+        """Turn a database error into a ``RequestError``, or into a ``BusyError`` if the error may pass."""
         try:
             yield
         except (DBAPIError, sqlite3.Error) as error:
@@ -81,7 +81,7 @@ class Database:
             raise (BusyError if is_busy else RequestError)(line) from error
 
     def empty(self) -> bool:
-        """Whether there is nothing to read yet: another process may be about to make the tables."""
+        """Return whether there is nothing to read yet; another process may be about to make the tables."""
         if self.path is not None and not (self.path.exists() and self.path.stat().st_size):
             return True
         engine = self.engine(write=False)
@@ -91,13 +91,13 @@ class Database:
         return not tables
 
     def check(self) -> None:
-        """Raises ``RequestError`` if there is nothing to read."""
+        """Raise ``RequestError`` if there is nothing to read."""
         if self.empty():
             expected = "run 'bench sweep' first or name another one with --db"
             raise RequestError(f"no database at {self.name}, or an empty one: {expected}")
 
     def engine(self, write: bool) -> Engine:
-        """An engine; one for reading refuses to write. A transaction that writes waits for others first."""
+        """Return an engine, read-only unless ``write``. A transaction that writes first waits for others."""
         if self.path is None:
             options = f"-c lock_timeout={1000 * BUSY_SECONDS:.0f}"  # milliseconds
             options += "" if write else " -c default_transaction_read_only=on"
@@ -120,7 +120,7 @@ class Database:
 
             @event.listens_for(engine, "connect")
             def connected(connection: sqlite3.Connection, _record: Any) -> None:
-                connection.isolation_level = None  # transactions are begun by the engine, not by the driver
+                connection.isolation_level = None  # the engine begins transactions, not the driver
                 connection.execute("PRAGMA foreign_keys = ON")
                 connection.execute(f"PRAGMA query_only = {not write:d}")
 
@@ -136,14 +136,14 @@ class Database:
 
     def log_ahead(self, engine: Engine) -> None:
         """Let SQLite log ahead, so that readers do not block the writer."""
-        # SQLite refuses at once while another process writes: that one made the tables, too, and does it.
+        # SQLite refuses at once while another process writes. That process made the tables, and sets this.
         if self.path is not None:
             with closing(engine.raw_connection()) as raw, suppress(sqlite3.OperationalError):
                 raw.cursor().execute("PRAGMA journal_mode = WAL")
 
 
 def writing(engine: Engine) -> Engine:
-    """The same engine with transactions that hold the write lock from their start."""
+    """Return the engine with transactions that hold the write lock from their start."""
     return engine.execution_options(**{WRITES: True})
 
 
@@ -151,7 +151,7 @@ def writing(engine: Engine) -> Engine:
 
 
 def current(connection: Connection) -> str | None:
-    """The database's revision; None for one without tables."""
+    """Return the database's revision; None if it has no tables."""
     if not inspect(connection).get_table_names():
         return None
     return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
@@ -164,7 +164,7 @@ def _expect(revision: str | None, database: Database, *revisions: str) -> None:
 
 
 def opened(database: Database, create: bool) -> Engine:
-    """An engine to a database of this schema; with ``create`` it writes, and makes what is missing."""
+    """Return an engine to a database of this schema; with ``create`` it writes, and makes what is missing."""
     if not create:
         database.check()
     engine = database.engine(write=create)
@@ -179,7 +179,7 @@ def opened(database: Database, create: bool) -> Engine:
 
 
 def upgrade(database: Database) -> str:
-    """Bring an existing database to the newest schema; returns the revision before."""
+    """Bring an existing database to the newest schema; return its revision before."""
     database.check()
     engine = database.engine(write=True)
     with database.explained("upgrade"):
@@ -192,13 +192,13 @@ def upgrade(database: Database) -> str:
 
 
 def _upgrade(engine: Engine, database: Database) -> None:
-    from alembic import command  # slow to import, and an existing database does not need it
+    from alembic import command  # slow to import, and not needed for an up-to-date database
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    # The write lock is held from the start: of two processes that come at once, the second one
-    # finds the schema made.
+    # The write lock is held from the start: if two processes come at once, the second one finds the
+    # schema made.
     with writing(engine).begin() as connection:
         config.attributes["connection"] = connection
         if current(connection) is None:

@@ -1,8 +1,8 @@
 """The tables of the result database.
 
 A run is one row of ``runs`` with its rows in ``client_results``, ``curves``, ``confusions`` and
-``artefacts``. ``spec_hash`` identifies a run; ``cell`` is common to the runs that differ in their seed
-alone. A run with a ``bundle_id`` was made by somebody else and imported.
+``artefacts``. ``spec_hash`` identifies a run; runs that differ only in their seed have the same ``cell``.
+A run with a ``bundle_id`` was made by somebody else and imported.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ NAMING = {
     "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
     "pk": "pk_%(table_name)s",
 }
-"""Names of constraints, which SQLite's migrations need."""
+"""Name patterns of constraints; SQLite's migrations need names."""
 
 LARGE = BigInteger().with_variant(Integer, "sqlite")
-"""Bytes: SQLite's integers are as large as need be."""
+"""Type of byte counts; SQLite's plain integers are large enough."""
 
 
 class Base(DeclarativeBase):
@@ -32,7 +32,7 @@ class Base(DeclarativeBase):
 
 
 class Claim(Base):
-    """A run that a sweep makes: no other one starts it before ``until``, by the database's clock."""
+    """A run that a sweep makes: no other sweep starts it before ``until``, by the database's clock."""
 
     __tablename__ = "claims"
     spec_hash: Mapped[str] = mapped_column(primary_key=True)
@@ -44,7 +44,7 @@ class Claim(Base):
 
 
 class Environment(Base):
-    """Where runs were made: versions, processor, accelerator, threads (JSON), by its SHA-256."""
+    """The machine and software of runs: versions, processor, accelerator, threads (JSON), by its SHA-256."""
 
     __tablename__ = "environments"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -64,8 +64,8 @@ class Partition(Base):
 
 
 class ImportedBundle(Base):
-    """A bundle of which runs were imported, by the SHA-256 of its ``bundle.json``. ``state`` and ``sample``
-    (spec hash -> finding, JSON) are those of ``bench.store.bundle_import.mark``. Times are UTC.
+    """A bundle with imported runs, by the SHA-256 of its ``bundle.json``. ``bench.store.bundle_import.mark``
+    sets ``state`` and ``sample`` (spec hash -> finding, JSON). Times are UTC.
     """
 
     __tablename__ = "bundles"
@@ -80,7 +80,7 @@ class ImportedBundle(Base):
 
 
 class Run(Base):
-    """One executed spec. ``state`` other than ``done`` has no results, but a ``reason``."""
+    """One executed spec. A run whose ``state`` is not ``done`` has a ``reason`` and no results."""
 
     __tablename__ = "runs"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -115,7 +115,7 @@ class Run(Base):
 
 
 def _table_of_runs(name: str, keys: str, values: str, **options: Any) -> None:
-    """A table whose rows go with their run; the run and the ``keys`` tell them apart."""
+    """Define a table whose rows are deleted with their run; its key is the run and ``keys``."""
     kinds = {"client": Integer, "value": Double, "data": LargeBinary}
     Table(
         name,
@@ -134,7 +134,7 @@ _table_of_runs("curves", "stage split", "rows clients data")
 """Correct predictions by row and client: zlib-compressed little-endian int32 ``[rows, clients]``."""
 
 _table_of_runs("confusions", "stage rule", "clients classes data")
-"""Test items by client, true and predicted class at the rounds of a rule, in the same form, where kept."""
+"""Test items by client, true and predicted class at a rule's rounds, if stored; packed as ``curves``."""
 
 _table_of_runs("artefacts", "name", "data")
-"""An array that a run keeps beside its numbers, such as a collaboration matrix (NPY bytes)."""
+"""An array that a run stores in addition to its numbers, such as a collaboration matrix (NPY bytes)."""

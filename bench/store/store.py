@@ -1,4 +1,4 @@
-"""The result database: what is stored, and the one rule by which a result replaces another."""
+"""The result database: its content, and the one rule by which a result replaces another."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ RUN_VALUES: dict[str, sa.ColumnElement[Any]] = {
     "bundle_state": func.coalesce(ImportedBundle.state, ""),
     "bundle_sampled": func.coalesce(ImportedBundle.sample.contains(Run.spec_hash), False),
 }
-"""Columns of ``Tables.runs``. ``bundle`` names the bundle that a run was imported with, ``bundle_state`` is
-``unverified``, ``verified`` or ``contradicted``; both are empty for own runs. ``bundle_sampled`` says whether
-this run was made again."""
+"""Columns of ``Tables.runs``. ``bundle`` names the bundle from which a run was imported; ``bundle_state`` is
+``unverified``, ``verified`` or ``contradicted``. Both are empty for own runs. ``bundle_sampled``: the run was
+made again."""
 
 CLOCKS = {
     "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
@@ -53,17 +53,17 @@ CLOCKS = {
 
 
 def now() -> datetime:
-    """The time as it is stored: UTC, without a zone."""
+    """Return the time in the form that is stored: UTC, without a zone."""
     return datetime.now(UTC).replace(tzinfo=None)
 
 
 def clock(session: Session) -> float:
-    """Seconds by the database's own clock: those of several hosts differ."""
+    """Return seconds by the database's own clock, since the clocks of hosts differ."""
     return float(session.execute(sa.text(CLOCKS[session.get_bind().dialect.name])).scalar_one())
 
 
 class Store(Tables):
-    """A result database, made by ``open_store``; used as a context manager, or closed by ``close``."""
+    """A result database; ``open_store`` makes it. Use it as a context manager, or call ``close``."""
 
     def __init__(self, database: Database, engine: sa.Engine) -> None:
         self.name = database.name
@@ -82,9 +82,9 @@ class Store(Tables):
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
-        """A session in one transaction that holds the write lock from its start.
+        """Yield a session in one transaction that holds the write lock from its start.
 
-        A database that cannot be written is a ``RequestError``, one that is locked or away a ``BusyError``.
+        Raises ``RequestError`` if the database cannot be written, ``BusyError`` if it is locked or away.
         """
         with self._database.explained("write to"), Session(writing(self._engine)) as session, session.begin():
             yield session
@@ -101,7 +101,7 @@ class Store(Tables):
             wanted = sa.bindparam(None, values, columns[key].type, expanding=True, literal_execute=True)
             statement = statement.where(columns[key].in_(wanted))
         with self._database.explained("read"), self._engine.connect() as connection:
-            rows = list(map(tuple, connection.execute(statement)))  # pandas is slow with SQLAlchemy's own
+            rows = list(map(tuple, connection.execute(statement)))  # pandas is slow with SQLAlchemy's rows
         frame = pd.DataFrame(rows, columns=list(columns))
         if name in AXES:
             shapes = frame[list(AXES[name])].itertuples(index=False, name=None)
@@ -110,17 +110,17 @@ class Store(Tables):
         return frame
 
     def states(self, **filters: Any) -> dict[str, Stored]:
-        """What is stored of the runs that match the filters, by spec hash."""
+        """Return the stored runs that match the filters, by spec hash."""
         rows = self.runs(**filters)[list(Stored._fields)]
         return {row[0]: Stored(*row) for row in rows.itertuples(index=False, name=None)}
 
     def stored(self, spec_hash: str) -> Stored | None:
-        """What is stored of one spec; None where nothing is."""
+        """Return the stored run of a spec; None if there is none."""
         return self.states(spec_hash=spec_hash).get(spec_hash)
 
     def refuse_other_clients(self, hashes: Mapping[FederationKey, str], redone: Collection[str]) -> None:
-        """Refuse a database with one's own settled runs on other clients than those of ``hashes``: a report
-        averages what it holds of a cell. Runs of spec hashes in ``redone`` are replaced.
+        """Refuse a database with own settled runs on clients other than those in ``hashes``: a report
+        averages all runs of a cell. Spec hashes in ``redone`` are ignored, since these runs are replaced.
         """
         runs = self.runs(state=SETTLED, bundle="")
         runs = runs[~runs["partition_hash"].isin({"", *hashes.values()}) & ~runs["spec_hash"].isin(redone)]
@@ -132,11 +132,11 @@ class Store(Tables):
                 raise RequestError(f"{name} is stored, {clients}; use another --db")
 
     def save(self, spec: RunSpec, result: RunResult, provenance: Mapping[str, Any] | None = None) -> Stored:
-        """Write a run with all that belongs to it in one transaction; returns what is stored now.
+        """Write a run with its rows in all tables in one transaction; return what is stored now.
 
-        An older row of the same spec is replaced and keeps its id. What says nothing of the numbers (a
-        failure, no data) never replaces a settled run, which stays as stale as it was. ``provenance`` says
-        how the partition was made. Raises as ``transaction``.
+        An older row of the same spec is replaced and keeps its id. A result without numbers (a failure, no
+        data) never replaces a settled run, which stays as stale as it was. ``provenance`` says how the
+        partition was made. Raises as ``transaction``.
         """
         with self.transaction() as session:
             old_run = session.scalar(select(Run).where(Run.spec_hash == spec.hash))
@@ -165,7 +165,7 @@ class Store(Tables):
             return _stored(run)
 
     def delete(self, ids: Iterable[int]) -> None:
-        """Delete runs with all that belongs to them, in one transaction; raises as that."""
+        """Delete runs with their rows in all tables, in one transaction. Raises as ``transaction``."""
         with self.transaction() as session:
             for number in ids:
                 session.execute(delete(Run).where(Run.id == number))
@@ -176,7 +176,7 @@ def _stored(run: Run) -> Stored:
 
 
 def replace_run(session: Session, old_id: int | None, values: Mapping[str, Any]) -> Run:
-    """Add a run in the place of an old one, whose id it takes."""
+    """Add a run in place of an old one; the new run takes the old id."""
     session.execute(delete(Run).where(Run.id == old_id))
     run = Run(id=old_id, **values)
     session.add(run)
@@ -185,18 +185,18 @@ def replace_run(session: Session, old_id: int | None, values: Mapping[str, Any])
 
 
 def write_rows(session: Session, name: str, rows: Iterable[Mapping[Any, Any]]) -> None:
-    """Write rows of one of the tables that belong to runs, with the columns of ``bench.store.tables``."""
+    """Write rows of a table that belongs to runs, with the columns of ``bench.store.tables``."""
     values = [dict(row) for row in rows]
     for row in values if name in AXES else ():
         counts = row.pop("counts")
         row |= dict(zip(AXES[name], counts.shape, strict=True)) | {"data": pack_counts(counts)}
     if values:
-        # Into the table: what a session does for objects takes as long again.
+        # Insert into the table directly: a session's work for objects takes as long again.
         session.execute(sa.insert(Base.metadata.tables[name]), values)
 
 
 def id_of(session: Session, row: Environment | ImportedBundle) -> int:
-    """Id of the stored row with this row's hash; the row is added where there is none."""
+    """Return the id of the stored row with this row's hash; add the row if there is none."""
     model = type(row)
     number: int | None = session.scalar(select(model.id).where(model.hash == row.hash))
     if number is None:
@@ -207,13 +207,13 @@ def id_of(session: Session, row: Environment | ImportedBundle) -> int:
 
 
 def tables_of(result: RunResult) -> dict[str, list[dict[str, Any]]]:
-    """The rows of a result by table; numbers of clients are of a run that came to its end alone."""
+    """Return the rows of a result by table; a run that has not finished gives no numbers of clients."""
     arrays = {**result.artefacts, "loss": result.loss} if len(result.loss) else result.artefacts
     tables = {"artefacts": [{"name": name, "data": pack_array(array)} for name, array in arrays.items()]}
     if result.state not in COMPLETE:
         return tables
     results = accuracies(result)
-    for (stage, rule), areas in result.roc_auc.items():  # of the clients that have one
+    for (stage, rule), areas in result.roc_auc.items():  # of the clients that have an area
         results += _rows(stage, "test", rule, ROC_AUC, areas, result.samples["test"])
     curves, confusions = result.correct.items(), result.confusion.items()
     return tables | {
@@ -226,10 +226,10 @@ def tables_of(result: RunResult) -> dict[str, list[dict[str, Any]]]:
 
 
 def accuracies(result: RunResult) -> list[dict[str, Any]]:
-    """Rows of ``client_results`` of a ``done`` run: every stage, split, rule and client.
+    """Return the rows of ``client_results`` of a ``done`` run: every stage, split, rule and client.
 
-    Each rule is applied to the stage's own rows, unless the run has selected them by another metric. A client
-    without samples in a split has no row for that split.
+    Each rule is applied to the stage's own rows, unless the run has selected rounds by another metric. A
+    client without samples in a split has no row for that split.
     """
     rows: list[dict[str, Any]] = []
     for stage in sorted({stage for stage, _ in result.correct}):
@@ -248,7 +248,7 @@ def accuracies(result: RunResult) -> list[dict[str, Any]]:
 def _rows(
     stage: str, split: str, rule: str, metric: str, values: NDArray[np.float64], samples: NDArray[np.int32]
 ) -> list[dict[str, Any]]:
-    """Rows of ``client_results`` of the clients that have a value; NaN is none."""
+    """Return rows of ``client_results`` for the clients that have a value; NaN means no value."""
     reading = {"stage": stage, "split": split, "rule": rule, "metric": metric}
     return [
         {"client": client, **reading, "value": float(values[client]), "samples": int(samples[client])}
@@ -259,16 +259,16 @@ def _rows(
 def open_store(url: str, create: bool) -> Store:
     """Open the database at ``url``: ``sqlite:///PATH`` or ``postgresql+psycopg://USER@HOST/DATABASE``.
 
-    With ``create`` it is opened for writing and made where it is missing; without, it is only read.
+    With ``create``, open it for writing and create it if it is missing; without, open it for reading only.
     """
     database = Database(url)
     return Store(database, opened(database, create))
 
 
 def stored_runs(url: str, searches: bool = False) -> dict[str, Stored]:
-    """Stored runs by spec hash; nothing where there is no database yet, and none is created.
+    """Return stored runs by spec hash. If there is no database yet, return nothing and create none.
 
-    ``searches``: the database is one of searches; those and runs that are reported never share one.
+    ``searches``: the database holds runs of searches. Such runs and reported runs never share a database.
     """
     database = Database(url)
     if database.empty():

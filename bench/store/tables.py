@@ -31,7 +31,7 @@ from bench.spec import RunSpec
 
 
 class Stored(NamedTuple):
-    """What a sweep needs to know of a stored run."""
+    """The data of a stored run that a sweep needs."""
 
     spec_hash: str
     id: int
@@ -47,44 +47,44 @@ class Stored(NamedTuple):
 
 
 class Tables(ABC):
-    """Stored runs, and the questions that are put to them."""
+    """Stored runs, and queries on them."""
 
     @abstractmethod
     def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
-        """The rows of a table that match every filter, ordered by the table's first columns.
+        """Return the rows of a table that match every filter, ordered by the table's first columns.
 
         A filter is ``column=value`` or ``column=[values]``.
         """
 
     def runs(self, **filters: Any) -> pd.DataFrame:
-        """One row a run, such as ``runs(dataset="cora", method=["local", "fedavg"], state="done")``."""
+        """Return a row per run: ``runs(dataset="cora", method=["local", "fedavg"], state="done")``."""
         return self.table("runs", **filters)
 
     def client_results(self, run_ids: Iterable[int], **only: str | None) -> pd.DataFrame:
-        """The values of the runs' clients; ``only`` are filters, and one that is None takes everything."""
+        """Return the values of the runs' clients. ``only`` are filters; a filter that is None is ignored."""
         filters = {name: value for name, value in only.items() if value is not None}
         return self.table("client_results", run_id=list(run_ids), **filters)
 
     def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
-        """Run and stage -> correct predictions ``[rows, clients]``, of those runs that have a curve."""
+        """Return correct predictions ``[rows, clients]`` by run and stage, for runs that have a curve."""
         rows = self.table("curves", run_id=list(run_ids), split=split)
         keys = rows[["run_id", "stage"]].itertuples(index=False, name=None)
         return dict(zip(keys, rows["counts"], strict=True))
 
     def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
-        """Run, stage and rule -> test items ``[clients, true class, predicted class]``, where kept."""
+        """Return test items ``[clients, true class, predicted class]`` by run, stage and rule, if stored."""
         rows = self.table("confusions", run_id=list(run_ids))
         keys = rows[["run_id", "stage", "rule"]].itertuples(index=False, name=None)
         return dict(zip(keys, rows["counts"], strict=True))
 
     def artefacts(self, run_ids: Iterable[int], name: str) -> dict[int, NDArray[Any]]:
-        """An array such as ``loss`` by run, of those runs that keep it."""
+        """Return an array such as ``loss`` by run, for runs that store it."""
         rows = self.table("artefacts", run_id=list(run_ids), name=name)
         return dict(zip(rows["run_id"].tolist(), map(unpack_array, rows["data"]), strict=True))
 
 
 def wanted_values(filters: Mapping[str, Any], columns: Collection[str]) -> dict[str, list[Any]]:
-    """Column -> values that are let through, from ``column=value`` or ``column=[values]``."""
+    """Return the wanted values by column, from ``column=value`` or ``column=[values]``."""
     values = {}
     for name, choice in filters.items():
         if name not in columns:
@@ -94,7 +94,7 @@ def wanted_values(filters: Mapping[str, Any], columns: Collection[str]) -> dict[
 
 
 def filter_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
-    """Rows of a table that match every filter."""
+    """Return the rows of a table that match every filter."""
     keep = np.ones(len(runs), bool)
     for name, values in wanted_values(filters, runs.columns).items():
         is_wanted = runs[name] == values[0] if len(values) == 1 else runs[name].isin(values)
@@ -103,12 +103,12 @@ def filter_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def plain_texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with texts as Python's strings, of which rows are selected three times as fast as Arrow's."""
+    """Convert texts to Python strings: selecting their rows is three times as fast as with Arrow's."""
     return frame.astype(dict.fromkeys(frame.select_dtypes("str").columns, "object"))
 
 
 def spec_columns(spec: RunSpec) -> dict[str, Any]:
-    """The columns of ``runs`` that follow from the spec."""
+    """Return the columns of ``runs`` that follow from the spec."""
     return {
         "spec_hash": spec.hash,
         "spec": spec.canonical(),
@@ -119,27 +119,27 @@ def spec_columns(spec: RunSpec) -> dict[str, Any]:
 
 
 AXES = {"curves": ("rows", "clients"), "confusions": ("clients", "classes", "classes")}
-"""Tables with an array of counts in the column ``data``, and the columns that say its shape."""
+"""Columns that give the shape of the counts, for each table whose column ``data`` holds counts."""
 
 
 def pack_counts(counts: NDArray[np.int32]) -> bytes:
-    """The bytes of an array of counts, row by row."""
+    """Compress an array of counts, row by row."""
     return zlib.compress(np.ascontiguousarray(counts, dtype="<i4").tobytes(), 6)
 
 
 def unpack_counts(data: bytes, shape: tuple[int, ...]) -> NDArray[np.int32]:
-    """The array that ``pack_counts`` wrote."""
+    """Return the array that ``pack_counts`` compressed."""
     return np.frombuffer(zlib.decompress(data), dtype="<i4").reshape(shape).astype(np.int32)
 
 
 def pack_array(array: NDArray[Any]) -> bytes:
-    """NPY bytes of an array of numbers."""
+    """Return the NPY bytes of an array of numbers."""
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
 
 
 def unpack_array(data: bytes) -> NDArray[Any]:
-    """The array that ``pack_array`` wrote."""
+    """Return the array that ``pack_array`` wrote."""
     array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
     return array

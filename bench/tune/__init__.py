@@ -1,1 +1,1 @@
-"""Tuning: the same budget for every method, decided by validation alone."""
+"""Tuning: every method has the same budget; validation alone decides."""

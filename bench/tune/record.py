@@ -1,6 +1,6 @@
-"""The file of a finished search: what was asked, what was used, every trial, and the winner.
+"""The file of a finished search: the request, the budget used, every trial, and the winner.
 
-Sweeps and reports read it: planned runs get their cell's tuned configuration.
+Sweeps and reports read it: planned runs get the tuned configuration of their cell.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from bench.spec import RunSpec
 from bench.tune.tuning import STAGE, Tuning, Value, configured, no_search, numerics
 
 State = Literal["complete", "pruned", "cut", "diverged", "oom", "failed"]
-"""``cut``: fewer client epochs were left than it used. ``pruned`` is in records of version 0.2.0 alone."""
+"""``cut``: the trial used more client epochs than were left. ``pruned``: only in records of version 0.2.0."""
 
 
 class Trial(Part):
-    """A trial that counts. ``validation`` is the best mean validation accuracy that it reached, mean over
-    the seeds; None where it gave no number.
+    """A trial that counts. ``validation`` is its best mean validation accuracy over clients, averaged over
+    the seeds; None if the trial gave no number.
     """
 
     number: int
@@ -41,14 +41,14 @@ class Trial(Part):
 
 
 class Budget(Part):
-    """Trials and client epochs."""
+    """A number of trials and a number of client epochs."""
 
     trials: int
     client_epochs: float
 
 
 class Winner(Part):
-    """The configuration of best validation accuracy; the earliest of equal ones."""
+    """The configuration with the best validation accuracy; of equal ones, the earliest."""
 
     number: int
     overrides: dict[str, Value]
@@ -56,9 +56,9 @@ class Winner(Part):
 
 
 class Record(Part):
-    """A finished search. ``study`` is its name, ``cell`` the default configuration's spec without its seed,
-    ``clients`` the hash of the federation that the trials were made on. ``own``, which is in no file: it is
-    the user's, not one that comes with the suite.
+    """A finished search. ``study``: the search's name. ``cell``: the default configuration's spec without its
+    seed. ``clients``: the hash of the federation on which the trials were made. ``own``: the record is the
+    user's and does not come with the suite; not stored in the file.
     """
 
     format: Literal[1] = 1
@@ -79,26 +79,26 @@ class Record(Part):
 
     @property
     def spec(self) -> RunSpec:
-        """The cell's default configuration; its seed plays no role."""
+        """The cell's default configuration; its seed has no effect."""
         return RunSpec.model_validate({**self.cell, "seed": self.seeds[0]})
 
     @property
     def tuning(self) -> Tuning:
-        """What was searched."""
+        """The search that was made."""
         return Tuning(self.spec, self.space, self.seeds, self.budget.trials)
 
     @property
     def is_current(self) -> bool:
-        """Whether the search was made by code of the numerics that are installed; its method is at hand."""
+        """Whether the search's numerics versions are those installed; the method must be installed."""
         return self.numerics == numerics(self.spec.method)
 
     def apply(self, spec: RunSpec) -> RunSpec:
-        """The spec in the winner's configuration."""
+        """Return the spec in the winner's configuration."""
         return configured(spec, self.winner.overrides)
 
 
 def winner_of(trials: Sequence[Trial]) -> Winner | None:
-    """The trial of best validation accuracy, the first of equal ones; None where none gave a number."""
+    """Return the trial of best validation accuracy, the first of equal ones; None if none has a number."""
     candidates = [
         Winner(number=trial.number, overrides=trial.parameters, validation=trial.validation)
         for trial in trials
@@ -108,7 +108,7 @@ def winner_of(trials: Sequence[Trial]) -> Winner | None:
 
 
 def record(tuning: Tuning, clients: str, winner: Winner, trials: Sequence[Trial]) -> Record:
-    """The record of a search on these clients whose budget is used up."""
+    """Return the record of a search on these clients whose budget is used up."""
     used = sum(trial.client_epochs for trial in trials)
     default = next((trial for trial in trials if trial.parameters == tuning.default), None)
     return Record(
@@ -128,7 +128,7 @@ def record(tuning: Tuning, clients: str, winner: Winner, trials: Sequence[Trial]
 
 
 def write(folder: Path, result: Record) -> None:
-    """Write a record; the file is there in full or not at all. Raises ``OSError`` where it cannot be."""
+    """Write a record; the file is complete or missing. Raises ``OSError`` if it cannot be written."""
     spec = result.spec
     path = folder / f"{spec.method}-{spec.dataset}-{spec.scenario}-{spec.clients}.json"
     folder.mkdir(parents=True, exist_ok=True)
@@ -140,12 +140,12 @@ def write(folder: Path, result: Record) -> None:
 
 
 Configurations = dict[str, list[Record]]
-"""Finished searches by the cell on any partition that was tuned, the user's own before the suite's."""
+"""Finished searches by tuned cell, for any partition; the user's own come before the suite's."""
 
 
 def configurations(home: Path | None = None, shipped: Path | None = None) -> Configurations:
-    """The files of ``BENCH_HOME/tuned`` and those that come with the suite, or of such a home and folder; a
-    damaged one is a ``RequestError``.
+    """Read the files of ``BENCH_HOME/tuned`` and of the suite, or of the given home and folder; a damaged
+    file is a ``RequestError``.
     """
     by_cell: Configurations = {}
     own = (home or paths.home()) / "tuned"
@@ -161,12 +161,12 @@ def configurations(home: Path | None = None, shipped: Path | None = None) -> Con
 
 
 def tuned(planned_runs: Iterable[Planned], winners: Configurations | None = None) -> list[Planned]:
-    """The planned runs in their cells' tuned configurations, with the clients of the search. The partition's
-    seed may differ. Runs of methods that do not train, or that do not run on the data set, need none.
+    """Return the planned runs in their cells' tuned configurations, with the clients of the search. Partition
+    seeds may differ. A run stays as it is if its method does not train, or does not run on the data set.
 
     Raises:
-        RequestError: a cell has no configuration, or one by code of other numerics; a run's seed was used in
-            the search.
+        RequestError: a cell has no configuration, or only of other numerics versions; a run's seed was used
+            in the search.
     """
     by_cell = configurations() if winners is None else winners
     runs = []

@@ -1,8 +1,8 @@
-"""Where searches stand, by their stored runs, and what a sweep is to run of them next.
+"""The state of searches, derived from their stored runs, and the runs that a sweep makes next.
 
-Nothing of a search is kept but its runs. A trial is a configuration, run with every seed of the search. The
-default configuration comes first; every other one is proposed by the trials before. So neither what runs
-beside nor how long a run takes decides anything, and a search that was stopped takes the same way again.
+A search stores nothing but its runs. A trial is a configuration, run with every seed of the search. The
+default configuration comes first; earlier trials propose every other one. So neither parallel runs nor run
+times affect decisions, and a search that was stopped repeats the same steps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bench.tune.record import Record, State, Trial, record, winner_of, write
 from bench.tune.tuning import STAGE, Tuning, numerics
 
 EPSILON = 1e-6
-"""Client epochs that are nothing but rounding."""
+"""Differences in client epochs up to this are rounding."""
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -38,7 +38,7 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 class TrialRun(NamedTuple):
     """A stored run, with the trained model's mean validation accuracy over clients at its best round."""
 
-    id: int  # in the order in which runs were stored
+    id: int  # increases in the order in which runs were stored
     state: str
     reason: str
     validation: float | None
@@ -49,8 +49,8 @@ class TrialRun(NamedTuple):
 class Search:
     """One search with its stored runs.
 
-    ``trials`` are those that have ended, ``to_run`` the runs that come next, ``ended`` the part of the budget
-    that is used up, ``hopeless`` why there can be no number. ``clients`` is the hash of the runs' federation.
+    ``trials``: the ended trials. ``to_run``: the runs that come next. ``ended``: the part of the budget that
+    is used up. ``hopeless``: why no number is possible. ``clients``: the hash of the runs' federation.
     """
 
     def __init__(self, tuning: Tuning) -> None:
@@ -60,15 +60,15 @@ class Search:
         self.to_run: list[RunSpec] = []
         self.ended = ""
         self.hopeless = ""
-        self.pending: set[str] = set()  # spec hashes of runs that were asked for
-        self.runs: dict[int, dict[int, TrialRun]] = {}  # by the configuration's number in the space, by seed
+        self.pending: set[str] = set()  # spec hashes of requested runs
+        self.runs: dict[int, dict[int, TrialRun]] = {}  # by the number of the configuration, then by seed
 
     def take(self, spec: RunSpec, run: TrialRun, clients: str) -> bool:
-        """Take a stored run into account; False if it is none of the search."""
+        """Add a stored run; return False if the run does not belong to the search."""
         place = self.tuning.place_of(spec)
         if place is None:
             return False
-        if run.state in ("not_applicable", "no_data"):  # data may be there by the next call
+        if run.state in ("not_applicable", "no_data"):  # the data may be there by the next call
             self.hopeless = run.reason if run.state == "not_applicable" or self.pending else ""
         else:
             self.clients = clients or self.clients
@@ -76,7 +76,7 @@ class Search:
         return True
 
     def look(self) -> list[Trial]:
-        """Look where the search stands now; returned are the trials that have ended since the last look."""
+        """Update the state of the search; return the trials that have ended since the last call."""
         known, default = len(self.trials), self.tuning.configurations.index(self.tuning.default)
         first_ids = {place: min(run.id for run in runs.values()) for place, runs in self.runs.items()}
         places = sorted(first_ids.keys() - {default}, key=first_ids.__getitem__)
@@ -91,7 +91,7 @@ class Search:
         return self.trials[known:]
 
     def _try_out(self, place: int) -> None:
-        """Add the trial of a configuration if it has ended, else what is to run of it."""
+        """Add the trial of a configuration if it has ended, else set the runs that it lacks."""
         runs = self.runs.get(place, {})
         specs = self.tuning.specs(self.tuning.configurations[place])
         self.to_run = [spec for spec in specs if spec.seed not in runs]
@@ -99,8 +99,8 @@ class Search:
             self.trials.append(self._trial(place, [runs[seed] for seed in self.tuning.seeds]))
 
     def _trial(self, place: int, runs: Sequence[TrialRun]) -> Trial:
-        """A trial of these runs. One that used more client epochs than were left is cut: it has no number."""
-        usual = self.tuning.run_epochs / len(self.tuning.seeds)  # of a run that cannot say what it used
+        """Return a trial of these runs. If it used more client epochs than are left, it is cut: no number."""
+        usual = self.tuning.run_epochs / len(self.tuning.seeds)  # for runs without a stored number of epochs
         epochs = sum(usual if run.client_epochs is None else run.client_epochs for run in runs)
         left = self._epochs_left()
         state, validation, reason = "complete", None, ""
@@ -125,7 +125,7 @@ class Search:
         return self.tuning.budget - sum(trial.client_epochs for trial in self.trials)
 
     def _used_up(self) -> str:
-        """The part of the budget that allows no other trial as dear as the dearest so far, or a plain one."""
+        """Return the part of the budget that forbids a trial as long as the longest so far or a plain one."""
         dearest = max([self.tuning.run_epochs, *(trial.client_epochs for trial in self.trials)])
         if len(self.trials) >= self.tuning.trials:
             return "trials"
@@ -135,9 +135,9 @@ class Search:
 
 
 def propose(tuning: Tuning, trials: Sequence[Trial]) -> int:
-    """The number of a configuration that was not tried before: the suggestion of the tree-structured Parzen
-    estimator for these trials, or a random one where that was tried. It follows from the search's name and
-    the trials.
+    """Return the number of a configuration that was not tried before: the suggestion of the tree-structured
+    Parzen estimator for these trials, or a random one if the suggestion was tried. The result depends only on
+    the search's name and the trials.
     """
     stream = streams.generator(0, "tuning", tuning.name, len(trials))
     sampler = optuna.samplers.TPESampler(seed=int(stream.integers(2**32)), multivariate=True)
@@ -158,7 +158,7 @@ def propose(tuning: Tuning, trials: Sequence[Trial]) -> int:
 
 
 def read(store: Store, searches: Sequence[Search], **filters: Any) -> None:
-    """Give searches their stored runs; ones by code of other numerics are a ``RequestError``."""
+    """Give searches their stored runs; runs of other numerics versions are a ``RequestError``."""
     frame = store.runs(**filters, method=sorted({search.tuning.spec.method for search in searches}))
     scores = store.client_results(frame["id"], stage=STAGE, split="val", rule="best_val", metric=ACCURACY)
     means = scores.groupby("run_id")["value"].mean().to_dict()
@@ -176,7 +176,7 @@ def read(store: Store, searches: Sequence[Search], **filters: Any) -> None:
 
 
 def opened_searches(database: str, tunings: Sequence[Tuning]) -> tuple[list[Search], list[Stored]]:
-    """The searches as they are stored, and every stored run. More trials than asked for are refused."""
+    """Return the stored searches, and every stored run. Refuse a search with more trials than requested."""
     searches = [Search(tuning) for tuning in tunings]
     history = list(stored_runs(database, searches=True).values())
     if history:
@@ -192,9 +192,9 @@ def opened_searches(database: str, tunings: Sequence[Tuning]) -> tuple[list[Sear
 
 @dataclass
 class Searches:
-    """The searches that go on, the records of those that have a winner, and why others have none.
+    """The searches in progress, the records of searches with a winner, and why others have no winner.
 
-    ``on_trial`` hears of every trial that has ended.
+    ``on_trial`` is called for every trial that has ended.
     """
 
     going: list[Search]
@@ -204,7 +204,7 @@ class Searches:
     failed: dict[str, str] = field(default_factory=dict)
 
     def follow(self, store: Store, states: Mapping[str, str]) -> list[Step]:
-        """What else a sweep is to run, given the states of ended runs by spec hash."""
+        """Return the further steps of a sweep, given the states of ended runs by spec hash."""
         searches = [search for search in self.going if search.pending & states.keys()]
         ended = [spec_hash for search in searches for spec_hash in search.pending & states.keys()]
         if searches:
@@ -216,7 +216,7 @@ class Searches:
         return self.next_steps(searches)
 
     def next_steps(self, searches: Iterable[Search]) -> list[Step]:
-        """What is to run of some searches; those that have ended go on no more, and leave a record."""
+        """Return the next steps of some searches. Remove ended searches, and write their records."""
         steps: list[Step] = []
         for search in [*searches]:
             if not search.hopeless and not search.ended:
@@ -236,7 +236,7 @@ class Searches:
         return steps
 
     def give_up(self, reasons: Iterable[str]) -> None:
-        """Say of the searches that the sweep has left why they go on another time."""
+        """Store for each search that the sweep has not finished why it is left, and that it can go on."""
         reason = "; ".join(reasons) or "its runs were lost"
         for search in self.going:
             self.failed[search.tuning.title] = f"{reason}; the same command goes on"

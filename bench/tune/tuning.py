@@ -1,4 +1,4 @@
-"""What is tuned: a cell, its space, the seeds of the search and the budget."""
+"""The definition of a search: a cell, its space, the search's seeds and the budget."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.spec import RunSpec, canonical_json, sha256
 
 Value = bool | int | float | str
 Space = dict[str, tuple[Value, ...]]
-"""Dotted key (``client.learning_rate``, ``method.mu``) -> the values to try."""
+"""Values to try by dotted key (``client.learning_rate``, ``method.mu``)."""
 
 CLIENT: Space = {
     "client.learning_rate": (0.001, 0.003, 0.01, 0.03),
@@ -28,21 +28,21 @@ CLIENT: Space = {
 }
 
 STAGE: Final = "trained"
-"""The model that is scored: for every method the one that the studies' tables compare."""
+"""The model that is scored: for every method, the model that the studies' tables compare."""
 
 SEEDS = (1000, 1001)
-"""Seeds of the search where nobody names others."""
+"""Default seeds of a search."""
 
 REPORT_SEEDS = range(20)
-"""Seeds that reports use: a search must not have seen them."""
+"""Seeds that reports use; a search must not use them."""
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """One search. ``spec`` is the cell's default configuration; its seed plays no role.
+    """One search. ``spec`` is the cell's default configuration; its seed has no effect.
 
-    ``trials`` is a total. The budget in client epochs (passes of a client over its training items,
-    on average over clients) follows from it and from the protocol, so it is the same for all methods.
+    ``trials`` is a total. The budget in client epochs (passes of a client over its training items, the mean
+    over clients) follows from ``trials`` and the protocol, so it is the same for all methods.
     """
 
     spec: RunSpec
@@ -62,23 +62,23 @@ class Tuning:
 
     @cached_property
     def configurations(self) -> list[dict[str, Value]]:
-        """Every configuration of the space; its place in this list is its number."""
+        """Every configuration of the space; its position in this list is its number."""
         return [dict(zip(self.space, values, strict=True)) for values in product(*self.space.values())]
 
     @property
     def default(self) -> dict[str, Value]:
-        """The cell's own configuration."""
+        """The cell's own configuration, as values of the space's keys."""
         settings = self.spec.settings()
         return {key: settings[key] for key in self.space}
 
     @property
     def title(self) -> str:
-        """The cell in words."""
+        """The cell's name for people."""
         return Planned(self.spec, self.spec.method).cell_title
 
     @cached_property
     def name(self) -> str:
-        """The search's name; it changes with everything that decides a trial's numbers but the budget."""
+        """The search's name; it depends on everything that decides a trial's numbers except the budget."""
         identity = {
             "cell": self.spec.cell_tree(),
             "stage": STAGE,
@@ -89,12 +89,12 @@ class Tuning:
         return f"{self.title} {sha256(canonical_json(identity))[:12]}"
 
     def specs(self, overrides: Mapping[str, Value]) -> tuple[RunSpec, ...]:
-        """The runs of a configuration, one for each seed of the search."""
+        """Return the runs of a configuration, one for each seed of the search."""
         spec = configured(self.spec, overrides)
         return tuple(spec.model_copy(update={"seed": seed}) for seed in self.seeds)
 
     def place_of(self, spec: RunSpec) -> int | None:
-        """The number of a run's configuration; None where the run is none of the search's."""
+        """Return the number of a run's configuration; None if the run does not belong to the search."""
         settings = spec.settings()
         parameters = {key: settings.get(key) for key in self.space}
         if parameters not in self.configurations or spec not in self.specs(parameters):
@@ -103,10 +103,10 @@ class Tuning:
 
 
 def search_space(spec: RunSpec) -> Space:
-    """The space of a spec's method on its data set; it holds the spec's own configuration.
+    """Return the space of a spec's method on its data set; it contains the spec's own configuration.
 
-    Client settings that are part of the method's algorithm are left alone, and so is the dropout of
-    client models that train on batches: those have none.
+    The space leaves out client settings that are part of the method's algorithm. It leaves out dropout for
+    client models that train on batches, since these have no dropout.
     """
     kind = METHODS.named(spec.method)
     fixed_keys = set(kind.settings)
@@ -124,7 +124,7 @@ def search_space(spec: RunSpec) -> Space:
 
 
 def configured(spec: RunSpec, overrides: Mapping[str, Value]) -> RunSpec:
-    """The spec with other client settings and hyper-parameters; forbidden ones are a ``RequestError``."""
+    """Return the spec with other client settings and hyper-parameters; ``RequestError`` if forbidden."""
     try:
         tuned_spec = spec.with_settings(overrides)
         hyper = METHODS.named(spec.method).Hyper.model_validate(tuned_spec.hyper).model_dump()
@@ -134,12 +134,12 @@ def configured(spec: RunSpec, overrides: Mapping[str, Value]) -> RunSpec:
 
 
 def numerics(method: str) -> dict[str, int]:
-    """Declared versions of the installed code that makes a method's numbers."""
+    """Return the declared versions of the installed code that makes a method's numbers."""
     return {"method": METHODS.named(method).numerics, "engine": NUMERICS}
 
 
 def search_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
-    """The seeds of the search, the default ones where none are named; reports' are a ``RequestError``."""
+    """Return the search's seeds; default seeds if none are given. Seeds of reports are a ``RequestError``."""
     if seeds and min(seeds) < REPORT_SEEDS.stop:
         expected = f"seeds that no report uses, {REPORT_SEEDS.stop} or more"
         raise RequestError(f"--seed expects {expected}, got {', '.join(map(str, seeds))}")
@@ -149,8 +149,8 @@ def search_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
 def tunings(
     runs: Iterable[Planned], trials: int, seeds: tuple[int, ...]
 ) -> tuple[list[Tuning], dict[str, str]]:
-    """The searches of some planned runs, and the cells that have none with the reason. A method that only
-    reads another one's run is tuned with it. Nothing to tune is a ``RequestError``.
+    """Return the searches of planned runs, and the reasons for cells without one. A method that only reads
+    another method's run is tuned with it. If nothing can be tuned, raise ``RequestError``.
     """
     by_name: dict[str, Tuning] = {}
     reasons: dict[str, str] = {}
@@ -169,7 +169,7 @@ def tunings(
 
 
 def no_search(run: Planned) -> str:
-    """Why a planned run cannot be tuned; empty where it can."""
+    """Return why a planned run cannot be tuned; empty if it can."""
     kind = METHODS.named(run.method)
     if not kind.trains:
         return f"{run.method} does not train"

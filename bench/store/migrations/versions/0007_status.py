@@ -1,4 +1,4 @@
-"""Test items by true and predicted class, and what a claim is of."""
+"""Add test items by true and predicted class, and what a claim is for."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Add the table ``confusions``, and what a claim is of."""
+    """Add the table ``confusions``, and a claim's run, device and start."""
     op.create_table(
         "confusions",
         sa.Column("run_id", sa.Integer(), nullable=False),
