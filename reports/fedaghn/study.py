@@ -22,7 +22,7 @@ class FedAGHN(Study, folder=files(__package__), measures=MEASURES):
     name = "fedaghn"
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
-        """Three (appendix C.3), on one partition."""
+        """Three runs (appendix C.3), on one partition."""
         return PublishedRuns(3)
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
