@@ -104,7 +104,7 @@ def run(
 
 
 def known(method: str | type[Method]) -> str:
-    """Return the name of a method. Register a class that is defined in no file in this process."""
+    """Return the name of a method. A class that is defined in no file is registered for this process."""
     if isinstance(method, str):
         return method
     if method not in METHODS.all().values():
@@ -128,7 +128,7 @@ def sweep(
 ) -> pd.DataFrame:
     """Run what is not done yet, as ``bench sweep`` does, and return these runs as ``bench.runs`` does.
 
-    Without ``grid``, ``methods`` and ``datasets`` say what to run. The defaults are 10 clients, the data
+    Without ``grid``, ``methods`` and ``datasets`` name the runs. The defaults are 10 clients, the data
     set's first scenario and seed 0. With ``grid``, the arguments select among the grid's runs. Results go
     into the database ``db`` (default: the one in ``BENCH_HOME``). The frame also contains failed runs, with
     ``state`` and ``reason``.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class RequestError(Exception):
     """The request was wrong. The command line prints the message as one line and exits with 2.
 
-    The message says what was expected, what came and what to do.
+    The message says what was expected, what was given and what to do.
     """
 
 

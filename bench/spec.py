@@ -104,7 +104,7 @@ class Attack(_Part):
 class Newcomers(_Part):
     """Some clients join after the last round, when the server no longer learns.
 
-    ``ratio`` is the share of these newcomers, drawn from the run's seed. Each newcomer receives a model and
+    ``ratio`` is the share of newcomers, drawn from the run's seed. Each newcomer receives a model and
     trains it for ``epochs`` local epochs. The run's results are the newcomers' results.
     """
 

@@ -37,7 +37,7 @@ EXPECTED: dict[str, tuple[type, str]] = {
     "update": (Update, "an Update, as self.upload(trained) gives one"),
     "logits": (Tensor, "a tensor [clients, items, classes]"),
 }
-"""What the engine expects hooks to return."""
+"""Name of a hook -> type that the engine expects as its result, and this result in words."""
 
 
 @contextmanager

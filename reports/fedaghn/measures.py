@@ -48,7 +48,7 @@ def stage_round(stage: str, best_round: int) -> int:
 
 def best_rounds(members: Members) -> pd.Series[int]:
     """The row of the curve, from 0, that the rule reads, by member. It is the row in which all clients have
-    the correct counts that the rule reads. If several rows match, the member is left out.
+    the correct counts that the rule reads. Unless exactly one row matches, the member is left out.
     """
     curves = members.source.curves(members.rows["run"].unique().tolist(), "test")
     test = members.test[members.test["run"].isin(members.rows["run"])]
@@ -64,7 +64,7 @@ def best_rounds(members: Members) -> pd.Series[int]:
 
 
 def _stage_rounds(members: Members) -> pd.Series[int]:
-    """The round of every member's stage. The point names the stage; any other point stands for Final."""
+    """The round of the stage of every member with a curve. The point names the stage; else it is Final."""
     rounds = best_rounds(members)
     stages = members.rows["point"].where(members.rows["point"].isin(list(STAGES)), "Final").loc[rounds.index]
     return pd.Series(map(stage_round, stages, rounds), rounds.index, dtype=int)

@@ -1,4 +1,4 @@
-"""FedAGHN: sixteen methods on images, its parts, and what its collaboration graph of layers learns."""
+"""FedAGHN: sixteen methods on images, ablations, and the weights in the collaboration graphs of layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FedHGN (arXiv 2408.05160): Tables 2 and 3, Fig. 3, and what completion buys, costs and reveals."""
+"""FedHGN (arXiv 2408.05160): Tables 2 and 3, Fig. 3, and the gains, costs and leaks of completion."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FedHGN(Study, folder=files(__package__), measures=MEASURES):
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
         """The released code makes twenty runs, each with its own clients and split, and uses NumPy's ``std``.
-        The paper does not give a number.
+        The paper states none of this.
         """
         return PublishedRuns(20, redrawn=True, population=True)
 

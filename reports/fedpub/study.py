@@ -1,7 +1,7 @@
 """FED-PUB's protocol: every graph method on its clients, its split and its client settings.
 
-FedAux, FedIIH and CUFL took over FED-PUB's generators, split and loop: what they print can be laid beside
-each other here. FED-PUB's own table is judged in FedSheafHN's study, whose papers repeat it.
+FedAux, FedIIH and CUFL use FED-PUB's generators, split and loop, so that their numbers can be compared here.
+FedSheafHN's study judges FED-PUB's own table, because FedSheafHN's papers repeat that table.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""FedSheafHN: both main tables of the final paper, with the earlier version beside them, and its experiments.
+"""FedSheafHN: the experiments and main tables of the final paper, and the values of the earlier version.
 
-Final: the conference version, titled "... with Sheaf Collaboration"; earlier: the first preprint.
+Final: the conference version, titled "... with Sheaf Collaboration". Earlier: the first preprint.
 """
 
 from __future__ import annotations
