@@ -75,7 +75,7 @@ def stacked_equals_sequential(model: str, device: str) -> Finding:
     """Compare a run with all clients at once on the device with sequential runs on the device and on the CPU.
 
     With batch normalisation, an epoch amplifies differences in the last digit of a convolution. Two CPU
-    implementations of convolutions also differ. ``SPREAD`` limits the distance from the CPU by theirs.
+    implementations of convolutions also differ. The device may differ ``SPREAD`` times as much from the CPU.
     """
     spec, federation = toy(model)
     with exact():

@@ -12,7 +12,7 @@ from bench.studies.members import Members
 from bench.studies.settings import Reading
 
 SHARE = 0.9
-"""A method counts as near Local from this share of Local's accuracy on."""
+"""A method is near Local if its accuracy is at least this share of Local's accuracy."""
 
 
 def _epochs_to_level(members: Members) -> pd.Series[float]:
