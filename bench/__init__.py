@@ -6,11 +6,11 @@ from typing import Any
 __version__ = "0.2.0"
 
 FRAMES = ("cells", "clients", "curves", "ranks", "runs")
-"""Results as pandas frames: functions of ``bench.frames``, imported with the first that is asked for."""
+"""Functions of ``bench.frames`` that return results as pandas frames. The first use imports the module."""
 
 
 CALLS = ("compare", "run", "sweep")
-"""What the commands do: functions of ``bench.api``."""
+"""Functions of ``bench.api``, which do what the commands do."""
 
 
 def __getattr__(name: str) -> Any:
@@ -24,5 +24,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What a notebook completes: the frames, too, though they are not imported yet."""
+    """Return the names that a notebook completes, including functions that are not imported yet."""
     return sorted((*globals(), *FRAMES, *CALLS, "Dataset"))

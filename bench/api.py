@@ -1,4 +1,4 @@
-"""What the commands do, from Python and in a notebook: ``bench.run``, ``bench.sweep``, ``bench.compare``."""
+"""The commands as functions for Python and notebooks: ``bench.run``, ``bench.sweep``, ``bench.compare``."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ READING = {"stage": "trained", "split": "test", "rule": "best_val"}
 
 
 class Run(NamedTuple):
-    """A run and its numbers; only one that is ``done`` has any.
+    """A run and its numbers. Only a run with the state ``done`` has numbers.
 
     Attributes:
         spec: everything that determines the run.
         state: ``done``, ``diverged`` or ``not_applicable``; the last two have a ``reason``.
         accuracy: the test accuracy in percent, mean over clients, of the trained models at the round of best
-            validation accuracy; NaN without one.
-        clients: the same for each client, as ``bench.clients`` gives it.
-        curve: the test accuracy by evaluation, as ``bench.curves`` gives it.
-        artefacts: arrays that the method keeps beside its numbers.
+            validation accuracy; NaN if the run has no numbers.
+        clients: this accuracy for each client, in the form of ``bench.clients``.
+        curve: the test accuracy at each evaluation, in the form of ``bench.curves``.
+        artefacts: arrays that the method stores in addition to its numbers.
     """
 
     spec: RunSpec
@@ -73,12 +73,12 @@ def run(
 ) -> Run:
     """Make one run in this process, and store nothing.
 
-    ``method`` is a name or a class. ``scenario`` is the data set's first one unless named. ``settings`` are
-    those of ``--set``, such as ``{"method.mu": 0.1}``; ``rounds`` is short for ``protocol.rounds``.
+    ``method`` is a name or a class. Without ``scenario`` the data set's first scenario is used. ``settings``
+    has the keys of ``--set``, such as ``{"method.mu": 0.1}``; ``rounds`` is short for ``protocol.rounds``.
 
     Raises:
-        RequestError: a wrong name or setting, or data that are not to be had. Errors of the method leave as
-            they are.
+        RequestError: a name or a setting is wrong, or the data cannot be found or downloaded. An error
+            inside the method is raised unchanged.
     """
     overrides = {**({} if rounds is None else {"protocol.rounds": rounds}), **(settings or {})}
     place = scenario or DATASETS.named(dataset).scenarios[0]
@@ -104,7 +104,7 @@ def run(
 
 
 def known(method: str | type[Method]) -> str:
-    """The name of a method; a class that no file holds is known to this process from now on."""
+    """Return the name of a method. A class that is defined in no file is registered for this process."""
     if isinstance(method, str):
         return method
     if method not in METHODS.all().values():
@@ -128,15 +128,15 @@ def sweep(
 ) -> pd.DataFrame:
     """Run what is not done yet, as ``bench sweep`` does, and return these runs as ``bench.runs`` does.
 
-    Without ``grid``, ``methods`` and ``datasets`` say what to run: with 10 clients, in the data set's first
-    scenario and with seed 0 unless told otherwise; with it they choose among its runs. Results go into the
-    database ``db`` (default: the one in ``BENCH_HOME``), and a run that failed into the frame with its
+    Without ``grid``, ``methods`` and ``datasets`` name the runs. The defaults are 10 clients, the data
+    set's first scenario and seed 0. With ``grid``, the arguments select among the grid's runs. Results go
+    into the database ``db`` (default: the one in ``BENCH_HOME``). The frame also contains failed runs, with
     ``state`` and ``reason``.
 
-    In a script, call it below ``if __name__ == "__main__":``, since worker processes import the script.
+    A script must call ``sweep`` below ``if __name__ == "__main__":``, since worker processes import it.
 
     Raises:
-        RequestError: as ``bench sweep`` prints it.
+        RequestError: ``bench sweep`` would print this error.
     """
     names = tuple(known(method) for method in methods)
     choice = Filters(tuple(datasets), tuple(scenarios), tuple(clients), names, tuple(seeds))
@@ -162,18 +162,18 @@ def compare(
     devices: str | None = None,
     db: str | None = None,
 ) -> pd.DataFrame:
-    """Run what is missing of a method and return where it stands among the others, as ``bench compare`` does.
+    """Run the missing runs of a method and compare it with the other methods, as ``bench compare`` does.
 
-    A row names a task and a method (dataset, scenario, clients, point, method, title), the best first, and
-    says what it reaches (rank; mean and std in percent; seeds) and what the method that is compared has over
-    it on the seeds of both: difference in points, its 95 % interval low to high, p_holm, corrected over the
-    method's own tests, and verdict.
+    The frame has a row for each task and method, the best method first: dataset, scenario, clients, point,
+    method, title, rank, mean and std in percent, and seeds. The other columns give the lead of the compared
+    method over the row's method on common seeds: difference in points, low and high of its 95 % interval,
+    p_holm (corrected over the compared method's own tests), and verdict.
 
-    The other methods' results come with the suite or from the database; of data that no study has, they are
-    made. Clients, scenario and seeds are those of the study unless told otherwise.
+    The other methods' results come with the suite or from the database. If no study has the data set, their
+    runs are made. Clients, scenario and seeds are the study's unless given.
 
     Raises:
-        RequestError: as ``bench compare`` prints it, or the method breaks a rule of the contract.
+        RequestError: ``bench compare`` would print this error, or the method breaks a rule of the contract.
     """
     name = known(method)
     choice = Filters(
@@ -191,10 +191,10 @@ def compare(
 
 
 def _fill(plan: Sequence[Step], database: str, jobs: int | None, devices: str | None) -> None:
-    """Make those runs of a plan that a database lacks.
+    """Make the runs of a plan that a database lacks.
 
-    The methods of a notebook's cell run in this process, which alone knows them, and always anew: nobody can
-    tell whether their code has changed.
+    A method from a notebook's cell runs in this process, because other processes do not know its class. Its
+    runs are always made again, because a change of its code cannot be detected.
     """
     in_cells = {name for name, kind in METHODS.all().items() if kind.__module__ == "__main__"}
     plan = [replace(step, to_run=step.to_run or step.spec.method in in_cells) for step in plan]
@@ -202,7 +202,7 @@ def _fill(plan: Sequence[Step], database: str, jobs: int | None, devices: str | 
     pool: Pool = choose(devices, 1 if is_own else jobs, None, len(to_run(plan)))
     if is_own:
         pool = OwnProcess(pool.devices, pool.threads)
-    # a cell of a notebook shows a terminal's progress bar, which no widget is needed for
+    # a notebook's cell can show a terminal's progress bar, and needs no widget for it
     is_terminal = "ipykernel" in sys.modules or None
     display = Display(Console(highlight=False, force_terminal=is_terminal, force_jupyter=False))
     home = None if is_own else paths.home()

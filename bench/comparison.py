@@ -1,4 +1,4 @@
-"""One's own method against a study's methods: what is to run, and where it then stands."""
+"""Compares a user's own method with a study's methods: which runs to make, and how the method ranks."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from bench.studies.study import STUDIES, Study, data_study
 from bench.studies.wording import number, ranges, signed, with_std
 
 RIVALS: dict[Family, str] = {"graph": "fedsheafhn", "hypergraph": "fedhgn", "images": "fedaghn"}
-"""The study that a method is compared in where it has the data; its methods run on data that no study has."""
+"""The study to search first for a data set. If no study has the data set, this study's methods run on it."""
 
 SEEDS = (0, 1, 2)
-"""Seeds on such data unless somebody says otherwise."""
+"""Default seeds on a data set that no study has."""
 
 AHEAD = ["difference", "low", "high", "p_holm", "verdict"]
-"""What the method that is compared has over another one, on the seeds of both."""
+"""Columns for the lead of the compared method over another method, on common seeds."""
 
 STANDINGS = [*TASK, "method", "title", "rank", "mean", "std", "seeds", *AHEAD]
 """Columns of ``bench.compare``."""
 
 
 def methods_in(file: Path) -> list[str]:
-    """Names of the methods that a Python file holds, at least one, which this process now knows."""
+    """Register the methods of a Python file in this process and return their names (at least one)."""
     module = registry.add_plugin(file)
     names = [name for name, kind in METHODS.all().items() if inspect.getmodule(kind) is module]
     if not names:
@@ -59,9 +59,9 @@ def methods_in(file: Path) -> list[str]:
 def asked(
     method: str, filters: Filters, overrides: Overrides, study: str | None = None
 ) -> tuple[Study, list[Planned]]:
-    """A study with a method among its lines, and the method's runs in it: the study of that name, or the
-    first that has the data set of ``filters``. Where none has it, a study is made of the data set, with the
-    runs of a paper's methods, too. A wrong name or override is a ``RequestError``.
+    """A study with the method added to its lines, and the method's runs in it. Without ``study`` the first
+    study with the data set of ``filters`` is used. If no study has the data set, a new study is made, and the
+    runs include the other methods. A wrong name or override is a ``RequestError``.
     """
     (dataset,) = filters.datasets
     rivals = RIVALS[DATASETS.named(dataset).family]
@@ -75,8 +75,8 @@ def asked(
 
 
 def _grid_on(study: Study, dataset: str, method: str) -> Grid | None:
-    """The first grid whose table compares methods on a data set, for the method alone: in the settings in
-    which it runs the study's baseline there.
+    """The study's first grid that compares methods on a data set, reduced to ``method``. Settings that do not
+    run the study's baseline on the data set are left out. None if there is no such grid.
     """
     for name in dict.fromkeys(table.grid for table in study.experiments if table.competes):
         grid = load_grid(name)
@@ -93,9 +93,9 @@ def _grid_on(study: Study, dataset: str, method: str) -> Grid | None:
 def _in_study(
     study: Study, method: str, grid: Grid, filters: Filters, overrides: Overrides
 ) -> tuple[Study, list[Planned]]:
-    """The method in all tables of a study that compare methods, under settings of its own.
+    """Add the method, with its settings, to all tables of a study that compare methods.
 
-    Overrides are for the method's own hyper-parameters: all else is as the other methods have it.
+    Overrides may only set the method's hyper-parameters. The other settings are the same for all methods.
     """
     for key in overrides:
         if not key.startswith("method."):
@@ -104,7 +104,7 @@ def _in_study(
     experiments = []
     for table in study.experiments:
         hosts = [line for line in table.lines if line.method == study.baseline and not line.settings]
-        if table.competes and hosts:  # a main table has no lines and shows whatever its columns hold
+        if table.competes and hosts:  # a main table needs no lines: it shows all methods of its columns
             own_line = Line(method, settings=overrides, only=hosts[0].only, points=hosts[0].points)
             table = replace(table, lines=(*table.lines, own_line))
         experiments.append(table)
@@ -115,7 +115,7 @@ def _in_study(
 def _without_study(
     rivals: Study, method: str, filters: Filters, overrides: Overrides
 ) -> tuple[Study, list[Planned]]:
-    """The method and the methods of a study on a data set that no study has."""
+    """A new study, for a data set that no study has, of the method and the methods of ``rivals``."""
     names = [line.method for line in rivals.lines if line.method == line.runs and line.method != method]
     filters = replace(filters, seeds=filters.seeds or SEEDS)
     shared = {key: value for key, value in overrides.items() if not key.startswith("method.")}
@@ -128,7 +128,7 @@ def _without_study(
 def plan(
     method: str, runs: Sequence[Planned], rows: Mapping[str, Stored], roots: tuple[Path, ...]
 ) -> list[Step]:
-    """What a database lacks of the runs; those of the method are made again where other sources made them."""
+    """The steps for runs that a database lacks. Runs of ``method`` from other source code are made again."""
     steps = []
     for step in make_plan(runs, rows, data_at_hand(roots)):
         is_changed = step.changed and step.planned.method == method
@@ -137,11 +137,11 @@ def plan(
 
 
 def usual_runs(study: Study, runs: Iterable[Planned]) -> UsualRuns:
-    """The usual settings: those of the study's grids, and those of the runs planned here."""
+    """The usual settings of the study's grids and of the planned runs; the grids have priority."""
     usual = usual_of(study.grids)
     drawn = {where[:3] for where, one in usual.items() if one.per_seed}
     own: UsualRuns = {}
-    for run in runs:  # of several points of a column the first is the usual one
+    for run in runs:  # if a column has several points, the first point is the usual one
         own.setdefault((*run.names[:3], run.method), usual_cell(run.spec, run.names[:3] in drawn))
     return {**usual, **own}
 
@@ -149,12 +149,12 @@ def usual_runs(study: Study, runs: Iterable[Planned]) -> UsualRuns:
 def compare(
     source: Tables, study: Study, method: str, runs: Sequence[Planned], metric: Metric = ACCURACY
 ) -> tuple[Ranking, pd.DataFrame]:
-    """The ranking of all methods over the tasks of the method's runs, and where it stands in each: a row a
-    task and method with numbers, the best first. Without any numbers to compare it is a ``RequestError``.
+    """The ranking of all methods over the tasks of ``runs``, and a frame with a row for each task and method
+    with numbers, the best first. If there are no numbers to compare, it raises ``RequestError``.
 
-    To the columns of ``Ranking.cells`` come title, label (the task in words), rank (equal means share it),
-    seeds, ``AHEAD``, corrected over the method's own tests in the task, and of the method itself below (mean
-    number of its clients below the baseline).
+    The frame adds columns to ``Ranking.cells``: title, label (the task in words), rank (equal means share a
+    rank), seeds, and ``AHEAD``, corrected over the method's own tests in the task. Rows of ``method`` also
+    have below: the mean number of its clients below the baseline.
     """
     results = collect(source, [study], metric, usual_runs=usual_runs(study, runs))
     names = {method, *(line.method for line in study.lines)}
@@ -185,7 +185,7 @@ def compare(
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """All methods of each task, the best first, in 80 columns; the report has those of many."""
+    """A table of all methods for each task, the best first, 80 characters wide; none for over 3 tasks."""
     found = []
     for label, task in rows.groupby("label", sort=False):
         texts = {
@@ -201,8 +201,8 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
 
 def sentences(method: str, ranking: Ranking, rows: pd.DataFrame) -> list[str]:
-    """The method's place, the number of its clients below the baseline, and what it has over the best other
-    one, by task; over several tasks its mean rank, and who it is significantly better and worse than.
+    """For each task: the method's place, the number of its clients below the baseline, and its lead over the
+    best other method. For several tasks also its mean rank and the significantly better and worse methods.
     """
     lines = []
     for place, task in rows.groupby("label", sort=False):
@@ -223,7 +223,7 @@ def sentences(method: str, ranking: Ranking, rows: pd.DataFrame) -> list[str]:
 
 
 def _against_best(best: pd.Series[Any]) -> str:
-    """What the method has in a task over the other method of highest mean."""
+    """The method's lead, in words, over the other method with the highest mean in a task."""
     rival = f"{best['title']}, the best other"
     if pd.isna(best["low"]):
         return f"too few seeds and partitions in common with {rival}: no test"

@@ -1,6 +1,6 @@
-"""What a data set is once it is read: plain arrays, the same whatever the source.
+"""The arrays of a data set after reading: the same form for every source.
 
-Data as people have them are made into that where their meaning is plain.
+Other forms of arrays are converted if their meaning is clear.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ PublishedKey = tuple[str, int, tuple[float, float, float]]
 class PublishedClients:
     """Clients of a graph that papers have published.
 
-    ``ids[c]`` ``[n_c]`` int64 are the nodes of client ``c``, ``roles`` ``[nodes]`` int8
-    (``bench.federation.types``) those of the graph's nodes. Without roles, the ``permutation``-th
-    permutation of the partition's seed deals them.
+    ``ids[c]`` ``[n_c]`` int64 are the nodes of client ``c``. ``roles`` ``[nodes]`` int8 are the roles of the
+    graph's nodes (``bench.federation.types``). If ``roles`` is None, the ``permutation``-th permutation
+    from the partition's seed assigns the roles.
     """
 
     ids: tuple[NDArray[np.int64], ...]
@@ -73,8 +73,8 @@ class Graph:
     ``features`` ``[nodes, width]`` float32 (CSR where mostly zero), ``labels`` ``[nodes]`` int64,
     ``edges`` ``[2, m]`` int64 holding both directions of every edge, without self-loops or
     repeats, sorted by (source, target). ``hyperedges`` are derived from the edges, for studies that
-    set hypergraph methods beside graph methods; clients of such a graph know them, and their edges
-    to nodes of other clients. ``published`` are clients that papers have published.
+    compare hypergraph methods with graph methods. If a graph has hyperedges, its clients know them, and
+    also the edges to nodes of other clients. ``published`` are clients that papers have published.
     """
 
     features: sparse.csr_matrix | NDArray[np.float32]
@@ -89,8 +89,8 @@ class Graph:
 class Hypergraph:
     """A hypergraph with one class per node; ``hyperedges`` are cleaned (at least two members, distinct).
 
-    With ``multisets`` a hyperedge may name a node more than once; the node then counts as often, in
-    degrees, sizes and sums.
+    With ``multisets`` a hyperedge may contain a node several times; degrees, sizes and sums count the node
+    as many times.
     """
 
     features: sparse.csr_matrix | NDArray[np.float32]
@@ -104,10 +104,10 @@ class Hypergraph:
 class Images:
     """Images ``[items, channels, height, width]`` uint8 with one class each.
 
-    A sample of a larger set knows all of that set's classes: ``population`` ``[all]`` int64, and
-    ``positions`` ``[items]`` int64, ascending, says which of them each image is. Clients are drawn on the
-    population and keep what the sample holds of it, so that they have the mix of classes that the
-    clients of the complete set have. Both are None where all images are here.
+    If the images are a sample of a larger set, ``population`` ``[all]`` int64 holds the classes of all images
+    of the larger set, and ``positions`` ``[items]`` int64, ascending, the positions of the sample in it.
+    Clients are drawn on the population and keep only images of the sample. Their mix of classes is thus the
+    same as with the complete set. Both are None if no image is missing.
     """
 
     pixels: NDArray[np.uint8]
@@ -123,21 +123,21 @@ Data = Graph | Hypergraph | Images
 # One's own data ------------------------------------------------------------------------------------
 
 CHANNELS = (1, 3)
-"""Channels that pictures have."""
+"""Numbers of channels that images may have."""
 
 SORTS: dict[Family, type[Data]] = {"graph": Graph, "hypergraph": Hypergraph, "images": Images}
-"""What the data sets of a family are read as."""
+"""The class of the data of each family."""
 
 
 def made_right(data: Data, family: Family) -> tuple[Data, list[str]]:
-    """Data whose arrays are as the classes above promise, and what was done to them in sentences.
+    """Convert the arrays of a data set to the form that its class documents; also list the changes in words.
 
     Arrays may be NumPy's, SciPy's or torch's. Features may be of any number type, dense or sparse. Labels may
     be any whole numbers or words. Edges may be ``[2, m]``, ``[m, 2]`` or a sparse matrix, in one direction or
     both, in any order, repeated and with loops. Pixels may have their channels first or last.
 
     Raises:
-        RequestError: what the arrays mean is not plain, with the first item that says so.
+        RequestError: the meaning of the arrays is not clear. The message names the first such item.
     """
     if not isinstance(data, SORTS[family]):
         raise RequestError(f"expected {SORTS[family].__name__}, got {type(data).__name__}")
@@ -158,10 +158,10 @@ def made_right(data: Data, family: Family) -> tuple[Data, list[str]]:
 def of_torch_geometric(data: Any, is_whole: bool = False) -> tuple[Graph, list[str]]:
     """The graph of a ``torch_geometric.data.Data`` with ``x``, ``y`` and ``edge_index``, without its masks.
 
-    It is the largest component unless ``is_whole``.
+    Only the largest component is kept, unless ``is_whole``. The list gives the changes in words.
 
     Raises:
-        RequestError: it is no graph with one kind of nodes and one label a node, or as ``made_right``.
+        RequestError: nodes are of several kinds or have several labels, or ``made_right`` raises it.
     """
     if hasattr(data, "node_types"):
         raise RequestError("it has several kinds of nodes or edges: expected one of each")
@@ -174,16 +174,16 @@ def of_torch_geometric(data: Any, is_whole: bool = False) -> tuple[Graph, list[s
 
 
 def say(name: str, done: Sequence[str]) -> None:
-    """Say on standard error what was done to a data set."""
+    """Print the changes to a data set on standard error."""
     if done:
         print(f"bench: {name}: {'; '.join(done)}", file=sys.stderr)
 
 
 def _array(values: Any) -> Any:
-    """A NumPy array, or a SciPy CSR matrix of what is sparse."""
+    """Convert to a NumPy array, or to a SciPy CSR matrix if the values are sparse."""
     if sparse.issparse(values):
         return sparse.csr_matrix(values)
-    if hasattr(values, "detach"):  # torch is not imported for this
+    if hasattr(values, "detach"):  # a tensor; a test of its type would import torch
         values = values.detach().cpu()
         if values.layout.__repr__() != "torch.strided":
             entries = values.to_sparse_coo().coalesce()
@@ -229,7 +229,7 @@ def _check_members(hyperedges: Ragged, nodes: int) -> None:
 
 
 def _labels(values: Any, classes: int, count: int, done: list[str]) -> tuple[NDArray[np.int64], int]:
-    """Labels 0 to ``classes`` - 1. Labels that are so already stay, also where a class has no item."""
+    """Convert labels to 0 to ``classes`` - 1. Such labels stay as they are, also if a class has no item."""
     labels = _array(values)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
@@ -285,8 +285,8 @@ def undirected(pairs: NDArray[Any], nodes: int) -> NDArray[np.int64]:
 def largest_component(graph: Graph) -> Graph:
     """The subgraph of the connected component with most nodes; the order of nodes is kept.
 
-    The first such component, by its lowest node, where several are equally large. ``classes``
-    stays that of the whole graph.
+    If several are equally large, the component with the lowest node is chosen. ``classes`` stays the number
+    of classes of the whole graph.
     """
     nodes = len(graph.labels)
     links = sparse.coo_matrix((np.ones(graph.edges.shape[1], np.int8), graph.edges), shape=(nodes, nodes))

@@ -1,4 +1,4 @@
-"""The seam for data sets: one class per data set, one file per family, under ``datasets/``."""
+"""The base class of data sets. Each data set is a class, each family a file under ``datasets/``."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bench.spec import ClientSettings, Protocol
 
 
 class Dataset(ABC):
-    """A data set: what it is, where its raw files come from, and how they become arrays.
+    """A data set: its description, the source of its raw files, and the code that reads them into arrays.
 
-    ``protocol`` and ``client`` are the settings a run on this data set has unless a grid or the
-    command line says otherwise; ``hyper`` maps methods to hyper-parameters that have another default here
-    than the method's own, as the data set's study states them. ``scenarios`` lists the scenarios that make
-    sense for it. ``licence`` names the terms that its source states, or says that it states none; empty
-    where nobody has looked.
+    ``protocol`` and ``client`` are the default settings of a run on this data set; a grid or the command
+    line can replace them. ``hyper`` maps a method to default hyper-parameters on this data set, which
+    replace the method's own defaults; their source is the data set's study. ``scenarios`` lists the
+    scenarios that make sense for the data set. ``licence`` names the terms that the source states, or says
+    that it states none; empty if nobody has looked.
     """
 
     name: ClassVar[str]
@@ -38,7 +38,7 @@ class Dataset(ABC):
 
     @classmethod
     def whereabouts(cls, sources: Sources) -> str:
-        """Where its raw files are at hand, in words; ``embedded`` where it comes with the package."""
+        """Say in words where the raw files are found; ``embedded`` if they come with the package."""
         if cls.embedded:
             return "embedded"
         return "at hand" if all(map(sources.at_hand, cls.files)) else "not at hand"
@@ -48,26 +48,26 @@ class Dataset(ABC):
         """Read the raw files and prepare them as the paper does, before any partition.
 
         Raises:
-            NoDataError: a raw file is neither in a data root nor to be downloaded.
+            NoDataError: a raw file is in no data root and cannot be downloaded.
             RequestError: a raw file's checksum is not the published one.
         """
 
     @staticmethod
     def from_pyg(data: Any, name: str, title: str = "", whole: bool = False) -> type[Dataset]:
-        """A data set of your own graph, a ``torch_geometric.data.Data`` with ``x``, ``y`` and ``edge_index``.
+        """Make a data set of a ``torch_geometric.data.Data`` with ``x``, ``y`` and ``edge_index``.
 
-        Its largest component counts, or all of it if it is ``whole``. Edges may be directed, repeated and
-        with loops, features of any number type, labels any whole numbers. Put the result into a file that
-        ``BENCH_PLUGINS`` names: ``Mine = bench.Dataset.from_pyg(data, name="mine")``.
+        Only the largest component is used, or the ``whole`` graph. Edges may be directed, repeated and with
+        loops. Features may have any number type, labels may be any whole numbers. Put the result into a file
+        that ``BENCH_PLUGINS`` names: ``Mine = bench.Dataset.from_pyg(data, name="mine")``.
 
         Raises:
-            RequestError: it is no graph with one kind of nodes and one label a node, or its numbers are not
-                plain (``bench.data``).
+            RequestError: nodes are of several kinds or have several labels, or the meaning of the numbers
+                is not clear (``bench.data``).
         """
         graph, done = of_torch_geometric(data, whole)
 
         def load(self: Dataset, sources: Sources) -> Data:
-            """The graph that was given."""
+            """Return the given graph."""
             say(name, done)
             return graph
 
@@ -86,14 +86,14 @@ class Dataset(ABC):
 
 
 PYG = "pyg:"
-"""What names of torch-geometric's data sets begin with."""
+"""Prefix of the names of torch-geometric's data sets."""
 
 
 class Datasets(Kind[Dataset]):
-    """The data sets by name; those of torch-geometric have a name that begins with ``pyg:``."""
+    """The data sets by name; names of torch-geometric's data sets begin with ``pyg:``."""
 
     def named(self, name: str) -> type[Dataset]:
-        """The class of that name; raises ``RequestError`` with the nearest name."""
+        """The class of this name. If there is none, raise ``RequestError`` with the most similar name."""
         if name.startswith(PYG):
             found: type[Dataset] = pkgutil.resolve_name("bench.datasets._torch_geometric:named")(name)
             return found

@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 class RequestError(Exception):
     """The request was wrong. The command line prints the message as one line and exits with 2.
 
-    The message says what was expected, what came and what to do.
+    The message says what was expected, what was given and what to do.
     """
 
 
 class BusyError(RequestError):
-    """The database is locked or its server is away; the same may succeed a little later."""
+    """The database is locked or its server does not answer. A retry a little later may succeed."""
 
 
 class NoDataError(RequestError):
-    """A data set's raw files are neither at hand nor to be had; a sweep records ``no_data``."""
+    """Raw files of a data set are missing and cannot be downloaded; a sweep records ``no_data``."""
 
 
 class NotApplicableError(Exception):
-    """The method cannot do what the spec asks of it; a run ends as ``not_applicable``."""
+    """The method cannot do what the spec requires; the run ends as ``not_applicable``."""
 
 
 class DivergedError(Exception):
@@ -34,18 +34,18 @@ class DivergedError(Exception):
 
 
 def first_problem(error: ValidationError, section: str = "", with_input: bool = False) -> str:
-    """The first thing that pydantic refused: where, below a ``section``, and why; what came, if asked for."""
+    """Describe the first error of pydantic: key below ``section``, reason, and input if ``with_input``."""
     detail = error.errors()[0]
     place = ".".join(str(part) for part in (*filter(None, [section]), *detail["loc"]))
     return f"{place}: {detail['msg']}" + (f", got {detail['input']!r}" if with_input else "")
 
 
 FEW = 12
-"""An error lists up to so many names."""
+"""Largest number of names that an error lists."""
 
 
 def unknown(kind: str, name: str, names: Iterable[str]) -> RequestError:
-    """The error for a name that does not exist, with the one that may be meant, or with those there are."""
+    """Return the error for an unknown name, with the most similar name, or else with the existing names."""
     options = sorted(names)
     matches = difflib.get_close_matches(name, options, n=1)
     if matches:

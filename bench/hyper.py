@@ -24,27 +24,27 @@ class HyperParameters(BaseModel):
 
     @classmethod
     def meaning(cls, name: str) -> str:
-        """What a hyper-parameter does, as its method or the one that has it first describes it."""
+        """The meaning of a hyper-parameter, from its method or from the method that declares it first."""
         fields = (base.model_fields.get(name) for base in cls.__mro__ if issubclass(base, HyperParameters))
         return next((field.description for field in fields if field and field.description), "")
 
 
 def added(default: Any, **limits: Any) -> Any:
-    """A setting that is absent from a spec at its default.
+    """Declare a setting that a spec leaves out at its default.
 
-    For one that earlier versions did not have, so that the hashes of stored runs stay, and for a
-    hyper-parameter whose default is None, since a spec holds no null.
+    Use it for a setting that earlier versions did not have, so that the hashes of stored runs stay the same,
+    and for a hyper-parameter with the default None, since a spec holds no null.
     """
     return Field(default, exclude_if=lambda value: value == default, **limits)
 
 
 def tunable(default: Any, search: list[Any], **limits: Any) -> Any:
-    """A hyper-parameter with the values a tuning study tries, for example the paper's range."""
+    """Declare a hyper-parameter with the values that a tuning study tries, for example the paper's range."""
     return Field(default, json_schema_extra={"search": search}, **limits)
 
 
 def hyper_parameters(settings_type: type[HyperParameters]) -> list[dict[str, str]]:
-    """A method's hyper-parameters in words: name, default, what it may be, what tuning tries, its meaning."""
+    """Hyper-parameters of a method in words: name, default, allowed values, values for tuning, meaning."""
     space = settings_type.search_space()
     schema = settings_type.model_json_schema()
     return [
@@ -63,7 +63,7 @@ SIGNS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusive
 
 
 def _limits(schema: Mapping[str, Any]) -> str:
-    """The values that a field takes: ``≥ 0, < 1``, or ``a, b, c``."""
+    """The allowed values of a field: ``≥ 0, < 1``, or ``a, b, c``."""
     part = schema.get("anyOf", [schema])[0]
     bounds = [f"{sign} {part[key]:g}" for key, sign in SIGNS.items() if key in part]
     return ", ".join(map(str, part.get("enum", bounds))) or str(part["type"])

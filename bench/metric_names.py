@@ -1,4 +1,4 @@
-"""Names of what results can be read by; ``bench.metrics`` computes them."""
+"""Names of the metrics of results; ``bench.metrics`` computes the metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 Metric = Literal["accuracy", "macro_f1", "balanced_accuracy", "roc_auc"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
-"""The area under the ROC curve is of data sets with two classes."""
+"""All metrics. The area under the ROC curve exists only for data sets with two classes."""
 
 ACCURACY: Metric = "accuracy"
 ROC_AUC: Metric = "roc_auc"

@@ -1,8 +1,8 @@
-"""What is computed from a client's test items by true and predicted class, beside plain accuracy.
+"""Metrics other than accuracy, computed from the true and predicted classes of a client's test items.
 
-Every function takes counts ``[clients, classes, classes]``, true classes before predicted ones, and gives
-a value of 0 to 1 for each client, NaN for one without test items. They agree with scikit-learn's functions
-of the same names on one client's items; what that leaves open is said with each.
+Functions take counts ``[clients, true classes, predicted classes]`` and return a value of 0 to 1 for each
+client; NaN for a client without test items. On one client's items they agree with the scikit-learn functions
+of the same names. Each docstring says how cases are decided that this leaves open.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Values = NDArray[np.float64]
 
 
 def balanced_accuracy(counts: Counts) -> Values:
-    """Mean share of right items over the classes that the client has test items of, ``[clients]``.
+    """Mean share of correct items over the classes of the client's test items, ``[clients]``.
 
-    Guessing one class all the time scores one over the number of those classes.
+    A prediction of always the same class scores 1 / (number of classes of the test items).
     """
     return _mean(_shares(_correct_counts(counts), counts.sum(axis=2)))
 
@@ -29,8 +29,8 @@ def balanced_accuracy(counts: Counts) -> Values:
 def macro_f1(counts: Counts) -> Values:
     """Mean over classes of the harmonic mean of precision and recall, ``[clients]``.
 
-    Classes count that the client has test items of, or that are predicted for one of its items: a class of
-    which nothing is right scores 0, one that occurs on neither side is left out (scikit-learn's default).
+    The mean includes the classes that occur among the client's true or predicted classes. A class without
+    correct items scores 0. A class that does not occur is left out (scikit-learn's default).
     """
     return _mean(_shares(2 * _correct_counts(counts), counts.sum(axis=1) + counts.sum(axis=2)))
 
@@ -44,9 +44,9 @@ OF_COUNTS: dict[Metric, Callable[[Counts], Values]] = {
 
 def roc_auc(scores: Values, positive: NDArray[np.bool_], clients: NDArray[np.int64], count: int) -> Values:
     """Area under the ROC curve of each of ``count`` clients: how often an item of class 1 scores higher than
-    one of class 0, ties half (Mann and Whitney 1947). NaN for a client with items of one class alone.
+    one of class 0; ties count half (Mann and Whitney 1947). NaN for a client with items of only one class.
 
-    ``scores`` of class 1, whether it is the true one, and the number of the client are ``[items]``.
+    All arrays are ``[items]``: the score of class 1, whether class 1 is true, and the client's number.
     """
     order = np.lexsort((scores, clients))
     scores, positive, clients = scores[order], positive[order], clients[order]
@@ -66,13 +66,13 @@ def _correct_counts(counts: Counts) -> NDArray[np.int64]:
 
 
 def _shares(parts: NDArray[np.number], totals: NDArray[np.number]) -> Values:
-    """Parts of wholes, NaN of nothing."""
+    """Divide parts by totals; NaN where the total is 0."""
     shares: Values = np.full(np.shape(parts), np.nan)
     np.divide(parts, totals, out=shares, where=np.asarray(totals) > 0)
     return shares
 
 
 def _mean(values: Values) -> Values:
-    """Mean over the last axis of the values that there are; NaN of none."""
+    """Mean over the last axis without NaN; NaN if all values are NaN."""
     is_number = ~np.isnan(values)
     return _shares(np.where(is_number, values, 0.0).sum(axis=-1), is_number.sum(axis=-1))

@@ -1,4 +1,4 @@
-"""Trained models as files: those of a run's clients as safetensors, with a manifest."""
+"""Writes and reads the trained models of a run's clients: safetensors files and a manifest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MANIFEST = "manifest.json"
 
 
 def read_models(folder: Path) -> tuple[Stack, dict[int, dict[str, Any]]]:
-    """The models of a run's folder, a row for each client; and, by round, what its method predicts with."""
+    """Read a run's folder: the models, a row a client, and by round the method's state for predictions."""
     from safetensors.torch import load_file
 
     manifest = json.loads((folder / MANIFEST).read_text())
@@ -40,9 +40,9 @@ def read_models(folder: Path) -> tuple[Stack, dict[int, dict[str, Any]]]:
 
 
 def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptModels) -> None:
-    """Write the kept models of a finished run; an earlier folder is replaced once the new one is whole.
+    """Write the kept models of a finished run. The new folder replaces an earlier one when it is complete.
 
-    Every client's correct test items are counted with the model that was read back, and set beside the run's.
+    The written models are read back. The manifest gives their correct test items and the run's, by client.
     """
     digits = len(str(len(models.rounds) - 1))
     clients: list[dict[str, Any]] = []
@@ -86,19 +86,19 @@ def _save(file: Path, model: Stack) -> None:
 
 @dataclass(frozen=True)
 class Saving:
-    """Makes runs as a sweep's worker does, and writes the models of those that finish below ``folder``, each
-    run's in a folder called by its spec's hash.
+    """Makes runs as a sweep's worker does, and writes the models of every run that ends as ``done`` into
+    ``folder``/HASH, where HASH is the hash of the run's spec.
     """
 
     folder: Path
 
     def __post_init__(self) -> None:
-        """Raises ``RequestError`` where models cannot be written."""
+        """Raise ``RequestError`` if models cannot be written."""
         if find_spec("safetensors") is None:
             raise RequestError("models are written with the extra 'models': pip install 'pfl-bench[models]'")
 
     def __call__(self, order: Order) -> RunResult:
-        """The outcome of an order. Models that cannot be written are said so and left out: the run stays."""
+        """Make the run of an order. If its models cannot be written, say so; the result is still returned."""
         models = KeptModels("best_val")
         result = execute(order, kept=models)
         if result.state == "done":
@@ -109,7 +109,7 @@ class Saving:
         return result
 
     def lacks(self, spec: RunSpec) -> bool:
-        """Whether the models of a run can be kept, and are not here."""
+        """Whether the models of a run can be kept but are not in ``folder``."""
         with suppress(NotApplicableError):
             refuse(spec)
             return not (self.folder / spec.hash / MANIFEST).exists()

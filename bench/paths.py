@@ -1,4 +1,4 @@
-"""Where the suite keeps things, and how files are written so that what fails on the way changes nothing."""
+"""The suite's folders, and writers that replace a file or folder completely or leave it unchanged."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def home() -> Path:
-    """The suite's own folder: ``$BENCH_HOME``, else ``~/.bench``. Not created here."""
+    """The suite's own folder: ``$BENCH_HOME``, else ``~/.bench``. It may not exist yet."""
     return Path(os.path.expanduser(os.environ.get("BENCH_HOME") or "~/.bench"))
 
 
 def data_roots(data_root: Path | None = None) -> tuple[Path, ...]:
-    """Folders searched for raw files, in order: the option, ``$BENCH_DATA``, ``BENCH_HOME/data``."""
+    """Folders to search for raw files, in order: the option, ``$BENCH_DATA``, ``BENCH_HOME/data``."""
     if data_root is not None and not data_root.is_dir():
         raise RequestError(f"--data-root expects a folder, got {data_root}")
     roots = [data_root] if data_root else []
@@ -31,7 +31,7 @@ def data_roots(data_root: Path | None = None) -> tuple[Path, ...]:
 
 
 def default_database() -> str:
-    """URL of the database used when none is named."""
+    """URL of the default database."""
     return f"sqlite:///{home() / 'bench.db'}"
 
 
@@ -44,7 +44,7 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
 
 
 def check_replaceable(out: Path) -> None:
-    """Refuse what cannot be replaced, or holds the working directory, before anybody works for it."""
+    """Refuse a folder that cannot be written or contains the working directory, before the work starts."""
     if Path.cwd().is_relative_to(out.resolve()):
         raise RequestError(f"--out {out}: would replace the folder that you are in: name another one")
     place = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
@@ -53,13 +53,13 @@ def check_replaceable(out: Path) -> None:
 
 
 def unfinished_files(path: Path) -> Iterable[Path]:
-    """What processes that were killed while they wrote a file have left beside it."""
+    """Temporary files beside ``path`` that ``replacing_file`` leaves if its process is killed."""
     return path.parent.glob(f"{path.stem}.*.tmp")
 
 
 @contextmanager
 def replacing_file(path: Path) -> Iterator[Path]:
-    """The path of a file beside ``path`` that takes its place in the end; it goes if anything fails."""
+    """Yield a temporary path. Its file replaces ``path`` at the end; if anything fails, it is deleted."""
     temporary = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
     try:
         yield temporary
@@ -70,7 +70,7 @@ def replacing_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(out: Path) -> Iterator[Path]:
-    """A new folder that takes the place of ``out`` in the end; nothing changes if anything fails."""
+    """Yield a new folder, which replaces ``out`` at the end. On an error ``out`` stays unchanged."""
     check_replaceable(out)
     place = out.resolve()
     place.parent.mkdir(parents=True, exist_ok=True)

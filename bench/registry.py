@@ -1,8 +1,8 @@
-"""Finds what a suite consists of, and what plug-ins add to it.
+"""Finds the classes that the suite and its plug-ins consist of.
 
 A *kind* (methods, data sets, scenarios, studies, client models) is declared beside its base class. A public
-module of the kind's own package, or a file that the environment variable ``BENCH_PLUGINS`` names, adds to it
-by a class that extends the base and has a ``name`` of its own.
+module of the kind's own package, or a file that the environment variable ``BENCH_PLUGINS`` names, adds a
+member to the kind by a class that extends the base and declares its own ``name``.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from bench.spec import sha256
 T = TypeVar("T")
 
 PLUGINS = "BENCH_PLUGINS"
-"""Environment variable: Python files with such classes, separated as in ``PATH``."""
+"""Environment variable with the plug-ins: paths of Python files, separated as in ``PATH``."""
 
 INSTALLED = ("site-packages", "dist-packages")
-"""Folders of installed packages, whose files are no part of a plug-in."""
+"""Names of folders with installed packages. Their files are not part of a plug-in."""
 
 _KINDS: list[Kind[Any]] = []
-"""Those that have been declared so far."""
+"""All kinds declared so far."""
 
 
 def plugin(path: Path) -> ModuleType:
-    """A Python file as a module, run once; one that cannot be run is a ``RequestError``.
+    """Import a Python file as a module, once. If it cannot be run, raise ``RequestError``.
 
-    The file can import what lies in its folder, where no other module has the name.
+    The file can import modules of its folder, except names that another module already has.
     """
     path = path.resolve()
     name = f"bench_plugin_{path.stem}"
     while name in sys.modules and sys.modules[name].__file__ != str(path):
-        name += "_"  # a file of this name in another folder
+        name += "_"  # another folder has a file of this name
     if name in sys.modules:
         return sys.modules[name]
     sys.modules[name] = module = ModuleType(name)
@@ -53,7 +53,7 @@ def plugin(path: Path) -> ModuleType:
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     try:
-        with redirect_stdout(sys.stderr):  # what it prints is no part of what a command prints
+        with redirect_stdout(sys.stderr):  # its output must not mix with a command's
             exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:
         del sys.modules[name]
@@ -65,7 +65,7 @@ def plugin(path: Path) -> ModuleType:
 
 
 def add_plugin(path: Path) -> ModuleType:
-    """Let this process, and those that it starts, find what a Python file holds, unless it is the suite's."""
+    """Add a Python file to the plug-ins of this process and its children, unless it is a known module."""
     path = path.resolve()
     for kind in _KINDS:
         for member in kind.all().values():
@@ -84,7 +84,7 @@ def plugin_files() -> list[str]:
 
 
 def _sources(kind: Kind[Any]) -> Iterator[ModuleType | type]:
-    """The public modules of the kind's own package, plug-in files, and classes that no file holds."""
+    """The public modules of the kind's package, the plug-ins, and the classes of ``Kind.add``."""
     package = importlib.import_module(kind.package)
     for module in pkgutil.iter_modules(package.__path__):
         if not module.name.startswith("_"):
@@ -95,7 +95,7 @@ def _sources(kind: Kind[Any]) -> Iterator[ModuleType | type]:
 
 @cache
 def _find(kind: Kind[Any]) -> dict[str, type[Any]]:
-    """Every concrete subclass of a kind's base that declares its own ``name``."""
+    """Every concrete subclass of a kind's base that declares its own ``name``, by name."""
     base = pkgutil.resolve_name(kind.base)
     declared = [name for name, text in base.__annotations__.items() if text.startswith("ClassVar")]
     found: dict[str, type[Any]] = {}
@@ -118,16 +118,16 @@ def _find(kind: Kind[Any]) -> dict[str, type[Any]]:
 
 
 def forget() -> None:
-    """Let every kind be searched for anew: plug-ins have come or gone."""
+    """Clear the cache of all kinds, because plug-ins have changed."""
     _find.cache_clear()
 
 
 @dataclass(eq=False)
 class Kind(Generic[T]):
-    """What can be added to the suite by a class: the concrete subclasses of ``base`` by name.
+    """A kind of class that users can add to the suite: the concrete subclasses of ``base`` by name.
 
-    ``word`` is what messages call one of them, ``package`` the suite's own package of them, ``base`` the
-    class that they extend as ``module:Class``. Nothing is imported before the first is asked for.
+    ``word`` is the name of the kind in messages, ``package`` the suite's package with its members, ``base``
+    their base class as ``module:Class``. Members are imported when the first one is requested.
     """
 
     word: str
@@ -139,16 +139,16 @@ class Kind(Generic[T]):
         _KINDS.append(self)
 
     def add(self, member: type[T]) -> None:
-        """Let this process find a class that no file holds, such as one of a notebook's cell."""
+        """Add a class that is defined in no file, such as in a notebook's cell, for this process only."""
         self.added[vars(member).get("name", "")] = member
         forget()
 
     def all(self) -> dict[str, type[T]]:
-        """Every class of this kind by name; a plug-in that cannot be imported is a ``RequestError``."""
+        """Every class of this kind by name. If a plug-in cannot be imported, raise ``RequestError``."""
         return _find(self)
 
     def named(self, name: str) -> type[T]:
-        """The class of that name; raises ``RequestError`` with the nearest name."""
+        """The class of this name. If there is none, raise ``RequestError`` with the most similar name."""
         classes = self.all()
         if name not in classes:
             raise unknown(self.word, name, classes)
@@ -160,15 +160,15 @@ class Kind(Generic[T]):
 
 @cache
 def own_sources(kind: type) -> frozenset[str]:
-    """A hash over name and content of every file that a plug-in's class is made of; none for the suite's own.
+    """A hash over name and content of each source file of a plug-in's class; empty for a class of the suite.
 
-    These are the file of the class and the files that it imports, directly or through others, at its top or
-    inside a function. Modules of Python, of ``bench`` and of installed packages do not count.
+    Source files are the file of the class and every file that it imports, also indirectly or inside a
+    function. Modules of Python, of ``bench`` and of installed packages are left out.
     """
     package = kind.__module__.partition(".")[0]
     if package == "bench":
         return frozenset()
-    if package == "__main__":  # of a notebook's cell, whose code no file holds
+    if package == "__main__":  # a class of a notebook's cell has no source file
         return frozenset({package})
     python = Path(os.__file__).parent
     folders = [folder for folder in map(Path, sys.path) if not folder.is_relative_to(python)]
@@ -193,7 +193,7 @@ def own_sources(kind: type) -> frozenset[str]:
 
 
 def _files(name: str, folders: list[Path]) -> Iterator[Path]:
-    """Files of a module, and of the packages that it is in, below some folders."""
+    """Existing files of a module and of its parent packages, below ``folders``."""
     parts = name.split(".")
     if parts[0] == "bench":
         return

@@ -1,7 +1,7 @@
-"""From a request (names and overrides) to a complete, valid ``RunSpec``, and back to a command line.
+"""Turns a request (names and overrides) into a complete, valid ``RunSpec``, and a spec into a command line.
 
-Defaults come from the data set, then from the method, whose hyper-parameters have their own where the
-data set has none for them; the grid's settings and ``--set`` replace them.
+Defaults come from the data set. If the data set has none for a hyper-parameter, the method's default is
+used. The grid's settings and ``--set`` replace defaults.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bench.federation.splits import check_split
 from bench.spec import SECTIONS, Attack, ClientSettings, Newcomers, Protocol, RunSpec
 
 if TYPE_CHECKING:
-    from bench.engine.method import Method  # with torch, which names do without
+    from bench.engine.method import Method  # imports torch, which is slow and not needed for names
 
 Overrides = Mapping[str, Any]
 """Dotted keys (``protocol.rounds``, ``client.dropout``, ``method.mu``) and their values."""
@@ -47,7 +47,7 @@ def parse_overrides(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def _section(model: type[BaseModel], defaults: Mapping[str, Any], section: str, overrides: Overrides) -> Any:
-    """``model`` from its defaults and the overrides of one section."""
+    """Make ``model`` from ``defaults`` and the overrides of its section."""
     values = dict(defaults)
     for key, value in overrides.items():
         head, _, name = key.partition(".")
@@ -63,7 +63,7 @@ def _section(model: type[BaseModel], defaults: Mapping[str, Any], section: str, 
 
 
 def _client_part(model: type[Part], section: str, clients: int, overrides: Overrides) -> Part | None:
-    """An attack or newcomers; None where they are no clients."""
+    """The attack or the newcomers of a run; None if their ratio is 0."""
     part: Part = _section(model, {}, section, overrides)
     given_keys = [key for key in overrides if key.startswith(f"{section}.")]
     if given_keys and f"{section}.ratio" not in given_keys:
@@ -77,12 +77,12 @@ def _client_part(model: type[Part], section: str, clients: int, overrides: Overr
 
 
 def default_hyper(data: type[Dataset], kind: type[Method]) -> dict[str, Any]:
-    """The hyper-parameters of a method on a data set of which nothing else is said."""
+    """The default hyper-parameters of a method on a data set."""
     return {**kind.Hyper().model_dump(), **data.hyper.get(run_of(kind), {})}
 
 
 def run_of(kind: type[Method]) -> str:
-    """The method whose runs hold a method's models: itself, or the base of which it shows another stage."""
+    """Name of the method whose runs hold the models: the base if ``kind`` only shows its other stage."""
     own_names = {name for name in vars(kind) if not name.startswith("__")}
     base_name = getattr(kind.__base__, "name", "")
     return base_name if base_name and own_names == {"name", "title", "stage"} else kind.name
@@ -91,11 +91,11 @@ def run_of(kind: type[Method]) -> str:
 def resolve(
     dataset: str, scenario: str, clients: int, method: str, seed: int, overrides: Overrides | None = None
 ) -> RunSpec:
-    """The complete spec of one run. An unknown name or key, or a wrong value, is a ``RequestError``.
+    """The complete spec of one run. An unknown name or key, or a wrong value, raises ``RequestError``.
 
-    A method that only reads another one's run (``fedavg_ft``) resolves to that run.
+    If a method only reads another method's runs (``fedavg_ft``), the spec is the other method's run.
     """
-    from bench.nn.models import check_model  # torch: what only reads names does without
+    from bench.nn.models import check_model  # imports torch, which names do not need
 
     overrides = overrides or {}
     for key in overrides:
@@ -105,7 +105,7 @@ def resolve(
     data = DATASETS.named(dataset)
     kind = METHODS.named(method)
     hyper = _section(kind.Hyper, default_hyper(data, kind), "method", overrides)
-    if data.family in kind.families:  # elsewhere the run is not applicable
+    if data.family in kind.families:  # else the run ends as not applicable
         overrides = {**kind.settings, **overrides}
     protocol = _section(Protocol, data.protocol.model_dump(), "protocol", overrides)
     if not kind.trains:
@@ -139,10 +139,10 @@ def resolve(
 
 
 def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
-    """A ``bench sweep`` line with whatever differs from the defaults written out; with every setting where
-    the method or the data set is not loaded here.
+    """The ``bench sweep`` line that makes a run, with the settings that differ from the defaults. If the
+    method or the data set is unknown here, the line has all settings.
 
-    ``seeds`` makes the same runs with these seeds, in place of the spec's own.
+    ``seeds`` replace the spec's seed.
     """
     words = ["bench", "sweep", "-d", spec.dataset, "-s", spec.scenario, "-k", str(spec.clients)]
     words += ["-m", spec.method, "--seed", ",".join(map(str, seeds or (spec.seed,)))]

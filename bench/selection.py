@@ -1,8 +1,8 @@
 """Rules that choose a round after the run, from the stored counts of correct predictions.
 
-A rule sees ``[rounds, clients]`` arrays of correct counts and says which row is read for each
-client. Only ``best_val`` and ``client_best_val`` are honest; ``best_test`` reproduces what some
-released code reports and is labelled so wherever it is shown.
+A rule takes ``[rounds, clients]`` arrays of correct counts and returns the row to read for each client. Only
+``best_val`` and ``client_best_val`` are honest. ``best_test`` reproduces the numbers of some released code,
+and tables always label it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Rule = Callable[[Counts, NDArray[np.int32], Counts, NDArray[np.int32]], NDArray[
 
 
 def client_mean(correct: Counts, samples: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Mean accuracy over the clients that have samples, one value a round."""
+    """Mean accuracy of each round over the clients that have samples, ``[rounds]``; 0 if none has."""
     has_samples = samples > 0
     if not has_samples.any():
         return np.zeros(len(correct))
@@ -31,7 +31,7 @@ RULES: dict[str, Rule] = {
     "best_test": lambda val, n_val, test, n_test: _all(client_mean(test, n_test).argmax(), val),
     "client_best_val": lambda val, n_val, test, n_test: val.argmax(axis=0).astype(np.int64),
 }
-"""Name of a rule -> function(val, val samples, test, test samples) -> row read for each client.
+"""Name of a rule -> function(val, val samples, test, test samples) -> row to read for each client.
 
 ``best_val``: first row of the best mean validation accuracy over clients. ``last``: the last row.
 ``best_test``: first row of the best mean test accuracy (released FedSheafHN code). ``client_best_val``:

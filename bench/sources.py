@@ -1,4 +1,4 @@
-"""Raw files: found in a data root or downloaded, and checked before anybody opens them."""
+"""Finds raw files in data roots or downloads them, and checks them before they are opened."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from bench.errors import NoDataError, RequestError
 from bench.paths import replacing_file
 
 WAIT = 8.0
-"""Seconds for which a host may send nothing."""
+"""Longest time without data from a host, in seconds."""
 
 
 @dataclass(frozen=True)
 class RawFile:
     """A raw file: its path below a data root, its checksum, and where it can be downloaded.
 
-    ``also`` lists other paths that users have it at, which other data sets may share. It comes either from
-    ``url`` or as the ``member`` of an ``archive``, itself a raw file. Without ``sha256`` its ``md5`` is
-    checked; a file without either has no published checksum of its own, only its archive has.
+    ``also`` lists other paths where users may have the file; other data sets may use the same paths. The file
+    comes from ``url``, or is the ``member`` of an ``archive``, which is a raw file, too. Without ``sha256``
+    the ``md5`` is checked. A file without both has no published checksum; only its archive has one.
     """
 
     path: str
@@ -43,7 +43,7 @@ class RawFile:
     member: str = ""
 
     def mismatch(self, path: Path) -> str:
-        """What is wrong with the checksum of ``path`` as this raw file; empty if nothing is."""
+        """Describe how the checksum of ``path`` differs from this raw file's; empty if it does not."""
         expected = self.sha256 or self.md5
         if not expected:
             return ""
@@ -53,7 +53,7 @@ class RawFile:
         return "" if found == expected else f"expected {algorithm} {expected}, found {found}"
 
     def check(self, path: Path) -> Path:
-        """The path, if its checksum is that of this raw file; raises ``RequestError`` if not."""
+        """Return ``path`` if its checksum is right; else raise ``RequestError``."""
         if problem := self.mismatch(path):
             raise RequestError(
                 f"{path} is damaged or another version: {problem}; "
@@ -64,15 +64,15 @@ class RawFile:
 
 @cache
 def _digest(path: Path, algorithm: str, *_: int) -> str:
-    """A file's hash, computed once as long as its size and time stay the same."""
+    """A file's hash. It is computed again only if the file's size or time changes."""
     with open(path, "rb") as content:
         return hashlib.file_digest(content, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
 
 class Sources:
-    """Finds, checks and, where allowed, downloads raw files.
+    """Finds, checks and, if ``download``, downloads raw files.
 
-    ``roots`` are searched in order, then ``BENCH_HOME/data``, where downloads go.
+    ``roots`` are searched in order, then ``BENCH_HOME/data``. Downloads go to ``BENCH_HOME/data``.
     """
 
     def __init__(self, roots: tuple[Path, ...], download: bool = True) -> None:
@@ -81,13 +81,13 @@ class Sources:
         self.download = download
 
     def locate(self, file: RawFile) -> Path | None:
-        """The file's path in the first data root that has it.
+        """The file's path in the first data root that has the file; None if no data root has it.
 
-        What lies at ``file.path`` is found whatever its checksum, so that a wrong one is
-        reported; what lies at another path may be another data set and counts only if it fits.
+        A file at ``file.path`` is returned with any checksum, so that a wrong checksum is reported later.
+        A file at a path of ``also`` may belong to another data set and is returned only if its checksum fits.
         """
         for root in self.roots:
-            if os.path.isfile(root / file.path):  # False, not an error, where the folder is barred
+            if os.path.isfile(root / file.path):  # no error if the folder cannot be read
                 return root / file.path
             for path in (root / name for name in file.also):
                 if os.path.isfile(path) and not file.mismatch(path):
@@ -95,17 +95,17 @@ class Sources:
         return None
 
     def at_hand(self, file: RawFile) -> Path | None:
-        """The path of the file, or else of the archive that holds it."""
+        """The path of the file, or else of its archive; None if both are missing."""
         return self.locate(file) or (self.locate(file.archive) if file.archive else None)
 
     def get(self, file: RawFile) -> Path:
-        """Path of a checked file; as ``get_all``."""
+        """``get_all`` for one file."""
         return self.get_all([file])[0]
 
     def get_all(self, files: Sequence[RawFile]) -> list[Path]:
-        """Paths of checked files, downloaded if need be.
+        """Check files, download missing ones, and return their paths.
 
-        What is not to be had is a ``NoDataError`` that names all of it, a wrong checksum a ``RequestError``.
+        If files cannot be obtained, ``NoDataError`` names them all. A wrong checksum is a ``RequestError``.
         """
         missing_files = [file for file in files if self.locate(file) is None]
         for place, file in enumerate(missing_files):
@@ -129,7 +129,7 @@ class Sources:
     def _obtain(self, file: RawFile) -> None:
         """Download the file, or unpack it from its archive, into ``BENCH_HOME/data``.
 
-        Processes that want the same file write it once. What fails on the way leaves nothing.
+        If several processes request a file, only one writes it. A failure leaves no partial file.
         """
         if file.archive and self.locate(file.archive) is None:
             self._obtain(file.archive)
@@ -149,7 +149,7 @@ class Sources:
 
 
 def _download(file: RawFile, target: Path) -> None:
-    """Raises ``NoDataError`` where the host does not answer, refuses, or sends something else."""
+    """Download a file; raise ``NoDataError`` if the host does not answer, refuses, or sends another file."""
     request = Request(str(file.url), headers={"User-Agent": "pfl-bench"})
     try:
         with urlopen(request, timeout=WAIT) as response, target.open("wb") as content:

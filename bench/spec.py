@@ -1,7 +1,7 @@
-"""What a run is: everything that decides its numbers, its canonical form and its hash.
+"""The specification of a run: all settings that determine its numbers, its canonical form and its hash.
 
-A spec holds no path, device, block size or number of workers. Two specs are the same run exactly
-when their canonical JSON is the same.
+A spec holds no path, device, block size or number of workers. Two specs are the same run if and only if
+their canonical JSON is the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bench.hyper import added
 
 MOST = 2**31 - 1
 LAST_SEED = 2**63 - 1
-"""The largest count and the largest seed that databases, arrays and clocks hold."""
+"""The largest count and seed that databases, arrays and clocks can hold."""
 
 Count = Annotated[int, Field(ge=1, le=MOST)]
 Seed = Annotated[int, Field(ge=0, le=LAST_SEED)]
@@ -32,7 +32,7 @@ SECTIONS = {
     "attack": "attack",
     "newcomers": "newcomers",
 }
-"""Section of a dotted key (``method.mu``) -> the part of a spec that it sets."""
+"""Section of a dotted key (``method.mu``) -> field of ``RunSpec``."""
 
 
 class _Part(BaseModel):
@@ -40,14 +40,14 @@ class _Part(BaseModel):
 
 
 class Protocol(_Part):
-    """Rounds, local epochs and how the clients' data are drawn.
+    """Rounds, local epochs, and the drawing of the clients' data.
 
-    ``partition_seed`` draws the partition and the split; the run's own seed does not, so that runs over seeds
-    share their clients as in the papers. ``split`` gives the shares of training, validation and test items in
-    percent. ``initial``: every client starts from its ``own`` random model or all from one ``common`` model.
-    ``evaluate``: once a ``round`` after local training, or after every local ``epoch`` as FedHGN's released
-    checkpoint rule needs. ``participation`` is the share of clients that train in a round. ``metric`` of
-    validation items chooses the round; the area under the ROC curve is of two classes.
+    ``partition_seed``, not the run's seed, draws the partition and the split. Runs with different seeds thus
+    have the same clients, as in the papers. ``split`` gives the shares of training, validation and test items
+    in percent. ``initial``: all clients start from one ``common`` model, or each from an ``own`` random one.
+    ``evaluate``: once a ``round``, after local training, or after every local ``epoch``, as FedHGN's released
+    checkpoint rule requires. ``participation`` is the share of clients that train in a round. ``metric`` of
+    the validation items chooses the round; the area under the ROC curve requires two classes.
     """
 
     rounds: Count = 100
@@ -60,7 +60,7 @@ class Protocol(_Part):
     metric: Literal["accuracy", "roc_auc"] = added("accuracy")
 
     def participants(self, clients: int) -> int:
-        """Number of clients that train in a round, among so many."""
+        """Number of clients, out of ``clients``, that train in a round."""
         return round(self.participation * clients)
 
 
@@ -68,8 +68,8 @@ class ClientSettings(_Part):
     """The client's model and optimiser, the same for every method until tuned.
 
     ``batch_size`` None means one full-batch step an epoch. ``dropout`` is rounded to a multiple of 1/256 (see
-    ``bench.nn.randomness``). ``optimizer_state``: every client's optimiser goes on from its last round
-    (``keep``) or starts anew in every round (``reset``).
+    ``bench.nn.randomness``). ``optimizer_state``: a client's optimiser continues from the client's last round
+    (``keep``) or is reset in every round (``reset``).
     """
 
     model: str = "gcn"
@@ -83,12 +83,12 @@ class ClientSettings(_Part):
 
 
 class Attack(_Part):
-    """Some clients send something else than they should.
+    """Some clients are malicious and send wrong messages.
 
-    ``ratio`` is the share of clients, drawn from the run's seed, whose messages the engine replaces: by one
-    Gaussian number in every place (``same``) or by independent ones (``gaussian``), of standard deviation
-    ``tau``, drawn anew for every client and message (FedSheafHN, Section 4.6). ``target`` is what of a
-    message: the ``extras`` that come with a model, the ``model`` itself, or ``all``.
+    ``ratio`` is the share of malicious clients, drawn from the run's seed. The engine replaces their messages
+    by Gaussian numbers with standard deviation ``tau``, drawn anew for every client and message (FedSheafHN,
+    Section 4.6): the same number for all entries (``same``) or independent ones (``gaussian``). ``target`` is
+    the replaced part of a message: the ``model``, the ``extras`` that come with a model, or ``all``.
     """
 
     kind: Literal["same", "gaussian"] = "same"
@@ -97,27 +97,27 @@ class Attack(_Part):
     target: Literal["extras", "model", "all"] = added("extras")
 
     def count(self, clients: int) -> int:
-        """Number of malicious clients among so many."""
+        """Number of malicious clients out of ``clients``."""
         return round(self.ratio * clients)
 
 
 class Newcomers(_Part):
     """Some clients join after the last round, when the server no longer learns.
 
-    ``ratio`` is the share of clients, drawn from the run's seed, that are held out. Each trains
-    ``epochs`` local epochs on the model that it is welcomed with; the run's results are theirs.
+    ``ratio`` is the share of newcomers, drawn from the run's seed. Each newcomer receives a model and
+    trains it for ``epochs`` local epochs. The run's results are the newcomers' results.
     """
 
     ratio: Annotated[float, Field(ge=0, lt=1)] = 0.0
     epochs: Count = 3
 
     def count(self, clients: int) -> int:
-        """Number of clients held out of so many."""
+        """Number of newcomers out of ``clients``."""
         return round(self.ratio * clients)
 
 
 class FederationKey(NamedTuple):
-    """What decides a federation; ``split`` in percent."""
+    """The settings that determine a federation; ``split`` in percent."""
 
     dataset: str
     scenario: str
@@ -129,7 +129,7 @@ class FederationKey(NamedTuple):
 class RunSpec(_Part):
     """One run. ``hyper`` holds every hyper-parameter of the method, defaults filled in.
 
-    ``attack`` and ``newcomers`` are None, and absent from the canonical form, where there are none.
+    Without an attack or newcomers, the field is None and absent from the canonical form.
     """
 
     dataset: str
@@ -144,7 +144,7 @@ class RunSpec(_Part):
     newcomers: Newcomers | None = None
 
     def tree(self) -> dict[str, Any]:
-        """The spec as JSON values, without the optional sections that it does not have."""
+        """The spec as JSON values, without optional sections that are None."""
         tree: dict[str, Any] = self.model_dump(mode="json")
         return {key: value for key, value in tree.items() if value is not None}
 
@@ -158,7 +158,7 @@ class RunSpec(_Part):
         return sha256(self.canonical())
 
     def with_seed(self, seed: int, partition_per_seed: bool = False) -> RunSpec:
-        """The run with another seed, which draws the partition, too, if asked for."""
+        """The spec with another seed. If ``partition_per_seed``, it is also the partition seed."""
         protocol = self.protocol
         if partition_per_seed:
             protocol = protocol.model_copy(update={"partition_seed": seed})
@@ -166,22 +166,22 @@ class RunSpec(_Part):
 
     @property
     def cell(self) -> str:
-        """What the run is a sample of: SHA-256 of the canonical form without the seed, hexadecimal."""
+        """Hash of the run's cell: SHA-256 of the canonical form without the seed, hexadecimal."""
         return sha256(canonical_json(self.cell_tree()))
 
     @property
     def cell_on_any_partition(self) -> str:
-        """As ``cell``, without the partition's seed: what runs that each draw their own are samples of."""
+        """Hash without both seeds, hexadecimal: the cell of runs that each draw their own partition."""
         tree = self.cell_tree()
         del tree["protocol"]["partition_seed"]
         return sha256(canonical_json(tree))
 
     def cell_tree(self) -> dict[str, Any]:
-        """The spec without its seed as JSON values, as ``tree`` gives it."""
+        """``tree`` without the seed."""
         return {key: value for key, value in self.tree().items() if key != "seed"}
 
     def settings(self) -> dict[str, Any]:
-        """Every setting but names and seed, as JSON values, by dotted key as ``--set`` takes it."""
+        """All settings except names and seed, as JSON values, by the dotted keys of ``--set``."""
         return {
             f"{section}.{key}": list(value) if isinstance(value, tuple) else value
             for section, part in SECTIONS.items()
@@ -189,7 +189,7 @@ class RunSpec(_Part):
         }
 
     def with_settings(self, settings: Mapping[str, Any]) -> RunSpec:
-        """The spec with other values for some dotted keys; those of ``method.*`` are taken as they are."""
+        """The spec with other values for some dotted keys; values of ``method.*`` are not checked."""
         tree = self.tree()
         for key, value in settings.items():
             section, _, name = key.partition(".")
@@ -198,19 +198,19 @@ class RunSpec(_Part):
 
     @property
     def federation_key(self) -> FederationKey:
-        """What decides the federation: runs with equal keys have the same clients."""
+        """The settings that determine the federation: runs with equal keys have the same clients."""
         p = self.protocol
         return FederationKey(self.dataset, self.scenario, self.clients, p.partition_seed, p.split)
 
 
 def run_name(dataset: str, scenario: str, clients: int, method: str, seed: int | None = None) -> str:
-    """The name of a run in words; without a seed that of its cell."""
+    """The name of a run in words; without ``seed``, the name of its cell."""
     cell = f"{method} {dataset} {scenario} {clients}"
     return cell if seed is None else f"{cell} seed {seed}"
 
 
 def cell_of(canonical: str) -> str:
-    """``RunSpec.cell`` of a spec's canonical form, whose last key is the seed."""
+    """Compute ``RunSpec.cell`` from a spec's canonical form. The last key of the form is the seed."""
     return sha256(canonical.rpartition(',"seed":')[0] + "}")
 
 

@@ -1,8 +1,8 @@
-"""Random streams, each keyed by what it is for.
+"""Random streams, each with a key that names its purpose.
 
-Nothing draws from a global generator. A stream is named by the run's seed and a key such as ``("dropout",
-client, round)``; streams with different keys are independent, so the order in which clients are handled, the
-size of a block, the number of workers or a new method cannot change what another stream yields.
+No code draws from a global generator. The run's seed and a key such as ``("dropout", client, round)`` name a
+stream. Streams with different keys are independent. The order of clients, the block size, the number of
+workers or a new method therefore cannot change the numbers of another stream.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import operator
 import numpy as np
 
 Stream = np.random.Generator | np.random.RandomState
-"""What a draw takes: a stream of the suite, or NumPy's legacy one, which drew others' partitions."""
+"""A random generator: NumPy's new type, or its legacy type, which drew the partitions of other papers."""
 
 
 def entropy(seed: int, *key: str | int) -> int:

@@ -1,4 +1,4 @@
-"""``bench check-method``, ``check-gpu``, ``doctor`` and ``speed``: what is to mend, what takes how long."""
+"""``bench check-method``, ``check-gpu``, ``doctor`` and ``speed``: find problems, and measure times."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def doctor() -> int:
 
 
 def _software() -> Iterator[str]:
-    """Python and the libraries that numbers depend on; processor, memory and accelerators."""
+    """Versions of Python and of the libraries that affect numbers; processor, memory and accelerators."""
     import torch
 
     from bench.runner import workers
@@ -110,7 +110,7 @@ def _software() -> Iterator[str]:
 
 
 def _storage() -> Iterator[str]:
-    """``BENCH_HOME``: whether it can be written, and how much room there is."""
+    """Check that ``BENCH_HOME`` can be written, and give its free space."""
     home = paths.home()
     folder = next(folder for folder in (home, *home.parents) if folder.exists())
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
@@ -131,7 +131,7 @@ def _database() -> Iterator[str]:
 
 
 def _plugins() -> Iterator[str]:
-    """How much of every kind is found, and what of it is not the suite's own, with its file."""
+    """Number of members of every kind, then the members that come from plug-ins, with their files."""
     from bench.dataset import DATASETS
     from bench.engine.methods import METHODS
     from bench.federation.scenario import SCENARIOS
@@ -147,7 +147,7 @@ def _plugins() -> Iterator[str]:
 
 
 def _data() -> Iterator[str]:
-    """Which data sets are at hand."""
+    """The places of raw files, each with its data sets."""
     from bench.dataset import DATASETS
     from bench.sources import Sources
 

@@ -1,4 +1,4 @@
-"""``bench datasets``, ``grids``, ``methods``: what there is. ``bench data``: the files of data sets."""
+"""``bench datasets``, ``grids``, ``methods``: lists of each. ``bench data``: the files of data sets."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _print_fields(fields: Mapping[str, object]) -> None:
 
 
 def _data_text(families: Sequence[str]) -> str:
-    """The families of data that something is for."""
+    """Families of data as text; ``any`` for all families."""
     from bench.data import FAMILIES
 
     return "any" if set(families) == set(FAMILIES) else ", ".join(families)
@@ -161,7 +161,7 @@ def stats(*, dataset: options.OneDataset | None = None) -> None:
         dataset: One data set; default: every data set that a paper describes.
     """
     from bench.dataset import DATASETS
-    from bench.studies.dataset_tables import shipped_statistics, texts  # with the studies
+    from bench.studies.dataset_tables import shipped_statistics, texts  # imports all studies
 
     rows = shipped_statistics()
     if dataset:

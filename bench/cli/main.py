@@ -1,6 +1,6 @@
-"""How ``bench`` starts and ends: every end has its exit code, and a wrong request is one line.
+"""Start and end of ``bench``: exit codes, and one line for a wrong request.
 
-The commands are imported within ``main``, since an interrupt while they are is one like any other.
+``main`` imports the commands, so that it also handles an interrupt during the import.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main(words: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         print("bench: interrupted; the next call continues from here", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:  # the reader of our output went away, for example `bench datasets | head`
+    except BrokenPipeError:  # the output's reader has ended, for example `bench datasets | head`
         _drop_output()
         sys.exit(0)
     except OSError as error:
@@ -40,12 +40,12 @@ def main(words: list[str] | None = None) -> None:
 
 
 def _drop_output() -> None:
-    """Leave out the rest of the output: Python would try to write it at the end, and fail again."""
+    """Discard the rest of the output. Otherwise Python writes the rest at its exit, and fails again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str]) -> int:
-    """Run a command line; its exit code, 0 or 1. A wrong one is a ``RequestError``."""
+    """Run a command line and return its exit code, 0 or 1. A wrong line raises ``RequestError``."""
     from cyclopts import CycloptsError
 
     try:
@@ -69,7 +69,7 @@ def commands() -> App:
         help="Benchmark personalised federated learning: published against measured, cell by cell.",
         default_parameter=Parameter(negative=()),
         console=Screen(),
-        suppress_keyboard_interrupt=False,  # main says what an interrupt means
+        suppress_keyboard_interrupt=False,  # main handles interrupts
     )
     for command in (
         sweep.quickstart,

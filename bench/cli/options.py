@@ -1,4 +1,4 @@
-"""Options that several commands share: each has one name, one unit and one meaning."""
+"""Options that several commands share. An option has the same name, unit and meaning in all commands."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def _words(kind: Any, tokens: Sequence[Token]) -> tuple[Any, ...]:
-    """Names or numbers of an option, given several times or with commas; one given twice counts once."""
+    """Read names or numbers from a repeated option or a list with commas. Drop repeated values."""
     element, _ = get_args(kind)
     return tuple(dict.fromkeys(element(word) for token in tokens for word in token.value.split(",")))
 
 
 def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
-    """``3`` is one seed, ``20-39`` are twenty; a seed that is named twice counts once."""
+    """Read seeds: ``3`` is one seed, ``20-39`` are twenty. Drop repeated seeds."""
     seeds: dict[int, None] = {}
     for part in _words(tuple[str, ...], tokens):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
@@ -81,7 +81,7 @@ class CellFilters:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...] | tuple[int, ...]]:
-        """The values let through, by the column of stored runs that has them; none of them: all."""
+        """Allowed values by column of stored runs. A column without an entry allows all values."""
         return {name: value for name, value in vars(self).items() if value}
 
 
@@ -93,7 +93,7 @@ class RunFilters(CellFilters):
     seed: Annotated[Seeds, Parameter(help="Only this seed, or several, such as 0-4,7.")] = ()
 
     def of_grid(self) -> Filters:
-        """The same for the runs of a grid."""
+        """These filters in the form for a grid's runs."""
         from bench.grids import Filters
 
         return Filters(*vars(self).values())

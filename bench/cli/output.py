@@ -1,4 +1,4 @@
-"""What commands print: tables that end where the terminal does, and lines that are not folded."""
+"""Output of commands: tables as wide as the terminal, and lines without wrapping."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def table(
     whole: Collection[str] = (),
     title: str | None = None,
 ) -> Table:
-    """A table of texts. Columns named ``right`` are set to the right, those named ``whole`` keep one line."""
+    """A table of texts. Columns in ``right`` are right-aligned. Columns in ``whole`` are not wrapped."""
     grid = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left")
     for column in columns:
         justify: Literal["left", "right"] = "right" if column in right else "left"
@@ -29,15 +29,15 @@ def table(
 
 
 class Screen(Console):
-    """A console whose reader may go away, as that of any output may: ``main`` says what that means."""
+    """A console that raises an error if its reader has ended; ``main`` handles the error."""
 
     def on_broken_pipe(self) -> None:
-        """Raise what a plain ``print`` does."""
+        """Raise the error that ``print`` raises."""
         raise BrokenPipeError
 
 
 def console(width: int = 0, errors: bool = False) -> Console:
-    """Standard output, or error: as wide as the terminal; where there is none of at least so many columns."""
+    """Standard output, or standard error if ``errors``. Without a terminal at least ``width`` characters."""
     screen = Screen(stderr=errors, highlight=False)
     if not screen.is_terminal:
         screen.width = max(screen.width, width)
@@ -45,5 +45,5 @@ def console(width: int = 0, errors: bool = False) -> Console:
 
 
 def say(text: str, screen: Console | None = None) -> None:
-    """Print a line as it is."""
+    """Print a line without markup or wrapping."""
     (screen or Screen()).print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``bench report`` and ``bench leaderboard``: tables and figures, and the results as a site."""
+"""``bench report`` writes tables and figures; ``bench leaderboard`` writes the results as a site."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def report(
             studies = with_data_studies(STUDIES.all(), filters.dataset, source.runs())
             made = compose(source, request, studies, drawings=drawings)
             names = {each.key for part in made for each in part.documents}
-            if document and document not in names:  # before anything is written
+            if document and document not in names:  # refuse before writing files
                 raise unknown("table", document, names)
             texts = write(made, out, drawings, stamp)
     screen, (brief, remarks, beside) = console(), texts
@@ -91,7 +91,7 @@ def build(
     from bench.studies.shipped import opened_results
     from bench.studies.study import STUDIES
 
-    folder.check(out)  # before everything is read, which takes longer
+    folder.check(out)  # refuse early: reading takes long
     with opened_results(db, own, shipped=shipped) as source:
         runs = build(source, STUDIES.all(), METHODS.all(), out)
     print(f"{runs:,} runs: {out / folder.INDEX}")

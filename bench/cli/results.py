@@ -1,4 +1,4 @@
-"""``bench export``, ``import``, ``verify``, ``results`` and ``db``: results exchanged and looked after."""
+"""``bench export``, ``import``, ``verify``, ``results`` and ``db``: exchange and maintain results."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def verify(
 
 
 def _mark(url: str, source: Bundle, checks: pd.DataFrame) -> str | None:
-    """Let a database say of an imported bundle what came of its runs; returned is the bundle's state."""
+    """Store in a database the findings on an imported bundle's runs. Return the bundle's new state."""
     from bench.store import open_store
     from bench.store.bundle_import import mark
 

@@ -1,4 +1,4 @@
-"""``bench runs``: what the database holds of single runs, and what runs now."""
+"""``bench runs``: lists, shows and deletes the runs of a database, and shows the progress of sweeps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 app = App(name="runs", help="List stored runs, show or delete them, and say what runs now.")
 
 HASH = 12
-"""Digits of a hash that a table shows."""
+"""Number of digits of a hash in a table."""
 
 CELL = ["dataset", "scenario", "clients", "method"]
 
@@ -165,7 +165,7 @@ def status(*, db: options.Database = None) -> None:
     say(claims.status(db or paths.default_database()))
 
 
-# What people and programs see of stored runs and cells ----------------------------------------------
+# Stored runs and cells as values for tables and JSON ------------------------------------------------
 
 
 def _records(frame: pd.DataFrame, **options: Any) -> list[dict[str, Any]]:
@@ -176,7 +176,7 @@ def _records(frame: pd.DataFrame, **options: Any) -> list[dict[str, Any]]:
 def chosen_runs(
     store: Store, filters: Mapping[str, Any], states: Sequence[str] = (), settings: Overrides | None = None
 ) -> pd.DataFrame:
-    """Rows of ``bench.runs``, oldest first, that all filters leave; ``settings`` are dictionaries."""
+    """Rows of ``bench.runs`` that pass all filters, oldest first. The column settings holds dictionaries."""
     from bench.frames.whole_frames import whole_frame
 
     runs = whole_frame("runs", store, filters=filters)
@@ -187,8 +187,8 @@ def chosen_runs(
 
 
 def run_list(runs: pd.DataFrame) -> list[dict[str, Any]]:
-    """Names, settings, state, seconds and test accuracy of some of ``chosen_runs``. ``apart`` says in which
-    settings a run differs from others of its cell and seed.
+    """Names, settings, state, seconds and test accuracy of rows of ``chosen_runs``. If several runs have the
+    same names and seed, ``apart`` lists the settings in which they differ.
     """
     import pandas as pd
 
@@ -205,8 +205,8 @@ def run_list(runs: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def run_detail(store: Store, run_id: int) -> dict[str, Any]:
-    """Everything stored of a run but its arrays, and the command that makes it again. Accuracies are means
-    over clients. An id of no run is a ``RequestError``.
+    """All stored data of a run except its arrays, and the command that repeats the run. Accuracies are means
+    over clients. An unknown id raises ``RequestError``.
     """
     from bench.metric_names import ACCURACY
     from bench.resolve import command
@@ -228,9 +228,9 @@ def run_detail(store: Store, run_id: int) -> dict[str, Any]:
 
 
 def cell(source: Tables, name: str) -> list[dict[str, Any]]:
-    """The runs of a cell (DATASET/SCENARIO/CLIENTS/METHOD) in a report's source, by the command that makes
-    them, most runs first; runs that differ in more than their seed are made by different commands. A cell
-    without runs is a ``RequestError``.
+    """The runs of a cell (DATASET/SCENARIO/CLIENTS/METHOD) in a report's source, grouped by the command that
+    makes them, most runs first. Runs of one command differ only in their seeds. A cell without runs raises
+    ``RequestError``.
     """
     from bench.frames.whole_frames import whole_frame
     from bench.resolve import command

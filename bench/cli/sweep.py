@@ -1,4 +1,4 @@
-"""``bench sweep``, ``quickstart`` and ``compare`` run what is missing: of a grid, or of one's own method."""
+"""``bench sweep``, ``quickstart`` and ``compare`` make the missing runs of a grid or of a user's method."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def sweep(
 def _print_plan(
     steps: Sequence[Step], rows: Mapping[str, Stored], devices: Sequence[str], as_json: bool
 ) -> None:
-    """Print what is done, and what the rest costs; like runs that come with the suite count, too."""
+    """Print what is done, and the cost of the rest. Similar shipped runs help to estimate the cost."""
     from bench.runner import display
     from bench.runner.plan import Estimator
     from bench.store.bundle import shipped_runs
@@ -109,7 +109,7 @@ def _print_plan(
 
 
 def plan_table(plan: Sequence[Step], estimator: Estimator) -> Table:
-    """One row a cell: where its runs stand, how long the rest takes, and the first reason."""
+    """A table with one row a cell: states of its runs, time for the remaining runs, and the first reason."""
     from bench.runner import display
 
     cells: dict[tuple[str, str, int, str], list[Step]] = {}
@@ -127,7 +127,7 @@ def plan_table(plan: Sequence[Step], estimator: Estimator) -> Table:
 
 
 def make(sweep: Sweep, rows: Mapping[str, Stored], notes: Console, as_json: bool = False) -> int:
-    """Make the runs of a sweep, and say what came of them; returned is 1 where one went wrong."""
+    """Make the runs of a sweep and print their outcomes. Return 1 if a run failed, else 0."""
     from bench.runner import display
     from bench.runner.plan import Estimator
 
@@ -231,7 +231,7 @@ def compare(
 def _report(
     study: Study, method: str, runs: list[Planned], choice: Filters, metric: Metric, database: str, out: Path
 ) -> None:
-    """Write the report, and say where the method stands."""
+    """Write the report, and print how the method ranks."""
     from bench import comparison
     from bench.report.request import Request
     from bench.report.terminal import rich_table

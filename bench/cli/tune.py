@@ -70,7 +70,7 @@ def tune(
             say(f"left out: {name}: {reason}")
         return 0
     result = Searches(searches, home, lambda *ended: say(_line(*ended)))
-    display = Display(console(), only_notes=True)  # trials have lines of their own
+    display = Display(console(), only_notes=True)  # each trial prints its own line
     steps = result.next_steps(searches)
     sweep = Sweep(steps, database, roots, pool, display, execute_trial, home=home, follow_up=result.follow)
     result.give_up(sweep.run().left)
@@ -84,7 +84,7 @@ def tune(
 def _cells(
     grid: str | None, filters: options.RunFilters, settings: Sequence[str], seed: int
 ) -> list[Planned]:
-    """The cells to tune, on the partition of protocol.partition_seed, also where a grid has one a seed."""
+    """The cells to tune, on the partition of protocol.partition_seed, even if a grid draws one a seed."""
     from bench.grids import expand, requested_grid
     from bench.resolve import parse_overrides
 
@@ -98,8 +98,8 @@ def _cells(
 
 
 def standing(search: Search, estimator: Estimator, data_gap: str) -> str:
-    """How far a search is by its stored runs, and what its unused client epochs take, one run after the
-    other, by runs like its default configuration; or why its data are not at hand.
+    """Progress of a search by its stored runs, and the time for its unused client epochs, or the reason why
+    its data are missing. The time assumes sequential runs with the cost of the default configuration.
     """
     from bench.runner.display import duration
     from bench.tune.record import winner_of
@@ -118,12 +118,12 @@ def standing(search: Search, estimator: Estimator, data_gap: str) -> str:
 
 
 def _percent(accuracy: float | None) -> str:
-    """An accuracy as people read it; ``-`` where there is none."""
+    """An accuracy in percent as text; ``-`` for None."""
     return "-" if accuracy is None else f"{100 * accuracy:.2f}"
 
 
 def _settings(parameters: Mapping[str, Value]) -> str:
-    """A configuration in one phrase."""
+    """A configuration as text: ``KEY=VALUE`` with spaces between."""
     return " ".join(f"{key}={value}" for key, value in parameters.items())
 
 

@@ -1,6 +1,6 @@
-"""Runs a method with its hooks watched, or called for some clients at a time.
+"""Runs a method and checks its hooks, or calls the hooks for groups of clients.
 
-The hooks are wrapped in a subclass of the method's class, so that its attributes stay as they are.
+A subclass wraps the hooks, so that the attributes of the method's class stay unchanged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EXPECTED: dict[str, tuple[type, str]] = {
     "update": (Update, "an Update, as self.upload(trained) gives one"),
     "logits": (Tensor, "a tensor [clients, items, classes]"),
 }
-"""What the engine expects hooks to return."""
+"""Name of a hook -> type that the engine expects as its result, and this result in words."""
 
 
 @contextmanager
@@ -48,9 +48,9 @@ def standing_in(method: str, kind: type[Method]) -> Iterator[None]:
 
 
 def extended(kind: type[Method], names: Collection[str], around: Callable[[str, Hook], Hook]) -> type[Method]:
-    """A subclass whose hooks of these names are replaced by ``around(name, hook)``.
+    """A subclass with ``around(name, hook)`` in place of each hook in ``names``.
 
-    A hook that another of these hooks calls is not replaced.
+    If one of these hooks calls another, the inner call uses the original hook.
     """
     depth = [0]
 
@@ -71,7 +71,7 @@ def extended(kind: type[Method], names: Collection[str], around: Callable[[str, 
 
 
 def attributes(method: Method) -> dict[str, Any]:
-    """What a checkpoint could hold of a method's attributes, derived ones too, as plain values to compare."""
+    """All attributes that a checkpoint can store, including derived ones, as plain values to compare."""
     values = {}
     for name, value in vars(method).items():
         if name not in SETUP:
@@ -91,8 +91,8 @@ def _plain(value: Any) -> Any:
 
 
 def described(error: Exception, kind: type[Method]) -> str:
-    """An error in words for a method's author, with the last line that it came through, of the method's file
-    if there is one.
+    """Describe an error for a method's author. The file and line are from the last traceback entry in the
+    method's file or, without such an entry, from the last entry.
     """
     text = " ".join(str(error).split())
     if isinstance(error, (Broken, RequestError)):
@@ -133,9 +133,9 @@ def watched(kind: type[Method]) -> type[Method]:
 
 
 def apart(kind: type[Method], groups: Sequence[Sequence[int]], hooks: Collection[str]) -> type[Method]:
-    """A subclass whose hooks of these names are called for groups of clients, one after the other.
+    """A subclass that calls the hooks in ``hooks`` for one group of clients after the other.
 
-    Every call has the same number of fits before it, which names random streams.
+    Before each call the number of fits is the same, because this number names random streams.
     """
     order = torch.tensor([row for group in groups for row in group]).argsort()
 
@@ -162,7 +162,7 @@ def _rows(value: Any, rows: Tensor) -> Any:
 
 
 def _together(parts: Sequence[Any], order: Tensor) -> Any:
-    """Join what a hook returned for groups of clients."""
+    """Join a hook's results for groups of clients, in the ``order`` of clients."""
     for kind, names in ((Update, ("keep", "upload")), (Message, ("model", "extras"))):
         if isinstance(parts[0], kind):
             return kind(*(_together([getattr(part, name) for part in parts], order) for name in names))

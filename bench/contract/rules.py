@@ -103,7 +103,7 @@ def same_spec_is_bit_equal(subject: Subject) -> None:
     """The same spec twice gives the same bits, whatever the state of the global generators."""
     first_run = subject.short
     torch.rand(7)
-    np.random.rand(7)  # noqa: NPY002 - the global stream is what must not matter
+    np.random.rand(7)  # noqa: NPY002 - the global stream must not matter
     second_run = subject.play()
     is_same = furthest(first_run.own, second_run.own) == 0 and same_counts(first_run, second_run)
     require(is_same, "two runs of one spec differ: draw from task.generator(...), keyed by what it is for")
@@ -215,7 +215,7 @@ def clients_do_their_part_alone(subject: Subject) -> None:
     loop = called(GROUPS, ROUND_HOOKS)
     if are_near(subject.short, loop):
         return
-    together = called(everyone, ROUND_HOOKS)  # copies what hooks return, as it is for groups
+    together = called(everyone, ROUND_HOOKS)  # copies the results of hooks, as with groups
     if are_near(together, loop):
         return
     mixing_hooks = [f"{name}()" for name in ROUND_HOOKS if not are_near(together, called(GROUPS, [name]))]
@@ -352,4 +352,4 @@ RULES: tuple[Rule, ...] = (
     absent_clients_keep_what_they_have,
     learns_a_toy_task,
 )
-"""In the order in which an author wants to know."""
+"""The rules, ordered by their importance to an author."""

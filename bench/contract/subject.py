@@ -1,4 +1,4 @@
-"""A method under test: its toy federations, and the runs that rules look at.
+"""A method under test: its toy federations, and the runs for the rules.
 
 The client model and the number of rounds are small.
 """
@@ -40,7 +40,7 @@ CLIENT: dict[Family, dict[str, Any]] = {
 
 
 SHORT = {"warm_up_epochs": 5, "generator_epochs": 2, "federated_epochs": 2}
-"""Hyper-parameters that shorten what precedes the first round, for methods that have them."""
+"""Hyper-parameters that shorten the work before the first round, for methods that have them."""
 
 
 def families(kind: type[Method]) -> list[Family]:
@@ -88,9 +88,9 @@ class Subject:
         return replace(linked(federation), family=self.family)
 
     def spec(self, federation: Federation | None = None, **settings: Any) -> RunSpec:
-        """A short run of the method with ``client`` settings, which the method's own replace.
+        """The spec of a short run with ``client`` settings. The method's own settings have priority.
 
-        A ``whole`` run does not shorten what precedes the first round.
+        A ``whole`` run does not shorten the work before the first round.
         """
         fields = self.kind.Hyper.model_fields
         base = {} if settings.pop("whole", False) else SHORT
@@ -107,11 +107,11 @@ class Subject:
 
     @cached_property
     def short(self) -> Run:
-        """The short run with nothing special."""
+        """The short run with default settings."""
         return self.play()
 
     @cached_property
     def lesson(self) -> RunResult:
-        """The longer run on the learnable toy. What precedes the first round is not shortened."""
+        """The longer run on the learnable toy. The work before the first round is not shortened."""
         settings = IMAGES if self.family == "images" else NODES
         return run(self.spec(self.learnable, whole=True, **settings), self.learnable)

@@ -169,7 +169,7 @@ def play(spec: RunSpec, federation: Federation, **options: Any) -> Run:
 
 
 def copied(stack: Any) -> dict[str, Any]:
-    """A copy of a stack, which no later round can change."""
+    """A copy of a stack; later rounds do not change the copy."""
     return {name: value.detach().clone() for name, value in stack.items()}
 
 
@@ -180,6 +180,6 @@ def furthest(stack: Any, other_stack: Any) -> float:
 
 
 def same_counts(loop: Run, other_loop: Run, order: Sequence[int] | slice = slice(None)) -> bool:
-    """Whether two runs have the same counts; those of the other run are by clients in an ``order``."""
+    """Whether two runs have the same counts. The other run has the clients in ``order``."""
     other_counts = other_loop.correct()
     return all(np.array_equal(counts[:, order], other_counts[key]) for key, counts in loop.correct().items())

@@ -1,1 +1,1 @@
-"""How long runs take, and whether a GPU gives the numbers of a CPU."""
+"""Measures the time of rounds, and checks that a GPU gives the numbers of a CPU."""

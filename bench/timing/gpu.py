@@ -1,6 +1,6 @@
-"""What only an accelerator can show, part by part: ``bench check-gpu``.
+"""The checks of ``bench check-gpu``, which need an accelerator.
 
-Every part takes a device, so that the tests run the parts on a CPU.
+Every check takes a device, so that tests can run the checks on a CPU.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from bench.runner.workers import outcome
 from bench.spec import RunSpec
 
 TOLERANCE = 1e-5
-"""Largest difference of two models' parameters after an epoch that orders of summation may make."""
+"""Largest allowed difference of two models' parameters after an epoch, from different orders of summation."""
 SPREAD = 4
-"""A device may be so many times as far from the CPU as two implementations are from each other there."""
+"""Largest allowed ratio: distance of the device from the CPU / distance of two implementations on the CPU."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a part has shown, and whether it is ``well``."""
+    """The result of a check, and whether it is as expected (``well``)."""
 
     part: str
     subject: str
@@ -42,7 +42,7 @@ class Finding:
 
 
 def toy(model: str, clients: int = 4, rounds: int = 1) -> tuple[RunSpec, Federation]:
-    """A short FedAvg run of a client model on data that it reads."""
+    """Spec and federation of a short FedAvg run of a client model, on data of the model's family."""
     family = CLIENT_MODELS.named(model).families[0]
     client = {"model": model, "optimizer": "sgd", "weight_decay": 0.0, "dropout": 0.0}
     if family == "images":
@@ -56,7 +56,7 @@ def toy(model: str, clients: int = 4, rounds: int = 1) -> tuple[RunSpec, Federat
 
 @contextmanager
 def exact() -> Iterator[None]:
-    """Compute convolutions and products in float32. An accelerator shortens their factors otherwise."""
+    """Compute convolutions and products in full float32. By default an accelerator rounds the factors."""
     before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     try:
@@ -66,16 +66,16 @@ def exact() -> Iterator[None]:
 
 
 def distance(first_run: Run, second_run: Run) -> float:
-    """Largest difference of two runs' models, on whatever devices they are."""
+    """Largest difference of two runs' models; the runs may be on different devices."""
     models = ({name: value.cpu() for name, value in loop.own.items()} for loop in (first_run, second_run))
     return furthest(*models)
 
 
 def stacked_equals_sequential(model: str, device: str) -> Finding:
-    """All clients at once on the device against one after the other there, and on the CPU.
+    """Compare a run with all clients at once on the device with sequential runs on the device and on the CPU.
 
-    Where batches are normalised, an epoch carries the last digit of a convolution far: on a CPU, too, from
-    one implementation of convolutions to another. By that the distance from the CPU is judged.
+    With batch normalisation, an epoch amplifies differences in the last digit of a convolution. Two CPU
+    implementations of convolutions also differ. The device may differ ``SPREAD`` times as much from the CPU.
     """
     spec, federation = toy(model)
     with exact():
@@ -83,7 +83,7 @@ def stacked_equals_sequential(model: str, device: str) -> Finding:
         sequential_run = play(spec, federation, device=device, block_size=1)
         cpu_run = play(spec, federation, block_size=1)
     with warnings.catch_warnings(), torch.backends.mkldnn.flags(enabled=False):
-        warnings.simplefilter("ignore")  # of what mkldnn does on other hardware
+        warnings.simplefilter("ignore")  # warnings about mkldnn on other hardware
         other_run = play(spec, federation, block_size=1)
     gap, cpu_gap, cpu_spread = (
         distance(*pair)
@@ -97,9 +97,9 @@ def stacked_equals_sequential(model: str, device: str) -> Finding:
 
 
 def memory_runs_out(device: str) -> Finding:
-    """A run with three quarters of the memory that it takes with all clients in a block.
+    """Make a run with three quarters of the memory that the run needs with all clients in one block.
 
-    Blocks are halved twice at most, as a sweep does.
+    If memory runs out, the block size is halved, at most twice, as in a sweep.
     """
     part, subject = "out of memory", "cnn"
     federation = random_images([300] * 20, side=32, classes=10)
@@ -135,7 +135,7 @@ def memory_runs_out(device: str) -> Finding:
 
 
 def checkpoint_taken_up(device: str) -> Finding:
-    """A run that is saved after half of its rounds and goes on in another object."""
+    """Save a run after half of its rounds, continue it in another object, and compare with a full run."""
     spec, federation = toy("gcn", rounds=4)
     with exact(), TemporaryDirectory() as folder:
         whole_run = play(spec, federation, device=device)
@@ -153,7 +153,7 @@ def checkpoint_taken_up(device: str) -> Finding:
 
 
 def examine(device: str) -> Iterator[tuple[Finding, float]]:
-    """Every part's finding and its seconds. A part that fails is itself a finding, and the others go on."""
+    """Yield each check's finding and seconds. An error is a finding, too; the other checks still run."""
     parts: list[Callable[[str], Finding]] = [
         *(partial(stacked_equals_sequential, model) for model in CLIENT_MODELS.all()),
         memory_runs_out,

@@ -1,10 +1,10 @@
-"""The sequential reference: one client's graph after the other, with torch-geometric's layers.
+"""The sequential reference: trains one client's graph after the other, with torch-geometric's layers.
 
-It checks the stacked engine and is what the engine's speed is compared with. It is what a careful person
-would write. Graphs are normalised once (``cached=True``), and modules and optimisers are built once. A
-client's parameters are views of its row of the stack that the server averages, so that only loading the
-received model copies. Optimisers are fused. Dropout masks are those of the stacked engine, which are cheaper
-than torch's own.
+The stacked engine's numbers and speed are compared with the reference. The reference is written with care
+for speed. Graphs are normalised once (``cached=True``), and modules and optimisers are built once. A
+client's parameters are views of the client's row of the stack that the server averages, so that only
+loading the received model copies. Optimisers are fused. Dropout masks are the stacked engine's masks, which
+are cheaper than torch's masks.
 """
 
 from __future__ import annotations

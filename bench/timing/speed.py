@@ -1,7 +1,7 @@
-"""Seconds a round.
+"""Measures seconds a round.
 
-Rounds of the stacked engine and of the sequential reference are timed in one process and in turns, so that
-other work on the machine slows both of them.
+Rounds of the stacked engine and of the sequential reference alternate in one process, so that other work on
+the machine slows both of them.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from bench.timing.reference import SequentialClients
 WARM_UP_ROUNDS = 2
 CLIENTS = (10, 50, 100)
 IMAGE_CLIENTS = (20,)
-"""Clients of the image study."""
+"""Default numbers of clients on images, from the image study."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is timed."""
+    """A run to time."""
 
     dataset: str
     scenario: str
@@ -47,8 +47,8 @@ class Case:
 class Row:
     """One line of the table of rounds.
 
-    The sequential seconds and their ratio are None where the reference lacks the client model or trains in
-    another way than the method.
+    The sequential seconds and the ratio are None if the reference lacks the client model or cannot train as
+    the method does.
     """
 
     dataset: str
@@ -67,18 +67,18 @@ def _synchronise(device: torch.device) -> None:
 
 
 def apart(work: Callable[[Case], Row], case: Case) -> Row:
-    """A case's result of ``work`` in a process of its own, whose peak of memory is that of the work alone."""
+    """Do ``work`` on a case in a new process, so that the peak memory belongs to this case only."""
     with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent) as pool:
         return pool.submit(work, case).result()
 
 
 @run_conditions()
 def measure(case: Case, rounds: int, roots: tuple[Path, ...], device: str, threads: int) -> Row:
-    """Measure a line of the table of rounds. A method that trains a generator first does so for one epoch.
+    """Measure a line of the table of rounds. If a method first trains a generator, it does so for one epoch.
 
     Raises:
         NotApplicableError: the method cannot run on this data set.
-        RequestError: a run has fewer rounds, or there is no such federation.
+        RequestError: a run has too few rounds for ``rounds``, or the federation does not exist.
     """
     torch.set_num_threads(threads)
     warms_up = "warm_up_epochs" in METHODS.named(case.method).Hyper.model_fields
@@ -94,7 +94,7 @@ def measure(case: Case, rounds: int, roots: tuple[Path, ...], device: str, threa
     reset_peak_memory(torch_device)
     runs = {"stacked": _warmed_run(Run(spec, federation, device))}
     mebibytes = peak_memory(torch_device) / 2**20
-    with suppress(NotApplicableError):  # a method that asks for more than the reference does
+    with suppress(NotApplicableError):  # the reference lacks what the method needs
         sequential_run = Run(spec, federation, device, clients_type=SequentialClients)
         runs["sequential"] = _warmed_run(sequential_run)
     times: dict[str, list[float]] = {name: [] for name in runs}
@@ -127,6 +127,6 @@ def _warmed_run(run: Run) -> Run:
 
 
 def cases(dataset: str, scenario: str, clients: Sequence[int], methods: Sequence[str]) -> list[Case]:
-    """What ``bench speed`` times on a data set; without numbers of clients or methods, a choice of them."""
+    """The cases of ``bench speed`` on a data set; default numbers of clients and FedAvg if none are given."""
     counts = clients or (IMAGE_CLIENTS if DATASETS.named(dataset).family == "images" else CLIENTS)
     return [Case(dataset, scenario, name, count) for count in counts for name in methods or ("fedavg",)]

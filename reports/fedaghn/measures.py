@@ -1,4 +1,4 @@
-"""What FedAGHN's case study measures: how much a client takes of itself, of similar clients and of others."""
+"""Measures of FedAGHN's case study: a client's weights on itself, on similar clients and on other clients."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from bench.studies.measures import Measure
 from bench.studies.members import Members
 
 STAGES = {"First": None, "Prior": 6, "Middle": 2, "Final": 1}
-"""Stage -> the part of the best round at which it is; First is the first round that depends on data."""
+"""Stage -> divisor of the best round; None for First, which is the first round that depends on data."""
 
 LAYERS = {"all": slice(None), "shallow": slice(3), "deep": slice(-3, None)}
-"""Name of some layers -> which they are."""
+"""Name of a group of layers -> slice of the layers."""
 
 PAIRS = {
     "self": "the weight of a client's own model in the mixture that it starts from",
     "similar": "the mean weight of another client of its group",
     "other": "the mean weight of a client of another group",
 }
-"""Whose models clients weigh -> what the mean weight over clients is."""
+"""Pair of clients -> description of its weight, which is averaged over clients."""
 
 
 def shares(weights: NDArray[np.floating], groups: NDArray[np.int64]) -> dict[str, float]:
-    """How clients weigh themselves, each of their group and each of the others (``PAIRS``).
+    """Mean weight of a client on itself, on a client of its group, and on another client (``PAIRS``).
 
-    ``weights`` are matrices ``[..., clients, clients]``, averaged over all but the last two axes; ``groups``
-    says which group a client belongs to, each of the same size g: self + (g - 1) similar + (clients - g)
-    other is 1.
+    ``weights`` ``[..., clients, clients]`` is averaged over all axes but the last two. ``groups`` gives the
+    group of each client. If all groups have the same size g, self + (g - 1) similar + (clients - g) other
+    is 1.
     """
     matrix = np.asarray(weights, np.float64).reshape(-1, *weights.shape[-2:]).mean(axis=0)
     same_group = groups[:, None] == groups[None, :]
@@ -41,14 +41,14 @@ def shares(weights: NDArray[np.floating], groups: NDArray[np.int64]) -> dict[str
 
 
 def stage_round(stage: str, best_round: int) -> int:
-    """The round of a stage, counted from 0, where ``best_round`` is the best one; 1 at least."""
+    """The round of a stage, at least 1. The stage's round and ``best_round`` are counted from 0."""
     part = STAGES[stage]
     return 1 if part is None else max(1, best_round // part)
 
 
 def best_rounds(members: Members) -> pd.Series[int]:
-    """The row of the curve, from 0, that the rule reads, by member: the one row with the counts that it
-    reads of every client. Where several have these, it can't be told.
+    """The row of the curve, from 0, that the rule reads, by member. It is the row in which all clients have
+    the correct counts that the rule reads. Unless exactly one row matches, the member is left out.
     """
     curves = members.source.curves(members.rows["run"].unique().tolist(), "test")
     test = members.test[members.test["run"].isin(members.rows["run"])]
@@ -64,15 +64,15 @@ def best_rounds(members: Members) -> pd.Series[int]:
 
 
 def _stage_rounds(members: Members) -> pd.Series[int]:
-    """The round of the stage that is the point (else Final), of every member with a curve."""
+    """The round of the stage of every member with a curve. The point names the stage; else it is Final."""
     rounds = best_rounds(members)
     stages = members.rows["point"].where(members.rows["point"].isin(list(STAGES)), "Final").loc[rounds.index]
     return pd.Series(map(stage_round, stages, rounds), rounds.index, dtype=int)
 
 
 def _shares(members: Members, layers: str, pair: str) -> pd.Series[float]:
-    """A share of every member that keeps its weights by round, ``[rounds, clients, clients]`` or
-    ``[rounds, layers, clients, clients]``; one matrix for all layers is that of each.
+    """A mean weight of every member with stored weights, ``[rounds, clients, clients]`` or
+    ``[rounds, layers, clients, clients]``. Without an axis of layers, the matrix stands for each layer.
     """
     kept, rounds = members.artefacts("collaboration_by_round"), _stage_rounds(members)
     found = {}
@@ -109,4 +109,4 @@ MEASURES = (
         digits=1,
     ),
 )
-"""Beside those of any study."""
+"""Measures of this study, in addition to the measures of all studies."""

@@ -1,4 +1,4 @@
-"""FedAGHN: sixteen methods on images, its parts, and what its collaboration graph of layers learns."""
+"""FedAGHN: sixteen methods on images, ablations, and the weights in the collaboration graphs of layers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FedAGHN(Study, folder=files(__package__), measures=MEASURES):
     name = "fedaghn"
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
-        """Three (appendix C.3), on one partition."""
+        """Three runs (appendix C.3), on one partition."""
         return PublishedRuns(3)
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""What FedHGN's own experiments measure: bytes of an exchange, and what it reveals."""
+"""Measures of FedHGN's own experiments: the bytes of an exchange, and the nodes that it reveals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench.studies.members import Members
 
 
 def _exchange_measure(layer: int, coding: int) -> Measure:
-    """Megabytes of a numbered exchange; ``coding`` 0 is dense, 1 non-zeros. 0 for runs without it."""
+    """Megabytes of exchange ``layer``, dense (``coding`` 0) or as non-zeros (1); 0 for runs without it."""
     form = ("dense", "as non-zeros")[coding]
 
     def megabytes(members: Members) -> pd.Series[float]:
@@ -36,11 +36,11 @@ EXPOSURE = (
     "pairs",
     "recoverable_by_peers",
 )
-"""What the numbers of a run's artefact ``exposure`` count, in order; older runs have the first few alone."""
+"""Names of the counts in a run's artefact ``exposure``, in order; older runs have only the first counts."""
 
 
 def _exposure(members: Members, name: str) -> pd.Series[float]:
-    """A number of every audited member that has it."""
+    """The count ``name`` of every member that has this count."""
     counts = members.artefacts("exposure")
     place = EXPOSURE.index(name)
     return counts[counts.map(len) > place].map(lambda numbers: float(numbers[place])).astype(float)
@@ -79,4 +79,4 @@ MEASURES = (
         digits=0,
     ),
 )
-"""Beside those of any study."""
+"""Measures of this study, in addition to the measures of all studies."""

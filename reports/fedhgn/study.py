@@ -1,4 +1,4 @@
-"""FedHGN (arXiv 2408.05160): Tables 2 and 3, Fig. 3, and what completion buys, costs and reveals."""
+"""FedHGN (arXiv 2408.05160): Tables 2 and 3, Fig. 3, and the gains, costs and leaks of completion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.studies.study import Study
 from .measures import MEASURES
 
 ONE_CLIENT = 1
-"""Number of clients of the column in which one client holds everything (the paper's Global)."""
+"""Number of clients in the column of the paper's Global: one client holds all nodes."""
 
 COPY = "the published cell copies IMDB4k, 9 clients, with completion (mean and deviation)"
 
@@ -27,7 +27,7 @@ TRAINING_SHARE = {
     "citeseer-whole": 10.0,
     "facebook": 0.8,
 }
-"""Percent of a client's nodes that train (Tables 1 and 4)."""
+"""Share of training nodes among a client's nodes, in percent (Tables 1 and 4)."""
 
 
 class FedHGN(Study, folder=files(__package__), measures=MEASURES):
@@ -41,13 +41,13 @@ class FedHGN(Study, folder=files(__package__), measures=MEASURES):
         return (dataset, "global", None) if clients == ONE_CLIENT else (dataset, scenario, clients)
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
-        """Twenty in the released code, each with clients and a split of its own, and NumPy's ``std``; the
-        paper does not say.
+        """The released code makes twenty runs, each with its own clients and split, and uses NumPy's ``std``.
+        The paper states none of this.
         """
         return PublishedRuns(20, redrawn=True, population=True)
 
     def barred(self, target: Published, column: Column, settings: Settings) -> str:
-        """The one cell of Table 2 that repeats another."""
+        """Bar the one cell of Table 2 that repeats another cell."""
         return COPY if (target.dataset, target.clients, target.method) == ("imdb4k", 3, "fedhgn") else ""
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:

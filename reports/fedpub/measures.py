@@ -1,4 +1,4 @@
-"""What the committed runs of FedAux's repository say of single clients and of single rounds."""
+"""Measures to compare with the committed runs of FedAux's repository, for single clients and rounds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from bench.studies.members import Members
 from bench.studies.settings import Reading
 
 CLIENT, ROUND = "Client ", "Round "
-"""What labels of points begin with, before the number of a client (from 0) or of a round (from 1)."""
+"""Prefixes of labels of points. The number of a client (from 0) or of a round (from 1) follows."""
 
 ALL_CLIENTS = "Mean"
-"""Label of the point at which clients are averaged."""
+"""Label of the point for the mean over clients."""
 
 
 def _of_client(members: Members) -> pd.Series[float]:
-    """Test accuracy in percent of the client that is the point."""
+    """Test accuracy in percent of the client that the point names, or the mean over clients."""
     clients = members.clients
     point = clients["member"].map(members.rows["point"])
     is_meant = (point == ALL_CLIENTS) | (CLIENT + clients["client"].astype(str) == point)
@@ -24,7 +24,7 @@ def _of_client(members: Members) -> pd.Series[float]:
 
 
 def _by_round(members: Members) -> pd.Series[float]:
-    """Mean test accuracy in percent at the round that is the point."""
+    """Mean test accuracy in percent at the round that the point names."""
     curves = members.curves()
     point = curves["member"].map(members.rows["point"])
     is_meant = ROUND + curves["row"].astype(str) == point
@@ -50,7 +50,7 @@ BY_RULE = {
     "last": "Trained, last round",
     "client_best_val": "Trained, each client's best round",
 }
-"""Rule, other than that of the primary reading -> title of its measure."""
+"""Rule -> title of its measure, for all rules except the primary reading's rule."""
 
 MEASURES = (
     _client_measure(Reading("trained", "best_val"), "Trained, best validation round"),
@@ -72,4 +72,4 @@ MEASURES = (
         for stage in ("trained", "received")
     ),
 )
-"""Beside those of any study. Points name the client or the round."""
+"""Measures of this study, in addition to the measures of all studies. Points name the client or the round."""

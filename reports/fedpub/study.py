@@ -1,7 +1,7 @@
 """FED-PUB's protocol: every graph method on its clients, its split and its client settings.
 
-FedAux, FedIIH and CUFL took over FED-PUB's generators, split and loop: what they print can be laid beside
-each other here. FED-PUB's own table is judged in FedSheafHN's study, whose papers repeat it.
+FedAux, FedIIH and CUFL use FED-PUB's generators, split and loop, so that their numbers can be compared here.
+FedSheafHN's study judges FED-PUB's own table, because FedSheafHN's papers repeat that table.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from bench.studies.study import Study
 from .measures import MEASURES
 
 COMMITTED_RUNS = "committed runs"
-"""Table of the runs that FedAux's repository holds, of FedAux and of FED-PUB, seed 42 each."""
+"""Table of the runs of FedAux and FED-PUB in FedAux's repository, all with seed 42."""
 
 REPEATED = ("local", "fedavg")
-"""Methods whose rows in FedAux's table are those of FED-PUB's own."""
+"""Methods for which FedAux's table repeats the rows of FED-PUB's table."""
 
 SPLIT: Mapping[str, Any] = {"protocol.split": [20.0, 40.0, 40.0]}
 
@@ -43,7 +43,7 @@ FEDIIH: Mapping[str, Mapping[str, Any]] = {
     "computers": {"method.factors": 6, "protocol.rounds": 200, "protocol.local_epochs": 3},
     "photo": {"protocol.rounds": 200, "protocol.local_epochs": 2},
 }
-"""What FedIIH's release tunes by data set, as far as it is known (its main.py and read-me)."""
+"""Settings that FedIIH's release tunes, by data set, as far as known (the release's main.py and read-me)."""
 
 
 class FedPubProtocol(Study, folder=files(__package__), measures=MEASURES):
@@ -52,12 +52,12 @@ class FedPubProtocol(Study, folder=files(__package__), measures=MEASURES):
     name = "fedpub"
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
-        """Three behind what FedAux's table repeats of FED-PUB's; of others the number is not known."""
+        """Three runs for the values that FedAux's table repeats from FED-PUB's; unknown for other values."""
         is_taken_over = target.paper == "fedaux" and target.table != COMMITTED_RUNS
         return PublishedRuns(3 if is_taken_over and target.method in REPEATED else 1)
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
-        """The released loop; of FedAux also its width, of the committed run of FED-PUB its sharpness."""
+        """The released loop; for FedAux also its width, for FED-PUB's committed run also its ``tau``."""
         if target.method == "fediih":
             return {**SPLIT, "protocol.initial": "common", **FEDIIH.get(target.dataset, {})}
         protocol: dict[str, Any] = {

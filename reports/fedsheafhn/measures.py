@@ -1,4 +1,4 @@
-"""What FedSheafHN's experiments measure: speed, honest clients, and new beside old ones."""
+"""Measures of FedSheafHN's experiments: speed, honest clients, and new clients against old ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.studies.members import Members
 from bench.studies.settings import Reading
 
 SHARE = 0.9
-"""The share of Local's accuracy at which a method counts as near it."""
+"""A method is near Local if its accuracy is at least this share of Local's accuracy."""
 
 
 def _epochs_to_level(members: Members) -> pd.Series[float]:
@@ -74,7 +74,7 @@ NEWCOMERS_RECEIVED = replace(
 
 
 def _of_trained_clients(members: Members) -> pd.Series[float]:
-    """From what a run with newcomers keeps of ``bench.engine.newcomers.last_shares``."""
+    """Mean in percent of ``bench.engine.newcomers.last_shares``, which runs with newcomers store."""
     shares = members.artefacts("trained_clients")
     return shares.map(lambda values: 100.0 * float(np.nanmean(values))).astype(float)
 
@@ -103,4 +103,4 @@ MEASURES = (
     OF_TRAINED_CLIENTS,
     NEW_LESS_TRAINED,
 )
-"""Beside those of any study."""
+"""Measures of this study, in addition to the measures of all studies."""

@@ -1,6 +1,6 @@
-"""FedSheafHN: both main tables of the final paper, with the earlier version beside them, and its experiments.
+"""FedSheafHN: the experiments and main tables of the final paper, and the values of the earlier version.
 
-Final: the conference version, titled "... with Sheaf Collaboration"; earlier: the first preprint.
+Final: the conference version, titled "... with Sheaf Collaboration". Earlier: the first preprint.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ ROUNDS = {
     "fedsheafhn_final": dict(zip(DATASETS, (100, 100, 100, 100, 150, 150), strict=True)),
     "fedsheafhn_earlier": dict(zip(DATASETS, (100, 100, 100, 100, 100, 200), strict=True)),
 }
-"""Rounds by version of the paper (section 4.1 of both)."""
+"""Rounds by version of the paper and data set (section 4.1 of both versions)."""
 
 LOCAL_EPOCHS = dict(zip(DATASETS, (3, 3, 15, 10, 10, 10), strict=True))
-"""Local epochs of the final version; the earlier one lists none."""
+"""Local epochs by data set in the final version; the earlier version lists none."""
 
 ALL_FEDERATIONS = frozenset((dataset, clients) for dataset in DATASETS for clients in (10, 20, 30, 50))
 
 FOREIGN_VALUES: Mapping[tuple[str, str], frozenset[tuple[str, int]]] = {
     ("fedsheafhn_final", "fedprox"): ALL_FEDERATIONS,
     ("fedsheafhn_final", "fedsage_plus"): ALL_FEDERATIONS,
-    # Local and FED-PUB were run anew for the final version except where the earlier value stayed.
+    # Local and FED-PUB were run again for the final version, except in the cells below.
     ("fedsheafhn_final", "local"): frozenset(
         {(dataset, n) for dataset in ("citeseer", "pubmed", "ogbn-arxiv") for n in (10, 20, 30, 50)}
         | {("cora", 30)}
@@ -42,11 +42,11 @@ FOREIGN_VALUES: Mapping[tuple[str, str], frozenset[tuple[str, int]]] = {
     ("fedsheafhn_earlier", "fedsage_plus"): ALL_FEDERATIONS,
     ("fedsheafhn_earlier", "fedpub"): ALL_FEDERATIONS,
 }
-"""Paper and method -> data sets and numbers of clients whose value is another paper's."""
+"""Paper and method -> data sets and numbers of clients with a value from another paper."""
 
 
 def is_foreign(target: Published, column: Column) -> bool:
-    """Whether the value that the paper prints is FED-PUB's, which knows no attack."""
+    """Whether the printed value is from the FED-PUB paper. That paper has no attacks."""
     printed_setting = dict(part.split("=") for part in target.setting.split(";") if part)
     if float(printed_setting.get("ratio", 0)) > 0:
         return False
@@ -54,7 +54,7 @@ def is_foreign(target: Published, column: Column) -> bool:
 
 
 def fed_pub_protocol(dataset: str) -> dict[str, Any]:
-    """The protocol behind FED-PUB's tables; its release states rounds and local epochs, of Cora alone."""
+    """The protocol of FED-PUB's tables. The release gives rounds and local epochs only for Cora."""
     protocol = {
         "protocol.split": [5.0, 47.5, 47.5] if dataset == "ogbn-arxiv" else [20.0, 40.0, 40.0],
         "protocol.initial": "common",
@@ -69,13 +69,13 @@ class FedSheafHN(Study, folder=files(__package__), measures=MEASURES):
     name = "fedsheafhn"
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
-        """Five runs on one partition (captions of Tables 1 and 2), whose deviation the released code takes by
-        NumPy's ``std``; three behind FED-PUB's values.
+        """Five runs on one partition (captions of Tables 1 and 2); the released code uses NumPy's ``std``.
+        FED-PUB's values are from three runs.
         """
         return PublishedRuns(3) if is_foreign(target, column) else PublishedRuns(5, population=True)
 
     def barred(self, target: Published, column: Column, settings: Settings) -> str:
-        """A value that the paper took over, where the split is another; one that has chosen the settings."""
+        """Bar FED-PUB's values for runs with another split, and values of Local that chose the settings."""
         if not is_foreign(target, column):
             return ""
         if settings.get("protocol.split") != fed_pub_protocol(column.dataset)["protocol.split"]:
@@ -85,7 +85,7 @@ class FedSheafHN(Study, folder=files(__package__), measures=MEASURES):
         return ""
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
-        """Rounds, local epochs (final version only) and split of section 4.1; FED-PUB's for its values."""
+        """Rounds, local epochs (final version only) and split of section 4.1; or FED-PUB's protocol."""
         if is_foreign(target, column):
             return fed_pub_protocol(column.dataset)
         protocol: dict[str, Any] = {
