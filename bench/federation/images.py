@@ -32,7 +32,7 @@ RELEASED_SEEDS = {10: 66666, 100: 666, 200: 666}
 RELEASED_SPLIT_SEED = 666
 
 FEWEST = 5
-"""Fewest shards of a client in the pathological setting, if a fifth of the classes is less."""
+"""Shards of a client in the pathological setting if a fifth of the classes would be fewer."""
 
 GROUPS = 5
 """Groups of clients in the case study."""

@@ -115,8 +115,8 @@ def collect(
     members = members_frame(by_name, places, runs)
     places = places.join(states(places, members), on="place")
     cells, measures = asked_cells(by_name, plans, places, settings, metric)
-    # Drop cells without a planned, stored or published run (a published value keeps no line that only the
-    # database has), and further comparisons without a published value.
+    # Drop cells without a planned, stored or published run, and further comparisons without a published
+    # value. In a line of unusual settings, which the database alone has, a published value keeps no cell.
     is_printed = cells["printed"].notna()
     has_place = (cells["runs"] > 0) | (cells["planned"] > 0) | (is_printed & cells["usual"])
     cells = cells[has_place & (is_printed | (cells["comparison_number"] == 0))]

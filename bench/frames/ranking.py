@@ -25,7 +25,7 @@ TASK = [*WHERE, "point"]
 class Ranking(NamedTuple):
     """The competitors of a study over the tasks that ``rank`` keeps.
 
-    ranks       one row per method with numbers: the columns ``RANKS``, planned (how many tasks plan it)
+    ranks       one row per method with numbers: the columns ``RANKS``, planned (tasks with a cell of it)
     cells       one row per task and method with numbers: the columns of the cells frame, task (its number),
                 group (of ties in the task)
     tests       tests (``bench.statistics.paired``) within every task, with the task's number; then tests
